@@ -61,7 +61,7 @@ def written_prefix(text: str) -> WrittenPrefix:
 
 
 def written_keys(text: str, path: str) -> list[str]:
-    """The keys that stand at a place of a configuration; none where it cannot be read."""
+    """The keys that stand at a place of a configuration; none if it cannot be read."""
     try:
         node = _find_node(_without_templates(text), path.split("."))
     except UnfitYaml:

@@ -79,10 +79,10 @@ def own_environment() -> Iterator[None]:
 def java() -> Iterator[None]:
     """A Java runtime that Spark can use."""
     from ci_bot.errors import BadInput
-    from ci_bot.worker.runtime.java import java_environment
+    from ci_bot.worker.runtime.java import find_java_environment
 
     try:
-        os.environ.update(java_environment(os.environ, python=sys.executable))
+        os.environ.update(find_java_environment(os.environ, python=sys.executable))
     except BadInput as error:
         missing(error.message)
     JVM.open()

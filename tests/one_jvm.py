@@ -245,14 +245,14 @@ class _Serving:
         """What a sweep tells on the way; here only the last word counts."""
 
     def ask(self, ask: str) -> dict[str, Any]:
-        from ci_bot.worker.__main__ import failed_answer, perform_request
+        from ci_bot.worker.__main__ import make_failed_answer, perform_request
 
         self._told, self._kept = [], []
         request = REQUEST.validate_json(ask)
         try:
             answer = perform_request(request, self, self, lambda _words: None)
         except Exception as error:
-            answer = failed_answer(error, request)
+            answer = make_failed_answer(error, request)
         return {"answer": answer.to_json(), "progress": self._told, "kept": self._kept}
 
     def sql(self, statements: list[str]) -> dict[str, Any]:
@@ -327,7 +327,7 @@ def main() -> None:
 
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    os.environ.update(java.java_environment(os.environ, python=sys.executable))
+    os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
     serving = _Serving(Path(sys.argv[1]))
     for line in sys.stdin:
         try:

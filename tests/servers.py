@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.worker.runtime.java import java_environment
+from ci_bot.worker.runtime.java import find_java_environment
 from tests.networks import NetworkMachine
 
 START_SECONDS = 90.0
@@ -103,7 +103,7 @@ def _java(
     arguments: Sequence[str], port: int, log: Path, variables: Mapping[str, str] | None = None
 ) -> Iterator[None]:
     """A server in Java that listens on a port until the block ends, in the directory of its log."""
-    environment = {**os.environ, **java_environment(os.environ, python=sys.executable)}
+    environment = {**os.environ, **find_java_environment(os.environ, python=sys.executable)}
     home = environment.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else "java"
     command = [java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *arguments]
@@ -192,7 +192,7 @@ def _daemon(
     home = spark_home()
     environment = {
         **os.environ,
-        **java_environment(os.environ, python=sys.executable),
+        **find_java_environment(os.environ, python=sys.executable),
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": machine.address,
         "SPARK_DAEMON_MEMORY": "256m",

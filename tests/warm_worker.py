@@ -135,9 +135,9 @@ def _serve(line: socket.socket, search_path: Sequence[str]) -> None:
     """Imports what a worker imports, then forks for whoever asks; returns in each fork."""
     sys.path += [path for path in search_path if path not in sys.path]
     # In the order of `worker.__main__`.
-    from ci_bot.worker.runtime.imports import compile_late
+    from ci_bot.worker.runtime.imports import compile_time_zones_late
 
-    compile_late()
+    compile_time_zones_late()
     import ci_bot.worker.__main__
     import ci_bot.worker.review.review_plan
     import ci_bot.worker.review.scan  # noqa: F401

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
-from ci_bot.bot.sandbox.worker_environment import redactor_of
+from ci_bot.bot.sandbox.worker_environment import make_redactor
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.bot.worker_client import review as reviewing
@@ -82,7 +82,7 @@ class Client:
             with open_client(
                 self._options,
                 self._around,
-                redactor=redactor_of(self._around.environ, worker_env=self._options.worker_env),
+                redactor=make_redactor(self._around.environ, worker_env=self._options.worker_env),
                 cancel=cancel,
                 listener=listener,
                 deadline=deadline,

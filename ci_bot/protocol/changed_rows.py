@@ -38,7 +38,7 @@ _OLD_ROWS_CHANGE["SCD_TYPE_2_BY_TIME"] = _OLD_ROWS_CHANGE["SCD_TYPE_2"]
 
 def old_rows_sentence(kind: str, *, insert_overwrite: bool = False) -> str | None:
     """What prod's next runs do with old rows after a forward-only change of a model of this kind,
-    where they can change; None where they stay, and for kinds that hold none (`COMPUTED_WHOLE`).
+    where they can change; None if they stay, and for kinds that hold none (`COMPUTED_WHOLE`).
 
     SQLMesh makes no seed and no external table forward-only.
     """
@@ -73,8 +73,10 @@ def forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
     return frozenset(found | previews)
 
 
-def old_rows_of(report: Report | ReviewFacts) -> dict[str, str]:
-    """What prod's next runs do with the old rows of forward-only models, where these can change."""
+def describe_old_rows(report: Report | ReviewFacts) -> dict[str, str]:
+    """Describes what prod's next runs do with the old rows of forward-only models, if these can
+    change.
+    """
     kinds = {item.model: (item.kind, False) for item in report.backfill}
     kinds |= {change.model: (change.kind, change.insert_overwrite) for change in report.changes}
     found = {}
@@ -88,7 +90,7 @@ def old_rows_of(report: Report | ReviewFacts) -> dict[str, str]:
 
 def history_keepers(report: Report | ReviewFacts) -> frozenset[str]:
     """Forward-only models whose old rows stay as they are: only new intervals change."""
-    return forward_only_models(report) - old_rows_of(report).keys()
+    return forward_only_models(report) - describe_old_rows(report).keys()
 
 
 def _is_forward_only(change: Change) -> bool:
@@ -106,8 +108,8 @@ _REBUILDS = ("breaking", "uncategorized")
 _REUSES = ("metadata", "indirect_non_breaking")
 
 
-def past_numbers_of(report: Report) -> PastNumbers:
-    """What the report says; an older one does not say it yet."""
+def read_past_numbers(report: Report) -> PastNumbers:
+    """Reads the report's past numbers; an older report has none."""
     return judge_past_numbers(report) if report.past_numbers is None else report.past_numbers
 
 

@@ -73,7 +73,7 @@ class CleanupDocument(Contract):
 
     @property
     def bytes_reclaimed(self) -> int | None:
-        """What the reclaimed tables freed together; None where one of them could not be asked."""
+        """What the reclaimed tables freed together; None if one of them could not be asked."""
         sizes = [table.bytes for table in self.tables_reclaimed]
         known = [size for size in sizes if size is not None]
         return sum(known) if known and len(known) == len(sizes) else None

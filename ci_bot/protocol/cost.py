@@ -19,7 +19,7 @@ from ci_bot.protocol.base import (
     Versions,
 )
 
-# Where a model's figure comes from, the best first: the probe of this plan, its own applies, what
+# If a model's figure comes from, the best first: the probe of this plan, its own applies, what
 # prod's runs of it have left in Spark's event logs, the size of what it will read.
 CostLayer = Literal["probe", "ledger", "event_logs", "input_size"]
 

@@ -49,7 +49,7 @@ def read_time(text: str) -> datetime:
 
 
 def days_between(start: str, end: str) -> float | None:
-    """How many days lie between two times or dates; None where they are not."""
+    """How many days lie between two times or dates; None if they are not."""
     try:
         return (read_time(end) - read_time(start)) / timedelta(days=1)
     except (ValueError, TypeError):

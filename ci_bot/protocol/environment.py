@@ -90,7 +90,7 @@ class EnvironmentName(str):
         return cls(f"{prefix}_{int(number)}")
 
     def pull_request_number(self, prefix: str) -> int | None:
-        """The pull request whose environment this is; None where it is not one's."""
+        """The pull request whose environment this is; None if it is not one's."""
         found = _NUMBER.fullmatch(self.removeprefix(f"{prefix}_"))
         return int(found[0]) if found and self.startswith(f"{prefix}_") else None
 
@@ -106,13 +106,13 @@ def normalize_name(text: str) -> str:
     return re.sub(r"\W", "_", text).lower()
 
 
-def means_prod(text: str) -> bool:
+def is_prod_name(text: str) -> bool:
     """Whether SQLMesh, or the person who typed it, takes a name for prod."""
     return PROD in (normalize_name(text), normalize_name(text.strip()))
 
 
-def number_of(text: str, prefix: str) -> int | None:
-    """The pull request whose environment has this name, which may be any text."""
+def read_pull_number(text: str, prefix: str) -> int | None:
+    """Reads the pull request's number from an environment's name, which may be any text."""
     try:
         return EnvironmentName(text).pull_request_number(prefix)
     except UnfitName:
@@ -120,9 +120,9 @@ def number_of(text: str, prefix: str) -> int | None:
 
 
 def parse_environment_prefix(text: str, number: int) -> str | None:
-    """The prefix in the name of this pull request's environment; None where the name is none."""
+    """The prefix in the name of this pull request's environment; None if the name is none."""
     prefix = text.removesuffix(f"_{number}")
-    return prefix if is_prefix(prefix) and number_of(text, prefix) == number else None
+    return prefix if is_prefix(prefix) and read_pull_number(text, prefix) == number else None
 
 
 def is_prefix(text: str) -> bool:
@@ -130,13 +130,13 @@ def is_prefix(text: str) -> bool:
     return _PREFIX.fullmatch(text) is not None
 
 
-def for_review(text: str) -> EnvironmentName:
-    """The environment that is planned.
+def parse_review_environment(text: str) -> EnvironmentName:
+    """Parses the environment of a review.
 
     Raises:
         UnfitName: exit 2, whatever is wrong: nothing would have been touched.
     """
-    if means_prod(text):
+    if is_prod_name(text):
         raise UnfitName(
             f"{_quote_name(text)} means prod, which every review compares with: it is not reviewed "
             "itself.",
@@ -145,8 +145,8 @@ def for_review(text: str) -> EnvironmentName:
     return EnvironmentName(text)
 
 
-def for_apply(text: str, *, prefix: str, number: int | None) -> EnvironmentName:
-    """The environment that is built.
+def parse_apply_environment(text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+    """Parses the environment of an apply.
 
     Args:
         number: The pull request that it is built for; None on a laptop, where a person may build
@@ -157,7 +157,7 @@ def for_apply(text: str, *, prefix: str, number: int | None) -> EnvironmentName:
     """
     name = EnvironmentName(text)
     if number is not None and name.pull_request_number(prefix) != number:
-        raise _not_the_pulls(
+        raise _make_other_pull_error(
             f"{_quote_name(text)} is not the environment of pull request #{number}, so it is not "
             "built.",
             prefix,
@@ -165,17 +165,17 @@ def for_apply(text: str, *, prefix: str, number: int | None) -> EnvironmentName:
     return name
 
 
-def for_cleanup(text: str, *, prefix: str, number: int | None) -> EnvironmentName:
-    """The environment that is removed: a pull request's, also on a laptop.
+def parse_cleanup_environment(text: str, *, prefix: str, number: int | None) -> EnvironmentName:
+    """Parses the environment of a cleanup: a pull request's, also on a laptop.
 
     Raises:
         UnfitName: exit 3 for a name that is not a pull request's.
     """
     _check_length(text)
-    found = number_of(text, prefix)
+    found = read_pull_number(text, prefix)
     if found is None or number not in (None, found):
         whose = "a PR environment" if number is None else f"the environment of #{number}"
-        raise _not_the_pulls(
+        raise _make_other_pull_error(
             f"{_quote_name(text)} is not the name of {whose}, so it is not removed.",
             prefix,
             _removed_otherwise(text) if number is None else "",
@@ -225,7 +225,7 @@ def check_prefix(text: str) -> str:
 
 def _check_name(text: str) -> None:
     _check_length(text)
-    if means_prod(text):
+    if is_prod_name(text):
         meant = "" if text == PROD else f"{_quote_name(text)} means prod, and "
         raise UnfitName(
             f"{meant}{OF_THE_WORKER['prod']}.",
@@ -264,7 +264,7 @@ def _check_length(text: str) -> None:
         )
 
 
-def _not_the_pulls(message: str, prefix: str, otherwise: str = "") -> UnfitName:
+def _make_other_pull_error(message: str, prefix: str, otherwise: str = "") -> UnfitName:
     return UnfitName(
         message,
         f"PR environments are called {prefix}_<number of the PR>.{otherwise}",

@@ -41,9 +41,9 @@ from ci_bot.protocol.environment import (
     EnvironmentName,
     check_claim,
     check_prefix,
-    for_apply,
-    for_cleanup,
-    for_review,
+    parse_apply_environment,
+    parse_cleanup_environment,
+    parse_review_environment,
 )
 from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.plan import ProjectCheck, Window
@@ -153,7 +153,7 @@ class _Planning(Contract):
 
 class ReviewRequest(_Planning, _Request):
     activity: Literal["review"] = "review"
-    environment: Annotated[EnvironmentName, BeforeValidator(for_review)]
+    environment: Annotated[EnvironmentName, BeforeValidator(parse_review_environment)]
     baseline: BaselineChoice = "auto"
     base_repository: Name | None = Field(
         default=None, description="Root of the base branch's tree, if exported."
@@ -302,14 +302,14 @@ class ApplyRequest(_Planning, _OfEnvironment):
 
     @classmethod
     def judge_name(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
-        return for_apply(text, prefix=prefix, number=number)
+        return parse_apply_environment(text, prefix=prefix, number=number)
 
 
 class EstimateRequest(_Planning, _Request):
     """What will building the plan cost? Spark is asked what models would read; read-only."""
 
     activity: Literal["estimate"] = "estimate"
-    environment: Annotated[EnvironmentName, BeforeValidator(for_review)]
+    environment: Annotated[EnvironmentName, BeforeValidator(parse_review_environment)]
     window: _ReviewedWindow = None
     executor_hour_price: Price | None = None
 
@@ -325,7 +325,7 @@ class CleanupRequest(_OfEnvironment):
 
     @classmethod
     def judge_name(cls, text: str, *, prefix: str, number: int | None) -> EnvironmentName:
-        return for_cleanup(text, prefix=prefix, number=number)
+        return parse_cleanup_environment(text, prefix=prefix, number=number)
 
 
 class ListRequest(_Request):
@@ -349,7 +349,9 @@ class SweepRequest(_Request):
     @model_validator(mode="after")
     def _is_fit(self) -> Self:
         for target in self.targets:
-            for_cleanup(target.environment, prefix=self.environment_prefix, number=target.pr_number)
+            parse_cleanup_environment(
+                target.environment, prefix=self.environment_prefix, number=target.pr_number
+            )
         return self
 
 

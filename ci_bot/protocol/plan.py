@@ -444,7 +444,7 @@ class Work:
 def sum_planned_work(items: Iterable[CountedWork]) -> Work:
     """How much work `items` are."""
     every = list(items)
-    tables = tables_of(every)
+    tables = select_tables(every)
     return Work(
         tables=len(tables),
         views=sum(item.action == "recreate_view" for item in every),
@@ -454,7 +454,7 @@ def sum_planned_work(items: Iterable[CountedWork]) -> Work:
     )
 
 
-def tables_of(items: Iterable[_Item]) -> list[_Item]:
+def select_tables(items: Iterable[_Item]) -> list[_Item]:
     """The tables among `items`; not the views, and not what an apply only audited."""
     return [item for item in items if item.action != "recreate_view" and item.intervals]
 

@@ -191,11 +191,11 @@ OF_THE_BOT: Mapping[str, str] = dict(
 )
 
 
-def of_the_worker(code: str) -> str:
-    """The code of a failure that the worker tells; a word that is none of its is `failed`."""
+def normalize_failure_code(code: str) -> str:
+    """Normalizes the worker's code of a failure; an unknown word becomes `failed`."""
     return code if code in OF_THE_WORKER else UNKNOWN
 
 
-def of_a_result(code: str | None) -> str | None:
-    """The same for the code of a whole document, which may say a result as well."""
-    return None if code is None else code if code in RESULTS else of_the_worker(code)
+def normalize_result_code(code: str | None) -> str | None:
+    """Normalizes the code of a whole document, which may also be a result."""
+    return None if code is None else code if code in RESULTS else normalize_failure_code(code)

@@ -41,7 +41,7 @@ TOPICS: Mapping[str, str] = {
     "sources": "Seeds and sources",
     "evidence": "What was not checked",
 }
-# What a rule may need beside the thing that it looks at. Where it is missing, the rule is silent.
+# What a rule may need beside the thing that it looks at. If it is missing, the rule is silent.
 FACTS: Mapping[str, str] = {
     "base": "the models of prod, or of the base branch that counts as prod",
     "base_failures": "why the base branch does not load",

@@ -45,7 +45,7 @@ def is_supported(version: str) -> bool:
     return OLDEST <= parse_release(version) < BEYOND
 
 
-def excluded_by(requirement: str) -> str | None:
+def find_excluding_requirement(requirement: str) -> str | None:
     """What one line of a requirements file asks for, if it leaves no version that is supported.
 
     A line that allows a version that does not exist counts as allowing it. What is no requirement
@@ -142,12 +142,12 @@ def was_tried(version: str) -> bool:
     return ".".join(map(str, parse_release(version)[:2])) in TRIED
 
 
-def pinned_by(requirement: str) -> str | None:
+def read_pinned_version(requirement: str) -> str | None:
     """The version that one line of a requirements file pins PySpark to, if it is one version."""
     return find_exact_version(str(_read_bounds("pyspark", requirement) or ""))
 
 
 def find_source_requirement(version: str) -> str | None:
-    """A requirement for that version's source by its hash; None where it is not known."""
+    """A requirement for that version's source by its hash; None if it is not known."""
     known = SOURCES.get(version)
     return None if known is None else f"pyspark=={version} --hash=sha256:{known}"

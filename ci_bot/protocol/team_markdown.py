@@ -34,7 +34,7 @@ _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def find_unfit_part(text: str, *, one_line: bool = False) -> str | None:
-    """Why these words are not taken, to follow the name of their key; None where they are.
+    """Why these words are not taken, to follow the name of their key; None if they are.
 
     Args:
         text: Markdown.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         strip_terminal_codes,
     )
     from ci_bot.redaction.secret_names import SettingContent, classify_setting, is_suspect
-    from ci_bot.redaction.secret_parts import from_dotenv, secret_values
+    from ci_bot.redaction.secret_parts import read_dotenv_secrets, secret_values
     from ci_bot.redaction.shapes import (
         BEGIN_KEY,
         EVERY,
@@ -61,7 +61,6 @@ __all__ = [
     "classify_setting",
     "find_issued_credentials",
     "find_placed_credentials",
-    "from_dotenv",
     "hide_shapes",
     "is_random",
     "is_sample",
@@ -70,6 +69,7 @@ __all__ = [
     "list_encodings",
     "list_entry_passwords",
     "quoted_value",
+    "read_dotenv_secrets",
     "secret_values",
     "shorten_redacted",
     "stands_for_one",
@@ -100,7 +100,7 @@ __getattr__ = open_on_demand(
             "strip_terminal_codes",
         ],
         "secret_names": ["SettingContent", "classify_setting", "is_suspect"],
-        "secret_parts": ["from_dotenv", "secret_values"],
+        "secret_parts": ["read_dotenv_secrets", "secret_values"],
         "shapes": [
             "BEGIN_KEY",
             "EVERY",

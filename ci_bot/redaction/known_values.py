@@ -118,7 +118,7 @@ def _list_base64_forms(raw: bytes) -> set[str]:
 # fewer, whatever they are. Who wants such a value tries them all, and taking it out of every text
 # would take the text with it.
 ENOUGH = 1_000_000
-# With fewer than this (eight letters, eleven digits) it is taken out only where it stands alone: it
+# With fewer than this (eight letters, eleven digits) it is taken out only if it stands alone: it
 # may well be a part of other words and numbers.
 ENOUGH_ANYWHERE = 1_000_000_000_000
 
@@ -190,7 +190,7 @@ class KnownValues:
     @cached_property
     def _head_pattern(self) -> re.Pattern[str]:
         """Where a form may begin; found without consuming, because forms may overlap."""
-        return re.compile(f"(?={any_of({*self._anywhere, *self._alone})})")
+        return re.compile(f"(?={make_alternation({*self._anywhere, *self._alone})})")
 
     def find_spans(self, text: str) -> Iterator[Span]:
         """The places of all known values, in order of their starts; they may overlap."""
@@ -224,7 +224,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return not any(char.isascii() and (char.isalnum() or char == "_") for char in around)
 
 
-def any_of(texts: Iterable[str]) -> str:
+def make_alternation(texts: Iterable[str]) -> str:
     """A regular expression for the longest of `texts` (none of them empty) at a place.
 
     A list of alternatives is tried one after the other at every place: fifty secrets in all their

@@ -42,7 +42,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{40,}={0,2}\s*")
 
 
 def secret_parts(value: str, *, also_random: bool = True) -> set[str]:
-    """What in `value` is a secret by itself; empty where it is no structured value.
+    """What in `value` is a secret by itself; empty if it is no structured value.
 
     Args:
         also_random: Members without a name that says so count where they look random.
@@ -114,7 +114,7 @@ class _SecretParts:
 
 
 def _parse_document(text: str) -> Any:
-    """The JSON object or list that `text` is, plain or in base64; None where it is none."""
+    """The JSON object or list that `text` is, plain or in base64; None if it is none."""
     for candidate in (text, _decode_text(text)):
         if candidate.lstrip()[:1] in ("{", "["):
             try:
@@ -188,7 +188,7 @@ _SETTING = re.compile(
 )
 
 
-def from_dotenv(text: str) -> dict[str, str]:
+def read_dotenv_secrets(text: str) -> dict[str, str]:
     """The variables of a .env file, which SQLMesh reads by itself; what is no setting is left."""
     return {
         found["name"]: found["double"] or found["single"] or found["bare"] or ""

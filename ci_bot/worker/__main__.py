@@ -35,8 +35,8 @@ from ci_bot.protocol.messages import (
     SweepRequest,
 )
 from ci_bot.protocol.supported_versions import WAY_OUT, describe_unsupported, is_supported
-from ci_bot.worker.messages import cancelled_failure, make_encodable
-from ci_bot.worker.runtime import BotChannel, SparkEnd, StopRequest, compile_late
+from ci_bot.worker.messages import make_cancelled_failure, make_encodable
+from ci_bot.worker.runtime import BotChannel, SparkEnd, StopRequest, compile_time_zones_late
 
 if TYPE_CHECKING:
     from ci_bot.worker.runtime import PhaseClock
@@ -66,34 +66,36 @@ LoadingRequest = (
 
 
 def main() -> None:
-    """Answers one request. The answer says how it went, the exit code only that there is one."""
+    """Answers one request. The answer has the result; the exit code only shows that there is
+    one.
+    """
     channel = BotChannel.from_arguments(sys.argv[1:])
     try:
         request = channel.read_request()
     except UnfitName as error:
-        # Before anything is opened: what was asked for must not be done.
+        # Nothing is opened yet: a request that cannot be read must not be run.
         channel.write_answer(FailedAnswer(failure=error.make_failure("input")))
         return
     stop = StopRequest(monotonic=time.monotonic, exit_now=os._exit)
     words: list[Words] = [lambda: _cancelled_answer(request)]
-    # A sweep answers as it goes on, and what it has done stays told.
+    # A sweep answers as it goes on; that answer then stands.
     stop.on_last_words(lambda: None if channel.answered else channel.write_answer(words[-1]()))
     stop.install_and_watch()
     end = SparkEnd()
     if not isinstance(request, LastingRequest):
-        # The trees of a thousand models would be looked through again and again, and nearly all
-        # stay. An apply looks again once it builds.
+        # The garbage collector would scan the trees of a thousand models again and again, and
+        # nearly all stay. An apply enables it again when it builds.
         gc.disable()
     limit_forks(request)
-    leave_nothing_behind(request)
-    compile_late()
+    disable_byte_code(request)
+    compile_time_zones_late()
     try:
         if isinstance(request, ScanRequest):
-            answer: Contract = read_only(request)
+            answer: Contract = answer_scan_request(request)
         else:
             answer = perform_request(request, channel, stop, words.append, end.begin_end)
     except BaseException as error:
-        answer = failed_answer(error, request)
+        answer = make_failed_answer(error, request)
     if stop.is_requested and isinstance(answer, FailedAnswer):
         answer = words[-1]()
     channel.write_answer(answer)
@@ -118,16 +120,16 @@ def limit_forks(request: AnyRequest) -> None:
     os.environ["MAX_FORK_WORKERS"] = "1"
 
 
-def leave_nothing_behind(request: AnyRequest) -> None:
-    """No byte code beside the project's modules, neither from here nor from Spark's Python."""
+def disable_byte_code(request: AnyRequest) -> None:
+    """Stops byte code beside the project's modules, from this process and from Spark's Python."""
     from ci_bot.worker.runtime import imports
 
-    imports.keep_out_of(Path(request.workplace.repository))
+    imports.import_without_byte_code(Path(request.workplace.repository))
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 
 
-def read_only(request: ScanRequest) -> Contract:
-    """Reads the changed files, and loads nothing of the project."""
+def answer_scan_request(request: ScanRequest) -> Contract:
+    """Answers a scan: reads the changed files, and loads nothing of the project."""
     from ci_bot.worker.review import scan
 
     return scan.scan_files(request, time.monotonic)
@@ -140,12 +142,13 @@ def perform_request(
     last_words: Callable[[Words], None],
     spark_is_done: Callable[[], None] = lambda: None,
 ) -> Contract:
-    """Runs the activity that was asked for. SQLMesh is imported here and not before, and not at all
-    where it is one that this release does not know.
+    """Runs the requested activity. Imports SQLMesh here and not earlier, and never an unsupported
+    version.
 
     Args:
-        last_words: Takes what to answer instead of a plain "cancelled" where the run is stopped.
-        spark_is_done: Told where Spark will not be asked any more, and something else is to do.
+        last_words: Takes a function that makes the answer of a stopped run, instead of a plain
+            "cancelled".
+        spark_is_done: Called after the last use of Spark, if other work follows.
     """
     version = metadata.version("sqlmesh")
     if not is_supported(version):
@@ -156,15 +159,15 @@ def perform_request(
     progress = channel.send_progress
 
     def brief() -> None:
-        os.environ.update(java.for_a_brief_run(os.environ))
+        os.environ.update(java.brief_run_options(os.environ))
 
     @cache
     def ready_java() -> None:
         java.check_jars(os.environ)
-        os.environ.update(java.java_environment(os.environ, python=sys.executable))
-        java.check_java(java.find_java_runtime(os.environ), java.spark_version())
+        os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
+        java.check_java(java.find_java_runtime(os.environ), java.read_spark_version())
         os.environ.update(
-            java.in_a_private_place(
+            java.private_directory_options(
                 os.environ,
                 Path(tempfile.gettempdir()),
                 metastore=only_looks and not Path(EMBEDDED_METASTORE).exists(),
@@ -185,18 +188,20 @@ def perform_request(
         from ci_bot.worker.runtime import early_java
         from ci_bot.yaml_reader import load_yaml
 
-        early_java.start_early(Path(request.projects[0]), request.gateway, ready_java, load_yaml)
+        early_java.start_java_early(
+            Path(request.projects[0]), request.gateway, ready_java, load_yaml
+        )
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.runtime import PhaseClock, imports
 
     if isinstance(request, ReviewRequest):
         from ci_bot.worker.review import review_plan
 
-        # Nothing of the project runs before here, and nothing of it beside the scan.
+        # No code of the project runs before this line or beside the scan.
         channel.wait_for_second()
     imports.add_search_paths(request.workplace.python_path)
-    sqlmesh_compat.judge_macro_code()
-    sqlmesh_compat.spare_the_cache(
+    sqlmesh_compat.guard_macro_evaluation()
+    sqlmesh_compat.skip_cache_writes(
         loaded_again=isinstance(request, ReviewRequest) and request.before_apply
     )
 
@@ -209,7 +214,7 @@ def perform_request(
         request,
         BaseTestsRequest | SameRequest | ScopesRequest | AcceptRequest | RememberRequest,
     ):
-        return beside_the_plan(request, clock, progress, before_spark)
+        return answer_without_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
         java.check_jars(os.environ)  # before anything is imported that needs PySpark
         from ci_bot.worker.apply import apply_plan, probe
@@ -243,13 +248,13 @@ def perform_request(
     return remove_environment.remove_environment(request, ports)
 
 
-def beside_the_plan(
+def answer_without_plan(
     request: BaseTestsRequest | SameRequest | ScopesRequest | AcceptRequest | RememberRequest,
     clock: PhaseClock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
 ) -> Contract:
-    """Answers what needs no plan."""
+    """Answers a request that needs no plan."""
     if isinstance(request, SameRequest):
         from ci_bot.worker.review import same_queries
 
@@ -268,7 +273,7 @@ def beside_the_plan(
         return policy_scopes.answer_scopes(request, clock, before_spark)
     from ci_bot.worker.review import base_test_runs, review_plan
 
-    return base_test_runs.base_tests(
+    return base_test_runs.run_base_tests(
         request, review_plan.ReviewPorts(clock, progress, before_spark)
     )
 
@@ -280,8 +285,7 @@ def answer_about_surroundings(
     before_spark: Callable[[], None],
     stop: StopRequest,
 ) -> Contract:
-    """Answers what is about the surroundings: how they are, what prod's runs have cost, and what
-    a plan will."""
+    """Answers a doctor, learn or estimate request."""
     if isinstance(request, LearnRequest):
         from ci_bot.worker.cost import event_log_activity as activity
 
@@ -294,17 +298,17 @@ def answer_about_surroundings(
             clock, progress, before_spark, lambda: stop.is_requested
         )
         return input_size_estimator.estimate_plan(request, estimate_ports)
-    from ci_bot.worker.doctor import examination, this_network
+    from ci_bot.worker.doctor import examination, make_network_facts
 
     ports = examination.DoctorPorts(
-        clock, progress, before_spark, os.environ, sys.executable, this_network()
+        clock, progress, before_spark, os.environ, sys.executable, make_network_facts()
     )
     return examination.examine_project(request, ports)
 
 
-def failed_answer(error: BaseException, request: AnyRequest) -> FailedAnswer:
-    """The answer where an activity raised instead of giving a document."""
-    from ci_bot.worker.messages import NotLoaded, failure_of
+def make_failed_answer(error: BaseException, request: AnyRequest) -> FailedAnswer:
+    """Makes the answer of an activity that raised instead of returning a document."""
+    from ci_bot.worker.messages import NotLoaded, make_failure_of_error
 
     if isinstance(error, NotLoaded):
         return FailedAnswer(
@@ -317,19 +321,21 @@ def failed_answer(error: BaseException, request: AnyRequest) -> FailedAnswer:
     if isinstance(error, BotError) and error.reason_code in _CONFIGURATION:
         stage = "configuration"
     return FailedAnswer(
-        failure=failure_of(error, stage=stage, repository=Path(request.workplace.repository)),
-        # The whole story is for the log, which is masked; the reader gets the sentence.
+        failure=make_failure_of_error(
+            error, stage=stage, repository=Path(request.workplace.repository)
+        ),
+        # The traceback is for the log, which is masked; the reader gets the sentence.
         traceback=None if isinstance(error, BotError) else format_traceback(error),
     )
 
 
 def format_traceback(error: BaseException) -> str:
-    """The traceback of an exception and of its causes; the end of it, if it is too long."""
+    """Formats the traceback of an exception and its causes; only its end if it is too long."""
     return make_encodable(format_exception(error))[-MOST_CHARACTERS:]
 
 
 def _cancelled_answer(request: AnyRequest) -> FailedAnswer:
-    return FailedAnswer(failure=cancelled_failure(request.activity))
+    return FailedAnswer(failure=make_cancelled_failure(request.activity))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from ci_bot.worker.apply.evidence import MAX_ROWS_DISTINCT
 from ci_bot.worker.data_diff.compare import compare_tables
 from ci_bot.worker.data_diff.spark_port import SparkPort
 from ci_bot.worker.data_diff.spec import DiffSpec
-from ci_bot.worker.runtime.java import java_environment
+from ci_bot.worker.runtime.java import find_java_environment
 
 GOAL = 0.25
 KEY = "order_id"
@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--format", choices=("hive", "parquet"), default="hive")
     options = parser.parse_args()
-    os.environ.update(java_environment(os.environ, python=sys.executable))
+    os.environ.update(find_java_environment(os.environ, python=sys.executable))
     with tempfile.TemporaryDirectory(prefix="bench-diff-") as place:
         spark = session(Path(place), options.format)
         try:

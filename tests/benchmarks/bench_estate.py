@@ -78,7 +78,7 @@ def edit(shop: Shop) -> None:
 
 def _promote(shop: Shop) -> None:
     context = Context(paths=[str(shop.project)])
-    state = sqlmesh_compat.throwaway_state(shop.state, context)
+    state = sqlmesh_compat.make_throwaway_state(shop.state, context)
     sqlmesh_compat.give_state(context, state)
     promote_as_prod(context, state, to_timestamp(UNTIL))
     state.close()

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.worker.runtime.java import java_environment
+from ci_bot.worker.runtime.java import find_java_environment
 from tests.integration.test_review import REVENUE
 from tests.projects import CONFIG, Shop, write_shop
 
@@ -42,7 +42,7 @@ def timed(
         RuntimeError: the command failed.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **(variables or {})}
-    environment |= java_environment(environment, python=sys.executable)
+    environment |= find_java_environment(environment, python=sys.executable)
     started = time.perf_counter()
     done = subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False

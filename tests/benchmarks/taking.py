@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.worker.runtime.java import java_environment
+from ci_bot.worker.runtime.java import find_java_environment
 from tests.benchmarks.bench_life import ROOT
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -38,7 +38,7 @@ def taken(command: list[str], cwd: Path) -> Taken:
     # What the command leaves becomes a child of this process.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    environment |= java_environment(environment, python=sys.executable)
+    environment |= find_java_environment(environment, python=sys.executable)
     before, started = os.times(), time.perf_counter()
     done = subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False

@@ -164,7 +164,7 @@ def request(
 
 def _review(folder: Path) -> dict[str, Any]:
     from ci_bot.bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge_review
-    from ci_bot.bot.sandbox.load_trace import TraceReader, opened_among
+    from ci_bot.bot.sandbox.load_trace import TraceReader, list_opened_among
     from ci_bot.protocol.messages import ScanRequest
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.review import review_plan, scan
@@ -188,7 +188,7 @@ def _review(folder: Path) -> dict[str, Any]:
         ),
         time.monotonic,
     )
-    sqlmesh_compat.judge_macro_code()
+    sqlmesh_compat.guard_macro_evaluation()
     trace, told = TraceReader(), (scratch / "trace").open("w+b", buffering=0)
     load_trace.install_trace(told.fileno(), [str(head)])
 
@@ -205,7 +205,7 @@ def _review(folder: Path) -> dict[str, Any]:
     found += scanned.without_plan if facts.failure is not None else []
     facts = facts.model_copy(update={"findings": found})
     trace.feed_bytes((scratch / "trace").read_bytes())
-    loaded = opened_among(changed, [trace], roots=(head,), checkout=head)
+    loaded = list_opened_among(changed, [trace], roots=(head,), checkout=head)
 
     def mentioned(word: str, path: str) -> bool:
         return any(
@@ -232,18 +232,18 @@ def _review(folder: Path) -> dict[str, Any]:
 
 def _failed(error: Exception, asked: Any) -> Any:
     """What the bot makes of a worker that failed."""
-    from ci_bot.bot.decision import in_one, sort_failures_by_cause
+    from ci_bot.bot.decision import combine_failures, sort_failures_by_cause
     from ci_bot.bot.worker_client.review_facts import failed_facts, unplanned_facts
     from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
-    from ci_bot.worker.__main__ import failed_answer
+    from ci_bot.worker.__main__ import make_failed_answer
 
     options = ReviewOptions(environment="pr_1", owner=asked.owner, commits=ReviewCommits())
-    answer = failed_answer(error, asked)
+    answer = make_failed_answer(error, asked)
     found = sort_failures_by_cause(
         answer.failures or [answer.failure], answer.base_failures, asked.changed_files
     )
     if found.new:
-        told = in_one(found, base_is_broken=bool(answer.base_failures))
+        told = combine_failures(found, base_is_broken=bool(answer.base_failures))
         return failed_facts(told, options, projects=["."], gateway=None)
     return unplanned_facts(found.old, options, projects=["."], gateway=None, baseline="base-branch")
 

@@ -103,7 +103,7 @@ def _noted(folder: Path) -> list[Any] | None:
     from ci_bot.protocol.messages import Owner, RememberRequest, Workplace
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.project import base_branch, opening
-    from ci_bot.worker.project.configuration import place_of
+    from ci_bot.worker.project.configuration import make_project_place
     from ci_bot.worker.review import review_plan
     from ci_bot.worker.runtime.background_process import PhaseClock
 
@@ -116,12 +116,12 @@ def _noted(folder: Path) -> list[Any] | None:
     )
     try:
         opened = opening.open_without_state(
-            place_of(asked, asked.projects), clock=PhaseClock(), on_spark_start=_no_spark
+            make_project_place(asked, asked.projects), clock=PhaseClock(), on_spark_start=_no_spark
         )
     except BotError:
         return None
     (config,) = sqlmesh_compat.read_configs([base]).values()
-    state = sqlmesh_compat.throwaway_state(
+    state = sqlmesh_compat.make_throwaway_state(
         Path(config.get_state_connection(None).database), opened.context
     )
     sqlmesh_compat.give_state(opened.context, state)
@@ -135,7 +135,7 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
     from ci_bot.worker.review import review_plan
     from ci_bot.worker.runtime.background_process import PhaseClock
     from ci_bot.worker.sqlmesh_compat import base_cache_read
-    from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
+    from ci_bot.worker.sqlmesh_compat.lazy_queries import make_query_in_file
 
     scratch, cache = _places(folder, name)
     asked = request(
@@ -147,7 +147,7 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
         execution_time=UNTIL,
         known_files=known,
     )
-    with patch.object(base_cache_read, "left_in_file", wraps=left_in_file) as taken:
+    with patch.object(base_cache_read, "left_in_file", wraps=make_query_in_file) as taken:
         try:
             facts = review_plan.review_plan(
                 asked, review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, _no_spark)

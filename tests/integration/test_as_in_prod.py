@@ -107,7 +107,7 @@ def opened(shop: Shop, cache: Path, *, load: bool = True) -> Context:
 def promoted(shop: Shop) -> None:
     """The project as it stands becomes prod, with nothing built."""
     context = opened(shop, shop.root / "cache")
-    state = sqlmesh_compat.throwaway_state(shop.state, context)
+    state = sqlmesh_compat.make_throwaway_state(shop.state, context)
     sqlmesh_compat.give_state(context, state)
     base_branch.promote_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
@@ -118,7 +118,9 @@ def told(context: Any, *, spared: bool) -> Any:
     try:
         asked = {"execution_time": UNTIL, "skip_tests": True}
         if spared:
-            plan = sqlmesh_compat.build_plan(sqlmesh_compat.plan_builder(context, "pr_1", **asked))
+            plan = sqlmesh_compat.build_plan(
+                sqlmesh_compat.make_plan_builder(context, "pr_1", **asked)
+            )
         else:
             plan = context.plan_builder("pr_1", **asked).build()
     except Exception as error:
@@ -153,10 +155,10 @@ def told(context: Any, *, spared: bool) -> Any:
 def loaded_and_told(shop: Shop, cache: Path, *, spared: bool) -> Any:
     sqlmesh.core.constants.MAX_FORK_WORKERS = 2 if spared else 1
     if spared:
-        sqlmesh_compat.spare_the_cache(loaded_again=False)
+        sqlmesh_compat.skip_cache_writes(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with sqlmesh_compat.as_in_prod(context) if spared else nullcontext():
+        with sqlmesh_compat.reuse_prod_models(context) if spared else nullcontext():
             context.load()
         return told(context, spared=spared)
     except Exception as error:
@@ -232,10 +234,10 @@ def trees(shop: Shop, cache: Path, *, spared: bool) -> Any:
     """Every node of every query with its place and comments, and which queries came as a text."""
     sqlmesh.core.constants.MAX_FORK_WORKERS = 2 if spared else 1
     if spared:
-        sqlmesh_compat.spare_the_cache(loaded_again=False)
+        sqlmesh_compat.skip_cache_writes(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with sqlmesh_compat.as_in_prod(context) if spared else nullcontext():
+        with sqlmesh_compat.reuse_prod_models(context) if spared else nullcontext():
             context.load()
         models = [model for model in context.models.values() if model.is_sql]
         came = {model.name for model in models if model.query_._parsed is None}
@@ -297,7 +299,7 @@ def optimized(shop: Shop, cache: Path, *, planned: bool = False) -> set[str]:
     """The models whose query the load has optimized, or the load and the plan."""
     context = opened(shop, cache, load=False)
     try:
-        with sqlmesh_compat.as_in_prod(context):
+        with sqlmesh_compat.reuse_prod_models(context):
             context.load()
         if planned:
             sqlmesh_compat.build_plan(
@@ -344,13 +346,13 @@ def plan_with_a_stored_model_that_cannot_be_parsed(shop: Shop, cache: Path) -> l
     """The names of the models that the plan changes."""
     context = opened(shop, cache, load=False)
     try:
-        sqlmesh_compat.state_adapter(context).execute(
+        sqlmesh_compat.get_state_adapter(context).execute(
             "UPDATE sqlmesh._snapshots SET snapshot = "
             """replace(snapshot, '"source_type": "sql"', '"source_type": "none"') """
             """WHERE name LIKE '%revenue%'"""
         )
         context.load()
-        builder = sqlmesh_compat.plan_builder(
+        builder = sqlmesh_compat.make_plan_builder(
             context, "pr_1", execution_time=UNTIL, skip_tests=True
         )
         return sorted(sqlmesh_compat.build_plan(builder).context_diff.modified_snapshots)
@@ -376,7 +378,7 @@ def test_plan__parses_no_stored_model_that_is_as_loaded(shop: Shop, tmp_path: Pa
 def test_load__trusts_no_state_of_another_version(shop: Shop, tmp_path: Path) -> None:
     def load() -> set[str]:
         context = opened(shop, tmp_path / "cache", load=False)
-        adapter = sqlmesh_compat.state_adapter(context)
+        adapter = sqlmesh_compat.get_state_adapter(context)
         adapter.execute("UPDATE sqlmesh._versions SET sqlglot_version = '1.0.0'")
         context.close()
         return optimized(shop, tmp_path / "cache")
@@ -416,10 +418,10 @@ def of_case(case: Any, folder: Path) -> tuple[Any, Any]:
     context = made.context
     plain = told(context, spared=False)
     sqlmesh.core.constants.MAX_FORK_WORKERS = 2
-    sqlmesh_compat.spare_the_cache(loaded_again=False)
+    sqlmesh_compat.skip_cache_writes(loaded_again=False)
     shutil.rmtree(place.cache_dir)
     sqlmesh_compat.forget_cached_snapshots(context)
-    with sqlmesh_compat.registries_kept(), sqlmesh_compat.as_in_prod(context):
+    with sqlmesh_compat.restore_registries(), sqlmesh_compat.reuse_prod_models(context):
         context.load()
     return plain, told(context, spared=True)
 

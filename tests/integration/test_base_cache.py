@@ -70,12 +70,12 @@ def known(shop: Shop) -> list[KnownFile]:
 
 def noted(shop: Shop, cache: Path) -> list[KnownFile]:
     """What a run on the default branch notes."""
-    sqlmesh_compat.spare_the_cache(loaded_again=False)
+    sqlmesh_compat.skip_cache_writes(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with sqlmesh_compat.note_loaded_files() as found, sqlmesh_compat.as_in_prod(context):
+        with sqlmesh_compat.note_loaded_files() as found, sqlmesh_compat.reuse_prod_models(context):
             context.load()
-        return sqlmesh_compat.known_files_of(context, found, shop.project)
+        return sqlmesh_compat.list_known_files(context, found, shop.project)
     finally:
         context.close()
 
@@ -85,14 +85,14 @@ def load(shop: Shop, cache: Path, known: Sequence[KnownFile] | None) -> tuple[An
     sqlmesh.core.constants.MAX_FORK_WORKERS = 1
     files = {file.path: file for file in known or ()}
     if known is not None:
-        sqlmesh_compat.spare_the_cache(loaded_again=False)
+        sqlmesh_compat.skip_cache_writes(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
         with (
             nullcontext()
             if known is None
-            else sqlmesh_compat.as_in_prod(
-                context, lambda stored: sqlmesh_compat.known_loaded(files, stored, shop.project)
+            else sqlmesh_compat.reuse_prod_models(
+                context, lambda stored: sqlmesh_compat.load_known_files(files, stored, shop.project)
             )
         ):
             context.load()
@@ -200,7 +200,7 @@ def test_plan__takes_nothing_once_prod_has_another_record(
 ) -> None:
     def later() -> None:
         context = opened(shop, tmp_path / "later", load=False)
-        sqlmesh_compat.state_adapter(context).execute(
+        sqlmesh_compat.get_state_adapter(context).execute(
             "UPDATE sqlmesh._snapshots SET snapshot = snapshot || ' '"
         )
         context.close()

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.batch_queries import BatchQueries
-from ci_bot.worker.cost.input_size_estimator import in_prod
-from ci_bot.worker.cost.input_size_rates import batches_of
+from ci_bot.worker.cost.input_size_estimator import read_prod_snapshots
+from ci_bot.worker.cost.input_size_rates import cut_batches
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
@@ -53,9 +53,9 @@ def query(plan: BuiltPlan, context: Any, model: str) -> str | None:
     missing = {item.snapshot_id.name: item.intervals for item in plan.plan.missing_intervals}
     snapshots = {s.name: s for s in plan.plan_snapshots.values()}
     tables = {name for name in missing if not snapshots[name].is_view}
-    queries = BatchQueries(plan, lambda names: in_prod(context, names), tables, "spark")
+    queries = BatchQueries(plan, lambda names: read_prod_snapshots(context, names), tables, "spark")
     (snapshot,) = [s for name, s in snapshots.items() if name.endswith(f'"{model}"')]
-    return queries.batch_query(snapshot, batches_of(snapshot, missing[snapshot.name])[0])
+    return queries.batch_query(snapshot, cut_batches(snapshot, missing[snapshot.name])[0])
 
 
 def tables(text: str | None) -> set[str]:
@@ -65,7 +65,9 @@ def tables(text: str | None) -> set[str]:
 
 def prods(context: Any, model: str) -> str:
     """The name of a model's table in prod."""
-    (found,) = in_prod(context, [f'"{context.default_catalog}"."shop"."{model}"']).values()
+    (found,) = read_prod_snapshots(
+        context, [f'"{context.default_catalog}"."shop"."{model}"']
+    ).values()
     return exp.to_table(found.table_name()).name
 
 
@@ -133,7 +135,7 @@ def test_batches__are_those_of_sqlmeshs_scheduler(shop: Shop, tmp_path: Path) ->
     with planned(shop, tmp_path) as (plan, _):
         for item in plan.plan.missing_intervals:
             snapshot = plan.plan_snapshots[item.snapshot_id]
-            found = batches_of(snapshot, item.intervals)
+            found = cut_batches(snapshot, item.intervals)
             if snapshot.is_incremental:
                 assert len(found) == describe_plan.count_batches(snapshot, item.intervals)
             shown = [

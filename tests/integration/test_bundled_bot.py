@@ -18,8 +18,8 @@ from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, first_build, make_plan, prod_plan
-from ci_bot.worker.planning.identity import identity_of
-from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest, category_of
+from ci_bot.worker.planning.identity import identify_plan
+from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest, name_category
 from ci_bot.worker.planning.plan_options import PlanOptions, resolve_options
 from ci_bot.worker.project.checks import plan_settings
 from tests.github_standin.local_git import LocalGit
@@ -69,14 +69,16 @@ class Seen:
 
     @property
     def built(self) -> dict[str, Backfill]:
-        found = first_build.of_environment(self.planned)
+        found = first_build.list_environment_build(self.planned)
         rows = describe_plan.list_backfill(self.planned, found, self.names, reused=lambda _: True)
         return {row.model: row for row in rows}
 
     @property
     def categories(self) -> dict[str, str]:
         changed = self.planned.changed_snapshots
-        return {self.names.short_name(snapshot.name): category_of(snapshot) for snapshot in changed}
+        return {
+            self.names.short_name(snapshot.name): name_category(snapshot) for snapshot in changed
+        }
 
     @property
     def views(self) -> set[str]:
@@ -88,7 +90,7 @@ class Seen:
         """The models that an apply would fill."""
         return {
             self.names.short_name(snapshot.name)
-            for stage in make_plan.stages_of(self.context, self.planned)
+            for stage in make_plan.build_stages(self.context, self.planned)
             if isinstance(stage, BackfillStage)
             for snapshot in stage.snapshot_to_intervals
         }
@@ -99,13 +101,13 @@ class Seen:
             self.context,
             self.planned,
             self.names,
-            built=first_build.of_environment(self.planned),
+            built=first_build.list_environment_build(self.planned),
             estimate=predict_plan_cost,
         )
 
     @property
     def identity(self) -> PlanIdentity:
-        return identity_of(
+        return identify_plan(
             self.context, self.planned, state_schema_version=1, repository=Path("/nowhere")
         )
 
@@ -196,7 +198,7 @@ def test_backfill__that_the_project_skips_is_none(shop: Shop, tmp_path: Path) ->
 
     with plan(shop, tmp_path / "scratch") as seen:
         assert seen.built == {}
-        assert describe_plan.work_left(seen.planned, seen.names) == []
+        assert describe_plan.list_remaining_work(seen.planned, seen.names) == []
         assert seen.identity.flags.skip_backfill
         assert seen.executed == set()
     with plan(shop, tmp_path / "other", skip_backfill=False) as seen:

@@ -68,7 +68,7 @@ def test_configured_catalog__in_sparks_own_order(
     (tmp_path / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     connection = SparkConnectionConfig(config_dir=str(tmp_path), **settings)
 
-    assert sqlmesh_compat.configured_catalog(connection) == expected
+    assert sqlmesh_compat.read_configured_catalog(connection) == expected
 
 
 def test_scan_packages_once__keeps_the_answer() -> None:
@@ -107,7 +107,7 @@ def test_analytics_off__nobody_looks_who_has_called(tmp_path: Path) -> None:
     shop = write_duck_shop(tmp_path)
 
     def plan() -> tuple[bool, int]:
-        sqlmesh_compat.analytics_off()
+        sqlmesh_compat.disable_analytics()
         forget("IPython", "sqlmesh.magics")
         context = Context(paths=[str(shop.project)])
         changed = context.plan_builder("pr_1", skip_tests=True).build().new_snapshots
@@ -131,7 +131,7 @@ def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
     other.edit("config.yaml", "type: spark", "type: snowflake")
 
     def read(project: Path, own: ModuleType | None = None) -> str:
-        sqlmesh_compat.find_engines_unimported()
+        sqlmesh_compat.skip_engine_import()
         forget("pyspark")
         if own is not None:
             sys.modules["pyspark"] = own
@@ -251,10 +251,10 @@ def test_merge_nothing_from_state__leaves_out_what_other_projects_have(tmp_path:
     for own in (False, True):
         context = Context(paths=[str(shop.project)], load=False)
         if own:
-            sqlmesh_compat.merge_nothing_from_state(context)
+            sqlmesh_compat.load_without_state_models(context)
         context.load()
         models.append(len(context.models))
-        assert sqlmesh_compat.state_is_shared(context) is not own
+        assert sqlmesh_compat.is_state_shared(context) is not own
         (stock,) = [item for item in context.snapshots.values() if "stock" in item.name]
         # What is whose is known all the same: its lifetime is the project's and not the default.
         assert stock.node.project == "stock"
@@ -308,25 +308,25 @@ def test_model_failures__are_all_and_not_the_first_alone(
     monkeypatch.setattr("sqlmesh.core.constants.MAX_FORK_WORKERS", processes)
     shop = broken_shop(tmp_path)
     found: list[tuple[Path, BaseException]] = []
-    with sqlmesh_compat.model_failures(found), pytest.raises(ConfigError) as first:
+    with sqlmesh_compat.collect_model_failures(found), pytest.raises(ConfigError) as first:
         context_without(shop, tmp_path, "macros/wrong.py").load()
     assert {path.name for path, _ in found} == {"one.sql", "two.sql"}
     # Each as SQLMesh itself would have raised it.
-    told = [str(sqlmesh_compat.load_error(path, problem)) for path, problem in found]
+    told = [str(sqlmesh_compat.make_load_error(path, problem)) for path, problem in found]
     assert str(first.value) in told
 
 
 def test_registries_kept__a_load_that_fails_leaves_no_macro_behind(tmp_path: Path) -> None:
     shop = broken_shop(tmp_path)
-    with sqlmesh_compat.registries_kept(), pytest.raises(RuntimeError, match="wrong"):
+    with sqlmesh_compat.restore_registries(), pytest.raises(RuntimeError, match="wrong"):
         context_without(shop, tmp_path).load()
     assert "good9" not in macro.get_registry()
 
 
 def test_throwaway_state_again__reads_what_another_process_has_closed(tmp_path: Path) -> None:
     context = context_without(write_duck_shop(tmp_path), tmp_path)
-    sqlmesh_compat.throwaway_state(tmp_path / "own.duckdb", context).close()
-    state = sqlmesh_compat.throwaway_state_again(tmp_path / "own.duckdb", context)
+    sqlmesh_compat.make_throwaway_state(tmp_path / "own.duckdb", context).close()
+    state = sqlmesh_compat.open_throwaway_state(tmp_path / "own.duckdb", context)
     assert state.get_versions().schema_version > 0
     assert state.get_environments() == []
 
@@ -336,7 +336,7 @@ def test_executed_text__is_what_the_adapter_sends() -> None:
         "SELECT a.`x y`, 'it' AS b FROM s.t AS a -- a comment", default_dialect="spark"
     )
 
-    assert sqlmesh_compat.executed_text(tree, "spark") == (
+    assert sqlmesh_compat.render_executed_text(tree, "spark") == (
         "SELECT `a`.`x y`, 'it' AS `b` FROM `s`.`t` AS `a`"
     )
 
@@ -351,11 +351,14 @@ def test_table_clauses__hold_format_and_properties() -> None:
         dialect="spark",
     )
 
-    text = sqlmesh_compat.table_clauses(model, model.physical_properties, "spark")
+    text = sqlmesh_compat.render_table_clauses(model, model.physical_properties, "spark")
 
     assert text == "USING PARQUET TBLPROPERTIES ('x'='y')"
     assert (
-        sqlmesh_compat.table_clauses(model.copy(update={"storage_format": None}), {}, "spark") == ""
+        sqlmesh_compat.render_table_clauses(
+            model.copy(update={"storage_format": None}), {}, "spark"
+        )
+        == ""
     )
 
 
@@ -371,13 +374,11 @@ def test_rendered_statement__tells_no_text_from_a_question_to_the_engine() -> No
     (tree,) = model.post_statements
 
     (dropped,) = (
-        sqlmesh_compat.rendered_statement(model, tree, runtime_stage=RuntimeStage.CREATING) or []
+        sqlmesh_compat.render_statement(model, tree, runtime_stage=RuntimeStage.CREATING) or []
     )
 
     assert dropped.sql("spark") == "DROP TABLE `a`.`b`"
-    assert (
-        sqlmesh_compat.rendered_statement(model, tree, runtime_stage=RuntimeStage.EVALUATING) == []
-    )
+    assert sqlmesh_compat.render_statement(model, tree, runtime_stage=RuntimeStage.EVALUATING) == []
 
 
 def test_rendered_environment_statements__is_sqlmeshs_own_text() -> None:
@@ -386,7 +387,7 @@ def test_rendered_environment_statements__is_sqlmeshs_own_text() -> None:
     (tree,) = d.parse(sql, default_dialect="spark")
     context = {"environment_naming_info": EnvironmentNamingInfo(name="pr_1")}
 
-    ours = sqlmesh_compat.rendered_environment_statements(
+    ours = sqlmesh_compat.render_environment_statements(
         item, tree, "spark", None, **context, runtime_stage=RuntimeStage.BEFORE_ALL
     )
 
@@ -407,16 +408,16 @@ WRITTEN = {
 
 
 def test_written_bot_settings__are_those_that_stand_there() -> None:
-    assert sqlmesh_compat.written_bot_settings(Config()) == {}
+    assert sqlmesh_compat.list_written_bot_settings(Config()) == {}
     bare = Config.parse_obj({"cicd_bot": {"type": "github"}})
     # SQLMesh has put its own `plan:` into two more fields by now.
     assert bare.cicd_bot is not None
     assert {"auto_categorize_changes_", "pr_include_unmodified_"} <= bare.cicd_bot.fields_set
-    assert sqlmesh_compat.written_bot_settings(bare) == {"type": "github"}
+    assert sqlmesh_compat.list_written_bot_settings(bare) == {"type": "github"}
 
-    known = sqlmesh_compat.known_bot_settings(GithubCICDBotConfig())
+    known = sqlmesh_compat.list_known_bot_settings(GithubCICDBotConfig())
     written = {name: value for name, value in WRITTEN.items() if name in known}
-    found: dict[str, Any] = sqlmesh_compat.written_bot_settings(
+    found: dict[str, Any] = sqlmesh_compat.list_written_bot_settings(
         Config.parse_obj({"cicd_bot": written})
     )
 
@@ -443,14 +444,14 @@ def test_written_bot_settings__of_a_class_of_the_projects_own_are_no_defaults(
     )
     (config,) = sqlmesh_compat.read_configs([tmp_path]).values()
 
-    assert sqlmesh_compat.written_bot_settings(config) == {
+    assert sqlmesh_compat.list_written_bot_settings(config) == {
         "pr_min_intervals": 2,
         "default_pr_start": "1 day ago",
     }
 
 
 def test_known_bot_settings__are_called_as_in_a_configuration() -> None:
-    known = sqlmesh_compat.known_bot_settings(GithubCICDBotConfig())
+    known = sqlmesh_compat.list_known_bot_settings(GithubCICDBotConfig())
     assert {"auto_categorize_changes", "skip_pr_backfill", "prod_branch_name", "type"} <= known
     assert not any(name.endswith("_") for name in known)
 
@@ -459,9 +460,9 @@ def test_plan_builder__refuses_what_the_installed_version_does_not_know(built: S
     context = Context(paths=[str(built.project)])
     try:
         with pytest.raises(BadInput, match=r"SQLMesh 0\.\d+\.\d+ does not know `of-the-future`"):
-            sqlmesh_compat.plan_builder(context, "pr_1", skip_tests=True, of_the_future=3)
+            sqlmesh_compat.make_plan_builder(context, "pr_1", skip_tests=True, of_the_future=3)
         # What nobody has said is not asked of any version.
-        builder = sqlmesh_compat.plan_builder(
+        builder = sqlmesh_compat.make_plan_builder(
             context, "pr_1", skip_tests=True, include_unmodified=True, of_the_future=None
         )
         assert builder.build().include_unmodified
@@ -479,7 +480,7 @@ def test_selection__by_git_goes_by_the_files_that_are_given(built: Shop) -> None
             (found,) = sqlmesh_compat.expand_selection(context, text)
             assert found.endswith('"orders"')
         assert len(sqlmesh_compat.expand_selection(context, "git:main+")) > 1
-        builder = sqlmesh_compat.plan_builder(
+        builder = sqlmesh_compat.make_plan_builder(
             context, "pr_1", skip_tests=True, select_models=["git:main"]
         )
         assert not builder.build().context_diff.has_snapshot_changes
@@ -527,13 +528,13 @@ def test_plan_evaluator__creates_the_table_of_a_model_that_gets_no_interval(buil
     built.write("models/of_month.sql", month.format(name="of_month", kind="FULL", query=query))
     context = Context(paths=[str(built.project)])
     try:
-        builder = sqlmesh_compat.plan_builder(
+        builder = sqlmesh_compat.make_plan_builder(
             context, "pr_1", start="2024-01-03", execution_time="2024-01-11", skip_tests=True
         )
         plan = sqlmesh_compat.build_plan(builder)
         missing = {item.snapshot_id.name.split('"')[-2] for item in plan.missing_intervals}
         assert missing == {"of_month"}
-        evaluator = sqlmesh_compat.plan_evaluator(
+        evaluator = sqlmesh_compat.make_plan_evaluator(
             context, get_console(), lambda *_: None, max_workers=None, promotion=nullcontext
         )
         evaluator.evaluate(plan.to_evaluatable())

@@ -33,7 +33,7 @@ from ci_bot.worker.data_diff.budgeted_run import (
     compare_models,
 )
 from ci_bot.worker.data_diff.compare import compare_tables
-from ci_bot.worker.data_diff.spark_port import SparkPort, side_by_side
+from ci_bot.worker.data_diff.spark_port import SparkPort, count_parallel_queries
 from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SqlError, TimeWindow, text_literal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
@@ -66,8 +66,8 @@ class Asked:
     port: SparkPort
     plans: list[str] = field(default_factory=list)
 
-    def look_at(self, table: str, *, few: bool = False) -> AbstractContextManager[SeenTable]:
-        return self.port.look_at(table, few=few)
+    def open_table(self, table: str, *, few: bool = False) -> AbstractContextManager[SeenTable]:
+        return self.port.open_table(table, few=few)
 
     def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         self.plans += [row[0] for row in self.port.query_rows(f"EXPLAIN {sql}", few=few)]
@@ -632,7 +632,7 @@ def test_side_by_side__many_models_in_one_session(spark: SparkSession) -> None:
     assert [diff.full_match for diff in found] == [10, 20, 20, 20]
     assert all(diff.seconds for diff in found)
     # Two slots; while one is planned, the tasks of the other run.
-    assert side_by_side(spark) == 2
+    assert count_parallel_queries(spark) == 2
 
 
 def test_cancel__ends_the_query_that_runs(spark: SparkSession) -> None:
@@ -679,7 +679,7 @@ def test_port__size_of_tables(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(1000).write.parquet(place)
     view(spark, "sized", f"SELECT * FROM parquet.`{place}`")
     held = sum(file.stat().st_size for file in Path(place).glob("*.parquet"))
-    with SparkPort(spark).look_at("sized") as seen:
+    with SparkPort(spark).open_table("sized") as seen:
         assert seen.size() == held
         assert spark.catalog.tableExists(seen.name)
     assert not spark.catalog.tableExists(seen.name)
@@ -691,12 +691,12 @@ def test_port__keeps_its_look_at_a_table_until_a_query_fails(spark: SparkSession
     with port.keep_tables(["kept"], at_once=2) as names:
         spark.catalog.dropTempView("kept")
         assert port.query_rows(f"SELECT COUNT(*) FROM {names['kept']}") == [(7,)]
-        with port.look_at("kept", few=True) as seen:
+        with port.open_table("kept", few=True) as seen:
             assert port.query_rows(f"SELECT MAX(k) FROM {seen.name}", few=True) == [(6,)]
         view(spark, "kept", "SELECT id AS k FROM RANGE(8)")
-        with pytest.raises(SqlError), port.look_at("kept"):
+        with pytest.raises(SqlError), port.open_table("kept"):
             raise SqlError("as where its files are gone")
-        with port.look_at("kept") as seen:
+        with port.open_table("kept") as seen:
             assert port.query_rows(f"SELECT COUNT(*) FROM {seen.name}") == [(8,)], "it looks anew"
     assert not spark.catalog.tableExists(names["kept"])
     with (
@@ -731,7 +731,7 @@ def test_port__reads_few_rows_past_the_views_that_they_are_defined_through(
     port = SparkPort(spark)
 
     def views(few: bool) -> int:
-        with port.look_at("deep_5", few=few) as seen:
+        with port.open_table("deep_5", few=few) as seen:
             plan = spark.table(seen.name)._jdf.queryExecution().analyzed().toString()
         return str(plan).count("View (`deep_")
 

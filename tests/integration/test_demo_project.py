@@ -21,7 +21,7 @@ import pytest
 from ci_bot.bot.laptop.demo_repository import CHANGE_FILES, PROJECT_FILES, DemoLayout, change_files
 from ci_bot.errors import BadInput
 from ci_bot.worker.demo_prod import RAW_TABLES, export_flights
-from ci_bot.worker.runtime.java import java_environment
+from ci_bot.worker.runtime.java import find_java_environment
 
 END = "2013-01-31"
 REPOSITORY = Path(__file__).parents[2]
@@ -205,7 +205,7 @@ def _environment(layout: DemoLayout) -> dict[str, str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true",
     }
-    return {**environment, **java_environment(environment, python=sys.executable)}
+    return {**environment, **find_java_environment(environment, python=sys.executable)}
 
 
 def _python(environment: dict[str, str], folder: Path, *arguments: str) -> str:

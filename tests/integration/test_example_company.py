@@ -20,7 +20,7 @@ import pytest
 
 from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.host import of_this_process
-from ci_bot.worker.runtime.java import java_environment
+from ci_bot.worker.runtime.java import find_java_environment
 from tests.conftest import REPOSITORY, missing
 from tests.github_standin.local_git import LocalGit
 from tests.integration.test_postgres_state import own_database, server
@@ -51,7 +51,7 @@ class Company:
         """SQLMesh's own command line, as deploy.yml runs it."""
         program = (sys.executable, "-c", "from sqlmesh.cli.main import cli; cli()")
         environment = {**os.environ, **self.of_an_apply, "SQLMESH_DEBUG": ""}
-        environment |= java_environment(environment, python=sys.executable)
+        environment |= find_java_environment(environment, python=sys.executable)
         done = subprocess.run(
             [*program, "-p", str(self.checkout), *arguments],
             env=environment,

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 PROGRAM = """
 import os, signal, subprocess, sys, threading, time
 from ci_bot.worker.runtime import java
-os.environ.update(java.java_environment(os.environ, python=sys.executable))
+os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
 from pyspark.sql import SparkSession
 from ci_bot.worker.runtime.java_watch import WATCH
 from ci_bot.worker.messages.problems import error_sentence

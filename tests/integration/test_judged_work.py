@@ -21,8 +21,8 @@ from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, first_build, make_plan, prod_plan
-from ci_bot.worker.planning.first_build import short_window
-from ci_bot.worker.planning.identity import identity_of
+from ci_bot.worker.planning.first_build import find_short_window
+from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from ci_bot.worker.planning.plan_options import resolve_options
 from ci_bot.worker.project import base_branch
@@ -96,14 +96,14 @@ class Seen:
     def environment(self) -> list[Backfill]:
         return describe_plan.list_backfill(
             self.planned,
-            first_build.of_environment(self.planned),
+            first_build.list_environment_build(self.planned),
             self.names,
             reused=lambda snapshot: True,
         )
 
     @property
     def left(self) -> list[Backfill]:
-        return describe_plan.work_left(self.planned, self.names)
+        return describe_plan.list_remaining_work(self.planned, self.names)
 
     @property
     def prod(self) -> ProdPlan:
@@ -111,23 +111,23 @@ class Seen:
             self.context,
             self.planned,
             self.names,
-            built=first_build.of_environment(self.planned),
+            built=first_build.list_environment_build(self.planned),
             estimate=predict_plan_cost,
         )
 
     @property
     def window(self) -> ShortWindow | None:
-        return short_window(
+        return find_short_window(
             self.planned,
             self.wish,
-            first_build.of_environment(self.planned),
+            first_build.list_environment_build(self.planned),
             self.names,
             previews=sqlmesh_compat.previews_forward_only(self.context),
         )
 
     @property
     def plan_id(self) -> str:
-        identity = identity_of(
+        identity = identify_plan(
             self.context, self.planned, state_schema_version=1, repository=Path("/nowhere")
         )
         return identity.plan_id()
@@ -138,7 +138,7 @@ class Seen:
             self.names.short_name(snapshot.name): describe_plan.count_intervals(snapshot, intervals)
             if snapshot.is_incremental
             else 1
-            for stage in make_plan.stages_of(self.context, self.planned)
+            for stage in make_plan.build_stages(self.context, self.planned)
             if isinstance(stage, BackfillStage)
             for snapshot, intervals in stage.snapshot_to_intervals.items()
             if snapshot.is_model
@@ -234,7 +234,7 @@ def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name
         )
         for item in seen.left:
             recorder.expect_model(item)
-        sqlmesh_compat.plan_evaluator(
+        sqlmesh_compat.make_plan_evaluator(
             seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
         ).evaluate(seen.planned.plan.to_evaluatable())
 
@@ -294,7 +294,7 @@ def test_apply__counts_no_batch_that_failed(
         for item in seen.left:
             recorder.expect_model(item)
         with pytest.raises(Exception, match="Plan application failed"):
-            sqlmesh_compat.plan_evaluator(
+            sqlmesh_compat.make_plan_evaluator(
                 seen.context,
                 recorder,
                 recorder.on_audits,
@@ -303,7 +303,7 @@ def test_apply__counts_no_batch_that_failed(
                 on_table_written=recorder.on_table_written,
             ).evaluate(seen.planned.plan.to_evaluatable())
 
-    so_far = recorder.so_far()
+    so_far = recorder.list_models_so_far()
     assert [model.model for model in so_far] == shown
     work = sum_planned_work(so_far)
     assert (work.intervals, work.batches) == (intervals, batches)
@@ -319,11 +319,11 @@ def test_apply__audits_that_changed_on_built_data_build_nothing(shop: Shop, tmp_
 
     with plan(shop, tmp_path / "scratch") as seen:
         recorder = ConsoleRecorder(seen.names, lambda message, done, total: None)
-        sqlmesh_compat.plan_evaluator(
+        sqlmesh_compat.make_plan_evaluator(
             seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
         ).evaluate(seen.planned.plan.to_evaluatable())
 
-    (audited,) = recorder.so_far()
+    (audited,) = recorder.list_models_so_far()
     assert [audit.audit for audit in audited.audits] == ["unique_values"]
     assert (audited.model, audited.intervals, audited.batches) == ("shop.orders", 0, 0)
 

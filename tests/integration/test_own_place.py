@@ -39,7 +39,7 @@ def check(shop: Shop, tmp_path: Path, environment: str) -> BuiltPlan:
         wish = PlanRequest(environment=environment, flags=PlanFlags())
         planned = make_plan.plan_against_prod(found.context, wish)
         assert planned is not None
-        prod_guard.check_own_place(found.context, planned)
+        prod_guard.check_views_apart_from_prod(found.context, planned)
         return planned
 
 

@@ -59,7 +59,7 @@ def edit(shop: Shop, chance: random.Random) -> None:
 
 def promoted(shop: Shop) -> None:
     context = Context(paths=[str(shop.project)])
-    state = sqlmesh_compat.throwaway_state(shop.state, context)
+    state = sqlmesh_compat.make_throwaway_state(shop.state, context)
     sqlmesh_compat.give_state(context, state)
     base_branch.promote_as_prod(context, state, to_timestamp(UNTIL))
     state.close()

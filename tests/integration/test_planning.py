@@ -15,7 +15,7 @@ from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.worker.apply import preconditions
 from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import make_plan
-from ci_bot.worker.planning.identity import identity_of
+from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
@@ -39,7 +39,7 @@ def identity(
             found.context, PlanRequest(environment="pr_1", flags=flags, window=window, **wish)
         )
         assert planned is not None
-        return identity_of(
+        return identify_plan(
             found.context, planned, state_schema_version=102, repository=shop.project
         )
 

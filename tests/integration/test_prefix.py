@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.session import prefix_here, prefix_of
+from ci_bot.bot.worker_client.session import read_environment_prefix, read_laptop_prefix
 from ci_bot.errors import BadInput
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList
 from ci_bot.protocol.messages import ListRequest, Owner
@@ -38,7 +38,7 @@ def configured(repository: Repository, name: str, file: str = "project/config.ya
 
 def ask(repository: Repository, base: str | None, project: str = "project") -> WrittenPrefix:
     found: WrittenPrefix = Client(repository.root, [project])._with(
-        lambda bench: prefix_of(bench, base)
+        lambda bench: read_environment_prefix(bench, base)
     )
     return found
 
@@ -89,7 +89,7 @@ def test_prefix__on_a_laptop_is_that_of_the_checkout(repository: Repository) -> 
     configured(repository, "team")
 
     def here(bench: WorkerClient) -> Any:
-        return prefix_here(bench)
+        return read_laptop_prefix(bench)
 
     assert Client(repository.root, ["project"])._with(here) == WrittenPrefix("team")
 
@@ -167,7 +167,7 @@ def test_list__holds_what_this_repository_made_under_another_prefix(
     shop: Shop, tmp_path: Path
 ) -> None:
     with opened(tmp_path / "open", shop.project, write=True) as found:
-        ledger = Ledger(sqlmesh_compat.state_adapter(found.context))
+        ledger = Ledger(sqlmesh_compat.get_state_adapter(found.context))
         ledger.prepare_tables()
         for item in (
             row("team_1", 1, "octo/shop", "applied"),

@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.sql import functions
 from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import form_of
+from ci_bot.worker.sql.equivalence_proof import normalize_query
 from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.rewrites import ON_SPARK, OTHER, ROWS, SAME, TABLES
 from tests.unit.rules.world import models
@@ -75,7 +75,7 @@ def rows(spark: SparkSession, text: str) -> tuple[list[str], Counter[tuple[str, 
 
 def proved(before: str, after: str) -> bool:
     keys = KeyInterner()
-    old, new = form_of(rendered(before), keys), form_of(rendered(after), keys)
+    old, new = normalize_query(rendered(before), keys), normalize_query(rendered(after), keys)
     return old is not None and new is not None and new.proves_same(old)
 
 

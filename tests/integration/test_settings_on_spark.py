@@ -13,8 +13,8 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.model import load_sql_based_model
 
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.sql_effects.read_statement import effects_of
-from ci_bot.worker.sql_effects.spark_settings import meaning_of, spelling_of
+from ci_bot.worker.sql_effects.read_statement import list_statement_effects
+from ci_bot.worker.sql_effects.spark_settings import find_setting_meaning, find_setting_spelling
 from tests.one_jvm import OneJvm, one_jvm
 from tests.projects import write_shop
 
@@ -39,8 +39,8 @@ def test_meaning__of_every_setting_that_spark_describes(jvm: OneJvm) -> None:
     keys = {row[0] for row in rows}
 
     assert len(keys) > 150
-    assert {key for key in keys if meaning_of(key) == "unknown"} <= NOT_JUDGED
-    assert {key for key in keys if (known := spelling_of(key)) and known != key} == set()
+    assert {key for key in keys if find_setting_meaning(key) == "unknown"} <= NOT_JUDGED
+    assert {key for key in keys if (known := find_setting_spelling(key)) and known != key} == set()
 
 
 SETS = [
@@ -60,9 +60,9 @@ def test_set__fails_where_it_is_said_to(jvm: OneJvm, sql: str) -> None:
     text = f"MODEL (name a.b, kind FULL, dialect spark);\n{sql};\nSELECT 1 AS a"
     model: Any = load_sql_based_model(d.parse(text))
     (tree,) = model.render_pre_statements()
-    given = sqlmesh_compat.executed_text(tree, "spark")
+    given = sqlmesh_compat.render_executed_text(tree, "spark")
 
-    said = {effect.action for effect in effects_of(given, "spark")}
+    said = {effect.action for effect in list_statement_effects(given, "spark")}
 
     assert ("fails" in said) == _fails(jvm, given), given
 

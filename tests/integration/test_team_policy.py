@@ -13,7 +13,7 @@ from ci_bot.protocol.cost import Price
 from ci_bot.protocol.review_inputs import ModelScope
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.worker.messages.names_and_times import ModelNames
-from ci_bot.worker.review.policy_scopes import scoped_models
+from ci_bot.worker.review.policy_scopes import evaluate_scopes
 from tests.projects.duck import write_duck_shop
 from tests.projects.opened import opened
 from tests.projects.repository import Files, Repository, write_repository
@@ -296,7 +296,7 @@ def test_selections__mean_what_they_mean_to_sqlmesh(tmp_path: Path) -> None:
         context = project.context
         names = ModelNames(context.default_catalog, context.default_dialect)
         every = {names.short_name(fqn) for fqn in context.models}
-        found = scoped_models(
+        found = evaluate_scopes(
             context, scopes, before=context.models, after=context.models, about=every, names=names
         )
     told = {
@@ -323,7 +323,7 @@ def test_scopes__go_by_both_versions_of_a_model(tmp_path: Path) -> None:
         after[revenue] = after[revenue].copy(update={"tags": ["scratch"], "owner": "data"})
         gone = by_name["shop.top_customers"]
         del after[gone]
-        found = scoped_models(
+        found = evaluate_scopes(
             context,
             [
                 ModelScope(models=["tag:scratch"]),

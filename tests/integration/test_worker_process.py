@@ -42,7 +42,7 @@ from ci_bot.bot.sandbox.run_directories import RunWorkspace, private_workspace
 from ci_bot.bot.sandbox.worker_environment import (
     WorkerVariables,
     build_worker_environment,
-    with_python_path,
+    prepend_python_path,
 )
 from ci_bot.bot.sandbox.worker_run import (
     SecondQuestion,
@@ -869,7 +869,7 @@ def test_requirements__come_after_the_project_s_own_modules(laptop: Cage) -> Non
     (laptop.workspace.repository / "requirements.txt").write_text(
         "--no-index\n--find-links wheels\nours==1.5\n"
     )
-    variables = with_python_path(laptop.launch.variables, [str(modules)])
+    variables = prepend_python_path(laptop.launch.variables, [str(modules)])
     laptop.launch = replace(laptop.launch, variables=variables)
     launch = install(laptop)
     assert launch.variables["PYTHONPATH"] == f"{modules}:{laptop.workspace.overlay}"

@@ -18,7 +18,7 @@ from ci_bot.worker.runtime import java
 
 def build_prod(project: Path, until: str) -> None:
     """Plans and applies prod as of `until`."""
-    os.environ.update(java.java_environment(os.environ, python=sys.executable))
+    os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
     set_console(NoopConsole())
     context = Context(paths=[str(project)])
     plan = context.plan_builder("prod", execution_time=until, skip_tests=True).build()

@@ -117,7 +117,7 @@ def build_prod(project: Path, until: str) -> None:
     of SHOW TABLE EXTENDED for "no such table", writes SEED and FULL models with CREATE TABLE IF NOT
     EXISTS, and leaves them empty (`compat.ListingSparkAdapter`).
     """
-    os.environ.update(java.java_environment(os.environ, python=sys.executable))
+    os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
     set_console(NoopConsole())
     configs = sqlmesh_compat.read_configs([project])
     sqlmesh_compat.make_spark_lazy(configs, lambda: None)

@@ -16,7 +16,7 @@ from ci_bot.worker.runtime import java
 
 def run(project: Path) -> None:
     """Without a model: it asks the state only, and Spark where something has expired."""
-    os.environ.update(java.java_environment(os.environ, python=sys.executable))
+    os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
     set_console(NoopConsole())
     Context(paths=[str(project)], load=False).run_janitor(ignore_ttl=False)
 

@@ -18,7 +18,7 @@ from ci_bot.worker.runtime import java
 
 def run(project: Path, statements: list[str]) -> list[list[list[str]]]:
     """The rows of each statement; nulls become the text None."""
-    os.environ.update(java.java_environment(os.environ, python=sys.executable))
+    os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
     set_console(NoopConsole())
     spark = Context(paths=[str(project)], load=False).engine_adapter.spark
     return [

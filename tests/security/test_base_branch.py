@@ -20,7 +20,7 @@ from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.project import base_branch
-from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, new_context
+from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, create_context
 from ci_bot.worker.project.loading import load_project
 from ci_bot.worker.review.review_plan import ReviewPorts, open_for_review
 from ci_bot.worker.runtime.background_process import PhaseClock
@@ -100,8 +100,8 @@ def build_spark_prod(root: Path, directory: Path) -> None:
     """The project's own state, with `directory` as prod. The data itself is not built."""
     (root / "state.duckdb").unlink(missing_ok=True)
     configs, _ = configure_projects(place(root, directory), no_spark, clock=PhaseClock())
-    context = new_context(configs, place(root, directory))
-    state = sqlmesh_compat.new_state_sync(context)
+    context = create_context(configs, place(root, directory))
+    state = sqlmesh_compat.make_state_sync(context)
     state.migrate()
     sqlmesh_compat.give_state(context, state)
     load_project(context, nullcontext(), root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlmesh.utils.errors import ConflictingPlanError, PlanError
 
-from ci_bot.worker.apply.attempts import retry_reason
+from ci_bot.worker.apply.attempts import find_retry_reason
 from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.messages.names_and_times import ModelNames
 
@@ -18,7 +18,7 @@ def recorder() -> ConsoleRecorder:
 def test_another_plan_on_the_same_environment__is_never_retried(recorder: ConsoleRecorder) -> None:
     # Finalizing found somebody else's plan: to go on would overwrite it.
     recorder.promoting = True
-    assert retry_reason(ConflictingPlanError("Another plan was applied"), recorder) is None
+    assert find_retry_reason(ConflictingPlanError("Another plan was applied"), recorder) is None
 
 
 @pytest.mark.parametrize(
@@ -26,23 +26,23 @@ def test_another_plan_on_the_same_environment__is_never_retried(recorder: Consol
 )
 def test_two_writers_on_one_table__are_retried(recorder: ConsoleRecorder, words: str) -> None:
     recorder.failures.append(RuntimeError(words))
-    assert retry_reason(PlanError("Plan application failed."), recorder)
+    assert find_retry_reason(PlanError("Plan application failed."), recorder)
 
 
 def test_virtual_layer__is_retried_only_while_it_is_being_updated(
     recorder: ConsoleRecorder,
 ) -> None:
     error = PlanError("a view could not be replaced")
-    assert retry_reason(error, recorder) is None
+    assert find_retry_reason(error, recorder) is None
     recorder.promoting = True
-    assert retry_reason(error, recorder)
+    assert find_retry_reason(error, recorder)
     recorder.promoted = True
-    assert retry_reason(error, recorder) is None
+    assert find_retry_reason(error, recorder) is None
 
 
 def test_a_query_that_is_wrong__is_not_retried(recorder: ConsoleRecorder) -> None:
     recorder.failures.append(RuntimeError("UNRESOLVED_COLUMN: no such column"))
-    assert retry_reason(PlanError("Plan application failed."), recorder) is None
+    assert find_retry_reason(PlanError("Plan application failed."), recorder) is None
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_another_run_makes_or_replaces__is_retried(
 
     def reason(schema: str) -> str | None:
         recorder.failures[:] = [RuntimeError(words.format(schema))]
-        return retry_reason(PlanError("failed"), recorder, {"sqlmesh__shop.shop__v3__80__dev"})
+        return find_retry_reason(PlanError("failed"), recorder, {"sqlmesh__shop.shop__v3__80__dev"})
 
     assert reason("sqlmesh__shop")
     assert reason("sources") is None, "that is the model's own mistake"

@@ -164,9 +164,9 @@ def test_findings__that_cannot_be_accepted_are_told_with_the_fix(
 
 def test_acceptance__is_bound_to_the_model_that_changes() -> None:
     own = make_report(changes=[make_change("mart.a", fingerprint="a-b-c")])
-    assert accept.fingerprint_of(own, "mart.a") == "a-b-c"
+    assert accept.find_fingerprint(own, "mart.a") == "a-b-c"
     with pytest.raises(BotError) as caught:
-        accept.fingerprint_of(own, "mart.b")
+        accept.find_fingerprint(own, "mart.b")
     assert caught.value.reason_code == "not_acceptable"
 
 
@@ -184,9 +184,9 @@ def test_owner__who_is_not_is_told_who_is() -> None:
     own = make_report(
         owners=[ModelOwners(model="mart.a", logins=["bob"], teams=["acme/bi"], place="CODEOWNERS")]
     )
-    error = accept.not_the_owner("ada", "mart.a", accept.ownership_of(own, "mart.a"))
+    error = accept.make_not_owner_error("ada", "mart.a", accept.ownership_of(own, "mart.a"))
     assert error.message == "`@ada` does not own `mart.a`."
     assert (error.hint or "").startswith("`@bob` or `@acme/bi` may accept it, by CODEOWNERS.")
     assert "`members: read`" in (error.hint or "")
-    error = accept.not_the_owner("ada", "mart.b", accept.ownership_of(own, "mart.b"))
+    error = accept.make_not_owner_error("ada", "mart.b", accept.ownership_of(own, "mart.b"))
     assert error.message.startswith("Nobody owns `mart.b`")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.bot.worker_client.failures import check_request, error_of
+from ci_bot.bot.worker_client.failures import check_request, make_error_of_failure
 from ci_bot.errors import BadInput
 from ci_bot.protocol import messages
 from ci_bot.protocol.base import Failure
@@ -90,7 +90,7 @@ def test_error__of_a_workers_failure_keeps_its_exit_code_and_its_place(exit_code
         line=7,
     )
 
-    error = error_of(failure)
+    error = make_error_of_failure(failure)
 
     assert (error.exit_code, error.reason_code) == (exit_code, "held")
     assert (error.message, error.hint) == ("Somebody has it.", "Wait.")

@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig
 
 from ci_bot.protocol.base import Failure
-from ci_bot.worker.messages.problems import error_sentence, failure_of
+from ci_bot.worker.messages.problems import error_sentence, make_failure_of_error
 
 Load = Callable[..., Failure]
 
@@ -40,7 +40,9 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
             except Exception as error:
                 # SQLMesh hands on the text, and keeps the rest as the context.
                 raise RuntimeError(f"Failed to load: {error}")  # noqa: B904
-        return failure_of(caught.value, stage="load", repository=root, hint="the default")
+        return make_failure_of_error(
+            caught.value, stage="load", repository=root, hint="the default"
+        )
 
     yield act
     for name in set(sys.modules) - known:
@@ -159,7 +161,7 @@ def test_failure__of_what_no_cause_is_known_for__keeps_its_words_without_private
     tmp_path: Path,
 ) -> None:
     error = RuntimeError(f"Duplicate model in '{tmp_path}/models/a.sql' at {tmp_path}")
-    told = failure_of(error, stage="load", repository=tmp_path)
+    told = make_failure_of_error(error, stage="load", repository=tmp_path)
     assert told.message == "Duplicate model in 'models/a.sql' at ."
     assert told.path == "models/a.sql"
 
@@ -168,7 +170,9 @@ def failure_of_gateway(driver: str, root: Path) -> Failure:
     """What is said of a gateway whose library SQLMesh itself cannot import."""
     with pytest.raises(Exception, match="engine library") as caught:
         MSSQLConnectionConfig(type="mssql", host="db", driver=driver)
-    return failure_of(caught.value, stage="configuration", repository=root, hint="the default")
+    return make_failure_of_error(
+        caught.value, stage="configuration", repository=root, hint="the default"
+    )
 
 
 @pytest.mark.parametrize(("driver", "extra"), [("pymssql", "mssql"), ("pyodbc", "mssql-odbc")])

@@ -11,7 +11,7 @@ from ci_bot.bot.actions.step_files import StepOutputs
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
 from ci_bot.bot.report.model.marker_facts import MarkerFacts
-from ci_bot.bot.worker_client.failures import failure_of
+from ci_bot.bot.worker_client.failures import make_activity_failure
 from ci_bot.errors import BotError, GitHubUnavailable, RunCancelled
 from ci_bot.redaction import Redactor
 from tests.factories import make_context, make_report
@@ -68,7 +68,7 @@ def test_earlier_review__loses_what_only_this_run_knows() -> None:
 
 def test_failure__of_the_bot_itself_loses_its_secrets() -> None:
     error = BotError("No login for hunter22x.", hint="Not hunter22x.", path="a/hunter22x.sql")
-    failure = failure_of(error, "plan", Redactor(["hunter22x"]))
+    failure = make_activity_failure(error, "plan", Redactor(["hunter22x"]))
     assert "hunter22x" not in failure.to_json()
     assert failure.message == "No login for ***."
 

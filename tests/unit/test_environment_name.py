@@ -14,11 +14,11 @@ from ci_bot.protocol.environment import (
     MOST_CHARACTERS,
     EnvironmentName,
     UnfitName,
-    for_cleanup,
     is_prefix,
-    means_prod,
+    is_prod_name,
     normalize_name,
-    number_of,
+    parse_cleanup_environment,
+    read_pull_number,
 )
 from ci_bot.protocol.messages import REQUEST
 
@@ -61,7 +61,7 @@ def test_name__of_prod_in_any_spelling__is_refused(text: str) -> None:
     assert (error.reason_code, error.exit_code) == ("prod", 3)
     assert error.message.endswith("prod is never written from here.")
     assert error.message.startswith("prod" if text == "prod" else "`")
-    assert means_prod(text)
+    assert is_prod_name(text)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_cleanup__of_another_environment__says_whose_it_is_not(
     text: str, number: int | None, told: str
 ) -> None:
     with pytest.raises(UnfitName) as raised:
-        for_cleanup(text, prefix="pr", number=number)
+        parse_cleanup_environment(text, prefix="pr", number=number)
     assert raised.value.message.startswith(told)
 
 
@@ -157,7 +157,7 @@ def test_of__never_comes_from_text(text: str) -> None:
     ],
 )
 def test_number__of_what_is_no_pull_requests(text: str) -> None:
-    assert number_of(text, "pr") is None
+    assert read_pull_number(text, "pr") is None
 
 
 def asked(activity: str, environment: object, *, pull: int | None, **more: Any) -> Any:
@@ -253,6 +253,6 @@ def test_cleanup__of_another_environment__says_what_removes_it(
     text: str, number: int | None, way: str | None
 ) -> None:
     with pytest.raises(UnfitName) as raised:
-        for_cleanup(text, prefix="pr", number=number)
+        parse_cleanup_environment(text, prefix="pr", number=number)
     assert ("invalidate" in raised.value.hint) == (way is not None)
     assert way is None or way in raised.value.hint

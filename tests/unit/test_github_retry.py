@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.github.failures import clean_server_text, to_error
+from ci_bot.bot.github.failures import clean_server_text, make_github_error
 from ci_bot.bot.github.port import NotFound, RejectedContent
 from ci_bot.bot.github.retry import (
     HURRIED,
@@ -193,7 +193,9 @@ def test_decide__every_wait_is_within_bounds(
 def test_to_error__words_and_kind(
     what: RequestFailure, kind: type, reason: str, words: str
 ) -> None:
-    error = to_error(what, doing="write the comment", needs="pull-requests: write", host="api.x")
+    error = make_github_error(
+        what, doing="write the comment", needs="pull-requests: write", host="api.x"
+    )
     assert type(error) is kind
     assert error.reason_code == reason
     assert words in error.message
@@ -202,13 +204,16 @@ def test_to_error__words_and_kind(
 
 
 def test_to_error__rate_limit_says_until_when() -> None:
-    error = to_error(failure(429), doing="x", needs="y", host="z", until=NOW + 3600)
+    error = make_github_error(failure(429), doing="x", needs="y", host="z", until=NOW + 3600)
     assert "until 2026-08-17 21:53 UTC" in error.message
-    assert "far away" in to_error(failure(429), doing="x", needs="y", host="z", until=1e300).message
+    assert (
+        "far away"
+        in make_github_error(failure(429), doing="x", needs="y", host="z", until=1e300).message
+    )
 
 
 def test_to_error__permission_hint_says_where_it_goes() -> None:
-    error = to_error(
+    error = make_github_error(
         failure(403, "Resource not accessible"), doing="x", needs="actions: write", host="z"
     )
     assert error.hint is not None

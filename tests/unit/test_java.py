@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.messages.problems import spark_not_started
+from ci_bot.worker.messages.problems import make_spark_start_error
 from ci_bot.worker.runtime import java
 
 
 def test_brief_run__gets_the_quick_compiler_and_keeps_the_projects_options() -> None:
-    assert java.for_a_brief_run({}) == {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
+    assert java.brief_run_options({}) == {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
     own = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=4 -Xss4m"}
-    assert java.for_a_brief_run(own) == {
+    assert java.brief_run_options(own) == {
         "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:TieredStopAtLevel=4 -Xss4m"
     }, "Java takes the last of two values, so the project's own wins"
 
@@ -129,7 +129,7 @@ def test_wheel__has_no_vector_module() -> None:
 
 def test_spark_that_does_not_start__is_told_with_its_java(tmp_path: Path) -> None:
     home = a_java(tmp_path / "java", 'JAVA_VERSION="25.0.1"\n')
-    failure = spark_not_started(
+    failure = make_spark_start_error(
         RuntimeError("Java gateway process exited before sending its port number."),
         {"JAVA_HOME": str(home)},
         nameless=lambda _: None,
@@ -144,7 +144,7 @@ def test_spark_that_does_not_start__is_told_with_its_java(tmp_path: Path) -> Non
 
 def test_spark_that_does_not_start__where_the_machines_name_has_no_address__says_so() -> None:
     """Java's own word is in its stack: PySpark says only that the process ended."""
-    failure = spark_not_started(
+    failure = make_spark_start_error(
         RuntimeError("Java gateway process exited before sending its port number."),
         {},
         nameless=lambda _: "2175d15c98ad",
@@ -167,10 +167,12 @@ def test_name_without_address__asks_as_spark_does(monkeypatch: pytest.MonkeyPatc
 
 def test_private_place__comes_before_the_projects_own_options(tmp_path: Path) -> None:
     own = {"SPARK_SUBMIT_OPTS": "-Djava.io.tmpdir=/own"}
-    private = java.in_a_private_place(own, tmp_path / "a b", metastore=False)
+    private = java.private_directory_options(own, tmp_path / "a b", metastore=False)
     assert private == {
         "SPARK_SUBMIT_OPTS": f'"-Djava.io.tmpdir={tmp_path}/a b" '
         f'"-Dderby.stream.error.file={tmp_path}/a b/derby.log" -Djava.io.tmpdir=/own'
     }
-    with_metastore = java.in_a_private_place({}, tmp_path, metastore=True)["SPARK_SUBMIT_OPTS"]
+    with_metastore = java.private_directory_options({}, tmp_path, metastore=True)[
+        "SPARK_SUBMIT_OPTS"
+    ]
     assert f'"-Dderby.system.home={tmp_path}"' in with_metastore

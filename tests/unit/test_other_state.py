@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.messages.state_failures import other_version
+from ci_bot.worker.messages.state_failures import make_other_version_error
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from ci_bot.worker.messages.state_failures import other_version
 def test_hint__names_what_helps_and_nothing_else(
     written_by: str, installed: str, says: tuple[str, ...], silent: str
 ) -> None:
-    told = other_version(written_by, 100, installed=installed)
+    told = make_other_version_error(written_by, 100, installed=installed)
     hint = told.hint or ""
     assert (told.exit_code, told.reason_code) == (2, "state_version")
     assert f"{written_by} (schema 100), and this run has {installed}" in told.message

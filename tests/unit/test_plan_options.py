@@ -11,7 +11,7 @@ from sqlmesh.core.config import CategorizerConfig
 from ci_bot.errors import BadInput
 from ci_bot.protocol.limits import MOST_INTERVALS
 from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags, PlanOption, selects_by_git
-from ci_bot.worker.planning.plan_options import PlanOptions, name_of, resolve_options
+from ci_bot.worker.planning.plan_options import PlanOptions, name_option, resolve_options
 from ci_bot.worker.project.checks import OF_A_PLAN, PlanSettings
 
 NOTHING = GivenFlags()
@@ -193,8 +193,8 @@ def test_categorizer__is_handed_on_and_shown() -> None:
 
 
 def test_name__in_a_message_is_where_it_was_said() -> None:
-    assert name_of("start", of(default_pr_start="soon").said) == "cicd_bot.default_pr_start"
-    assert name_of("start", ()) == "start"
+    assert name_option("start", of(default_pr_start="soon").said) == "cicd_bot.default_pr_start"
+    assert name_option("start", ()) == "start"
 
 
 @pytest.mark.parametrize(

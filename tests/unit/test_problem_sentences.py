@@ -15,13 +15,13 @@ from ci_bot.worker.messages.problems import (
     MAX_LINES,
     SPARK_IS_GONE,
     MacroRefusedError,
-    cancelled_failure,
     error_headline,
     error_sentence,
-    failure_of,
     find_error_position,
+    find_root_cause,
+    make_cancelled_failure,
     make_encodable,
-    root_cause,
+    make_failure_of_error,
 )
 
 # As py4j gives it, shortened.
@@ -97,7 +97,7 @@ REPOSITORY = Path("/checkout")
 
 
 def told(error: BaseException, **parts: Any) -> Failure:
-    return failure_of(error, stage="load", repository=REPOSITORY, **parts)
+    return make_failure_of_error(error, stage="load", repository=REPOSITORY, **parts)
 
 
 def test_failure__of_our_own_error__keeps_its_words() -> None:
@@ -155,11 +155,11 @@ def test_root_cause__is_the_first_of_the_chain_and_a_loop_ends() -> None:
     first, last = ValueError("first"), RuntimeError("last")
     last.__cause__ = KeyError("between")
     last.__cause__.__context__ = first
-    assert root_cause(last) is first
+    assert find_root_cause(last) is first
     last.__cause__.__suppress_context__ = True
-    assert root_cause(last) is last.__cause__
+    assert find_root_cause(last) is last.__cause__
     first.__context__ = first
-    assert root_cause(first) is first
+    assert find_root_cause(first) is first
 
 
 def test_sentence__where_py4j_lost_its_process__says_that_java_is_gone() -> None:
@@ -179,7 +179,7 @@ def test_speakable__bytes_of_a_name_that_are_no_text_are_replaced() -> None:
 
 
 def test_cancelled__says_what_and_that_it_goes_on() -> None:
-    failure = cancelled_failure("apply")
+    failure = make_cancelled_failure("apply")
     assert (failure.exit_code, failure.message) == (130, "The apply was cancelled.")
 
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from ci_bot.worker.planning.removals import (
-    lies_elsewhere,
+    is_in_foreign_schema,
+    list_removed_by_others,
     list_schemas_of_models,
-    removed_by_others,
 )
 
 GONE = '"lake"."shop"."gone"'
@@ -31,7 +31,7 @@ def is_of_others(
     """
     texts = {path: text.encode() for path, text in before.items() if text is not None}
     nodes = {name: SimpleNamespace(depends_on={GONE}) for name in readers}
-    found = removed_by_others(
+    found = list_removed_by_others(
         [GONE],
         nodes,
         caused=caused,
@@ -100,6 +100,6 @@ def test_removal__of_what_a_changed_model_reads__is_the_pull_requests() -> None:
 
 def test_lies_elsewhere__is_a_schema_of_no_model_of_the_project() -> None:
     own = list_schemas_of_models(['"lake"."shop"."a"', '"lake"."raw"."b"'])
-    assert not lies_elsewhere(GONE, own)
-    assert lies_elsewhere('"lake"."beta"."b"', own)
-    assert lies_elsewhere('"other"."shop"."b"', own)
+    assert not is_in_foreign_schema(GONE, own)
+    assert is_in_foreign_schema('"lake"."beta"."b"', own)
+    assert is_in_foreign_schema('"other"."shop"."b"', own)

@@ -9,7 +9,7 @@ import pytest
 from ci_bot.bot.actions.activities import Review
 from ci_bot.bot.actions.inputs import Inputs, RunnerFacts, Settings
 from ci_bot.bot.github.port import PullRequest
-from ci_bot.bot.handlers.review import options_of
+from ci_bot.bot.handlers.review import make_review_options
 from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
 from tests.unit.test_gate import PULL
 
@@ -26,7 +26,7 @@ RUNNER = RunnerFacts(
 def options(pull: PullRequest | None, untrusted: str | None = None) -> ReviewOptions:
     settings = Settings(inputs=Inputs(max_intervals=7, max_executor_hours=2.5), runner=RUNNER)
     activity = Review(number=7, untrusted=untrusted)
-    return options_of(activity, settings, "pr_7", ReviewCommits(), pull)
+    return make_review_options(activity, settings, "pr_7", ReviewCommits(), pull)
 
 
 @pytest.mark.parametrize(

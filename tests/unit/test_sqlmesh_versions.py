@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.protocol.supported_versions import excluded_by, is_supported
+from ci_bot.protocol.supported_versions import find_excluding_requirement, is_supported
 
 
 @pytest.mark.parametrize("version", ["0.227.1", "0.228.0", "0.236.4", "0.236.99", "0.236.5rc1"])
@@ -59,9 +59,9 @@ sqlmesh (==0.220.0)
 
 @pytest.mark.parametrize("line", ALLOWED.strip().splitlines())
 def test_requirement__that_leaves_a_version(line: str) -> None:
-    assert excluded_by(line) is None
+    assert find_excluding_requirement(line) is None
 
 
 @pytest.mark.parametrize("line", EXCLUDED.strip().splitlines())
 def test_requirement__that_leaves_none(line: str) -> None:
-    assert excluded_by(line) is not None
+    assert find_excluding_requirement(line) is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.messages.state_failures import unset_variables, unusable_state
+from ci_bot.worker.messages.state_failures import list_unset_variables, make_state_error
 
 NEWER_DUCKDB = (
     "IO Error: Trying to read a database file with version number 69, but we can only read "
@@ -16,7 +16,7 @@ NO_HOST = 'could not translate host name "None" to address: Name or service not 
 
 
 def hint(message: str, *projects: Path, **environ: str) -> str:
-    return str(unusable_state(ValueError(message), "postgres", projects, environ).hint)
+    return str(make_state_error(ValueError(message), "postgres", projects, environ).hint)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_hint__fits_the_cause(message: str, expected: str) -> None:
 
 
 def test_message__is_the_first_line_of_the_drivers(tmp_path: Path) -> None:
-    failure = unusable_state(ValueError(f"\n{NEWER_DUCKDB}"), "duckdb", [tmp_path], {})
+    failure = make_state_error(ValueError(f"\n{NEWER_DUCKDB}"), "duckdb", [tmp_path], {})
 
     assert failure.message == (
         "The state database (duckdb) cannot be read: IO Error: Trying to read a database file with "
@@ -118,7 +118,7 @@ def test_variables__of_the_connection_without_a_value(
 ) -> None:
     (tmp_path / file).write_text(text)
 
-    assert unset_variables([tmp_path], environ) == expected
+    assert list_unset_variables([tmp_path], environ) == expected
 
 
 def test_hint__names_the_variable_that_is_not_set(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_hint__names_the_variable_that_is_not_set(tmp_path: Path) -> None:
 
 
 def test_locked__names_the_process() -> None:
-    failure = unusable_state(
+    failure = make_state_error(
         ValueError("IO Error: Could not set lock on file: Conflicting lock is held (PID 77)"),
         "duckdb",
         [],

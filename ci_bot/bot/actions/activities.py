@@ -24,7 +24,7 @@ class _AnyActivity:
 
 @dataclass(frozen=True, kw_only=True)
 class Review(_AnyActivity):
-    """Explain a pull request. Shas and branches are None where only its number is known.
+    """Explain a pull request. Shas and branches are None if only its number is known.
 
     `untrusted` says in a sentence why there are no secrets and no comment; None if there are.
     `comment` is whether the report may be written to the pull request. `onto_default` is whether
@@ -89,9 +89,9 @@ class Estimate(_AnyActivity):
 class Cleanup(_AnyActivity):
     """Remove the environment of a pull request. None means: ask GitHub.
 
-    `closed` is True where the event itself says that the pull request is closed.
-    `has_secrets` is False in a run that GitHub starts without secrets (`pull_request` of a fork or
-    of Dependabot): if the state is out of reach then, the sweep finishes the job.
+    `closed` is True if the event itself says that the pull request is closed. `has_secrets` is
+    False in a run that GitHub starts without secrets (`pull_request` of a fork or of Dependabot):
+    if the state is out of reach then, the sweep finishes the job.
     """
 
     number: int
@@ -142,7 +142,7 @@ class Doctor(_AnyActivity):
 class CommentCommand(_AnyActivity):
     """Check who asked, answer, and start the workflow that does what the comment asks for.
 
-    That workflow runs on `default_branch`; None where the event does not name it.
+    That workflow runs on `default_branch`; None if the event does not name it.
     """
 
     number: int

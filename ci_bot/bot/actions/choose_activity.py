@@ -24,7 +24,7 @@ The rules, one after the other:
 - Anything else is skipped with a reason, and that is a success.
 
 `mode` narrows, it never widens: where it names another activity than the event's own the run is
-skipped with that reason, and where it can never fit the event it is a configuration error.
+skipped with that reason, and if it can never fit the event it is a configuration error.
 """
 
 from __future__ import annotations

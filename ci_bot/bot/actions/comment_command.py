@@ -121,7 +121,7 @@ USAGE = (
 
 
 def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one return per rule
-    """The command in a comment's first line; None where the comment is no command.
+    """The command in a comment's first line; None if the comment is no command.
 
     A line that starts like a command and is none becomes `Help`, so that its author gets an answer.
     The problem it names repeats nothing of the comment, because that text is untrusted.
@@ -231,7 +231,7 @@ def _make_visible_line(text: str) -> str:
 
 
 def _split_tokens(text: str) -> list[str] | None:
-    """The words of a line; quotes hold one together. None where the quotes do not match up."""
+    """The words of a line; quotes hold one together. None if the quotes do not match up."""
     tokens: list[str] = []
     position, text = 0, text.rstrip(" \t")
     while position < len(text):

@@ -65,7 +65,7 @@ class PayloadNode:
         return node
 
     def read_optional(self, path: str, read: Callable[[PayloadNode], T]) -> T | None:
-        """What `read` makes of the value at `path`; None where something on the way is absent."""
+        """What `read` makes of the value at `path`; None if something on the way is absent."""
         node = self
         for key in path.split("."):
             if not isinstance(node.value, Mapping) or node.value.get(key) is None:

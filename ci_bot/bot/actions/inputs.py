@@ -126,7 +126,7 @@ class RunnerFacts:
     def rules_url(self) -> str | None:
         """The pages of the rules at the commit or tag of the action that runs.
 
-        None where the action is a directory of the checkout: then nobody says whose it is.
+        None if the action is a directory of the checkout: then nobody says whose it is.
         """
         if not self.action_repository:
             return None

@@ -66,13 +66,13 @@ class _StepFile:
             self.warn_once(error.strerror or type(error).__name__)
 
     def get_size(self) -> int:
-        """Its size in bytes; 0 where that cannot be known."""
+        """Its size in bytes; 0 if that cannot be known."""
         with suppress(OSError):
             return self._path.stat().st_size if self._path is not None else 0
         return 0
 
     def read_text(self) -> str:
-        """What it holds; empty where it cannot be read."""
+        """What it holds; empty if it cannot be read."""
         with suppress(OSError):
             if self._path is not None and self._path.is_file():
                 return self._path.read_text(encoding="utf-8", errors="replace")

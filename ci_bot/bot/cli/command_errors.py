@@ -69,9 +69,9 @@ def tell_usage(error: click.ClickException) -> None:
 
 
 def _without_secrets(text: str) -> str:
-    from ci_bot.bot.report import without_secrets
+    from ci_bot.bot.report import redact_text
 
-    return without_secrets(text, os.environ)
+    return redact_text(text, os.environ)
 
 
 def print_crash(error: BaseException | None) -> None:

@@ -43,9 +43,9 @@ def _draw_page(machine: Machine, text: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    from ci_bot.bot.report import screen_of
+    from ci_bot.bot.report import make_screen
 
-    screen = screen_of(machine)
+    screen = make_screen(machine)
     console = Console(
         file=machine.out, width=screen.width, no_color=not screen.colour, highlight=False
     )

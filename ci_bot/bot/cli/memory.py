@@ -16,6 +16,6 @@ LARGE = 128 * 1024
 
 
 def keep_large_apart() -> bool:
-    """Fixes what counts as large; False where the C library has no such setting."""
+    """Fixes what counts as large; False if the C library has no such setting."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return bool(mallopt and mallopt(M_MMAP_THRESHOLD, LARGE))

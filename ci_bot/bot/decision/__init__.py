@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.decision.load_failure_cause import (
         SortedFailures,
-        in_one,
+        combine_failures,
         sort_failures_by_cause,
     )
     from ci_bot.bot.decision.plan_rules import FAILURE_RISKS
@@ -46,11 +46,11 @@ __all__ = [
     "SortedFailures",
     "TeamLimits",
     "code_that_runs_on_load",
+    "combine_failures",
     "could_run_on_load",
     "decide_by_risks",
     "diff_risks",
     "exit_code",
-    "in_one",
     "is_misleading",
     "judge_again",
     "judge_applied",
@@ -74,7 +74,7 @@ __getattr__ = open_on_demand(
             "judge_again",
             "review_exit_code",
         ],
-        "load_failure_cause": ["SortedFailures", "sort_failures_by_cause", "in_one"],
+        "load_failure_cause": ["SortedFailures", "sort_failures_by_cause", "combine_failures"],
         "plan_rules": ["FAILURE_RISKS"],
         "planned_work": ["BotFacts", "TeamLimits"],
         "risks": ["make_risk"],

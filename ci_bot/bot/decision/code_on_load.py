@@ -42,7 +42,7 @@ _RUNS = (
 
 
 def list_defined_names(source: bytes) -> frozenset[str] | None:
-    """The names that a module defines; None where it may do more when it is imported.
+    """The names that a module defines; None if it may do more when it is imported.
 
     Imports are no more: what they run is a file that is judged by itself, or a package that is
     installed. Of decorators only SQLMesh's own `macro` is, which enters a function by its name.
@@ -85,7 +85,7 @@ def _macro_is_sqlmeshs(tree: ast.Module) -> bool:
 
 
 def _names_of_function(node: ast.FunctionDef) -> set[str] | None:
-    """The names by which a function can be called; None where its definition runs something."""
+    """The names by which a function can be called; None if its definition runs something."""
     names = {node.name}
     for decorator in node.decorator_list:
         if not isinstance(decorator, ast.Call) or not isinstance(decorator.func, ast.Name):
@@ -236,9 +236,9 @@ MOST_PARSED_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True)
 class ChangedFile:
-    """One file of the diff with both versions; None where a side has no such file.
+    """One file of the diff with both versions; None if a side has no such file.
 
-    `read` is False where the bot could not read the contents; such a file counts as changed code
+    `read` is False if the bot could not read the contents; such a file counts as changed code
     whenever its name allows it.
     """
 

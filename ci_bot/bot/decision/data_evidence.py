@@ -240,11 +240,10 @@ _NOW_CHECKED = ("audits", "data diff")
 def judge_applied(
     report: Report, document: ApplyDocument, limits: TeamLimits
 ) -> tuple[Report, ApplyVerdict] | None:
-    """The review as it is with the evidence, and the verdict; None where this is no evidence on it.
+    """The review as it is with the evidence, and the verdict; None if this is no evidence on it.
 
     Args:
-        report: What this run has reviewed itself. Only what an apply has checked is judged
-            again.
+        report: What this run has reviewed itself. Only what an apply has checked is judged again.
         limits: How much a table may differ.
     """
     if document.result != "applied" or report.failure or document.plan_id != report.plan_id:

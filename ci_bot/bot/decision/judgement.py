@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.decision.all_rules import PLAN_RULES
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
-from ci_bot.bot.decision.risks import count_noun, from_finding, make_risk, rank_severity, sort_risks
+from ci_bot.bot.decision.risks import (
+    count_noun,
+    make_risk,
+    make_risk_of_finding,
+    rank_severity,
+    sort_risks,
+)
 from ci_bot.bot.policy import Acceptances, PolicyWeighing
 from ci_bot.bot.report import SENTENCES
 from ci_bot.protocol.changed_rows import judge_past_numbers
@@ -52,7 +58,7 @@ def judge_review(
         bot: what the bot knows itself, the team's policy among it.
     """
     limits, bot = limits or TeamLimits(), bot or BotFacts()
-    risks = [from_finding(finding) for finding in facts.findings]
+    risks = [make_risk_of_finding(finding) for finding in facts.findings]
     for judged in PLAN_RULES:
         risks.extend(judged(facts, limits, bot))
     weighed = bot.weighing.weigh_risks(_without_repeats(risks))

@@ -62,8 +62,8 @@ def sort_failures_by_cause(
 
     Args:
         head: everything that keeps the pull request's project from being loaded.
-        base: the same of the base branch; None where it was not loaded, and empty where it loads.
-        changed_files: paths of the diff, relative to the repository; None where unknown.
+        base: the same of the base branch; None if it was not loaded, and empty if it loads.
+        changed_files: paths of the diff, relative to the repository; None if unknown.
     """
     if not base or changed_files is None:
         return SortedFailures(tuple(head), ())
@@ -71,7 +71,7 @@ def sort_failures_by_cause(
     lacked = {
         _describe_cause(failure) for failure in base if failure.reason_code == _MISSING_LIBRARY
     }
-    # Where the base branch's configuration is broken, what comes after it was hidden until now.
+    # If the base branch's configuration is broken, what comes after it was hidden until now.
     hidden = all(failure.stage == "configuration" for failure in base)
     elsewhere = reads_nothing_of(changed_files)
     old = [
@@ -90,8 +90,8 @@ def sort_failures_by_cause(
     )
 
 
-def in_one(found: SortedFailures, *, base_is_broken: bool) -> Failure:
-    """The first of the pull request's own failures, with the names of the others."""
+def combine_failures(found: SortedFailures, *, base_is_broken: bool) -> Failure:
+    """Combines the pull request's own failures: the first, with the names of the others."""
     first, *others = sorted(found.new, key=_rank_failure)
     also = sorted({failure.path for failure in others if failure.path} - {first.path})
     lines = [first.message]

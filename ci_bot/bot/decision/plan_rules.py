@@ -11,7 +11,7 @@ from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.removal_rules import PLANNED_FROM_BASE
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.bot.policy import IgnoreEntry, describe_entry
-from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
+from ci_bot.protocol.changed_rows import describe_old_rows, judge_past_numbers
 from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity
 from ci_bot.protocol.review_report import ReviewFacts, Risk, what_does_not_load
 from ci_bot.protocol.rules import RULES, find_rule
@@ -191,7 +191,7 @@ def forward_only_schema(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
     }
     prod = facts.prod_plan
     kinds = {change.model: change.kind for change in facts.changes}
-    sentences = old_rows_of(facts)
+    sentences = describe_old_rows(facts)
     if prod is not None:
         for model in prod.forward_only_schema_changes:
             kind = kinds.get(model, "")
@@ -272,7 +272,7 @@ def find_forward_only_logic(
 ) -> Iterator[Risk]:
     """A forward-only change of logic: new rows follow the new rules, old rows the old ones."""
     whole = {item.model for item in facts.prod_plan.next_run} if facts.prod_plan else set()
-    sentences = old_rows_of(facts)
+    sentences = describe_old_rows(facts)
     for change in facts.changes:
         if change.change == "direct" and change.category == "forward_only" and not change.from_base:
             again = change.model in whole or change.kind in COMPUTED_WHOLE

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ci_bot.bot.policy import PolicyChange, PolicyWeighing
-from ci_bot.protocol.changed_rows import old_rows_of
+from ci_bot.protocol.changed_rows import describe_old_rows
 from ci_bot.protocol.plan import Backfill, Cost, Work, pick_larger_work, sum_planned_work
 from ci_bot.protocol.review_report import Report, ReviewFacts
 
@@ -27,8 +27,8 @@ class ModelWork:
         where: which plan it is from.
         here: intervals that the environment gets.
         next_run: whether a merge builds nothing, and prod's next run computes all of it.
-        old_rows: what prod's next runs do with the old rows of a forward-only model; None where
-            these stay.
+        old_rows: what prod's next runs do with the old rows of a forward-only model; None if these
+            stay.
     """
 
     item: Backfill
@@ -52,7 +52,7 @@ class JudgedWork:
     Attributes:
         models: by model name; nothing for models that neither plan builds.
         total: of the larger plan, and `where` says which one that is.
-        prod_known: False where planning prod failed, or was not possible.
+        prod_known: False if planning prod failed, or was not possible.
     """
 
     models: Mapping[str, ModelWork]
@@ -71,7 +71,7 @@ def judged_work(facts: ReviewFacts) -> JudgedWork:
     # Prod pays for it, if not with the merge.
     prod += plan.next_run if plan else []
     later = {item.model for item in plan.next_run} if plan else set()
-    old_rows = old_rows_of(facts)
+    old_rows = describe_old_rows(facts)
     here = {item.model: item for item in facts.backfill}
     there = {item.model: item for item in prod}
     models = {
@@ -154,7 +154,7 @@ class BotFacts:
     """What the bot knows without asking a process that runs the pull request's code.
 
     Attributes:
-        changed_files: paths of the PR's diff, relative to the repository; None where unknown.
+        changed_files: paths of the PR's diff, relative to the repository; None if unknown.
         too_large: those of them that some rule would read, and that nobody has read.
         pull_request: this is about a pull request, whose changed files should be known.
         conflict: GitHub could not merge the PR with its base.
@@ -162,7 +162,7 @@ class BotFacts:
         removed_code: those of them that the head no longer has.
         load_known: whether it is known which files the load opened; else `code_on_load` holds every
             changed file of code.
-        unread_because: why the rules on changed files have not run; None where they have.
+        unread_because: why the rules on changed files have not run; None if they have.
         missing_files: what SQLMesh would load of the commit and the checkout has not.
         empty_submodules: submodules below a project that nobody has checked out.
         fork: the head branch is in another repository.

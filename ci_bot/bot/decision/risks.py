@@ -49,8 +49,8 @@ def make_risk(
     )
 
 
-def from_finding(finding: Finding) -> Risk:
-    """The finding as a risk; a rule that gives no condition clears when its finding is gone."""
+def make_risk_of_finding(finding: Finding) -> Risk:
+    """Makes a risk of a finding; a rule without a condition clears when its finding is gone."""
     return Risk(
         **finding.model_dump(exclude={"clears_when"}),
         clears_when=finding.clears_when or "the finding no longer appears",

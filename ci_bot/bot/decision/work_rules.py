@@ -15,10 +15,10 @@ from ci_bot.bot.decision.planned_work import (
 )
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.bot.report import SENTENCES
-from ci_bot.protocol.changed_rows import judge_past_numbers, old_rows_of
+from ci_bot.protocol.changed_rows import describe_old_rows, judge_past_numbers
 from ci_bot.protocol.durations import executor_time
 from ci_bot.protocol.limits import DEFAULT_MAX_INTERVALS
-from ci_bot.protocol.plan import Change, Cost, ModelRange, sum_planned_work, tables_of
+from ci_bot.protocol.plan import Change, Cost, ModelRange, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES, find_rule
 
@@ -146,7 +146,7 @@ def past_numbers_beside_query(
 ) -> Iterator[Risk]:
     """R06: rows differ, and SQLMesh's category does not say so."""
     changes = {change.model: change for change in facts.changes}
-    downstream, old_rows = map_models_below(facts), old_rows_of(facts)
+    downstream, old_rows = map_models_below(facts), describe_old_rows(facts)
     for rows in judge_past_numbers(facts).changed:
         change = changes[rows.model]
         if change.category not in ("non_breaking", "forward_only"):
@@ -369,9 +369,9 @@ def _place_of_plan(where: Where, facts: ReviewFacts) -> str:
     """Where and when the work of a whole plan is done: prod's can be that of the merge, that of
     the run after it, or both."""
     plan = facts.prod_plan
-    if where == "environment" or plan is None or not tables_of(plan.next_run):
+    if where == "environment" or plan is None or not select_tables(plan.next_run):
         return _describe_environment(where, facts.environment)
-    both = tables_of(plan.full_backfill)
+    both = select_tables(plan.full_backfill)
     return "in prod, after the merge and with its next run" if both else "with prod's next run"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         may_write,
         require_github,
     )
-    from ci_bot.bot.github.remote_repository import api_url_of, repository_of, token_of
+    from ci_bot.bot.github.remote_repository import find_api_url, find_repository, find_token
     from ci_bot.bot.github.sticky_comment import MarkedComment, PublishedComment, StickyComment
     from ci_bot.bot.github.transport import time_for_github
     from ci_bot.bot.github.urls import trusted_certificates
@@ -44,15 +44,15 @@ __all__ = [
     "PullState",
     "Reaction",
     "StickyComment",
-    "api_url_of",
+    "find_api_url",
+    "find_repository",
+    "find_token",
     "may_maintain",
     "may_write",
     "publish_drift_issue",
     "read_member",
-    "repository_of",
     "require_github",
     "time_for_github",
-    "token_of",
     "trusted_certificates",
 ]
 
@@ -74,7 +74,7 @@ __getattr__ = open_on_demand(
             "may_write",
             "require_github",
         ],
-        "remote_repository": ["api_url_of", "repository_of", "token_of"],
+        "remote_repository": ["find_api_url", "find_repository", "find_token"],
         "sticky_comment": ["MarkedComment", "PublishedComment", "StickyComment"],
         "transport": ["time_for_github"],
         "urls": ["trusted_certificates"],

@@ -40,10 +40,10 @@ _SETTINGS: dict[NetworkFault, tuple[str, str]] = {
 }
 
 
-def to_error(  # noqa: PLR0911 - one return per kind of failure
+def make_github_error(  # noqa: PLR0911 - one return per kind of failure
     failure: RequestFailure, *, doing: str, needs: str, host: str, until: float | None = None
 ) -> BotError:
-    """The error for a request that is given up.
+    """Makes the error of a request that is given up.
 
     Args:
         failure: The last answer.

@@ -106,7 +106,7 @@ class RepositoryIssue:
 
 @dataclass(frozen=True, kw_only=True)
 class PullState:
-    """Whether a pull request is open; `merged` is None where that was not asked."""
+    """Whether a pull request is open; `merged` is None if that was not asked."""
 
     state: State
     merged: bool | None = None

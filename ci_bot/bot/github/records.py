@@ -166,7 +166,7 @@ def read_field(data: Any, path: str, kind: type[T]) -> T:
 
 
 def read_optional_field(data: Any, path: str, kind: type[T]) -> T | None:
-    """The value at a dotted path; None where it is absent or of another type."""
+    """The value at a dotted path; None if it is absent or of another type."""
     value = _get_at_path(data, path)
     return value if _is_kind(value, kind) else None
 

@@ -16,7 +16,7 @@ _REMOTE = re.compile(
 )
 
 
-def repository_of(environ: Mapping[str, str], origin: str | None) -> str:
+def find_repository(environ: Mapping[str, str], origin: str | None) -> str:
     """`owner/name`: GITHUB_REPOSITORY where it is set, else what the origin's URL says.
 
     Raises:
@@ -39,12 +39,12 @@ def repository_of(environ: Mapping[str, str], origin: str | None) -> str:
     return remote["name"]
 
 
-def api_url_of(environ: Mapping[str, str]) -> str:
+def find_api_url(environ: Mapping[str, str]) -> str:
     """The API's address: GITHUB_API_URL, else GitHub's own."""
     return environ.get("GITHUB_API_URL", "").strip() or "https://api.github.com"
 
 
-def token_of(environ: Mapping[str, str]) -> str:
+def find_token(environ: Mapping[str, str]) -> str:
     """The token of the person at the terminal.
 
     Raises:

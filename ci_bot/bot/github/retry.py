@@ -63,7 +63,7 @@ class RequestFailure:
     """An answer that is no success, or no answer at all (`status` is None then).
 
     `headers` have lower-case names. `message` is GitHub's, or the network error's. `network` says
-    why there was no answer. `is_api` is False where the answer cannot be one of GitHub's API.
+    why there was no answer. `is_api` is False if the answer cannot be one of GitHub's API.
     """
 
     status: int | None
@@ -140,7 +140,7 @@ def decide_retry(
 
 
 def _requested_wait(failure: RequestFailure, now: float) -> float | None:
-    """The seconds that GitHub names itself, at least one; None where it names none."""
+    """The seconds that GitHub names itself, at least one; None if it names none."""
     text = failure.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) <= 9:  # noqa: PLR2004 - more than 30 years
         return max(float(text), 1.0)

@@ -82,7 +82,7 @@ def is_by(comment: PullComment, login: str) -> bool:
 
 
 def choose_own_comment(found: Iterable[MarkedComment], login: str) -> OwnComments | None:
-    """Ours among the candidates (oldest first); None where none of them was written by us."""
+    """Ours among the candidates (oldest first); None if none of them was written by us."""
     ours = [each for each in found if is_by(each.comment, login)]
     return OwnComments(kept=ours[0], extra=tuple(ours[1:])) if ours else None
 
@@ -396,7 +396,7 @@ class StickyComment:
         if comment is None or comment.minimized:
             self._read_comments()
             return
-        # Where a person's edit has broken the marker, the comment is ours all the same.
+        # If a person's edit has broken the marker, the comment is ours all the same.
         self._found = MarkedComment(
             comment=comment, marker=decode_marker(comment.body) or known.marker
         )

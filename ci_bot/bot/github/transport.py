@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ci_bot.bot.github.failures import to_error, unexpected_answer_error
+from ci_bot.bot.github.failures import make_github_error, unexpected_answer_error
 from ci_bot.bot.github.network_faults import classify_network_error
 from ci_bot.bot.github.retry import (
     HURRIED,
@@ -196,7 +196,7 @@ class HttpTransport:
             path: From the API's root, with a slash in front, all parts of it quoted.
             doing, needs: For error messages: what this is for, and the permission that it takes.
             query, body: Parameters of the URL, and the JSON to send.
-            resend: Whether doing it twice is harmless. Where it is not, a failure that leaves its
+            resend: Whether doing it twice is harmless. If it is not, a failure that leaves its
                 outcome open raises `Unclear` at once; a rate limit is waited for either way.
             redirect: Whether a redirect is what the caller wants to see.
 
@@ -255,7 +255,7 @@ class HttpTransport:
         resend: bool,
     ) -> None:
         if classify_failure(failure) == "broken" and not resend:
-            error = to_error(failure, doing=doing, needs=needs, host=self._host)
+            error = make_github_error(failure, doing=doing, needs=needs, host=self._host)
             raise UnclearWrite(error.message, hint=error.hint)
         step = decide_retry(
             failure,
@@ -266,7 +266,9 @@ class HttpTransport:
             limits=self.limits,
         )
         if isinstance(step, GiveUp):
-            raise to_error(failure, doing=doing, needs=needs, host=self._host, until=step.until)
+            raise make_github_error(
+                failure, doing=doing, needs=needs, host=self._host, until=step.until
+            )
         self.time.sleep(step.wait)
 
     def _keep_writes_apart(self) -> None:

@@ -16,12 +16,12 @@ from ci_bot.bot.actions import AcceptCommand, Settings, activities
 from ci_bot.bot.decision import judge_again
 from ci_bot.bot.github import GitHub, PullRequest
 from ci_bot.bot.handlers import review
-from ci_bot.bot.handlers.gate import UnmetCondition, check_met, unmet_to_load
+from ci_bot.bot.handlers.gate import UnmetCondition, check_met, find_condition_to_load
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import review_again
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
-from ci_bot.bot.handlers.review import why_no_lighter
+from ci_bot.bot.handlers.review import explain_strict_policy
 from ci_bot.bot.policy import (
     UNWEIGHED,
     Acceptances,
@@ -30,7 +30,7 @@ from ci_bot.bot.policy import (
     may_be_accepted,
 )
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import WorkerClient, error_of, make_owner
+from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_owner
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import Marker
@@ -75,15 +75,15 @@ def list_accepted_findings(own: Report, command: AcceptCommand) -> Sequence[Risk
 
 
 def ownership_of(own: Report, model: str) -> ModelOwnership:
-    """Whose a model is, as the review has found it."""
+    """Finds a model's owners in the review."""
     for item in own.owners:
         if item.model == model:
             return ModelOwnership(tuple(item.logins), tuple(item.teams), item.place)
     return ModelOwnership()
 
 
-def fingerprint_of(own: Report, model: str) -> str:
-    """What the acceptance is bound to.
+def find_fingerprint(own: Report, model: str) -> str:
+    """Finds the fingerprint that an acceptance is bound to.
 
     Raises:
         Refused: nothing of the model changes.
@@ -99,8 +99,8 @@ def fingerprint_of(own: Report, model: str) -> str:
     return found
 
 
-def not_the_owner(by: str, model: str, ownership: ModelOwnership) -> RequestRefused:
-    """Who may, and by which line."""
+def make_not_owner_error(by: str, model: str, ownership: ModelOwnership) -> RequestRefused:
+    """Makes the refusal: it names who may accept, and the policy line that says so."""
     names = [f"`@{name}`" for name in (*ownership.logins, *ownership.teams)]
     if not names:
         return RequestRefused(
@@ -153,8 +153,12 @@ def accept_finding(
     """
     pull = github.get_pull(activity.number, settle=True)
     by, command = read_command(activity.comment_id, activity.number, AcceptCommand, github)
-    against = unmet_to_load(
-        by, github.get_permission(by), pull, review.checked_out(client), what="an acceptance"
+    against = find_condition_to_load(
+        by,
+        github.get_permission(by),
+        pull,
+        review.find_checked_out_commit(client),
+        what="an acceptance",
     )
     _check_gate(against, pull, client)
     marker = publisher.read_marker()
@@ -162,11 +166,11 @@ def accept_finding(
     found = list_accepted_findings(own, command)
     ownership = ownership_of(own, command.model)
     if not is_owner(by, ownership, github):
-        raise not_the_owner(by, command.model, ownership)
+        raise make_not_owner_error(by, command.model, ownership)
     acceptance = Acceptance(
         rule=command.rule,
         model=command.model,
-        fingerprint=fingerprint_of(own, command.model),
+        fingerprint=find_fingerprint(own, command.model),
         severity=found[0].severity,
         subjects=sorted({risk.subject or "" for risk in found}),
         by=by,
@@ -205,7 +209,7 @@ def is_owner(by: str, ownership: ModelOwnership, github: GitHub) -> bool:
 
 def _check_gate(against: Sequence[UnmetCondition], pull: PullRequest, client: WorkerClient) -> None:
     check_met(against)
-    untrusted = why_no_lighter(pull, None, checked_out=client.git.read_head())
+    untrusted = explain_strict_policy(pull, None, checked_out=client.git.read_head())
     if untrusted is not None:
         raise RequestRefused(
             f"Who owns a model is not known here. {untrusted}",
@@ -231,7 +235,7 @@ def _write_acceptance(
         )
     )
     if isinstance(answer, Failure):
-        raise error_of(answer)
+        raise make_error_of_failure(answer)
     return answer.acceptances
 
 

@@ -14,14 +14,14 @@ from ci_bot.bot.handlers import apply_evidence, cleanup, estimate
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
     UnmetCondition,
+    find_condition_of_review,
     list_unmet_conditions,
-    unmet_by_review,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import commits_of, confirm_marker, other_plan, review_again
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import read_command
-from ci_bot.bot.handlers.review import checked_out, flags_of
+from ci_bot.bot.handlers.review import find_checked_out_commit, read_given_flags
 from ci_bot.bot.report import (
     CommentContext,
     DecisionOverride,
@@ -31,7 +31,13 @@ from ci_bot.bot.report import (
     render_apply,
     render_review,
 )
-from ci_bot.bot.worker_client import WorkerClient, WorkListener, changed_by, failure_of, make_owner
+from ci_bot.bot.worker_client import (
+    WorkerClient,
+    WorkListener,
+    list_changes_of_pull,
+    make_activity_failure,
+    make_owner,
+)
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.errors import BotError
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -63,7 +69,7 @@ def apply_reviewed_plan(
         by=by,
         permission=github.get_permission(by),
         command=command,
-        checked_out=checked_out(client),
+        checked_out=find_checked_out_commit(client),
     )
     against = list_unmet_conditions(requester, pull, marker)
     if against or marker is None:
@@ -72,7 +78,7 @@ def apply_reviewed_plan(
     other = other_plan(own, marker, publisher, github)
     if other is not None:
         return _publish_outcome(other, command, publisher, marker)
-    against = unmet_by_review(requester, own, marker)
+    against = find_condition_of_review(requester, own, marker)
     if not command.probe:
         take_over(own, marker, publisher)
     marker = confirm_marker(marker, own)
@@ -91,7 +97,7 @@ def apply_reviewed_plan(
     )
     if _is_being_killed(document):
         return _publish_outcome(document, command, publisher, None, wanted["max_executor_hours"])
-    closed = _closed_meanwhile(activity.number, publisher, github)
+    closed = _find_closed_pull(activity.number, publisher, github)
     shown = marker if closed is None else None
     code = _publish_outcome(document, command, publisher, shown, wanted["max_executor_hours"])
     return (
@@ -161,7 +167,7 @@ def take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
     publisher.keep_report_files("report", own, render, review_phase(own))
 
 
-def _closed_meanwhile(number: int, publisher: Publisher, github: GitHub) -> PullRequest | None:
+def _find_closed_pull(number: int, publisher: Publisher, github: GitHub) -> PullRequest | None:
     """The pull request, if it is closed by now: its own cleanup may have come too early."""
     try:
         pull = github.get_pull(number)
@@ -191,7 +197,7 @@ def _apply_with_progress(
                 "applying", MarkerFacts.from_marker(marker), render, progress=progress
             )
 
-    begun = not apply_evidence.still_applied(marker)
+    begun = not apply_evidence.holds_apply_evidence(marker)
     if begun:
         show(None)
     last = started
@@ -232,9 +238,9 @@ def _build_apply_request(
     marker: Marker,
 ) -> applying.WantedApply:
     """The fields of the request: what was reviewed, and whose it is."""
-    flags = flags_of(settings.inputs)
+    flags = read_given_flags(settings.inputs)
     commits = commits_of(pull, client)
-    changed = changed_by(client.git, commits) if selects_by_git(flags) else None
+    changed = list_changes_of_pull(client.git, commits) if selects_by_git(flags) else None
     return {
         "environment": EnvironmentName.for_pull_request(settings.prefix, pull.number),
         "environment_prefix": settings.prefix,
@@ -263,7 +269,7 @@ def _request_apply(
     try:
         return applying.request_apply(client, **wanted)
     except BotError as error:
-        failure = failure_of(error, "apply", publisher.redactor)
+        failure = make_activity_failure(error, "apply", publisher.redactor)
         return applying.failed_document(
             failure, environment=wanted["environment"], plan_id=wanted["plan_id"]
         )

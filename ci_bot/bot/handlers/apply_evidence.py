@@ -18,7 +18,7 @@ from ci_bot.bot.report import (
     render_review,
     words,
 )
-from ci_bot.bot.worker_client import apply, failure_of
+from ci_bot.bot.worker_client import apply, make_activity_failure
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult
 from ci_bot.protocol.comment_marker import Marker, apply_phase, review_phase
@@ -96,7 +96,8 @@ _AFTER_THE_END = ("closed", "cleanup_failed")
 def report_apply_failure(error: BotError, publisher: Publisher) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
     document = apply.failed_document(
-        failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
+        make_activity_failure(error, "start", publisher.redactor),
+        environment=publisher.template.environment,
     )
     return publish_apply(document, publisher, publisher.try_read_marker())
 
@@ -120,7 +121,7 @@ def publish_refused_apply(
         return render_apply(None, context, budget, review=review)
 
     def show() -> bool:
-        if still_applied(marker):
+        if holds_apply_evidence(marker):
             return _post_apply_note(
                 publisher, "refused", refusal.message, marker.plan if marker else None
             )
@@ -148,7 +149,7 @@ def _may_show(marker: Marker | None) -> bool:
     return marker is not None and marker.phase not in _AFTER_THE_END
 
 
-def still_applied(marker: Marker | None) -> bool:
+def holds_apply_evidence(marker: Marker | None) -> bool:
     """Whether the comment holds the evidence of an apply, which a refusal must not take away."""
     return marker is not None and marker.phase == "applied"
 
@@ -201,9 +202,9 @@ def publish_apply(document: ApplyDocument, publisher: Publisher, marker: Marker 
     render = _keep_apply_files(document, publisher)
 
     def show() -> bool:
-        if still_applied(marker) and document.result == "nothing_to_apply":
+        if holds_apply_evidence(marker) and document.result == "nothing_to_apply":
             return True
-        if still_applied(marker) and document.result == "refused":
+        if holds_apply_evidence(marker) and document.result == "refused":
             why = document.failure.message if document.failure else "The apply was refused."
             return _post_apply_note(publisher, "refused", why, document.plan_id)
         phase = apply_phase(document.result)

@@ -18,7 +18,7 @@ from ci_bot.bot.report import (
     notices,
     render_cleanup,
 )
-from ci_bot.bot.worker_client import WorkerClient, failure_of, make_owner
+from ci_bot.bot.worker_client import WorkerClient, make_activity_failure, make_owner
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
 from ci_bot.protocol.cleanup_report import CleanupDocument
@@ -78,7 +78,7 @@ def remove_environment_of(
     """Removes the environment of a pull request that may lose it; returns the exit code.
 
     Args:
-        merged: Whether it was merged; None where it is open or nobody knows.
+        merged: Whether it was merged; None if it is open or nobody knows.
     """
     marker = publisher.try_read_marker()
     publisher.template = replace(publisher.template, merged=merged)
@@ -140,7 +140,8 @@ def report_cleanup_failure(
     publisher.try_read_marker()
     publisher.template = replace(publisher.template, merged=activity.merged)
     document = cleaning.failed_document(
-        failure_of(error, "start", publisher.redactor), environment=publisher.template.environment
+        make_activity_failure(error, "start", publisher.redactor),
+        environment=publisher.template.environment,
     )
     if isinstance(error, RequestRefused):
         # The environment is as it was, so the comment about it still holds.
@@ -196,7 +197,8 @@ def _request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
         return cleaning.request_cleanup(client, **wanted)
     except BotError as error:
         return cleaning.failed_document(
-            failure_of(error, "cleanup", client.redactor), environment=wanted["environment"]
+            make_activity_failure(error, "cleanup", client.redactor),
+            environment=wanted["environment"],
         )
 
 

@@ -16,13 +16,13 @@ from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_wri
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
     UnmetCondition,
+    find_condition_to_load,
     list_unmet_conditions,
-    unmet_to_load,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import failure_of
+from ci_bot.bot.worker_client import make_activity_failure
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, RequestRefused
 from ci_bot.protocol.rules import UnknownRule, find_rule
 
@@ -115,8 +115,8 @@ def _check_command(
         against = [
             item
             for item in list_unmet_conditions(request, pull, marker)
-            # Where this job is not told the same `project` as the review's, its comment is not
-            # found here. The workflow that is started knows.
+            # If this job is not told the same `project` as the review's, its comment is not found
+            # here. The workflow that is started knows.
             if marker is not None or item.reason_code != "no_reviewed_plan"
         ]
         if against:
@@ -124,7 +124,7 @@ def _check_command(
     if isinstance(line, comment_command.AcceptCommand):
         _check_accept(line, activity.author, pull, permission)
     if isinstance(line, comment_command.EstimateCommand):
-        against = unmet_to_load(
+        against = find_condition_to_load(
             activity.author, permission, pull, (pull.head_sha,), what="an estimate"
         )
         if against:
@@ -155,7 +155,9 @@ def _check_accept(
         near = " or ".join(f"`{name}`" for name in error.near)
         hint = f"Did you mean {near}?" if near else "The comment names the rules of its findings."
         raise BadInput(str(error), hint=hint, reason_code="unknown_rule") from None
-    against = unmet_to_load(author, permission, pull, (pull.head_sha,), what="an acceptance")
+    against = find_condition_to_load(
+        author, permission, pull, (pull.head_sha,), what="an acceptance"
+    )
     if against:
         raise _as_error(against)
 
@@ -205,7 +207,7 @@ def _refuse_command(
     activity: activities.CommentCommand, publisher: Publisher, github: GitHub, error: BotError
 ) -> int:
     """Thumbs down, and one short reply with the reason and the next step."""
-    said = failure_of(error, "command", publisher.redactor)
+    said = make_activity_failure(error, "command", publisher.redactor)
     publisher.commands.annotate_error(f"{said.message} {said.hint or ''}".strip())
     _set_command_outputs(activity, publisher, "refused", error.reason_code)
     _add_reaction(activity, publisher, github, "-1")

@@ -14,7 +14,7 @@ from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import render_doctor
 from ci_bot.bot.sandbox import parse_worker_variables
-from ci_bot.bot.worker_client import doctor, failure_of
+from ci_bot.bot.worker_client import doctor, make_activity_failure
 from ci_bot.errors import BotError, RequestRefused
 from ci_bot.protocol.messages import DoctorDocument
 from ci_bot.protocol.plan import ProjectCheck
@@ -39,7 +39,7 @@ class DoctorHandler(Handler[activities.Doctor]):
         """A worker that could not even begin is a finding; GitHub is asked anyway."""
         if isinstance(error, RequestRefused):
             raise error
-        failure = failure_of(error, "doctor", context.publisher.redactor)
+        failure = make_activity_failure(error, "doctor", context.publisher.redactor)
         return _publish_doctor(doctor.failed_document(failure), context, activity.branch)
 
 

@@ -11,20 +11,20 @@ from typing import Literal
 
 from ci_bot.bot.actions import EstimateCommand, Settings, activities
 from ci_bot.bot.github import GitHub
-from ci_bot.bot.handlers.gate import UnmetCondition, check_met, unmet_to_load
+from ci_bot.bot.handlers.gate import UnmetCondition, check_met, find_condition_to_load
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import commits_of
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
-from ci_bot.bot.handlers.review import checked_out, flags_of
+from ci_bot.bot.handlers.review import find_checked_out_commit, read_given_flags
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
     WorkerClient,
     agreed_on_cost,
     apply,
-    changed_by,
     costs,
-    error_of,
+    list_changes_of_pull,
+    make_error_of_failure,
     make_owner,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
@@ -91,14 +91,14 @@ def estimate_environment(
     by = activity.requested_by
     if activity.comment_id is not None:
         by, _ = read_command(activity.comment_id, activity.number, EstimateCommand, github)
-    against = unmet_to_load(
-        by, github.get_permission(by), pull, checked_out(client), what="an estimate"
+    against = find_condition_to_load(
+        by, github.get_permission(by), pull, find_checked_out_commit(client), what="an estimate"
     )
     check_met(against)
     marker, inputs = publisher.read_marker(), settings.inputs
     window = marker.window if marker and marker.head == pull.head_sha else None
-    commits, flags = commits_of(pull, client), flags_of(inputs)
-    changed = changed_by(client.git, commits) if selects_by_git(flags) else None
+    commits, flags = commits_of(pull, client), read_given_flags(inputs)
+    changed = list_changes_of_pull(client.git, commits) if selects_by_git(flags) else None
     limit, price = agreed_on_cost(
         client,
         commits,
@@ -120,7 +120,7 @@ def estimate_environment(
         executor_hour_price=price,
     )
     if isinstance(document, Failure):
-        raise error_of(document)
+        raise make_error_of_failure(document)
     above = notices.is_above(document, limit)
     publisher.try_note(notices.render_estimated(document, limit, publisher.template))
     code = EXIT_FAILED if above else EXIT_DONE
@@ -153,7 +153,7 @@ def publish_estimate(document: ApplyDocument, publisher: Publisher, limit: float
     failure, code = document.failure, apply.exit_code(document)
     if failure is not None:
         left = " ".join([failure.message, *document.partial])
-        error = error_of(failure.model_copy(update={"message": left}))
+        error = make_error_of_failure(failure.model_copy(update={"message": left}))
         if document.reason_code == "cancelled":
             # GitHub kills the run in seconds; an answer would take them from the outputs.
             publisher.commands.annotate_error(left)

@@ -1,8 +1,8 @@
-"""May this plan be applied, by this person, now? All unmet conditions, and what to do. Pure.
+"""May this plan be applied, by this person, now? All unmet conditions, with their fixes. Pure.
 
-Asked twice. `unmet` goes by what the comment says of the reviewed plan, before anything is loaded:
-that can only refuse. `unmet_by_review` goes by the review that the apply's own run has made, and
-without that nothing is applied.
+It is checked twice. `find_condition_to_load` uses the comment's facts of the reviewed plan, before
+anything is loaded: it can only refuse. `find_condition_of_review` uses the review of the apply's
+own run, and nothing is applied without it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def check_met(against: Sequence[UnmetCondition]) -> None:
         )
 
 
-def unmet_to_load(
+def find_condition_to_load(
     by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...], *, what: str
 ) -> list[UnmetCondition]:
     """What stands against loading a pull request beside the credentials of an apply, where it is
@@ -195,7 +195,9 @@ def _wrong_checkout() -> UnmetCondition:
     )
 
 
-def unmet_by_review(requester: ApplyRequester, own: Report, marker: Marker) -> list[UnmetCondition]:
+def find_condition_of_review(
+    requester: ApplyRequester, own: Report, marker: Marker
+) -> list[UnmetCondition]:
     """What stands against an apply by the review that its own run has made of the plan.
 
     Args:

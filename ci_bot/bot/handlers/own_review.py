@@ -23,7 +23,11 @@ from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.github import GitHub, PullRequest, read_member
 from ci_bot.bot.handlers.change_authors import make_author_finder
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.review import checked_out, flags_of, why_no_lighter
+from ci_bot.bot.handlers.review import (
+    explain_strict_policy,
+    find_checked_out_commit,
+    read_given_flags,
+)
 from ci_bot.bot.worker_client import (
     ReviewCommits,
     ReviewOptions,
@@ -70,7 +74,7 @@ def review_again(
         owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
         commits=commits_of(pull, client),
         baseline="state",
-        flags=flags_of(inputs),
+        flags=read_given_flags(inputs),
         # Dates that a review chose itself give the same plan again, and others another one.
         start=window.start if window else inputs.start,
         end=window.end if window else inputs.end,
@@ -81,7 +85,7 @@ def review_again(
         ),
         executor_hour_price=inputs.executor_hour_price,
         python_path=inputs.python_path,
-        no_lighter=why_no_lighter(pull, None, checked_out=client.git.read_head()),
+        no_lighter=explain_strict_policy(pull, None, checked_out=client.git.read_head()),
         find_authors=make_author_finder(github, pull.number, pull.head_sha),
     )
     now = publisher.machine.timestamp()
@@ -90,7 +94,7 @@ def review_again(
 
 def commits_of(pull: PullRequest, client: WorkerClient) -> ReviewCommits:
     """What is checked out, which the gate has found to be the pull request's merge commit."""
-    parents = checked_out(client)
+    parents = find_checked_out_commit(client)
     return ReviewCommits(
         head=pull.head_sha,
         base=parents[0] if parents else None,
@@ -117,7 +121,7 @@ def confirm_marker(marker: Marker, own: Report) -> Marker:
 def other_plan(
     own: Report, marker: Marker, publisher: Publisher, github: GitHub
 ) -> ApplyDocument | None:
-    """Why the plan that the comment names is not built; None where it is this run's own plan.
+    """Why the plan that the comment names is not built; None if it is this run's own plan.
 
     That was asked for, so nothing else is built: not even a plan that has become better since.
     """

@@ -238,8 +238,7 @@ class Publisher:
     ) -> str | None:
         """Writes the complete files; returns the SHA-256 of the JSON file.
 
-        None where they could not be written: that is reported in an annotation, and all else goes
-        on.
+        None if they could not be written: that is reported in an annotation, and all else goes on.
         """
         context = replace(self.template, phase=phase, now=self.machine.timestamp())
         texts = DocumentTexts(

@@ -20,9 +20,14 @@ from ci_bot.bot.actions import (
 )
 from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.review import checked_out, commits_of
+from ci_bot.bot.handlers.review import commits_of, find_checked_out_commit
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import WorkerClient, describe_ignored_prefix, failure_of, prefix_of
+from ci_bot.bot.worker_client import (
+    WorkerClient,
+    describe_ignored_prefix,
+    make_activity_failure,
+    read_environment_prefix,
+)
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.environment import EnvironmentName
 
@@ -51,7 +56,7 @@ def read_command(
 
 def answer_refused(error: BotError, stage: str, publisher: Publisher) -> None:
     """Says in the log and in a note of its own why nothing was done; the comment stays as it is."""
-    said = failure_of(error, stage, publisher.redactor)
+    said = make_activity_failure(error, stage, publisher.redactor)
     publisher.commands.annotate_error(f"{said.message} {said.hint or ''}".strip())
     publisher.try_note(
         notices.render_refused(said.reason_code, said.message, said.hint, publisher.template)
@@ -74,7 +79,7 @@ def name_environment(
     """
     if settings.inputs.environment_prefix is not None:
         return settings
-    found = prefix_of(client, _find_base_commit(chosen, client))
+    found = read_environment_prefix(client, _find_base_commit(chosen, client))
     warning = describe_ignored_prefix(found)
     if warning is not None:
         publisher.commands.annotate_warning(warning)
@@ -98,7 +103,7 @@ def _find_base_commit(chosen: activities.Activity, client: WorkerClient) -> str 
     if isinstance(chosen, activities.Review) and not chosen.was_dispatched:
         return commits_of(chosen, None, client).base
     try:
-        head, parents = client.git.read_head(), checked_out(client)
+        head, parents = client.git.read_head(), find_checked_out_commit(client)
     except BadInput:
         return None
     if isinstance(

@@ -28,7 +28,7 @@ from ci_bot.bot.worker_client import (
     ReviewCommits,
     ReviewOptions,
     WorkerClient,
-    failure_of,
+    make_activity_failure,
     make_owner,
 )
 from ci_bot.bot.worker_client import review as reviewing
@@ -43,10 +43,10 @@ from ci_bot.protocol.review_report import Report
 # can be pointed at it for a minute. What is merged into the default branch, others have seen.
 
 
-def why_no_lighter(
+def explain_strict_policy(
     pull: PullRequest | None, activity: activities.Review | None, *, checked_out: str
 ) -> str | None:
-    """Why this run's policy makes nothing lighter, as a sentence; None where it may.
+    """Why this run's policy makes nothing lighter, as a sentence; None if it may.
 
     Args:
         pull: As GitHub describes it now, where it was asked; else the event counts.
@@ -71,7 +71,7 @@ _OTHER_BRANCH = (
 )
 
 
-def flags_of(inputs: Inputs) -> GivenFlags:
+def read_given_flags(inputs: Inputs) -> GivenFlags:
     """The plan's options among the action's inputs."""
     return GivenFlags(
         forward_only=inputs.forward_only,
@@ -103,7 +103,7 @@ def review_pull_request(
     if activity.number is not None and (activity.was_dispatched or activity.retargeted):
         pull = require_github(github).get_pull(activity.number, settle=True)
         if activity.was_dispatched:
-            check_dispatched(pull, checked_out(client))
+            check_dispatched(pull, find_checked_out_commit(client))
         else:
             check_retargeted(pull, activity.head_sha, client)
     commits = commits_of(activity, pull, client)
@@ -144,8 +144,8 @@ def report_review_failure(
     """Reports a review that ended before the worker was asked; returns the exit code."""
     publisher.try_read_marker()
     report = reviewing.failed_report(
-        failure_of(error, "start", publisher.redactor),
-        options_of(
+        make_activity_failure(error, "start", publisher.redactor),
+        make_review_options(
             activity,
             settings,
             publisher.template.environment,
@@ -186,7 +186,7 @@ def check_retargeted(pull: PullRequest, head: str | None, client: WorkerClient) 
     Raises:
         Refused: the workspace does not hold the merge commit of now.
     """
-    if client.git.read_head() == pull.merge_sha and head in checked_out(client):
+    if client.git.read_head() == pull.merge_sha and head in find_checked_out_commit(client):
         return
     raise RequestRefused(
         f"The pull request has got the base branch `{pull.base_ref}`, and the workspace does not "
@@ -197,7 +197,7 @@ def check_retargeted(pull: PullRequest, head: str | None, client: WorkerClient) 
     )
 
 
-def checked_out(client: WorkerClient) -> tuple[str, ...]:
+def find_checked_out_commit(client: WorkerClient) -> tuple[str, ...]:
     """Base and head, where the workspace holds a test merge commit."""
     return tuple(client.git.list_parents(client.git.read_head()))
 
@@ -250,15 +250,15 @@ def make_report(
 ) -> Report:
     """The report, also if the worker failed: then it holds the failure."""
     options = replace(
-        options_of(activity, settings, publisher.template.environment, commits, pull),
-        no_lighter=why_no_lighter(pull, activity, checked_out=client.git.read_head()),
+        make_review_options(activity, settings, publisher.template.environment, commits, pull),
+        no_lighter=explain_strict_policy(pull, activity, checked_out=client.git.read_head()),
         find_authors=make_author_finder(github, activity.number, commits.head),
     )
     now = publisher.machine.timestamp()
     return reviewing.review_or_failure(client, options, planned_at=now)
 
 
-def options_of(
+def make_review_options(
     activity: activities.Review,
     settings: Settings,
     environment: str,
@@ -272,7 +272,7 @@ def options_of(
         owner=make_owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
         commits=commits,
         baseline="base-branch" if activity.untrusted else inputs.baseline,
-        flags=flags_of(inputs),
+        flags=read_given_flags(inputs),
         start=inputs.start,
         end=inputs.end,
         limits=TeamLimits(

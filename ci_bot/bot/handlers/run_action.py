@@ -100,10 +100,10 @@ def _in_actions(machine: Machine) -> bool:
 
 def _make_redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
     """Of everything that this run can know; also if its inputs cannot be read."""
-    from ci_bot.bot.sandbox import redactor_of
+    from ci_bot.bot.sandbox import make_redactor
 
     worker_env = machine.environ.get(env_name("worker-env"), "")
-    return redactor_of(machine.environ, worker_env=worker_env, secrets=secrets)
+    return make_redactor(machine.environ, worker_env=worker_env, secrets=secrets)
 
 
 def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:

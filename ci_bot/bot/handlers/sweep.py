@@ -25,7 +25,7 @@ from ci_bot.bot.worker_client import (
     WorkerClient,
     base_branch,
     describe_learned,
-    failure_of,
+    make_activity_failure,
     request_learn,
 )
 from ci_bot.bot.worker_client import cleanup as sweeping
@@ -93,7 +93,7 @@ def _learn_costs(event_logs: str, publisher: Publisher, client: WorkerClient) ->
             run=str(runner.run_id),
         )
     except BotError as error:
-        answer = failure_of(error, "learn", publisher.redactor)
+        answer = make_activity_failure(error, "learn", publisher.redactor)
     if isinstance(answer, Failure):
         publisher.commands.annotate_warning(
             f"Nothing was learned from the event logs: {answer.message}"
@@ -110,7 +110,7 @@ def _refresh_base_cache(directory: str, publisher: Publisher, client: WorkerClie
             client, directory, owner_name=runner.repository, run=str(runner.run_id)
         )
     except BotError as error:
-        answer = failure_of(error, "remember", publisher.redactor)
+        answer = make_activity_failure(error, "remember", publisher.redactor)
     if isinstance(answer, Failure):
         publisher.commands.annotate_warning(f"The base cache was not written: {answer.message}")
     else:

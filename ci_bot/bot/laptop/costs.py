@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ci_bot.bot.laptop.environments import context_of
-from ci_bot.bot.laptop.session import branch_of, check_name, local_client, origin_of
-from ci_bot.bot.report import TextPage, notices, render_plain, screen_of, words
+from ci_bot.bot.laptop.environments import make_laptop_context
+from ci_bot.bot.laptop.session import check_name, local_client, read_branch, read_origin_url
+from ci_bot.bot.report import TextPage, make_screen, notices, render_plain, words
 from ci_bot.bot.worker_client import (
     OTHER_SPARK,
     ReviewCommits,
     agreed_on_cost,
-    error_of,
+    make_error_of_failure,
     make_owner,
     request_estimate,
     request_learn,
@@ -21,7 +21,7 @@ from ci_bot.errors import EXIT_DONE, EXIT_FAILED
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import LearnDocument, Price
-from ci_bot.protocol.environment import for_review
+from ci_bot.protocol.environment import parse_review_environment
 from ci_bot.protocol.plan_identity import GivenFlags
 
 
@@ -50,7 +50,7 @@ def estimate_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        check_name(environment, for_review)
+        check_name(environment, parse_review_environment)
         limit, price = agreed_on_cost(
             client,
             ReviewCommits(),
@@ -61,17 +61,17 @@ def estimate_locally(
         document = request_estimate(
             client,
             environment=environment,
-            owner=make_owner(run_owner(None, origin_of(client))),
+            owner=make_owner(run_owner(None, read_origin_url(client))),
             flags=flags,
             start=start,
             end=end,
-            head_branch=branch_of(client),
+            head_branch=read_branch(client),
             executor_hour_price=price,
         )
         if isinstance(document, Failure):
-            raise error_of(document)
-        context = context_of(machine, client, document.environment)
-    screen = screen_of(machine)
+            raise make_error_of_failure(document)
+        context = make_laptop_context(machine, client, document.environment)
+    screen = make_screen(machine)
     text = (
         document.to_json(indent=2)
         if form == "json"
@@ -117,10 +117,10 @@ def learn_locally(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         document = request_learn(
-            client, owner_name=run_owner(None, origin_of(client)), event_logs=event_logs
+            client, owner_name=run_owner(None, read_origin_url(client)), event_logs=event_logs
         )
     if isinstance(document, Failure):
-        raise error_of(document)
+        raise make_error_of_failure(document)
     print(learned_to_terminal(document), end="", file=machine.out, flush=True)
     return EXIT_DONE
 

@@ -19,10 +19,10 @@ from ci_bot.bot.report import (
     Document,
     DocumentTexts,
     FencedBlock,
+    extract_code_spans,
     split_passages,
     to_markdown,
     to_page,
-    without_spans,
     write_files,
 )
 from ci_bot.protocol.base import Timestamp
@@ -153,7 +153,7 @@ def _render_table(lines: Sequence[str], inline: Callable[[str], str]) -> str:
 
 def _split_cells(line: str) -> list[str]:
     """The cells of a row; an escaped bar in a span divides nothing."""
-    text, spans = without_spans(line)
+    text, spans = extract_code_spans(line)
     cells = [cell.strip() for cell in text.strip().strip("|").split("|")]
     return [re.sub(PLACE, lambda _: _render_code_span(spans.pop(0)), cell) for cell in cells]
 
@@ -172,7 +172,7 @@ def _render_list(lines: Sequence[str], inline: Callable[[str], str]) -> str:
 
 
 def _render_inline(text: str, nowhere: str) -> str:
-    plain, spans = without_spans(text)
+    plain, spans = extract_code_spans(text)
 
     def link(found: re.Match[str]) -> str:
         label, url = found[1], found[2]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from ci_bot.bot.laptop.demo_pages import ENVIRONMENT, ShownFiles
 from ci_bot.bot.laptop.demo_repository import BRANCH, MAIN, DemoLayout, DemoRepository, change_files
-from ci_bot.bot.laptop.environments import context_of
-from ci_bot.bot.report import Document, check_output, screen_of, to_terminal
-from ci_bot.bot.sandbox import PREFIX, CancelToken, handle_signals, held_directory, redactor_of
+from ci_bot.bot.laptop.environments import make_laptop_context
+from ci_bot.bot.report import Document, check_output, make_screen, to_terminal
+from ci_bot.bot.sandbox import PREFIX, CancelToken, handle_signals, held_directory, make_redactor
 from ci_bot.bot.worker_client import (
     ClientOptions,
     ReviewCommits,
@@ -211,7 +211,7 @@ def _open_demo_client(
             open_client(
                 options,
                 machine,
-                redactor=redactor_of(machine.environ, worker_env=""),
+                redactor=make_redactor(machine.environ, worker_env=""),
                 cancel=cancel,
                 listener=listener,
             ) as client,
@@ -230,8 +230,8 @@ def _make_progress_printer(stage: _DemoOutput) -> Callable[[Progress], None]:
 
 
 def _render_text(document: Document, client: WorkerClient, machine: Machine) -> str:
-    context = context_of(machine, client, ENVIRONMENT)
-    screen = screen_of(machine)
+    context = make_laptop_context(machine, client, ENVIRONMENT)
+    screen = make_screen(machine)
     return to_terminal(document, context, colour=screen.colour, width=screen.width)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.laptop.session import local_client, local_prefix, origin_of
-from ci_bot.bot.report import Format, OutputScreen, TextPage, screen_of, words
+from ci_bot.bot.laptop.session import local_client, local_prefix, read_origin_url
+from ci_bot.bot.report import Format, OutputScreen, TextPage, make_screen, words
 from ci_bot.bot.worker_client import doctor, run_owner
 from ci_bot.host import Machine
 from ci_bot.protocol.messages import DoctorDocument
@@ -27,13 +27,13 @@ def doctor_locally(
     ) as client:
         document = doctor.request_doctor(
             client,
-            owner_name=run_owner(None, origin_of(client)),
+            owner_name=run_owner(None, read_origin_url(client)),
             environment_prefix=local_prefix(client, machine, None),
         )
     if form == "json":
         text = document.to_json(indent=2)
     else:
-        text = doctor_to_terminal(document, screen_of(machine))
+        text = doctor_to_terminal(document, make_screen(machine))
     print(text, file=machine.out, flush=True)
     return doctor.exit_code(document)
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from ci_bot.bot.github import (
     GitHubClient,
-    api_url_of,
-    repository_of,
+    find_api_url,
+    find_repository,
+    find_token,
     time_for_github,
-    token_of,
     trusted_certificates,
 )
 from ci_bot.bot.laptop.session import (
-    branch_of,
     check_name,
     local_client,
     local_prefix,
-    origin_of,
     raise_bad_input,
+    read_branch,
+    read_origin_url,
 )
 from ci_bot.bot.report import (
     COMMENT_BYTES,
@@ -27,10 +27,10 @@ from ci_bot.bot.report import (
     advice,
     check_output,
     make_sarif,
+    make_screen,
     notices,
     render_plain,
     render_sweep,
-    screen_of,
     to_markdown,
     to_page,
     to_terminal,
@@ -105,7 +105,7 @@ def apply_locally(
         document = apply.request_apply(
             client,
             environment=environment,
-            owner=make_owner(run_owner(None, origin_of(client))),
+            owner=make_owner(run_owner(None, read_origin_url(client))),
             claim=claim,
             plan_id=plan_id,
             flags=flags,
@@ -115,7 +115,7 @@ def apply_locally(
             max_executor_hours=limit,
             executor_hour_price=price,
             probe=probe,
-            head_branch=branch_of(client),
+            head_branch=read_branch(client),
         )
         raise_bad_input(document.failure)
         given = advice.format_plan_flags(flags, start, end)
@@ -134,14 +134,14 @@ def _show_probe(
     plan_options: str,
 ) -> int:
     """Prints what a probe has found; the exit code: 1 where the limit does not hold."""
-    context = context_of(machine, client, document.environment, plan_options)
+    context = make_laptop_context(machine, client, document.environment, plan_options)
     text = (
         document.to_json(indent=2)
         if form == "json"
         else notices.render_probed(document, limit, context)
     )
     if form == "terminal":
-        screen = screen_of(machine)
+        screen = make_screen(machine)
         text = render_plain(text, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
     return EXIT_FAILED if notices.is_above(document, limit) else apply.exit_code(document)
@@ -172,7 +172,7 @@ def cleanup_locally(
             client,
             environment=environment,
             environment_prefix=local_prefix(client, machine, environment_prefix),
-            owner=make_owner(run_owner(None, origin_of(client))),
+            owner=make_owner(run_owner(None, read_origin_url(client))),
             reclaim=reclaim,
             merged=merged,
             claim=claim,
@@ -188,10 +188,12 @@ def check_files(machine: Machine, output: str | None) -> None:
         check_output(machine.directory / output)
 
 
-def context_of(
+def make_laptop_context(
     machine: Machine, client: WorkerClient, environment: str, plan_options: str = ""
 ) -> CommentContext:
-    """What a laptop's reports are rendered with; nothing in them leads to GitHub."""
+    """Makes the context that a laptop's reports are rendered with; nothing in them links to
+    GitHub.
+    """
     return CommentContext(
         project=client.project_title,
         environment=environment,
@@ -212,7 +214,7 @@ def show_document(
     plan_options: str = "",
 ) -> None:
     """Prints a document in the form that was asked for, and writes its files."""
-    context = context_of(machine, client, document.environment, plan_options)
+    context = make_laptop_context(machine, client, document.environment, plan_options)
     print(_render_document(machine, document, context, form), file=machine.out, flush=True)
     write_documents(machine, name, document, context, output)
 
@@ -224,7 +226,7 @@ def _render_document(
         return document.to_json(indent=2)
     if form == "markdown":
         return to_markdown(document, context, COMMENT_BYTES)
-    screen = screen_of(machine)
+    screen = make_screen(machine)
     return to_terminal(document, context, colour=screen.colour, width=screen.width)
 
 
@@ -261,7 +263,7 @@ def sweep_locally(
     Raises:
         BadInput: there is no token, or no repository to ask about; nothing was checked.
     """
-    token = token_of(machine.environ)
+    token = find_token(machine.environ)
     with local_client(
         machine,
         projects,
@@ -271,11 +273,11 @@ def sweep_locally(
         timeout_minutes=timeout_minutes,
         secrets=(token,),
     ) as client:
-        repository = repository_of(machine.environ, origin_of(client))
+        repository = find_repository(machine.environ, read_origin_url(client))
         github = GitHubClient(
             repository=repository,
             token=token,
-            api_url=api_url_of(machine.environ),
+            api_url=find_api_url(machine.environ),
             time=time_for_github(machine, client.deadline),
             trust=trusted_certificates(machine.environ),
         )
@@ -290,8 +292,8 @@ def sweep_locally(
             github.pull_states,
         )
         report = client.redactor.redact_document(swept.make_report())
-        summary = render_sweep(report, context_of(machine, client, environment=""))
-    screen = screen_of(machine)
+        summary = render_sweep(report, make_laptop_context(machine, client, environment=""))
+    screen = make_screen(machine)
     text = render_plain(summary, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
     return cleanup.sweep_exit_code(swept)

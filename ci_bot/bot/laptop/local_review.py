@@ -11,14 +11,19 @@ from pathlib import Path
 
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.decision import TeamLimits, review_exit_code
-from ci_bot.bot.laptop.environments import check_files, context_of, show_document, write_documents
+from ci_bot.bot.laptop.environments import (
+    check_files,
+    make_laptop_context,
+    show_document,
+    write_documents,
+)
 from ci_bot.bot.laptop.session import (
     LEAVE_ONE_OUT,
-    branch_of,
     check_name,
     local_client,
-    origin_of,
     raise_bad_input,
+    read_branch,
+    read_origin_url,
 )
 from ci_bot.bot.report import (
     PAGE,
@@ -26,8 +31,8 @@ from ci_bot.bot.report import (
     advice,
     compare_rounds,
     describe_error,
+    make_screen,
     render_page,
-    screen_of,
     short_text,
 )
 from ci_bot.bot.sandbox import CancelToken, handle_signals
@@ -35,7 +40,7 @@ from ci_bot.bot.worker_client import (
     ReviewCommits,
     ReviewOptions,
     WorkerClient,
-    changed_by,
+    list_changes_of_pull,
     make_owner,
     run_owner,
 )
@@ -44,7 +49,7 @@ from ci_bot.errors import BadInput, BotError, RunCancelled
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.environment import for_review
+from ci_bot.protocol.environment import parse_review_environment
 from ci_bot.protocol.messages import BaselineChoice
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
@@ -98,14 +103,14 @@ def local_commits(
             )
         _print_warning(machine, "no base branch is known, so rules on changed files are not run")
         _print_warning(machine, _NAME_IT)
-        return ReviewCommits(head=head, head_branch=branch_of(client))
+        return ReviewCommits(head=head, head_branch=read_branch(client))
     base = git.fork_point(git.resolve_revision(named), head)
     tree = git.working.write_tree(machine.environ)
     working = tree if tree is not None and git.changed_files(head, tree) else None
     also = ", and of files that are not committed yet" if working else ""
     also = also if tree else "; what is not committed yet could not be read"
     _print_warning(machine, f"changes since `{named}` ({base[:7]}){also}")
-    return ReviewCommits(head=head, base=base, working=working, head_branch=branch_of(client))
+    return ReviewCommits(head=head, base=base, working=working, head_branch=read_branch(client))
 
 
 def _print_warning(machine: Machine, text: str) -> None:
@@ -273,7 +278,7 @@ def review_locally(machine: Machine, asked: LocalReview) -> int:
                 hint=LEAVE_ONE_OUT,
                 reason_code="bad_input",
             )
-    check_name(asked.environment, for_review)
+    check_name(asked.environment, parse_review_environment)
     check_files(machine, asked.output)
     if asked.watch:
         places = [machine.directory / path for path in (*asked.projects, *asked.python_path)]
@@ -335,7 +340,7 @@ def _breaks_configuration(
     """
     if failure is None or failure.reason_code != "bad_config" or failure.path is None:
         return False
-    changed = changed_by(client.git, options.commits)
+    changed = list_changes_of_pull(client.git, options.commits)
     return changed is not None and failure.path in changed.paths
 
 
@@ -344,7 +349,7 @@ def _make_review_options(
 ) -> ReviewOptions:
     return ReviewOptions(
         environment=asked.environment,
-        owner=make_owner(run_owner(None, origin_of(client))),
+        owner=make_owner(run_owner(None, read_origin_url(client))),
         commits=local_commits(client, machine, asked.base_ref, asked.baseline),
         baseline=asked.baseline,
         flags=asked.flags,
@@ -363,9 +368,11 @@ def _show_review(
     machine: Machine, client: WorkerClient, report: Report, asked: LocalReview
 ) -> None:
     given = advice.format_plan_flags(asked.flags, asked.start, asked.end)
-    context = context_of(machine, client, report.environment, given)
+    context = make_laptop_context(machine, client, report.environment, given)
     if asked.form == "terminal" and not asked.full:
-        print(short_text(report, context, screen_of(machine)), file=machine.out, end="", flush=True)
+        print(
+            short_text(report, context, make_screen(machine)), file=machine.out, end="", flush=True
+        )
         write_documents(machine, "report", report, context, asked.output)
     else:
         show_document(machine, client, "report", report, asked.output, asked.form, given)

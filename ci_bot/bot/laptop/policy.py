@@ -6,7 +6,7 @@ import os
 from datetime import date
 from pathlib import Path
 
-from ci_bot.bot.laptop.session import local_client, origin_of
+from ci_bot.bot.laptop.session import local_client, read_origin_url
 from ci_bot.bot.policy import (
     FILE_NAME,
     PLACES,
@@ -30,11 +30,11 @@ from ci_bot.bot.worker_client import (
     TeamPolicy,
     WorkerClient,
     check_selections,
-    error_of,
     file_content,
+    make_error_of_failure,
     make_owner,
-    of_base,
-    of_working_tree,
+    read_base_policy,
+    read_working_tree_policy,
     run_owner,
 )
 from ci_bot.errors import EXIT_DONE, BadInput
@@ -99,10 +99,10 @@ def explain_policy(
     ) as client:
         today = machine.today()
         if base_ref is None:
-            team = of_working_tree(client.checkout, client.projects, today=today)
+            team = read_working_tree_policy(client.checkout, client.projects, today=today)
         else:
             base = client.git.resolve_revision(base_ref)
-            team = of_base(client.git, client.projects, base=base, new=None, today=today)
+            team = read_base_policy(client.git, client.projects, base=base, new=None, today=today)
         answer = _request_scopes(client, team.policy, model)
         check_selections(team.policy, team.policy.list_scopes(), answer.scoped)
         if answer.model is None:
@@ -122,13 +122,13 @@ def explain_policy(
 def _request_scopes(client: WorkerClient, policy: Policy, model: str | None) -> ScopesAnswer:
     request = client.make_request(
         ScopesRequest,
-        owner=make_owner(run_owner(None, origin_of(client))),
+        owner=make_owner(run_owner(None, read_origin_url(client))),
         scopes=policy.list_scopes(),
         model=model,
     )
     answer = client.request_scopes(request)
     if isinstance(answer, Failure):
-        raise error_of(answer)
+        raise make_error_of_failure(answer)
     return answer
 
 

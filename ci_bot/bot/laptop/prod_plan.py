@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from ci_bot.bot.actions import NO_CHANGES
-from ci_bot.bot.laptop.session import LEAVE_ONE_OUT, local_client, origin_of, raise_bad_input
-from ci_bot.bot.report import SENTENCES, TextPage, screen_of, words
+from ci_bot.bot.laptop.session import LEAVE_ONE_OUT, local_client, raise_bad_input, read_origin_url
+from ci_bot.bot.report import SENTENCES, TextPage, make_screen, words
 from ci_bot.bot.worker_client import ReviewCommits, ReviewOptions, make_owner, review, run_owner
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
@@ -55,13 +55,13 @@ def prod_plan_locally(
             reason_code="bad_input",
         )
     if reviewed is not None:
-        expect = plan_shown_in(machine.directory / reviewed)
+        expect = read_shown_plan_id(machine.directory / reviewed)
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         options = ReviewOptions(
             environment=_BESIDE,
-            owner=make_owner(run_owner(None, origin_of(client))),
+            owner=make_owner(run_owner(None, read_origin_url(client))),
             # No commit: what counts is the project as it lies here, and no change of files.
             commits=ReviewCommits(),
             baseline="state",
@@ -71,14 +71,14 @@ def prod_plan_locally(
             python_path=tuple(client.python_path),
         )
         report = review.make_review(client, options, planned_at=machine.timestamp())
-    plan = plan_of(report)
+    plan = read_prod_plan(report)
     absence = _absence_of_prod(report)
     if form == "json":
         if absence is not None:
             print(absence, file=machine.log, flush=True)
         print(plan.to_json(indent=2), file=machine.out, flush=True)
     else:
-        screen = screen_of(machine)
+        screen = make_screen(machine)
         page = TextPage(width=screen.width, color=screen.colour)
         _fill_page(page, plan, report, absence)
         print(page.render_text(), file=machine.out, end="", flush=True)
@@ -87,7 +87,7 @@ def prod_plan_locally(
     return 0
 
 
-def plan_shown_in(path: Path) -> str:
+def read_shown_plan_id(path: Path) -> str:
     """The id of the plan that a review showed for prod, or `none` where it showed no change.
 
     Raises:
@@ -114,8 +114,8 @@ def plan_shown_in(path: Path) -> str:
     )
 
 
-def plan_of(report: Report) -> ProdPlan:
-    """What the review has planned for prod.
+def read_prod_plan(report: Report) -> ProdPlan:
+    """Reads the review's plan for prod.
 
     Raises:
         BadInput, BotError: as `prod_plan_locally`.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ci_bot.bot.laptop.session import local_client, origin_of
-from ci_bot.bot.report import Format, compared_to_terminal, screen_of
-from ci_bot.bot.worker_client import error_of, make_owner, run_owner
+from ci_bot.bot.laptop.session import local_client, read_origin_url
+from ci_bot.bot.report import Format, compared_to_terminal, make_screen
+from ci_bot.bot.worker_client import make_error_of_failure, make_owner, run_owner
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
@@ -37,7 +37,7 @@ def compare_locally(
     with local_client(machine, (".",), None, "", (), timeout_minutes=timeout_minutes) as client:
         request = client.make_request(
             SameRequest,
-            owner=make_owner(run_owner(None, origin_of(client))),
+            owner=make_owner(run_owner(None, read_origin_url(client))),
             before=texts[base],
             after=texts[head],
             before_name=base,
@@ -47,11 +47,11 @@ def compare_locally(
         )
         answer = client.request_same(request)
     if isinstance(answer, Failure):
-        raise error_of(answer)
+        raise make_error_of_failure(answer)
     if form == "json":
         text = answer.to_json(indent=2) + "\n"
     else:
-        text = compared_to_terminal(answer, screen_of(machine))
+        text = compared_to_terminal(answer, make_screen(machine))
     print(text, file=machine.out, end="", flush=True)
     return _EXIT_CODES[answer.verdict]
 

@@ -13,23 +13,23 @@ from ci_bot.bot.sandbox import (
     TracebackFilter,
     directory_problem,
     handle_signals,
-    redactor_of,
+    make_redactor,
 )
 from ci_bot.bot.worker_client import (
     ClientOptions,
     WorkerClient,
     WorkListener,
     describe_ignored_prefix,
-    error_of,
+    make_error_of_failure,
     open_client,
-    prefix_here,
+    read_laptop_prefix,
     refused_failure,
 )
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.environment import DEFAULT_PREFIX, EnvironmentName, UnfitName
-from ci_bot.redaction import from_dotenv
+from ci_bot.redaction import read_dotenv_secrets
 
 LEAVE_ONE_OUT = "Leave out one of them."
 
@@ -107,10 +107,10 @@ def raise_bad_input(failure: Failure | None) -> None:
         BadInput: the failure, if it is one of that kind.
     """
     if failure is not None and failure.exit_code == EXIT_BAD_INPUT:
-        raise error_of(failure)
+        raise make_error_of_failure(failure)
 
 
-def origin_of(client: WorkerClient) -> str | None:
+def read_origin_url(client: WorkerClient) -> str | None:
     """The URL of the repository's origin, None outside of a repository."""
     try:
         return client.git.read_origin()
@@ -122,13 +122,13 @@ def local_prefix(client: WorkerClient, machine: Machine, given: str | None) -> s
     """What environments of pull requests are called: as the option says, else as the project."""
     if given is not None:
         return given
-    found = prefix_here(client)
+    found = read_laptop_prefix(client)
     if warning := describe_ignored_prefix(found):
         print(warning, file=machine.log)
     return found.prefix or DEFAULT_PREFIX
 
 
-def branch_of(client: WorkerClient) -> str | None:
+def read_branch(client: WorkerClient) -> str | None:
     """The branch that is checked out, None outside of a repository."""
     try:
         return client.git.read_branch()
@@ -152,7 +152,7 @@ def local_client(
     _check_search_path(machine.directory, python_path)
     cancel = CancelToken(clock=machine.monotonic)
 
-    redactor = redactor_of(
+    redactor = make_redactor(
         machine.environ,
         worker_env=worker_env,
         secrets=secrets,
@@ -220,5 +220,5 @@ def _read_own_variables(root: Path, projects: tuple[str, ...]) -> dict[str, str]
     for project in projects:
         path = root / project / ".env"
         if path.is_file():
-            found |= from_dotenv(path.read_text(encoding="utf-8", errors="replace"))
+            found |= read_dotenv_secrets(path.read_text(encoding="utf-8", errors="replace"))
     return found

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from ci_bot.bot.laptop.local_review import LocalReview, make_local_report
 from ci_bot.bot.laptop.session import relative_projects
-from ci_bot.bot.worker_client import error_of
+from ci_bot.bot.worker_client import make_error_of_failure
 from ci_bot.errors import EXIT_DONE, BadInput, RequestRefused
 from ci_bot.host import Machine
 from ci_bot.protocol.executions import ModelExecution
@@ -32,7 +32,7 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
     """
     report = make_local_report(machine, asked)
     if report.failure is not None:
-        raise error_of(report.failure)
+        raise make_error_of_failure(report.failure)
     one = _find_execution(report.executions, model)
     if one is None:
         raise BadInput(

@@ -54,14 +54,14 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
     from ci_bot.bot.report.text.compared_queries import compared_to_terminal
-    from ci_bot.bot.report.text.page import OutputScreen, TextPage, new_page, screen_of
-    from ci_bot.bot.report.text.plain_markdown import PLACE, render_plain, without_spans
+    from ci_bot.bot.report.text.page import OutputScreen, TextPage, make_screen, new_page
+    from ci_bot.bot.report.text.plain_markdown import PLACE, extract_code_spans, render_plain
     from ci_bot.bot.report.text.report_text import (
         Document,
         describe_error,
+        redact_text,
         to_markdown,
         to_terminal,
-        without_secrets,
     )
     from ci_bot.bot.report.text.short_review import compare_rounds, short_text
 
@@ -99,14 +99,17 @@ __all__ = [
     "compared_with",
     "decode_marker",
     "describe_error",
+    "extract_code_spans",
     "find_resource",
     "make_check_run",
     "make_sarif",
+    "make_screen",
     "mark_news",
     "name_check",
     "new_page",
     "notices",
     "plans_before",
+    "redact_text",
     "render_apply",
     "render_cleanup",
     "render_doctor",
@@ -117,14 +120,11 @@ __all__ = [
     "render_prose",
     "render_review",
     "render_sweep",
-    "screen_of",
     "short_text",
     "split_passages",
     "to_markdown",
     "to_page",
     "to_terminal",
-    "without_secrets",
-    "without_spans",
     "words",
     "write_files",
     "write_within",
@@ -181,14 +181,14 @@ __getattr__ = open_on_demand(
         "model.words": [],
         "resources": ["find_resource"],
         "text.compared_queries": ["compared_to_terminal"],
-        "text.page": ["TextPage", "OutputScreen", "new_page", "screen_of"],
-        "text.plain_markdown": ["PLACE", "render_plain", "without_spans"],
+        "text.page": ["TextPage", "OutputScreen", "new_page", "make_screen"],
+        "text.plain_markdown": ["PLACE", "render_plain", "extract_code_spans"],
         "text.report_text": [
             "Document",
             "to_markdown",
             "to_terminal",
             "describe_error",
-            "without_secrets",
+            "redact_text",
         ],
         "text.short_review": ["compare_rounds", "short_text"],
     },

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.sandbox.git_program import NO_GIT
     from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository, MissingFiles
     from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, WorkerIdentity, WorkerLaunch
-    from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, opened_among
+    from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, list_opened_among
     from ci_bot.bot.sandbox.requirements import check_requirements, install_requirements
     from ci_bot.bot.sandbox.run_directories import (
         PREFIX,
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
         CONTAINER_PATH,
         WorkerVariables,
         build_worker_environment,
+        make_redactor,
         parse_worker_variables,
-        redactor_of,
-        with_python_path,
+        prepend_python_path,
     )
     from ci_bot.bot.sandbox.worker_output import TracebackFilter
     from ci_bot.bot.sandbox.worker_run import (
@@ -82,16 +82,16 @@ __all__ = [
     "handle_signals",
     "held_directory",
     "install_requirements",
-    "opened_among",
+    "list_opened_among",
+    "make_redactor",
     "parse_worker_variables",
+    "prepend_python_path",
     "private_workspace",
     "project_paths",
     "read_inside",
-    "redactor_of",
     "resolve_inside",
     "run_worker",
     "search_path",
-    "with_python_path",
 ]
 
 __getattr__ = open_on_demand(
@@ -104,7 +104,7 @@ __getattr__ = open_on_demand(
         "git_repository": ["GitRepository", "GitFile", "MissingFiles"],
         "disk_reserve": ["MIB"],
         "launch": ["DOCKER_SOCKETS", "WorkerIdentity", "WorkerLaunch"],
-        "load_trace": ["JAVA_READS", "TraceReader", "opened_among"],
+        "load_trace": ["JAVA_READS", "TraceReader", "list_opened_among"],
         "requirements": ["check_requirements", "install_requirements"],
         "run_directories": [
             "PREFIX",
@@ -122,8 +122,8 @@ __getattr__ = open_on_demand(
             "WorkerVariables",
             "build_worker_environment",
             "parse_worker_variables",
-            "redactor_of",
-            "with_python_path",
+            "make_redactor",
+            "prepend_python_path",
         ],
         "worker_output": ["TracebackFilter"],
         "worker_run": [

@@ -31,7 +31,7 @@ from ci_bot.protocol.messages import (
     SweepRequest,
 )
 from ci_bot.protocol.plan_identity import full_id
-from ci_bot.protocol.reasons import of_a_result, of_the_worker
+from ci_bot.protocol.reasons import normalize_failure_code, normalize_result_code
 from ci_bot.protocol.review_inputs import BaseCache, BaseTests, KnownFile, ScanFacts, ScopesAnswer
 from ci_bot.protocol.review_report import ReviewFacts
 
@@ -85,11 +85,11 @@ def read_answer(raw: bytes, request: WorkerRequest) -> WorkerAnswer:
     except RecursionError:
         raise AnswerRefusedError(_TOO_DEEP) from None
     check_subject(answer, request)
-    return with_known_reasons(answer)
+    return normalize_reasons(answer)
 
 
-def with_known_reasons(answer: WorkerAnswer) -> WorkerAnswer:
-    """`answer` with no reason code that is a word of the worker's own making."""
+def normalize_reasons(answer: WorkerAnswer) -> WorkerAnswer:
+    """Returns `answer` without reason codes that are not in the contract."""
     if isinstance(answer, SweepDocument):
         cleanups = [_with_known_reason(document) for document in answer.cleanups]
         return answer.model_copy(update={"cleanups": cleanups})
@@ -101,10 +101,10 @@ def with_known_reasons(answer: WorkerAnswer) -> WorkerAnswer:
 def _with_known_reason(document: AnswerWithReason) -> AnswerWithReason:
     changes: dict[str, object] = {}
     if document.failure is not None:
-        code = of_the_worker(document.failure.reason_code)
+        code = normalize_failure_code(document.failure.reason_code)
         changes["failure"] = document.failure.model_copy(update={"reason_code": code})
     if isinstance(document, ApplyDocument):
-        changes["reason_code"] = of_a_result(document.reason_code)
+        changes["reason_code"] = normalize_result_code(document.reason_code)
     return document.model_copy(update=changes)
 
 

@@ -25,7 +25,7 @@ SHARED_DIRECTORIES = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B10
 
 @dataclass(frozen=True)
 class FreeSpace:
-    """What a disk has left for a user; `files` is None where it does not count them."""
+    """What a disk has left for a user; `files` is None if it does not count them."""
 
     bytes: int
     files: int | None

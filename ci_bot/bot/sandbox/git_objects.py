@@ -73,8 +73,8 @@ class GitObjects:
     def open_contents(self, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
         """What reads blobs, one at a time, through one process.
 
-        A blob comes as a commit holds it, without filters; None where the checkout lacks it, or
-        where it is larger than `at_most` bytes.
+        A blob comes as a commit holds it, without filters; None if the checkout lacks it, or if it
+        is larger than `at_most` bytes.
         """
         with self._open_objects(at_most) as read:
             yield lambda blob: read(object_id(blob))
@@ -249,7 +249,7 @@ class TreeExports:
 
 
 def _pointed_at(path: Path) -> str | None:
-    """The id of the content that a file points at; None where it is no pointer of Git LFS."""
+    """The id of the content that a file points at; None if it is no pointer of Git LFS."""
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_size >= POINTER_BYTES:

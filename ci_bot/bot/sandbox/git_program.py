@@ -196,7 +196,7 @@ class GitProgram:
         }
 
     def of_submodule(self, path: str, number: int) -> GitProgram | None:
-        """The same for a submodule that is checked out; None where it is not.
+        """The same for a submodule that is checked out; None if it is not.
 
         A path that leads through a link is none: the tree that names it may not be the one that is
         checked out.

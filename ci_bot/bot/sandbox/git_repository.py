@@ -130,7 +130,7 @@ class GitFile:
 
     Attributes:
         status: git's letter (A, D, M, T); a rename is a D and an A.
-        before, after: the content on either side; None where that side has none, or a submodule.
+        before, after: the content on either side; None if that side has none, or a submodule.
     """
 
     status: str
@@ -187,7 +187,7 @@ class GitRepository:
         return self._resolve_commit("HEAD")
 
     def read_branch(self) -> str | None:
-        """The branch that is checked out; None where it is a commit alone, or nothing."""
+        """The branch that is checked out; None if it is a commit alone, or nothing."""
         done = self._program.run_inside(["rev-parse", "--quiet", "--symbolic-full-name", "HEAD"])
         name = done.stdout.decode("utf-8", "replace").strip()
         return name.removeprefix(_BRANCH) if name.startswith(_BRANCH) else None
@@ -364,7 +364,7 @@ class GitRepository:
     def read_origin(self) -> str | None:
         """The URL of `origin` without credentials; the owner of environments on a laptop."""
         url = self._program.own_config(["--get", "remote.origin.url"]).strip()
-        return without_credentials(url) if url else None
+        return strip_credentials(url) if url else None
 
     def _resolve_commit(self, revision: str) -> str:
         found = self._find_commit(revision)
@@ -399,7 +399,7 @@ def _make_blob(mode: str, name: str) -> GitBlob | None:
     return None if mode in (_NO_MODE, _SUBMODULE) else GitBlob(name, mode)
 
 
-def without_credentials(url: str) -> str:
+def strip_credentials(url: str) -> str:
     """A git URL without user and password; `git@host:path` keeps its user, which is no secret."""
     parts = urlsplit(url)
     if not parts.scheme or "@" not in parts.netloc or parts.scheme in ("ssh", "git+ssh"):

@@ -88,7 +88,7 @@ def trace_arguments(launch: WorkerLaunch) -> dict[str, str | list[str]] | None:
     }
 
 
-def opened_among(
+def list_opened_among(
     changed: Iterable[str],
     traces: Iterable[TraceReader],
     *,

@@ -48,7 +48,7 @@ class ProcessEntry:
 
 
 @contextmanager
-def adopting_orphans() -> Iterator[None]:
+def adopt_orphans() -> Iterator[None]:
     """While inside, orphans of our descendants become our children (Linux only)."""
     if sys.platform != "linux":
         yield

@@ -20,16 +20,16 @@ from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
 from ci_bot.bot.sandbox.launch import WorkerLaunch
 from ci_bot.bot.sandbox.run_directories import read_inside, resolve_inside
 from ci_bot.bot.sandbox.supervisor import WatchOptions, supervise_process
-from ci_bot.bot.sandbox.worker_run import make_caged_command, not_started
+from ci_bot.bot.sandbox.worker_run import make_caged_command, make_start_failure
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import (
     NEWEST,
     PYSPARK_VERSIONS_TEXT,
     WAY_OUT,
     describe_unsupported,
-    excluded_by,
+    find_excluding_requirement,
     find_source_requirement,
-    pinned_by,
+    read_pinned_version,
 )
 from ci_bot.redaction import Redactor, shorten_redacted
 
@@ -76,7 +76,7 @@ def check_requirements(repository: Path, file: str) -> list[str]:
                 problems.append(
                     f"`{name}` asks for `{shorten_redacted(line.split('#')[0].strip(), 80)}`"
                 )
-            elif (asked := excluded_by(line)) is not None:
+            elif (asked := find_excluding_requirement(line)) is not None:
                 versions.append(f"`{name}` asks for `{shorten_redacted(asked, 80)}`")
     if problems:
         raise BadInput(
@@ -140,7 +140,7 @@ def install_requirements(
                 answer_file=unused.fileno(),
             )
         except OSError as error:
-            raise not_started(launch, error) from error
+            raise make_start_failure(launch, error) from error
     if ended.stopped == "cancelled":
         raise cancel.cancelled_error()
     if ended.stopped == "deadline":
@@ -163,11 +163,11 @@ def install_requirements(
 
 
 def _find_pyspark_source(repository: Path, files: Sequence[str]) -> str:
-    """The source of PySpark that the files pin, by its hash; empty where they pin none."""
+    """The source of PySpark that the files pin, by its hash; empty if they pin none."""
     for name in files:
         content = read_inside(repository, name, at_most=_LARGEST) or b""
         for line in _logical_lines(content.decode("utf-8", "replace")):
-            version = pinned_by(line)
+            version = read_pinned_version(line)
             if version is not None:
                 return find_source_requirement(version) or ""
     return ""

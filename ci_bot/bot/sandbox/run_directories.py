@@ -347,7 +347,7 @@ def project_paths(root: Path, inputs: list[str]) -> list[str]:
 
 
 def directory_problem(path: Path, given: str) -> str | None:
-    """Why a path leads to no directory, as a sentence without its full stop; None where it does.
+    """Why a path leads to no directory, as a sentence without its full stop; None if it does.
 
     Args:
         given: The path as somebody has typed it.

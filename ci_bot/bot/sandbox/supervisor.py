@@ -23,7 +23,7 @@ from ci_bot.bot.sandbox.deadline import CancelToken
 from ci_bot.bot.sandbox.disk_reserve import SHARED_DIRECTORIES, DiskReserve, list_disk_reserves
 from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.load_trace import TraceReader
-from ci_bot.bot.sandbox.process_tree import ProcessFamily, adopting_orphans, process_table
+from ci_bot.bot.sandbox.process_tree import ProcessFamily, adopt_orphans, process_table
 from ci_bot.bot.sandbox.worker_output import LogReader, ProgressReader
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
@@ -319,7 +319,7 @@ def supervise_process(
     """
     known_before = frozenset(process.process_key for process in process_table().values())
     watch.cancel.check_cancelled()
-    with watch.cancel.defer_signal(), adopting_orphans():
+    with watch.cancel.defer_signal(), adopt_orphans():
         started = _start_processes(command, launch, pass_fds, beside)
         family = ProcessFamily(
             started.process_ids, known_before=known_before, identity=launch.identity

@@ -77,18 +77,18 @@ def parse_worker_variables(text: str) -> WorkerVariables:
     )
 
 
-def redactor_of(
+def make_redactor(
     environ: Mapping[str, str],
     *,
     worker_env: str,
     secrets: Iterable[str] = (),
     own: Mapping[str, str] | None = None,
 ) -> Redactor:
-    """What takes every secret out that this run can know: the bot's own, and the project's.
+    """Makes the redactor of every secret that this run can know: the bot's own, and the project's.
 
     Args:
         environ: The bot's own environment.
-        worker_env: The input of that name. Where it cannot be read, nobody gets what it names.
+        worker_env: The input of that name. If it cannot be read, nobody gets what it names.
         secrets: Values that belong to the bot alone.
         own: Variables that the project sets itself, in a .env file of somebody who may be trusted.
     """
@@ -162,7 +162,7 @@ def build_worker_environment(
     return ChildEnvironment(variables, tuple(sorted(withheld)))
 
 
-def with_python_path(variables: Mapping[str, str], directories: Sequence[str]) -> dict[str, str]:
+def prepend_python_path(variables: Mapping[str, str], directories: Sequence[str]) -> dict[str, str]:
     """The environment with `directories` in front of PYTHONPATH.
 
     The worker itself is isolated and ignores the variable; the Python processes that Spark starts

@@ -155,7 +155,7 @@ def run_worker(
                 beside=beside,
             )
         except OSError as error:
-            raise not_started(launch, error) from error
+            raise make_start_failure(launch, error) from error
         if second is not None:
             _judge_second(reply, ended, second, redactor)
         size = os.fstat(answer).st_size
@@ -227,8 +227,8 @@ def make_caged_command(
     return [*interpreter, "{trace}", *([] if script is None else [str(script)]), *arguments]
 
 
-def not_started(launch: WorkerLaunch, error: OSError) -> WorkerFailed:
-    """The failure to start a process in the cage."""
+def make_start_failure(launch: WorkerLaunch, error: OSError) -> WorkerFailed:
+    """Makes the failure of a process that does not start in the sandbox."""
     return WorkerFailed(
         f"The worker could not be started with {launch.python} in {launch.directory}: "
         f"{error.strerror}.",
@@ -296,7 +296,7 @@ def _judge_answer(
 
 
 def _describe_last_step(last: list[Progress]) -> str:
-    """What the worker was at, by its own last word; nothing where it said none."""
+    """What the worker was at, by its own last word; nothing if it said none."""
     if not last:
         return ""
     text = " ".join(f"{last[0].phase}: {last[0].message}".split())

@@ -51,14 +51,14 @@ def find_action_release(direct_url: str | None) -> ActionRelease:
     """The release that this installation comes from.
 
     Args:
-        direct_url: What pip wrote down of an installation from git (PEP 610); None where it came
-            from elsewhere.
+        direct_url: What pip wrote down of an installation from git (PEP 610); None if it came from
+            elsewhere.
     """
     return _of_git(direct_url) or parse_action_release(_RELEASED)
 
 
 def read_action_release(workflow: str) -> ActionRelease | None:
-    """The release that a review.yml names; None where it names the placeholder, or none."""
+    """The release that a review.yml names; None if it names the placeholder, or none."""
     used = _USED.search(workflow)
     release = parse_action_release(f"{used[1]}@{used[2]} # {used[3]}") if used else None
     return release if release is not None and release.is_released else None

@@ -122,7 +122,7 @@ def list_worker_env(
 
 
 def _variable_family(name: str) -> str:
-    """`STATE_` of `STATE_HOST`; empty where the name has one word."""
+    """`STATE_` of `STATE_HOST`; empty if the name has one word."""
     first, separator, _ = name.partition("_")
     return f"{first}_" if separator and first else ""
 
@@ -130,7 +130,7 @@ def _variable_family(name: str) -> str:
 def _choose_setting(
     variable: ConfigVariable, level: SetupLevel, job: SetupJob
 ) -> JobVariable | None:
-    """How a job gets one variable; None where it does without."""
+    """How a job gets one variable; None if it does without."""
     if variable.has_default:
         return None
     if job == "review" and (level == "review" or variable.scope == "warehouse"):
@@ -138,7 +138,7 @@ def _choose_setting(
     secret = is_secret(variable)
     name = variable.name
     if variable.scope == "state" and (secret or _is_account(variable)):
-        github = _of_account(name, "READER" if job == "review" else "WRITER")
+        github = _derive_reader_name(name, "READER" if job == "review" else "WRITER")
     elif job == "deploy" and secret:
         github = f"PROD_{name}"
     else:
@@ -168,7 +168,7 @@ def _is_account(variable: ConfigVariable) -> bool:
     return variable.key in _ACCOUNT_KEYS or bool(_ACCOUNT.search(variable.name))
 
 
-def _of_account(name: str, role: str) -> str:
+def _derive_reader_name(name: str, role: str) -> str:
     """`STATE_WRITER` of `STATE_USER`, `STATE_WRITER_PASSWORD` of `STATE_PASSWORD`."""
     if _ACCOUNT.search(name) and "_" in name:
         return _ACCOUNT.sub(f"_{role}", name)

@@ -259,7 +259,7 @@ class _RequirementsFile:
 
 
 def _review_requirements(request: SetupRequest) -> _RequirementsFile | None:
-    """What the input `requirements` names; None where the image has all that the project needs."""
+    """What the input `requirements` names; None if the image has all that the project needs."""
     repository = request.repository
     sqlmesh = repository.versions.get("sqlmesh")
     if sqlmesh is not None and sqlmesh.version and not is_supported(sqlmesh.version):

@@ -42,7 +42,7 @@ class ConfigVariable:
 
     Attributes:
         key: The setting that gets its value, as `password`; empty if that is not known.
-        gateway: The gateway that it belongs to; None where it belongs to all.
+        gateway: The gateway that it belongs to; None if it belongs to all.
         has_default: Whether the configuration says what holds without it.
         is_required: Whether the configuration fails to load without it, as `os.environ["X"]` does.
     """
@@ -77,11 +77,11 @@ class ProjectConfiguration:
 
     def engine_type(self, gateway: str | None) -> str | None:
         """The type of a gateway's connection, if it is written."""
-        return _of_gateway(self.engines, gateway)
+        return _read_gateway_fact(self.engines, gateway)
 
     def state_type_of(self, gateway: str | None) -> str | None:
         """Where a gateway's state lies: its state connection, or an engine that can hold one."""
-        written = _of_gateway(self.states, gateway)
+        written = _read_gateway_fact(self.states, gateway)
         engine = self.engine_type(gateway)
         return written or (engine if engine in _ENGINES_WITH_STATE else None)
 
@@ -91,7 +91,8 @@ class ProjectConfiguration:
         Without a state connection the state lies in an engine that can hold one.
         """
         in_engine = (
-            _of_gateway(self.states, gateway) is None and self.state_type_of(gateway) is not None
+            _read_gateway_fact(self.states, gateway) is None
+            and self.state_type_of(gateway) is not None
         )
         found: dict[str, ConfigVariable] = {}
         for variable in self.variables:
@@ -126,7 +127,7 @@ def read_yaml(text: str) -> ProjectConfiguration:
     states: list[tuple[str, str]] = []
     default = None
     for path, value in _iterate_scalars(root, (), set()):
-        scope, gateway = _purpose_of(path), _gateway_of(path)
+        scope, gateway = _find_purpose(path), _find_setting_gateway(path)
         key = path[-1] if path else ""
         if gateway is not None and gateway not in gateways:
             gateways.append(gateway)
@@ -162,7 +163,7 @@ def read_python_file(text: str) -> ProjectConfiguration:
         variables=tuple(
             ConfigVariable(
                 name=use.name,
-                scope=_purpose_of(use.path),
+                scope=_find_purpose(use.path),
                 key=use.path[-1] if use.path else "",
                 gateway=use.gateway,
                 has_default=use.has_default,
@@ -238,14 +239,14 @@ def _mapping_keys(root: Node | None, name: str) -> tuple[str, ...]:
     return ()
 
 
-def _purpose_of(path: tuple[str, ...]) -> VariablePurpose:
+def _find_purpose(path: tuple[str, ...]) -> VariablePurpose:
     if _STATE in path:
         return "state"
     # A profile of dbt has its connections under `outputs`.
     return "warehouse" if {*_CONNECTIONS, "outputs"} & {*path} else "other"
 
 
-def _gateway_of(path: tuple[str, ...]) -> str | None:
+def _find_setting_gateway(path: tuple[str, ...]) -> str | None:
     """The gateway that a setting belongs to."""
     # The gateway's own settings stand below its name; `gateways:` may also be a single one.
     if path[:1] == ("gateways",) and path[2:] and path[1] not in (*_CONNECTIONS, _STATE):
@@ -253,7 +254,7 @@ def _gateway_of(path: tuple[str, ...]) -> str | None:
     return None
 
 
-def _of_gateway(facts: tuple[tuple[str, str], ...], gateway: str | None) -> str | None:
+def _read_gateway_fact(facts: tuple[tuple[str, str], ...], gateway: str | None) -> str | None:
     """What the configuration says of a gateway, else of all."""
     known = dict(reversed(facts))
     return known.get(gateway or "", known.get(""))

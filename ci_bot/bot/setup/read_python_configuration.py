@@ -36,7 +36,7 @@ class PythonFacts:
 
 
 def read_python(text: str) -> PythonFacts | None:
-    """What the file says; None where it is no Python."""
+    """What the file says; None if it is no Python."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):

@@ -26,7 +26,7 @@ class FoundVersion:
     """A package's version, as one file says it.
 
     Attributes:
-        version: The one version, `0.230.1`; None where the file leaves several.
+        version: The one version, `0.230.1`; None if the file leaves several.
         asked: What the file says, `>=0.230`.
         file: The file, relative to the repository.
     """
@@ -64,7 +64,7 @@ def find_versions(files: Mapping[str, str]) -> dict[str, FoundVersion]:
             for path, text in sorted(files.items(), key=lambda each: _lock_order(each[0]))
             if (version := read_version(package, path, text)) is not None
         ]
-        # One that allows several versions counts only where nothing names one.
+        # One that allows several versions counts only if nothing names one.
         exact = [each for each in said if each.version is not None]
         if said:
             found[package] = (exact or said)[0]
@@ -72,7 +72,7 @@ def find_versions(files: Mapping[str, str]) -> dict[str, FoundVersion]:
 
 
 def read_version(package: str, path: str, text: str) -> FoundVersion | None:
-    """What one file says of a package; None where it says nothing."""
+    """What one file says of a package; None if it says nothing."""
     name = path.rpartition("/")[2]
     if name in ("uv.lock", "poetry.lock", "pdm.lock"):
         locked = re.search(
@@ -104,7 +104,7 @@ def read_version(package: str, path: str, text: str) -> FoundVersion | None:
 
 
 def find_python(files: Mapping[str, str]) -> str | None:
-    """The minor version of Python that a project names, as `3.12`; None where it names none."""
+    """The minor version of Python that a project names, as `3.12`; None if it names none."""
     for path, text in files.items():
         if path.rpartition("/")[2] == PYTHON_FILE:
             named = re.match(r"\s*(?:cpython-?)?(3\.\d+)", text)
@@ -114,7 +114,7 @@ def find_python(files: Mapping[str, str]) -> str | None:
 
 
 def find_locked(package: str, files: Mapping[str, str]) -> FoundVersion | None:
-    """The one version of any package that a lock file names; None where none does."""
+    """The one version of any package that a lock file names; None if none does."""
     for path, text in sorted(files.items(), key=lambda each: _lock_order(each[0])):
         if path.rpartition("/")[2] in _LOCKS:
             found = read_version(re.escape(package), path, text)

@@ -258,7 +258,7 @@ def _read_existing(target: Path, planned: Iterable[PlannedFile]) -> dict[str, st
 
 
 def _read_text(path: Path) -> str | None:
-    """A file's text; None where it is not there.
+    """A file's text; None if it is not there.
 
     Raises:
         BadInput: something else is there, or it cannot be read.

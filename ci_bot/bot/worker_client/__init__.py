@@ -12,7 +12,7 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.bot.worker_client import apply, base_branch, cleanup, costs, doctor, review
-    from ci_bot.bot.worker_client.changed_files import changed_by, file_content
+    from ci_bot.bot.worker_client.changed_files import file_content, list_changes_of_pull
     from ci_bot.bot.worker_client.cleanup import SweepOptions, SweptEnvironment
     from ci_bot.bot.worker_client.client import (
         ClientOptions,
@@ -28,20 +28,24 @@ if TYPE_CHECKING:
         request_learn,
     )
     from ci_bot.bot.worker_client.drift import DriftOptions, find_drift
-    from ci_bot.bot.worker_client.failures import error_of, failure_of, refused_failure
+    from ci_bot.bot.worker_client.failures import (
+        make_activity_failure,
+        make_error_of_failure,
+        refused_failure,
+    )
     from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
     from ci_bot.bot.worker_client.session import (
         describe_ignored_prefix,
         open_client,
-        prefix_here,
-        prefix_of,
+        read_environment_prefix,
+        read_laptop_prefix,
     )
     from ci_bot.bot.worker_client.team_policy import (
         TeamPolicy,
         agreed_on_cost,
         check_selections,
-        of_base,
-        of_working_tree,
+        read_base_policy,
+        read_working_tree_policy,
     )
 
 __all__ = [
@@ -58,23 +62,23 @@ __all__ = [
     "agreed_on_cost",
     "apply",
     "base_branch",
-    "changed_by",
     "check_selections",
     "cleanup",
     "costs",
     "describe_ignored_prefix",
     "describe_learned",
     "doctor",
-    "error_of",
-    "failure_of",
     "file_content",
     "find_drift",
+    "list_changes_of_pull",
+    "make_activity_failure",
+    "make_error_of_failure",
     "make_owner",
-    "of_base",
-    "of_working_tree",
     "open_client",
-    "prefix_here",
-    "prefix_of",
+    "read_base_policy",
+    "read_environment_prefix",
+    "read_laptop_prefix",
+    "read_working_tree_policy",
     "refused_failure",
     "request_estimate",
     "request_learn",
@@ -87,22 +91,27 @@ __getattr__ = open_on_demand(
     {
         "apply": [],
         "base_branch": [],
-        "changed_files": ["changed_by", "file_content"],
+        "changed_files": ["list_changes_of_pull", "file_content"],
         "cleanup": ["SweepOptions", "SweptEnvironment"],
         "client": ["ClientOptions", "WorkListener", "WorkerClient", "make_owner", "run_owner"],
         "costs": ["OTHER_SPARK", "request_estimate", "request_learn", "describe_learned"],
         "doctor": [],
         "drift": ["DriftOptions", "find_drift"],
-        "failures": ["error_of", "failure_of", "refused_failure"],
+        "failures": ["make_error_of_failure", "make_activity_failure", "refused_failure"],
         "review": [],
         "review_options": ["ReviewCommits", "ReviewOptions"],
-        "session": ["open_client", "prefix_here", "prefix_of", "describe_ignored_prefix"],
+        "session": [
+            "open_client",
+            "read_laptop_prefix",
+            "read_environment_prefix",
+            "describe_ignored_prefix",
+        ],
         "team_policy": [
             "TeamPolicy",
             "agreed_on_cost",
             "check_selections",
-            "of_base",
-            "of_working_tree",
+            "read_base_policy",
+            "read_working_tree_policy",
         ],
     },
 )

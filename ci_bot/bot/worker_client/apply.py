@@ -97,11 +97,11 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
             plan_id=plan_id,
         )
     if isinstance(answer, ApplyDocument):
-        return _with_last_step(answer, last[0]) if last else answer
+        return _add_last_step(answer, last[0]) if last else answer
     return failed_document(answer, environment=environment, plan_id=plan_id)
 
 
-def _with_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
+def _add_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
     """The document that a worker had left for the case of its death may be a step behind."""
     failure = document.failure
     if document.reason_code != "worker_ended" or failure is None:

@@ -33,7 +33,7 @@ _WHAT = "The directory of the cache"
 
 
 def read_base_cache(client: WorkerClient, directory: str, commit: str | None) -> list[KnownFile]:
-    """What is known of files; nothing where the cache is absent, cut, or not one of ours.
+    """What is known of files; nothing if the cache is absent, cut, or not one of ours.
 
     Args:
         directory: The input `cache-dir`, in the checkout.
@@ -138,7 +138,7 @@ def compared_with_base(
     the pull request says about the base is not taken.
 
     Args:
-        base: The commit of the base branch; None where it is unknown, and then nobody can tell.
+        base: The commit of the base branch; None if it is unknown, and then nobody can tell.
     """
     tests = facts.checks.tests
     if not tests.failures:

@@ -151,7 +151,7 @@ def _list_sides(file: GitFile) -> list[GitBlob]:
     return [blob for blob in (file.before, file.after) if blob is not None]
 
 
-def changed_by(git: GitRepository, commits: ReviewCommits) -> FileChanges | None:
+def list_changes_of_pull(git: GitRepository, commits: ReviewCommits) -> FileChanges | None:
     """The pull request's own changes: the base branch against the merge commit, or what lies
     on a laptop.
     """
@@ -169,14 +169,14 @@ def changed_by(git: GitRepository, commits: ReviewCommits) -> FileChanges | None
 # The files of a team's policy, and those with comments for it: of a commit, or of a laptop.
 
 
-# A path, and the text on either side; None where that side has no such file.
+# A path, and the text on either side; None if that side has no such file.
 TwoTexts = tuple[str, str | None, str | None]
 
 _MARK = b"review:"
 
 
-def paths_of(projects: Iterable[str]) -> list[str]:
-    """Where the policies of some projects are, relative to the repository."""
+def list_policy_paths(projects: Iterable[str]) -> list[str]:
+    """Lists the paths of these projects' policies, relative to the repository."""
     return list(dict.fromkeys(posixpath.normpath(f"{path}/{FILE_NAME}") for path in projects))
 
 
@@ -192,10 +192,10 @@ def file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
         raise make_unfit_policy(path.name, [(1, told)]) from error
 
 
-def contents_of(
+def read_contents(
     git: GitRepository, commit: str, paths: Sequence[str], at_most: int = MOST_POLICY_BYTES
 ) -> list[bytes | None]:
-    """The same of a commit's files."""
+    """Reads the contents of a commit's files; None for one that is missing."""
     with git.objects.files_of(commit, at_most=at_most) as read:
         return [read(path) for path in paths]
 
@@ -205,7 +205,7 @@ ReadExposures = Callable[[Sequence[str]], Sequence[bytes | None]]
 
 def read_committed_exposures(git: GitRepository, commit: str) -> ReadExposures:
     """Reads files of exposures of a commit."""
-    return lambda paths: contents_of(git, commit, paths, MOST_EXPOSURE_BYTES)
+    return lambda paths: read_contents(git, commit, paths, MOST_EXPOSURE_BYTES)
 
 
 def read_exposures_below(checkout: Path) -> ReadExposures:
@@ -213,13 +213,13 @@ def read_exposures_below(checkout: Path) -> ReadExposures:
     return lambda paths: [file_content(checkout / path, MOST_EXPOSURE_BYTES) for path in paths]
 
 
-def policy_of(
+def parse_policies(
     paths: Sequence[str],
     contents: Sequence[bytes | None],
     today: date,
     read_exposures: ReadExposures,
 ) -> Policy:
-    """The policy of the files that are there, with the files of exposures that they name.
+    """Parses the policy of the files that exist, with the files of exposures that they name.
 
     Raises:
         UnfitPolicy: one of them cannot be used.
@@ -242,7 +242,7 @@ def both_sides(git: GitRepository, changed: FileChanges) -> Iterator[TwoTexts]:
     """The changed SQL files that may have a comment for the review."""
     for file in changed.read_contents(git, lambda item: is_sql(item.path)):
         if _MARK in (file.before or b"") + (file.after or b""):
-            yield file.path, text_of(file.before), text_of(file.after)
+            yield file.path, decode_content(file.before), decode_content(file.after)
 
 
 def as_they_are(git: GitRepository, commit: str, paths: Sequence[str]) -> Iterator[TwoTexts]:
@@ -253,9 +253,9 @@ def as_they_are(git: GitRepository, commit: str, paths: Sequence[str]) -> Iterat
         for path in paths:
             content = read(path)
             if content is not None and _MARK in content:
-                yield path, text_of(content), text_of(content)
+                yield path, decode_content(content), decode_content(content)
 
 
-def text_of(content: bytes | None) -> str | None:
+def decode_content(content: bytes | None) -> str | None:
     """A file's content as text; what is no UTF-8 is replaced."""
     return None if content is None else content.decode("utf-8", "replace")

@@ -26,8 +26,8 @@ from ci_bot.protocol.cleanup_report import (
 from ci_bot.protocol.environment import (
     EnvironmentName,
     UnfitName,
-    number_of,
     parse_environment_prefix,
+    read_pull_number,
 )
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, ReclaimChoice, SweepRequest
 
@@ -148,9 +148,9 @@ class SweptEnvironment:
     """One environment, why it is treated as it is, and what came of it.
 
     Args:
-        number: The pull request that the name says; None where the name says none.
-        document: The cleanup's own document; None where none was made.
-        waits: Why it is still there although it should go; None where it is gone or may stay.
+        number: The pull request that the name says; None if the name says none.
+        document: The cleanup's own document; None if none was made.
+        waits: Why it is still there although it should go; None if it is gone or may stay.
     """
 
     found: FoundEnvironment
@@ -166,7 +166,7 @@ class SweptEnvironment:
 
     @property
     def why_still_there(self) -> str | None:
-        """Why it was still there, as far as its record tells; None where it belongs there."""
+        """Why it was still there, as far as its record tells; None if it belongs there."""
         if not self.was_missed:
             return None
         return _CAUSES.get(self.found.phase or "", _MISSED)
@@ -233,7 +233,7 @@ def sort_out(
 
 def _by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironment:
     """`remove` and `tables` here mean: to be asked about."""
-    number = number_of(found.environment, options.environment_prefix)
+    number = read_pull_number(found.environment, options.environment_prefix)
     standing: Standing = "remove"
     recorded = found.pr_number or 0
     if (

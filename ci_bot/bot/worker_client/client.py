@@ -24,7 +24,7 @@ from ci_bot.bot.sandbox import (
     WorkerLaunch,
     check_requirements,
     install_requirements,
-    opened_among,
+    list_opened_among,
     resolve_inside,
     run_worker,
 )
@@ -128,7 +128,7 @@ class LoadTrace:
         """
         if not all(trace.is_complete for trace in self._traces):
             return None
-        opened = opened_among(changed, self._traces, roots=self.roots, checkout=self._checkout)
+        opened = list_opened_among(changed, self._traces, roots=self.roots, checkout=self._checkout)
         unseen: tuple[str, ...] = ()
         if any(trace.started_java for trace in self._traces):
             unseen += JAVA_READS

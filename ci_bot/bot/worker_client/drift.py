@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ci_bot.bot.worker_client.cleanup import AskStates, SweepOptions, SweptEnvironment, sort_out
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
-from ci_bot.bot.worker_client.failures import error_of
+from ci_bot.bot.worker_client.failures import make_error_of_failure
 from ci_bot.bot.worker_client.review import review_or_failure
 from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
 from ci_bot.errors import WorkerFailed
@@ -66,7 +66,7 @@ def find_drift(
         )
     )
     if isinstance(listed, Failure):
-        raise error_of(listed)
+        raise make_error_of_failure(listed)
     if listed.survey is None:
         raise WorkerFailed(
             "The worker has not described the state.",

@@ -48,8 +48,8 @@ def check_request() -> Iterator[None]:
         ) from None
 
 
-def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
-    """`error`, which stopped the activity at `stage`, for its document, without secrets."""
+def make_activity_failure(error: BotError, stage: str, redactor: Redactor) -> Failure:
+    """Makes the failure of an activity that `error` stopped at `stage`, without secrets."""
     failure = Failure(
         stage=stage,
         reason_code=error.reason_code,
@@ -62,8 +62,8 @@ def failure_of(error: BotError, stage: str, redactor: Redactor) -> Failure:
     return redactor.redact_document(failure)
 
 
-def error_of(failure: Failure) -> BotError:
-    """A worker's failure as an error of the same exit code, if no document can show it."""
+def make_error_of_failure(failure: Failure) -> BotError:
+    """Makes an error of a worker's failure, with its exit code, if no document can show it."""
     return _KINDS.get(failure.exit_code, WorkerFailed)(
         failure.message,
         hint=failure.hint,

@@ -17,15 +17,15 @@ from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_expo
 from ci_bot.bot.report import SENTENCES
 from ci_bot.bot.sandbox import GitFile, MissingFiles
 from ci_bot.bot.worker_client.base_branch import compared_with_base
-from ci_bot.bot.worker_client.changed_files import FileChanges, changed_by
+from ci_bot.bot.worker_client.changed_files import FileChanges, list_changes_of_pull
 from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.failures import WORKER_ENDS, failure_of
+from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
 from ci_bot.bot.worker_client.review_facts import (
     BASE_FAILURES,
-    facts_of,
+    add_scan_findings,
     failed_facts,
     make_failed_facts,
-    with_scan,
+    request_facts,
 )
 from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
 from ci_bot.bot.worker_client.team_policy import (
@@ -35,7 +35,7 @@ from ci_bot.bot.worker_client.team_policy import (
     owners_of_models,
     policy_that_counts,
     policy_used,
-    with_limits,
+    resolve_limits,
 )
 from ci_bot.errors import BotError, TimedOut
 from ci_bot.protocol.base import Failure, Line
@@ -65,7 +65,7 @@ def make_review(client: WorkerClient, options: ReviewOptions, *, planned_at: str
     So is a worker that fails: what the changed files say, and which of them ran, is reported
     anyway. What git has no time to answer any more makes a report shorter and never replaces it.
     """
-    changed = changed_by(client.git, options.commits)
+    changed = list_changes_of_pull(client.git, options.commits)
     team = policy_that_counts(
         client,
         options.commits,
@@ -76,16 +76,16 @@ def make_review(client: WorkerClient, options: ReviewOptions, *, planned_at: str
     price = options.executor_hour_price
     options = replace(
         options,
-        limits=with_limits(options.limits, team.policy),
+        limits=resolve_limits(options.limits, team.policy),
         executor_hour_price=team.policy.executor_hour_price if price is None else price,
     )
     state_failure: Failure | None = None
     try:
-        facts, baseline, state_failure = facts_of(client, options, changed, team)
+        facts, baseline, state_failure = request_facts(client, options, changed, team)
     except BotError as error:
         if client.scanned is None and (changed is None or not isinstance(error, WORKER_ENDS)):
             raise
-        failure = failure_of(error, "plan", client.redactor)
+        failure = make_activity_failure(error, "plan", client.redactor)
         facts, baseline = make_failed_facts(failure, client, options), "state"
     team.check_selections(facts)
     facts = compared_with_base(client, facts, options.commits.base, options.owner)
@@ -119,7 +119,7 @@ def _make_report(
     if changed is not None:
         loaded = client.loaded_among(changed.paths)
         on_load = _code_on_load(client, changed, loaded, options.commits)
-        facts = with_scan(facts, client.scanned, believed=not on_load, loaded=loaded)
+        facts = add_scan_findings(facts, client.scanned, believed=not on_load, loaded=loaded)
         bot = replace(
             bot,
             code_on_load=tuple(on_load),
@@ -204,7 +204,7 @@ def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_a
         return make_review(client, options, planned_at=planned_at)
     except BotError as error:
         return failed_report(
-            failure_of(error, "plan", client.redactor),
+            make_activity_failure(error, "plan", client.redactor),
             options,
             projects=client.projects,
             gateway=client.gateway,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 import ci_bot
-from ci_bot.bot.decision import in_one, sort_failures_by_cause
+from ci_bot.bot.decision import combine_failures, sort_failures_by_cause
 from ci_bot.bot.policy import list_exposed_names
 from ci_bot.bot.worker_client import base_branch
 from ci_bot.bot.worker_client.changed_files import FileChanges
 from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.failures import WORKER_ENDS, bad_input, failure_of
+from ci_bot.bot.worker_client.failures import WORKER_ENDS, bad_input, make_activity_failure
 from ci_bot.bot.worker_client.review_options import ReviewOptions
 from ci_bot.bot.worker_client.team_policy import TeamPolicy
 from ci_bot.protocol.base import Failure, Versions
-from ci_bot.protocol.environment import UnfitName, for_review
+from ci_bot.protocol.environment import UnfitName, parse_review_environment
 from ci_bot.protocol.messages import BaselineChoice, FailedAnswer, ReviewRequest, ScanRequest
 from ci_bot.protocol.plan import (
     AuditsCheck,
@@ -38,10 +38,10 @@ from ci_bot.protocol.review_report import (
 # What goes from a scan of the changed files into a review.
 
 
-def scan_of(
+def make_scan_request(
     client: WorkerClient, request: ReviewRequest, copied_from: Iterable[str] = ()
 ) -> ScanRequest | None:
-    """The question about the changed files that goes with a review; None where it knows of none."""
+    """The question about the changed files that goes with a review; None if it knows of none."""
     if request.changed_files is None:
         return None
     return client.make_request(
@@ -54,10 +54,10 @@ def scan_of(
     )
 
 
-def with_scan(
+def add_scan_findings(
     facts: ReviewFacts, scanned: ScanFacts | None, *, believed: bool, loaded: Container[str] | None
 ) -> ReviewFacts:
-    """The facts with what the files say by themselves; more of that if no model is known.
+    """Adds the scan's findings to the facts; more of them if no model is known.
 
     Args:
         trusted: The plan was made without code of the pull request beside it, so what it says of
@@ -172,13 +172,14 @@ _NEVER_COMPARED = "dbt_project"
 _LOADING = ("configuration", "load")
 
 
-def facts_of(
+def request_facts(
     client: WorkerClient, options: ReviewOptions, changed: FileChanges | None, team: TeamPolicy
 ) -> tuple[ReviewFacts, Baseline, Failure | None]:
-    """The worker's answer, what it compared with, and why `auto` could not take the state.
+    """Requests the facts from the worker; returns them, their baseline, and why `auto` could not
+    use the state.
 
     A state without prod says nothing about prod. It is trusted where the base branch has no models
-    either, or where somebody chose the state by name; else the base branch counts as prod.
+    either, or if somebody chose the state by name; else the base branch counts as prod.
     """
     if options.baseline == "base-branch":
         return *_review_base(client, options, changed, team), None
@@ -188,7 +189,7 @@ def facts_of(
     )
     if isinstance(answer, ReviewFacts):
         if answer.prod_not_found is not None:
-            answer = _without_prod(answer, client, options, changed, team)
+            answer = _retry_without_prod(answer, client, options, changed, team)
         return answer, answer.baseline, None
     if answer.base_failures:
         # What the state holds of other projects does not load; no file of this one is about it.
@@ -209,7 +210,7 @@ def _review_base_too(
             try:
                 facts, baseline = _review_base(client, options, changed, team)
             except WORKER_ENDS as error:
-                ended = failure_of(error, "plan", client.redactor)
+                ended = make_activity_failure(error, "plan", client.redactor)
                 return make_failed_facts(ended, client, options), "base-branch", failure
             if facts.failure is None:
                 return facts, baseline, failure
@@ -226,14 +227,14 @@ def _review_base_too(
     return make_failed_facts(failure, client, options), "state", None
 
 
-def _without_prod(
+def _retry_without_prod(
     answer: ReviewFacts,
     client: WorkerClient,
     options: ReviewOptions,
     changed: FileChanges | None,
     team: TeamPolicy,
 ) -> ReviewFacts:
-    """What is known of a change where the state holds no prod of this project."""
+    """Repeats the review if the state holds no prod of this project."""
     missing = answer.prod_not_found
     if missing is None:
         return answer
@@ -268,7 +269,7 @@ def _review_base(
     paths = None if changed is None else changed.paths
     found = sort_failures_by_cause(answer.failures or [answer.failure], answer.base_failures, paths)
     if found.new:
-        failure = in_one(found, base_is_broken=bool(answer.base_failures))
+        failure = combine_failures(found, base_is_broken=bool(answer.base_failures))
         return make_failed_facts(failure, client, options), "base-branch"
     return _unplanned_facts(found.old, client, options, "base-branch"), "base-branch"
 
@@ -296,7 +297,7 @@ def _request_facts(
         request = client.make_request(
             ReviewRequest,
             owner=options.owner,
-            environment=for_review(options.environment),
+            environment=parse_review_environment(options.environment),
             baseline=baseline,
             base_repository=None if base is None else client.base_directory,
             base_projects=base or [],
@@ -320,7 +321,7 @@ def _request_facts(
     except UnfitName as error:
         raise bad_input(error) from error
     copied_from = changed.copied_from if changed is not None else ()
-    return client.request_review(request, scan_of(client, request, copied_from))
+    return client.request_review(request, make_scan_request(client, request, copied_from))
 
 
 def _read_known_files(client: WorkerClient, options: ReviewOptions) -> list[KnownFile]:

@@ -14,7 +14,7 @@ from ci_bot.protocol.plan_identity import GivenFlags
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewCommits:
-    """The commits of a review; null where they are unknown (a laptop without a base).
+    """The commits of a review; null if they are unknown (a laptop without a base).
 
     The branches are those of the pull request; a laptop has its own git to ask for its base.
     `working` is the tree of a laptop's files where some of them are not committed.
@@ -47,9 +47,9 @@ class ReviewOptions:
     Attributes:
         limits: Those that an input sets; the policy's count where it sets none.
         before_apply: Whether an apply of the same run follows.
-        cache_dir: Where the base cache is; None where none is to be read.
+        cache_dir: Where the base cache is; None if none is to be read.
         find_authors: Asks GitHub who wrote the change; None if GitHub cannot be asked.
-        no_lighter: Why the policy makes nothing lighter, as a sentence; None where it may.
+        no_lighter: Why the policy makes nothing lighter, as a sentence; None if it may.
     """
 
     environment: str

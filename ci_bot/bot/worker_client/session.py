@@ -20,11 +20,11 @@ from ci_bot.bot.sandbox import (
     WorkerVariables,
     build_worker_environment,
     parse_worker_variables,
+    prepend_python_path,
     private_workspace,
     project_paths,
     read_inside,
     search_path,
-    with_python_path,
 )
 from ci_bot.bot.worker_client.client import ClientOptions, WorkerClient, WorkListener
 from ci_bot.errors import BadInput
@@ -85,7 +85,7 @@ def open_client(
         searched = [str(workspace.repository / path) for path in python_path]
         launch = WorkerLaunch(
             python=machine.python,
-            variables=with_python_path(environment.variables, searched),
+            variables=prepend_python_path(environment.variables, searched),
             directory=start_directory(
                 workspace.repository,
                 projects,
@@ -142,8 +142,8 @@ def command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
 # would find that name again when the branch is gone.
 
 
-def prefix_of(client: WorkerClient, base: str | None) -> WrittenPrefix:
-    """What the first project's configuration says; without a prefix the default holds.
+def read_environment_prefix(client: WorkerClient, base: str | None) -> WrittenPrefix:
+    """Reads the prefix from the first project's configuration; without one the default holds.
 
     Args:
         base: The base branch's commit; None: not known.
@@ -153,8 +153,8 @@ def prefix_of(client: WorkerClient, base: str | None) -> WrittenPrefix:
     """
     project = client.projects[0]
     if base is not None and client.git.has_commit(base):
-        return written_prefix(_decode_content(_of_commit(client.git, base, project)))
-    here = _decode_content(_of_checkout(client, project))
+        return written_prefix(_decode_content(_read_at_commit(client.git, base, project)))
+    here = _decode_content(_read_in_checkout(client, project))
     if KEY.rpartition(".")[2] in here:
         raise BadInput(
             f"The configuration writes `{KEY}`, and the base branch's commit, which says what this "
@@ -166,9 +166,9 @@ def prefix_of(client: WorkerClient, base: str | None) -> WrittenPrefix:
     return WrittenPrefix()
 
 
-def prefix_here(client: WorkerClient) -> WrittenPrefix:
-    """The same on a laptop, where the checkout is the user's own, and no branch is another's."""
-    return written_prefix(_decode_content(_of_checkout(client, client.projects[0])))
+def read_laptop_prefix(client: WorkerClient) -> WrittenPrefix:
+    """Reads the prefix on a laptop, where the checkout is the user's own."""
+    return written_prefix(_decode_content(_read_in_checkout(client, client.projects[0])))
 
 
 def describe_ignored_prefix(found: WrittenPrefix) -> str | None:
@@ -181,7 +181,7 @@ def describe_ignored_prefix(found: WrittenPrefix) -> str | None:
     )
 
 
-def _of_commit(git: GitRepository, commit: str, project: str) -> bytes | None:
+def _read_at_commit(git: GitRepository, commit: str, project: str) -> bytes | None:
     for name in FILES:
         found = git.objects.read_file(
             commit, _configuration_path(project, name), at_most=MOST_BYTES
@@ -191,7 +191,7 @@ def _of_commit(git: GitRepository, commit: str, project: str) -> bytes | None:
     return None
 
 
-def _of_checkout(client: WorkerClient, project: str) -> bytes | None:
+def _read_in_checkout(client: WorkerClient, project: str) -> bytes | None:
     for name in FILES:
         found = read_inside(client.checkout, _configuration_path(project, name), at_most=MOST_BYTES)
         if found is not None:

@@ -39,14 +39,14 @@ from ci_bot.bot.worker_client.changed_files import (
     FileChanges,
     as_they_are,
     both_sides,
-    contents_of,
+    decode_content,
     file_content,
     is_sql,
-    paths_of,
-    policy_of,
+    list_policy_paths,
+    parse_policies,
     read_committed_exposures,
+    read_contents,
     read_exposures_below,
-    text_of,
 )
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.review_options import ReviewCommits
@@ -71,7 +71,7 @@ def model_files(facts: ReviewFacts, git: GitRepository, changed: FileChanges | N
     models = {c.model: c.path for c in facts.changes if c.path and c.change != "added"}
     held = set(models.values())
     sides = changed.read_contents(git, lambda file: file.path in held)
-    before = {file.path: text_of(file.before) for file in sides}
+    before = {file.path: decode_content(file.before) for file in sides}
     new = frozenset(f.path for f in changed.files if f.before is None and f.path not in added)
     return ModelFiles.from_models(models, before, new=new)
 
@@ -120,9 +120,9 @@ def _read_codeowners(git: GitRepository, commit: str) -> CodeOwnersFile | None:
         for path in PLACES:
             content = read(path)
             if content is not None:
-                # GitHub looks at no other place then, also where it does not load this one.
+                # GitHub looks at no other place then, also if it does not load this one.
                 fits = len(content) <= CODEOWNERS_BYTES
-                return CodeOwnersFile(path, (text_of(content) or "") if fits else "")
+                return CodeOwnersFile(path, (decode_content(content) or "") if fits else "")
     return None
 
 
@@ -136,7 +136,7 @@ class TeamPolicy:
         changes: in what it differs.
         used: for the report; None if there is no file.
         commit: that the policy is read from; None on a laptop without one.
-        no_lighter: why nothing becomes lighter, as a sentence; None where it may.
+        no_lighter: why nothing becomes lighter, as a sentence; None if it may.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -225,8 +225,8 @@ def check_selections(
             raise make_unfit_policy(entry.path, [(entry.line, problem)])
 
 
-def with_limits(given: TeamLimits, policy: Policy) -> TeamLimits:
-    """The limits that count: those that an input gives, else the policy's."""
+def resolve_limits(given: TeamLimits, policy: Policy) -> TeamLimits:
+    """Resolves the limits: those of an input, else the policy's."""
     limits = policy.limits
     hours = given.max_executor_hours
     return replace(
@@ -288,7 +288,7 @@ def added_comments(comments: IgnoreComments) -> Iterator[PolicyChange]:
         yield PolicyChange(told, loosens=why is None, path=item.path, line=item.line)
 
 
-def of_base(
+def read_base_policy(
     git: GitRepository,
     projects: Sequence[str],
     *,
@@ -297,26 +297,26 @@ def of_base(
     today: date,
     no_lighter: str | None = None,
 ) -> TeamPolicy:
-    """The policy of the base commit, and what the commit `new` makes of it.
+    """Reads the policy of the base commit, and its changes in the commit `new`.
 
     A file that the base branch cannot use counts for nothing, if the pull request fixes it.
 
     Raises:
         UnfitPolicy: the pull request's version cannot be used, or the base's is that and stays.
     """
-    paths = paths_of(projects)
-    before = contents_of(git, base, paths)
-    after = before if new is None else contents_of(git, new, paths)
+    paths = list_policy_paths(projects)
+    before = read_contents(git, base, paths)
+    after = before if new is None else read_contents(git, new, paths)
 
     def read_proposed() -> Policy | None:
         if new is None:
             return None
-        return policy_of(paths, after, today, read_committed_exposures(git, new))
+        return parse_policies(paths, after, today, read_committed_exposures(git, new))
 
     proposed = read_proposed() if after != before else None
     found: list[PolicyChange] = []
     try:
-        policy = policy_of(paths, before, today, read_committed_exposures(git, base))
+        policy = parse_policies(paths, before, today, read_committed_exposures(git, base))
     except UnfitPolicy as error:
         # If what is wrong is a file of exposures, the policy's own files are the same.
         proposed = proposed or read_proposed()
@@ -350,15 +350,15 @@ def of_base(
     )
 
 
-def of_working_tree(checkout: Path, projects: Sequence[str], *, today: date) -> TeamPolicy:
-    """The policy as it lies beside the projects of a laptop.
+def read_working_tree_policy(checkout: Path, projects: Sequence[str], *, today: date) -> TeamPolicy:
+    """Reads the policy beside the projects of a laptop.
 
     Raises:
         UnfitPolicy: it cannot be used.
     """
-    paths = paths_of(projects)
+    paths = list_policy_paths(projects)
     contents = [file_content(checkout / path) for path in paths]
-    policy = policy_of(paths, contents, today, read_exposures_below(checkout))
+    policy = parse_policies(paths, contents, today, read_exposures_below(checkout))
     files = [path for path, content in zip(paths, contents, strict=True) if content is not None]
     return TeamPolicy(
         policy=policy,
@@ -390,7 +390,7 @@ def policy_that_counts(
         UnfitPolicy: it cannot be used.
     """
     if commits.base is not None and client.git.has_commit(commits.base):
-        return of_base(
+        return read_base_policy(
             client.git,
             client.projects,
             base=commits.base,
@@ -399,7 +399,7 @@ def policy_that_counts(
             no_lighter=no_lighter,
         )
     if commits.base is None and client.own_machine:
-        return of_working_tree(client.checkout, client.projects, today=today)
+        return read_working_tree_policy(client.checkout, client.projects, today=today)
     return TeamPolicy(today=today)
 
 

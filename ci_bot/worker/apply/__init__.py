@@ -1,4 +1,4 @@
-"""Building the reviewed plan, and what shows that it was built."""
+"""Building the reviewed plan, and the evidence that it was built."""
 
 from __future__ import annotations
 

@@ -20,13 +20,19 @@ from ci_bot.worker.apply import evidence, preconditions
 from ci_bot.worker.apply.attempts import BuildAttempts
 from ci_bot.worker.apply.preconditions import PlanRepetition, ReadyPlan
 from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.apply.recorder import ConsoleRecorder, recorder_of
+from ci_bot.worker.apply.recorder import ConsoleRecorder, make_recorder
 from ci_bot.worker.apply.run_record import CostRecord, RunRecord
 from ci_bot.worker.apply.verification import EnvironmentVerification
-from ci_bot.worker.cost import BatchMeter, PlanEstimator, SparkStore, builds_long, over_budget
-from ci_bot.worker.messages import ModelNames, error_sentence, failure_of
+from ci_bot.worker.cost import (
+    BatchMeter,
+    PlanEstimator,
+    SparkStore,
+    find_budget_failure,
+    had_long_build,
+)
+from ci_bot.worker.messages import ModelNames, error_sentence, make_failure_of_error
 from ci_bot.worker.planning import BuiltPlan, Missing, describe_plan
-from ci_bot.worker.project import OpenProject, no_prod_error, opening, place_of
+from ci_bot.worker.project import OpenProject, make_project_place, no_prod_error, opening
 from ci_bot.worker.runtime import (
     AdapterSql,
     PhaseClock,
@@ -40,13 +46,15 @@ from ci_bot.worker.state_store import CostLedger, LeaseHold, Ledger, Outcome
 
 @dataclass(frozen=True)
 class ApplyPorts:
-    """What an apply needs from its surroundings.
+    """The clock and callbacks that an apply gets from its caller.
 
-    `stop` answers whether the run was asked to stop; it is asked between batches. `brief` is called
-    before Spark starts where its process is not expected to live long. `keep` takes what to answer
-    if the process ends without a word, `last_words` what to answer where it is asked to stop, and
-    `at_the_end` what to do then after everything else.
-    `pause` waits for seconds.
+    Attributes:
+        stop: whether the run was asked to stop; checked between batches.
+        brief: called before Spark starts if its process is not expected to live long.
+        keep: takes the document to answer with if the process dies without an answer.
+        last_words: takes a function that makes the document to answer with on a request to stop.
+        at_the_end: takes an action for then, after everything else.
+        pause: waits, in seconds.
     """
 
     clock: PhaseClock
@@ -60,8 +68,8 @@ class ApplyPorts:
     pause: Callable[[float], None] = time.sleep
 
 
-# Each is built, resolved, counted and compared, with little data in most of them: for 300 the
-# queries' own overhead takes minutes, in which Java's optimizing compiler pays for itself.
+# From this number of models on, Java's optimizing compiler pays for itself: the overhead of the
+# queries that build, resolve, count and compare 300 models takes minutes, even with little data.
 MANY_MODELS = 100
 _SHOWN = 5
 
@@ -69,22 +77,26 @@ _SHOWN = 5
 def apply_plan(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
     """Plans again, compares with the review, and builds the PR environment.
 
-    Once something is written every end of it is a document, whatever goes wrong.
+    Once something is written, every end returns a document, even a failure.
 
     Raises:
         BadInput: prod does not exist yet, or the project cannot be applied on Spark.
-        Refused: the environment is somebody else's, the plan would write prod, or another run
-            holds the environment.
+        Refused: the environment is somebody else's, the plan would write prod, or another run holds
+            the environment.
         SQLMeshError: the project does not load.
     """
     return run_apply(request, ports, ApplyRun)
 
 
 def run_apply(request: ApplyRequest, ports: ApplyPorts, kind: type[ApplyRun]) -> ApplyDocument:
-    """See `apply`. Args: kind: what is made of the plan once it is the reviewed one."""
+    """Opens the project and runs an apply of one kind. Raises as `apply_plan` does.
+
+    Args:
+        kind: the whole apply, or a probe.
+    """
     started = ports.clock.now()
     opened = opening.open_project(
-        place_of(request, request.projects),
+        make_project_place(request, request.projects),
         write=True,
         only_spark=True,
         clock=ports.clock,
@@ -108,12 +120,12 @@ class ApplyRun:
         self.context = opened.context
         self.names = ModelNames(self.context.default_catalog, self.context.default_dialect)
         self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))
-        self.ledger = Ledger(sqlmesh_compat.state_adapter(self.context))
-        self.costs = CostLedger(sqlmesh_compat.state_adapter(self.context))
+        self.ledger = Ledger(sqlmesh_compat.get_state_adapter(self.context))
+        self.costs = CostLedger(sqlmesh_compat.get_state_adapter(self.context))
         self.meter = BatchMeter(
             lambda: SparkStore(self.context.engine_adapter.spark),
             time.time,
-            # Another apply may have had this Spark, and the store knows its jobs still.
+            # An earlier apply may have used this Spark, and its store still lists those jobs.
             f"ci-bot/{request.environment}/{time.time_ns()}",
         )
         self.cost_record = CostRecord(
@@ -141,7 +153,7 @@ class ApplyRun:
             ports.clock,
             self._report_progress,
             names=self.names,
-            repository=place_of(request, request.projects).repository,
+            repository=make_project_place(request, request.projects).repository,
             replan=self._plan_again,
             around_batch=self._around_batch,
         )
@@ -189,7 +201,7 @@ class ApplyRun:
                 return ready
             with self.ports.clock.time_phase("lease"):
                 self.hold.take_lease(self.ports.progress)
-            if self.hold.moved_since(seen):
+            if self.hold.has_moved_since(seen):
                 sqlmesh_compat.forget_cached_snapshots(self.context)
                 ready = self.replanning.plan_ready()
             return ready if isinstance(ready, ApplyDocument) else self._build_environment(ready)
@@ -211,10 +223,12 @@ class ApplyRun:
         return self.replanning.plan_again()
 
     def _list_lost_views(self, planned: BuiltPlan) -> list[str]:
-        """The views of a promoted environment that Spark does not have: somebody dropped them."""
+        """Lists the views of a promoted environment that are gone from Spark: somebody dropped
+        them.
+        """
         self.ports.brief()
         self._report_progress("plan", "asking Spark whether its views are there", None, None)
-        views = spark_catalog.views_of(self.context, planned.plan.environment)
+        views = spark_catalog.list_environment_views(self.context, planned.plan.environment)
         with self.ports.clock.time_phase("spark"):
             lost = [view.shown_name for view in self.catalog.list_absent(views.values())]
         if lost:
@@ -225,15 +239,15 @@ class ApplyRun:
 
     def _build_environment(self, ready: ReadyPlan) -> ApplyDocument:
         planned = ready.planned
-        recorder = recorder_of(ready.work, self.names, self._report_built)
-        if not builds_long(self.costs) and len(planned.changed_snapshots) < MANY_MODELS:
+        recorder = make_recorder(ready.work, self.names, self._report_built)
+        if not had_long_build(self.costs) and len(planned.changed_snapshots) < MANY_MODELS:
             self.ports.brief()
         with self.ports.clock.time_phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
             preconditions.check_merges(self.context, planned, self.names)
             expected = self._estimate_work(planned, ready.work, ready.missing)
-            limit, after_merge = self.request.max_executor_hours, self._after_merge(ready)
-            refused = over_budget(
+            limit, after_merge = self.request.max_executor_hours, self._estimate_merge(ready)
+            refused = find_budget_failure(
                 expected, limit, self.request.environment, after_merge=after_merge
             )
             if refused is not None:
@@ -245,7 +259,7 @@ class ApplyRun:
         return self._report_work(lambda: self._build_and_prove(ready, recorder))
 
     def _begin_writing(self, planned: BuiltPlan, recorder: ConsoleRecorder, expected: Cost) -> None:
-        """From now on something is written: every end has something to tell, and to count."""
+        """Marks the first write: from here on, every end reports and counts what was built."""
         self.report.begin_writing(planned, recorder, expected)
         self.versions = {
             self.names.short_name(snapshot.name): str(snapshot.version)
@@ -256,7 +270,7 @@ class ApplyRun:
         self.ports.at_the_end(lambda: self._record_cost("cancelled"))
 
     def _report_work(self, work: Callable[[], ApplyDocument]) -> ApplyDocument:
-        """What is built is there, whatever goes wrong, and has to be reported."""
+        """Runs `work`, and reports what is built even if it fails."""
         try:
             return work()
         except Exception as error:
@@ -283,26 +297,27 @@ class ApplyRun:
         missing: Missing,
         estimator: PlanEstimator | None = None,
     ) -> Cost:
-        """The estimate, with what can be known now that Spark has started. Writes nothing."""
+        """Estimates the cost with the facts that a started Spark adds. Writes nothing."""
         estimator = estimator or self.estimator
         try:
             return estimator.estimate_work(planned, work, missing)
         except Exception as error:
-            # What is not known already stays unknown; that is no reason not to build.
+            # Unknown sizes stay unknown; the build goes on.
             write_log_line(f"Sizes of inputs: {error_sentence(error)}")
-            return estimator.by_runs(work)
+            return estimator.estimate_by_runs(work)
 
-    def _after_merge(self, ready: ReadyPlan) -> Cost | None:
-        """What prod will build, also if the environment builds nothing: a forward-only change
-        may cost prod's next run alone. Without a limit nobody asks."""
+    def _estimate_merge(self, ready: ReadyPlan) -> Cost | None:
+        """Estimates prod's work after a merge, even if the environment builds nothing: a
+        forward-only change may cost only prod's next run. None without a limit on executor hours.
+        """
         if self.request.max_executor_hours is None:
             return None
-        return self.estimator.of_merge(ready.planned)
+        return self.estimator.estimate_merge(ready.planned)
 
     def _attempt_build(
         self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfPlan | None = None
     ) -> ApplyDocument | None:
-        """Builds the plan, or a part of it; the document where that failed."""
+        """Builds the plan, or a part of it; returns the document of a failure, else None."""
         what = "building" if part is None else "probing"
         self._report_progress("apply", f"{what} {self.request.environment}", None, None)
         self.meter.start_metering()
@@ -328,7 +343,7 @@ class ApplyRun:
         return self.meter.meter_batch(self.names.short_name(snapshot.name), intervals)
 
     def _record_cost(self, outcome: Outcome) -> None:
-        """Writes down what building has cost; the first call counts.
+        """Records the cost of building; only the first call counts.
 
         Args:
             outcome: How building ended, as far as the promotion does not say it.
@@ -354,10 +369,10 @@ class ApplyRun:
     def _make_failure(self, error: Exception) -> Failure:
         if self.hold.should_stop():
             return self.hold.make_failure()
-        return failure_of(
+        return make_failure_of_error(
             error,
             stage="apply",
-            repository=place_of(self.request, self.request.projects).repository,
+            repository=make_project_place(self.request, self.request.projects).repository,
             hint="Apply again: what is built is kept, and the rest is done.",
         )
 
@@ -371,7 +386,7 @@ class ApplyRun:
 
 
 def _run_quietly(what: str, action: Callable[[], None]) -> None:
-    """Does what must not cost the answer."""
+    """Runs an action whose failure must not lose the answer; logs it."""
     try:
         action()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Building a plan on Spark, and once more with a fresh plan where a failure passes by itself."""
+"""Building a plan on Spark, and a retry with a fresh plan after a failure that passes by itself."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ci_bot.worker.messages import (
     ModelNames,
     error_headline,
     error_sentence,
-    failure_of,
     file_name,
-    root_cause,
+    find_root_cause,
+    make_failure_of_error,
 )
 from ci_bot.worker.planning import BuiltPlan, make_evaluatable
 from ci_bot.worker.runtime import PhaseClock, spark_catalog
@@ -43,13 +43,13 @@ _CONCURRENT = (
     "CommitStateUnknownException",
     "WriteConflict",
 )
-# Of a table or a schema of the plan's own: SQLMesh makes them with IF NOT EXISTS and OR REPLACE,
-# and Spark replaces a view by dropping it and making it anew. So another run was there in between.
+# Errors on the plan's own tables and schemas. SQLMesh makes these with IF NOT EXISTS and OR
+# REPLACE, and Spark replaces a view by dropping and creating it. So another run came in between.
 _IN_BETWEEN = ("TABLE_OR_VIEW_NOT_FOUND", "ALREADY_EXISTS", "AlreadyExistsException")
 
 
 class PlanMovedError(RequestRefused):
-    """Between two attempts the plan became another one."""
+    """The plan changed between two attempts."""
 
     reason_code = "plan_changed"
 
@@ -63,12 +63,12 @@ class PlanMovedError(RequestRefused):
 
 
 class BuildAttempts:
-    """The tries of one apply; `made` lists them.
+    """The attempts of one apply; `made` lists them.
 
     Args:
         repository: The directory that paths in messages are shown relative to.
-        replan: The same plan again, because the snapshots of a failed one carry stale intervals. It
-            raises if there is none that may be built.
+        replan: Makes the same plan again, because a failed one leaves stale intervals on its
+            snapshots; raises if the new plan may not be built.
         around_batch: Entered around each batch.
     """
 
@@ -97,7 +97,7 @@ class BuildAttempts:
     def build_plan(
         self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfPlan | None = None
     ) -> Failure | None:
-        """Builds the plan, or a part of it; gives why it could not be built, None where it is."""
+        """Builds the plan, or a part of it; returns the failure, or None if it is built."""
         current = planned
         for number in range(1, MAX_ATTEMPTS + 1):
             begun = self._clock.now()
@@ -108,7 +108,7 @@ class BuildAttempts:
                 if self._hold.should_stop() or isinstance(error, LeaseLostError):
                     return self._hold.make_failure()
                 tables = self._list_tables(current)
-                why = retry_reason(error, recorder, tables) if number < MAX_ATTEMPTS else None
+                why = find_retry_reason(error, recorder, tables) if number < MAX_ATTEMPTS else None
                 self.made.append(
                     Attempt(
                         number=number,
@@ -126,7 +126,7 @@ class BuildAttempts:
                 try:
                     current = self._replan()
                 except Exception as refused:
-                    return self._not_again(refused, recorder)
+                    return self._final_failure(refused, recorder)
             else:
                 seconds = self._seconds_since(begun)
                 self.made.append(Attempt(number=number, result="succeeded", seconds=seconds))
@@ -135,17 +135,17 @@ class BuildAttempts:
 
     def _list_tables(self, planned: BuiltPlan) -> set[str]:
         catalog = str(self._context.default_catalog)
-        tables = spark_catalog.physical_tables(
+        tables = spark_catalog.list_physical_tables(
             planned.changed_snapshots, planned.deployable, catalog
         )
         return {table.shown_name for table in tables}
 
-    def _not_again(self, error: Exception, recorder: ConsoleRecorder) -> Failure:
-        """Why there is no second attempt, with what is there of the first."""
+    def _final_failure(self, error: Exception, recorder: ConsoleRecorder) -> Failure:
+        """Makes the failure without a retry; it names the tables that the first attempt built."""
         if self._hold.should_stop():
             return self._hold.make_failure()
-        failure = failure_of(error, stage="compare", repository=self._repository)
-        built = ", ".join(model.model for model in recorder.so_far()) or "no table"
+        failure = make_failure_of_error(error, stage="compare", repository=self._repository)
+        built = ", ".join(model.model for model in recorder.list_models_so_far()) or "no table"
         return failure.model_copy(
             update={
                 "message": f"{failure.message} The attempt before it has built {built}, and may "
@@ -161,10 +161,11 @@ class BuildAttempts:
         Args:
             alone: One batch at a time.
         """
-        # A build may take hours; what was loaded and planned stays, and is not looked through.
+        # A build may take hours; the garbage collector need not scan the loaded project again and
+        # again.
         gc.freeze()
         gc.enable()
-        evaluator = sqlmesh_compat.plan_evaluator(
+        evaluator = sqlmesh_compat.make_plan_evaluator(
             self._context,
             recorder,
             recorder.on_audits,
@@ -188,14 +189,14 @@ class BuildAttempts:
             getattr(failed, "node", None) if isinstance(failed, NodeExecutionFailedError) else None
         )
         name = getattr(node, "snapshot_name", None) or getattr(node, "name", None)
-        base = failure_of(
-            root_cause(failed),
+        base = make_failure_of_error(
+            find_root_cause(failed),
             stage="apply",
             repository=self._repository,
             hint="Fix the cause and apply again: what is built already is kept.",
         )
         update: dict[str, object] = {"model": self._names.short_name(str(name)) if name else None}
-        audit = sqlmesh_compat.failed_audit_of(failed)
+        audit = sqlmesh_compat.find_failed_audit(failed)
         if audit is not None:
             update["message"] = f"The audit `{audit.name}` cannot run: {base.message}"
             if audit.path is not None:
@@ -205,7 +206,7 @@ class BuildAttempts:
 
 
 def _line_of(path: Path, word: str) -> int | None:
-    """The first line of a file that has the word."""
+    """Returns the first line of a file that has the word."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -214,10 +215,10 @@ def _line_of(path: Path, word: str) -> int | None:
     return next((n for n, line in enumerate(lines, start=1) if pattern.search(line)), None)
 
 
-def retry_reason(
+def find_retry_reason(
     error: BaseException, recorder: ConsoleRecorder, tables: Collection[str] = ()
 ) -> str | None:
-    """Why a failure is worth one more try with a fresh plan; None where it is not.
+    """Finds why a failure is worth a retry with a fresh plan; None if it is not.
 
     Args:
         tables: The plan's physical tables, as `schema.table`.
@@ -229,7 +230,7 @@ def retry_reason(
         return None
     causes = [error, *recorder.failures]
     texts = " ".join(
-        f"{error_sentence(cause)} {error_sentence(root_cause(cause))}" for cause in causes
+        f"{error_sentence(cause)} {error_sentence(find_root_cause(cause))}" for cause in causes
     )
     if any(sign in texts for sign in _CONCURRENT):
         return "another writer changed the same table"
@@ -251,5 +252,5 @@ def _schema_of_table(table: str) -> str:
 
 
 def _one_line(error: BaseException, recorder: ConsoleRecorder) -> str:
-    cause = root_cause(recorder.failures[0] if recorder.failures else error)
+    cause = find_root_cause(recorder.failures[0] if recorder.failures else error)
     return shorten_redacted(error_headline(cause), 1_000)

@@ -1,8 +1,7 @@
-"""What an apply shows of what it built: views that resolve, row counts, the diff against prod.
+"""The evidence of an apply: views that resolve, row counts, the diff against prod.
 
-Whatever fails here is tried once more. Environments of several pull requests can share the physical
-view of a preview, and while one of them replaces it (Spark drops it and makes it again) it is gone
-for the others.
+ of several pull requests can share the physical view of a preview, and while one of them replaces
+it (Spark drops it and makes it again) it is gone for the others.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from ci_bot.worker.data_diff import (
     SqlError,
     TimeWindow,
     compare_models,
-    side_by_side,
+    count_parallel_queries,
     spark_failures,
 )
 from ci_bot.worker.messages import ModelNames, error_headline, error_sentence
 from ci_bot.worker.planning import BuiltPlan, make_plan
 from ci_bot.worker.runtime import Relation, SparkCatalog, spark_catalog
-from ci_bot.worker.sql import key_columns
+from ci_bot.worker.sql import list_key_columns
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -45,18 +44,18 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-# A diff reads both tables; beyond this it is a job of its own, and the largest are left out.
+# A diff reads both tables. Larger tables are left out: their diff is a separate job.
 MAX_ROWS = 2_000_000_000
-# Of both sides. Beyond this, counting distinct values takes longer than people wait for it.
+# Rows of both sides. Beyond this, counting distinct values takes longer than people wait.
 MAX_ROWS_DISTINCT = 1_000_000
 
 NO_TABLE_DIFF = "The input `table-diff` is false."
-# Each is a question to the driver and its metastore, and an environment can have thousands.
+# Each view is a request to the driver and its metastore, and an environment can have thousands.
 RESOLVED_AT_ONCE = 4
-# Each is a plan in the driver's memory: 100 KB and more for a view upon views. Others are looked at
-# once for each question.
+# Each kept view is a plan in the driver's memory: 100 KB and more for a view on views. Spark
+# resolves the others again for each query.
 MOST_KEPT = 1_000
-# Replacing a view takes Hive a fraction of this.
+# Hive replaces a view in a fraction of this time.
 PAUSE_SECONDS = 2.0
 
 _LONGEST = 4_000
@@ -64,7 +63,7 @@ _LONGEST = 4_000
 
 @dataclass
 class ApplyEvidence:
-    """Row counts by model, one data diff per changed model, and why there is no more of it."""
+    """Row counts by model, one data diff per changed model, and the reason if some are missing."""
 
     rows: dict[str, int] = field(default_factory=dict)
     diffs: list[TableDiff] = field(default_factory=list)
@@ -73,7 +72,7 @@ class ApplyEvidence:
 
 @dataclass(frozen=True)
 class EvidencePorts:
-    """What looking needs: how to tell, when to stop, a clock, and how to wait, in seconds."""
+    """Progress, request to stop, clock and pause (in seconds) for collecting evidence."""
 
     progress: Callable[[str, str, int | None, int | None], None]
     stop: Callable[[], bool]
@@ -90,13 +89,13 @@ def resolve_views(
 ) -> list[View]:
     """Asks Spark to resolve every view of the environment.
 
-    What it finds of those that changed is kept in `port`, because all evidence is about them.
+    Keeps the changed models' views in `port`, because all evidence is about them.
 
     Raises:
         Exception: Spark does not answer.
     """
     ports.progress("verify", "asking Spark to resolve every view", None, None)
-    views = spark_catalog.views_of(context, planned.plan.environment)
+    views = spark_catalog.list_environment_views(context, planned.plan.environment)
     kept = frozenset(_list_kept_views(_list_changed_snapshots(planned), views))
 
     def analyse(view: Relation) -> None:
@@ -106,14 +105,14 @@ def resolve_views(
             catalog.analyse_relation(view)
 
     relations = list(views.values())
-    answers = _look_twice(
+    answers = _retry_once(
         lambda: catalog.resolve_relations(relations, at_once=RESOLVED_AT_ONCE, analyse=analyse),
         ports,
     )
     broken = [relation for relation, error in answers.items() if error is not None]
     if broken and not ports.stop():
         ports.pause(PAUSE_SECONDS)
-        answers |= _look_twice(lambda: catalog.resolve_relations(broken), ports)
+        answers |= _retry_once(lambda: catalog.resolve_relations(broken), ports)
     return [
         View(
             view=relation.shown_name,
@@ -133,16 +132,16 @@ def try_collect_evidence(
     port: SparkPort,
     ports: EvidencePorts,
 ) -> ApplyEvidence:
-    """`collect`, which does not fail: what could not be had says why."""
+    """Runs `collect_evidence`; on a failure the result says why there is none."""
     try:
-        return _look_twice(
+        return _retry_once(
             lambda: collect_evidence(request, context, planned, names, catalog, port, ports), ports
         )
     except Exception as error:
         return ApplyEvidence(missing=f"it could not be collected: {error_sentence(error)}"[:4_000])
 
 
-def _look_twice(look: Callable[[], Result], ports: EvidencePorts) -> Result:
+def _retry_once(look: Callable[[], Result], ports: EvidencePorts) -> Result:
     try:
         return look()
     except Exception:
@@ -161,12 +160,12 @@ def collect_evidence(
     port: SparkPort,
     ports: EvidencePorts,
 ) -> ApplyEvidence:
-    """Counts the rows of every promoted model that changed, and compares it with prod.
+    """Counts the rows of each promoted model that changed, and compares them with prod.
 
     Aggregates only: no row leaves the warehouse, and nothing is written into it.
     """
     changed = _list_changed_snapshots(planned)
-    here = spark_catalog.views_of(context, planned.plan.environment)
+    here = spark_catalog.list_environment_views(context, planned.plan.environment)
     relations = {view: name for name, view in here.items() if name in changed}
     models = f"{len(relations)} model{'' if len(relations) == 1 else 's'}"
     ports.progress("evidence", f"counting rows ({models})", None, None)
@@ -183,12 +182,12 @@ def collect_evidence(
             ]
             return ApplyEvidence(rows, skipped)
         prod = context.state_reader.get_environment(c.PROD)
-        there = spark_catalog.views_of(context, prod) if prod is not None else {}
+        there = spark_catalog.list_environment_views(context, prod) if prod is not None else {}
         candidates = _list_candidates(context, planned, changed, here, there, names, counts)
         diffs = _compare_candidates(context, port, candidates, ports)
     direct = {names.short_name(name): _is_direct(planned, name) for name in changed}
     diffs = [diff.model_copy(update={"direct": direct.get(diff.model)}) for diff in diffs]
-    return ApplyEvidence(rows, diffs, _nothing_compared(diffs))
+    return ApplyEvidence(rows, diffs, _explain_missing_comparison(diffs))
 
 
 def _list_changed_snapshots(planned: BuiltPlan) -> dict[str, Snapshot]:
@@ -196,14 +195,14 @@ def _list_changed_snapshots(planned: BuiltPlan) -> dict[str, Snapshot]:
 
 
 def _list_kept_views(changed: Container[str], views: Mapping[str, Relation]) -> list[Relation]:
-    """The views that all evidence is about, as many of them as a session keeps."""
+    """Lists the views that all evidence is about, at most as many as a session keeps."""
     return [view for name, view in views.items() if name in changed][:MOST_KEPT]
 
 
 def _compare_candidates(
     context: Context, port: SparkPort, candidates: Sequence[DiffCandidate], ports: EvidencePorts
 ) -> list[TableDiff]:
-    """A diff for each candidate, told of as it comes."""
+    """Makes a diff for each candidate, with a progress line for each."""
     total = len(candidates)
     finished = 0
 
@@ -217,7 +216,9 @@ def _compare_candidates(
         candidates,
         budget=DiffBudget(rows=MAX_ROWS),
         controls=DiffControls(
-            workers=side_by_side(sqlmesh_compat.spark_session_of(context.engine_adapter)),
+            workers=count_parallel_queries(
+                sqlmesh_compat.get_spark_session(context.engine_adapter)
+            ),
             cancelled=ports.stop,
             stop=port.cancel_queries,
             clock=ports.now,
@@ -233,8 +234,10 @@ def _is_direct(planned: BuiltPlan, name: str) -> bool:
     return name not in diff.modified_snapshots or diff.directly_modified(name)
 
 
-def _nothing_compared(diffs: Sequence[TableDiff]) -> str | None:
-    """Why no model could be compared, where Spark was the reason: it may have died meanwhile."""
+def _explain_missing_comparison(diffs: Sequence[TableDiff]) -> str | None:
+    """Explains why no model could be compared, if Spark is the reason: it may have died
+    meanwhile.
+    """
     failed = [why for diff in diffs if (why := diff.skipped_because or "").startswith(FAILED)]
     if not failed or any(diff.compared for diff in diffs):
         return None
@@ -250,13 +253,13 @@ def _list_candidates(
     names: ModelNames,
     counts: Mapping[str, int],
 ) -> list[DiffCandidate]:
-    """What can be compared: models with a view on both sides, whose data can differ."""
+    """Lists the models to compare: those with a view on both sides, whose data can differ."""
     diff = planned.plan.context_diff
     stored = {
         s.name: s for s in context.state_reader.get_snapshots(list(changed.values())).values()
     }
     found = []
-    empty = _without_data(planned, stored)
+    empty = _map_models_without_data(planned, stored)
     for name in sorted(changed):
         view, other = here.get(name), there.get(name)
         if view is None:
@@ -270,14 +273,14 @@ def _list_candidates(
         elif planned.plan.skip_backfill and not counts.get(name):
             unavailable, unaffected = "It is empty, because the plan skips the backfill.", False
         elif name in empty:
-            unavailable, unaffected = _why_empty(name, empty[name], names), False
+            unavailable, unaffected = _describe_empty_model(name, empty[name], names), False
         found.append(
             DiffCandidate(
                 DiffSpec(
                     model=names.short_name(name),
                     prod=other.sql_text if other else view.sql_text,
                     pr=view.sql_text,
-                    keys=key_columns(changed[name].model),
+                    keys=list_key_columns(changed[name].model),
                     window=_find_time_window(planned, stored.get(name, changed[name]), old),
                     distinct=2 * counts.get(name, 0) <= MAX_ROWS_DISTINCT,
                     few=counts.get(name, FEW_ROWS + 1) <= FEW_ROWS,
@@ -290,12 +293,13 @@ def _list_candidates(
     return found
 
 
-def _without_data(planned: BuiltPlan, stored: Mapping[str, Snapshot]) -> dict[str, str]:
-    """Changed models that say nothing of the change, each with the one whose table has no data: the
-    plan's window holds no whole interval of it. What reads such a table is computed from nothing.
+def _map_models_without_data(planned: BuiltPlan, stored: Mapping[str, Snapshot]) -> dict[str, str]:
+    """Maps changed models that cannot show the change to the model whose table has no data, because
+    the plan's window holds no whole interval of it. A reader of such a table is computed from
+    nothing.
 
     Args:
-        stored: The changed snapshots as they are now, with the intervals that were built.
+        stored: The changed snapshots from the state, with the intervals that were built.
     """
     found = {
         name: name
@@ -303,7 +307,7 @@ def _without_data(planned: BuiltPlan, stored: Mapping[str, Snapshot]) -> dict[st
         if snapshot.is_model
         and not snapshot.is_view
         and not snapshot.is_symbolic
-        and not make_plan.held_intervals(snapshot, planned.deployable)
+        and not make_plan.read_held_intervals(snapshot, planned.deployable)
     }
     readers: dict[str, list[str]] = {}
     for name, snapshot in sorted(stored.items()):
@@ -319,7 +323,7 @@ def _without_data(planned: BuiltPlan, stored: Mapping[str, Snapshot]) -> dict[st
     return found
 
 
-def _why_empty(name: str, empty: str, names: ModelNames) -> str:
+def _describe_empty_model(name: str, empty: str, names: ModelNames) -> str:
     if name == empty:
         return (
             "It has no data here: the plan's window holds no whole interval of it. "
@@ -329,7 +333,9 @@ def _why_empty(name: str, empty: str, names: ModelNames) -> str:
 
 
 def _find_time_window(planned: BuiltPlan, new: Snapshot, old: Snapshot | None) -> TimeWindow | None:
-    """The intervals of both sides, for models that are incremental by time."""
+    """Finds the intervals that both sides have, for models that are incremental by time; else
+    None.
+    """
     if old is None or not new.is_model or new.model.time_column is None:
         return None
     held = new.intervals if planned.deployable.is_deployable(new) else new.dev_intervals
@@ -342,10 +348,9 @@ def _find_time_window(planned: BuiltPlan, new: Snapshot, old: Snapshot | None) -
     )
 
 
-# Whether prod has what an audit has found: the same query, asked of prod's views.
+# Whether prod fails an audit, too: the same query runs on prod's views.
 #
-# It tells a mistake of the change from one that was there before. Nothing but a count leaves the
-# warehouse.
+# This separates a mistake of the change from an older one. Only a count leaves the warehouse.
 
 
 NEW_MODEL = "The model is new: prod does not have it."
@@ -353,10 +358,10 @@ NEW_MODEL = "The model is new: prod does not have it."
 _LINE = 1_000
 
 
-def ask_prod(
+def repeat_audits_on_prod(
     recorder: ConsoleRecorder, port: DiffPort, adapter: EngineAdapter, there: Mapping[str, Relation]
 ) -> None:
-    """Asks prod each failed audit of an apply, and enters what it answers.
+    """Runs each failed audit of an apply on prod, and records the result.
 
     Args:
         there: Prod's views, by the name of their model.
@@ -370,8 +375,8 @@ def ask_prod(
             try:
                 rows = int(port.query_rows(question.render_sql(adapter, tables))[0][0])
             except SqlError as error:
-                # Most often a column that prod's view does not have.
+                # The usual cause is a column that prod's view lacks.
                 why = str(error)[:_LINE]
             except Exception as error:
                 why = f"The audit could not be rendered for prod: {error_sentence(error)}"[:_LINE]
-        recorder.prod_answered(model, key, rows, why)
+        recorder.record_prod_answer(model, key, rows, why)

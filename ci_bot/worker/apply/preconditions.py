@@ -1,4 +1,4 @@
-"""May this plan be built? Asked of the first plan of an apply, and of every one for a retry."""
+"""Checks whether a plan may be built: an apply's first plan, and every plan of a retry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ci_bot.worker.planning import (
     Missing,
     PlanRequest,
     describe_plan,
-    identity_of,
+    identify_plan,
     make_plan,
     plan_options,
     prod_guard,
@@ -40,12 +40,12 @@ from ci_bot.worker.planning import (
 from ci_bot.worker.project import (
     UNPIN_HINT,
     OpenProject,
-    is_spark,
+    describe_merge_obstacle,
+    gateway_is_spark,
     list_gateways,
     plan_settings,
     read_catalog_settings,
     validation,
-    why_no_merge,
 )
 from ci_bot.worker.runtime import SESSION_CATALOG, PhaseClock, SparkCatalog, spark_catalog
 from ci_bot.worker.sql_effects import check_statements
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 
 
 def check_project(context: Context, environment: EnvironmentName, *, pull_request: bool) -> None:
-    """The project's own configuration does not stand against the environment.
+    """Checks that the project's own configuration allows the environment.
 
     Raises:
         BadInput: environments of this project could not be removed.
-        Refused: the environment is one that others work in, or that is to stay.
+        Refused: others work in the environment, or it is pinned.
     """
     if context.config.environment_suffix_target is EnvironmentSuffixTarget.CATALOG:
         raise BadInput(
@@ -85,7 +85,7 @@ def check_project(context: Context, environment: EnvironmentName, *, pull_reques
 
 
 def check_category(planned: BuiltPlan, names: ModelNames) -> None:
-    """Every change has a category.
+    """Checks that every change has a category.
 
     Raises:
         Refused: SQLMesh would ask a person.
@@ -100,28 +100,30 @@ def check_category(planned: BuiltPlan, names: ModelNames) -> None:
 
 
 def check_work(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
-    """What the plan would write is on Spark, inside the reviewed window, and outside of prod.
-    Building the stages changes the plan's snapshots, so what is computed from those comes first.
+    """Checks that the plan's work is on Spark, in the reviewed window, and outside of prod.
+
+    Building the stages changes the plan's snapshots, so compute all that reads those first.
 
     Raises:
         BadInput: another engine would build some of it.
-        Refused: it lies elsewhere.
+        Refused: some of it lies outside the window, or in prod.
     """
     check_engines(context, planned, names)
     check_window(planned, names)
-    prod_guard.check_prod_untouched(planned, make_plan.stages_of(context, planned), names)
-    prod_guard.check_own_place(context, planned)
+    prod_guard.check_prod_untouched(planned, make_plan.build_stages(context, planned), names)
+    prod_guard.check_views_apart_from_prod(context, planned)
     check_statements(context, planned, names)
 
 
 def check_engines(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
-    """Refuses models that belong to a gateway of another engine, if nobody could count, compare
-    or remove what was built."""
+    """Refuses models of a gateway with another engine: nobody could count, compare or remove their
+    tables.
+    """
     elsewhere = []
     for info in planned.plan.environment.promoted_snapshots:
         if info.model_gateway is None or info.is_symbolic:
             continue
-        if not is_spark(context, info.model_gateway):
+        if not gateway_is_spark(context, info.model_gateway):
             engine = context.config.get_connection(info.model_gateway).type_
             elsewhere.append(
                 f"{names.short_name(info.name)} (gateway `{info.model_gateway}`, {engine})"
@@ -138,8 +140,8 @@ def check_engines(context: Context, planned: BuiltPlan, names: ModelNames) -> No
 def check_window(planned: BuiltPlan, names: ModelNames) -> None:
     """Refuses work that lies outside the reviewed window.
 
-    An interval is built as a whole, and a window may begin or end in the middle of one: of a month,
-    where a model is filled by months. What the window touches is inside.
+    An interval is built as a whole, and a window may begin or end in the middle of one, such as a
+    month. Every interval that the window touches is inside.
     """
     window = planned.window
     for item in planned.plan.missing_intervals:
@@ -152,7 +154,7 @@ def check_window(planned: BuiltPlan, names: ModelNames) -> None:
         early = window.start is not None and intervals[0][1] <= names_and_times.to_milliseconds(
             window.start
         )
-        # Both reach further back than `start` on purpose, and the plan id covers how far.
+        # Both start before `start` on purpose, and the plan id covers their start.
         least = s_id.name in (planned.plan.start_override_per_model or {})
         preview = s_id in planned.plan.restatements or least
         if late or (early and not preview):
@@ -165,24 +167,26 @@ def check_window(planned: BuiltPlan, names: ModelNames) -> None:
 
 
 def check_merges(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
-    """Spark can MERGE into every table that SQLMesh would merge into.
+    """Checks that Spark can MERGE into every table that SQLMesh would merge into.
 
-    What the configuration leaves open, the running session knows: settings of the cluster.
+    The running session has the cluster's settings, which the configuration may lack.
 
     Raises:
         Refused: a later batch, or the next run, would fail.
     """
     merged = [s.model for s in planned.changed_snapshots if s.is_model]
     gateways = list_gateways(context.config, context.gateway)
-    if not any(why_no_merge(model, gateways) for model in merged):
+    if not any(describe_merge_obstacle(model, gateways) for model in merged):
         return
-    session = sqlmesh_compat.spark_session_of(context.engine_adapter)
+    session = sqlmesh_compat.get_spark_session(context.engine_adapter)
     settings = read_catalog_settings(session.conf.get)
     running = {
         name: replace(facts, settings={**facts.settings, **settings}, complete=True)
         for name, facts in gateways.items()
     }
-    failing = {names.short_name(m.fqn): why for m in merged if (why := why_no_merge(m, running))}
+    failing = {
+        names.short_name(m.fqn): why for m in merged if (why := describe_merge_obstacle(m, running))
+    }
     if failing:
         name, why = min(failing.items())
         more = f", and {len(failing) - 1} more like it" if len(failing) > 1 else ""
@@ -196,13 +200,13 @@ def check_merges(context: Context, planned: BuiltPlan, names: ModelNames) -> Non
 
 
 def check_views(context: Context, catalog: SparkCatalog, environment: Environment) -> None:
-    """Every catalog of the environment holds views, of which it will consist.
+    """Checks that every catalog of the environment can hold views.
 
     Raises:
         BadInput: one does not.
     """
-    views = spark_catalog.views_of(context, environment)
-    # Spark's own catalog always does, and needs no question.
+    views = spark_catalog.list_environment_views(context, environment)
+    # Spark's own catalog always can.
     places = {view.catalog: view.schema for view in views.values()}
     places.pop(SESSION_CATALOG, None)
     for name, schema in sorted(places.items()):
@@ -216,7 +220,7 @@ def check_views(context: Context, catalog: SparkCatalog, environment: Environmen
 
 
 def is_promoted(context: Context, planned: BuiltPlan) -> bool:
-    """Whether the environment in the state is what the plan makes of it."""
+    """Whether the environment in the state is already the plan's result."""
     stored = context.state_reader.get_environment(planned.plan.environment.name)
     if stored is None or stored.expired or not stored.finalized_ts:
         return False
@@ -225,8 +229,8 @@ def is_promoted(context: Context, planned: BuiltPlan) -> bool:
     }
 
 
-def plan_changed(message: str) -> Failure:
-    """The failure of a plan that is not the one that was asked for."""
+def make_plan_changed_failure(message: str) -> Failure:
+    """Makes the failure of a plan that is not the requested one."""
     return Failure(
         stage="compare",
         reason_code="plan_changed",
@@ -236,15 +240,15 @@ def plan_changed(message: str) -> Failure:
     )
 
 
-# The plan of now, and whether it is the one that was reviewed.
+# The current plan, and the check that it is the reviewed one.
 
 
 @dataclass(frozen=True)
 class ReadyPlan:
-    """What is to be done: `promoted` where everything is built, and was not checked yet.
+    """The work of an apply; `promoted` if everything is built but not checked yet.
 
-    `missing` are the ranges of `work`, as they were before the plan's stages were checked. Where
-    views are lost that the state has promoted, they are promoted again.
+    `missing` are the ranges of `work` from before the plan's stages were checked. Views that the
+    state has promoted and Spark lost are promoted again.
     """
 
     planned: BuiltPlan
@@ -254,7 +258,7 @@ class ReadyPlan:
 
 
 class PlanRepetition:
-    """Plans as often as the apply needs it, and tells the report which plan that is."""
+    """Plans as often as the apply needs, and records the plan's identity in the report."""
 
     def __init__(
         self,
@@ -268,9 +272,8 @@ class PlanRepetition:
         progress: Callable[[str, str, int | None, int | None], None],
         list_lost_views: Callable[[BuiltPlan], list[str]],
     ) -> None:
-        """
-        Args:
-            list_lost_views: Asks Spark which views of a promoted environment are not there.
+        """Args:
+        list_lost_views: Lists the views of a promoted environment that Spark lacks.
         """
         self._request = request
         self._opened = opened
@@ -281,12 +284,12 @@ class PlanRepetition:
         self._clock = clock
         self._progress = progress
         self._list_lost_views = list_lost_views
-        self._options = plan_options.options_of(
+        self._options = plan_options.read_request_options(
             self._context, request, plan_settings(self._context.configs)
         )
 
     def plan_ready(self) -> ApplyDocument | ReadyPlan:
-        """The plan of now; a document if nothing is to be done."""
+        """Makes the current plan; returns a document if there is nothing to do."""
         self._check_ownership()
         self._progress("plan", "planning again on the current commit", None, None)
         planned = self._plan_in_window(self._request.window)
@@ -296,7 +299,7 @@ class PlanRepetition:
         refused = self._compare_identity(identity)
         if refused is not None:
             return refused
-        work = describe_plan.work_left(planned, self._names)
+        work = describe_plan.list_remaining_work(planned, self._names)
         missing = planned.list_missing() if work else {}
         check_work(self._context, planned, self._names)
         promoted = not work and is_promoted(self._context, planned)
@@ -317,7 +320,7 @@ class PlanRepetition:
         )
 
     def _is_proven(self) -> bool:
-        """Whether the ledger says that exactly this plan was applied and checked to the end."""
+        """Whether the ledger records that exactly this plan was applied and fully checked."""
         row = self._ledger.read_row(self._request.environment)
         return row is not None and row.phase == "applied" and row.plan_id == self._report.plan_id
 
@@ -332,7 +335,7 @@ class PlanRepetition:
         return planned
 
     def _identify_plan(self, planned: BuiltPlan) -> PlanIdentity:
-        return identity_of(
+        return identify_plan(
             self._context,
             planned,
             state_schema_version=self._opened.state.schema_version,
@@ -340,23 +343,24 @@ class PlanRepetition:
         )
 
     def _compare_identity(self, identity: PlanIdentity) -> ApplyDocument | None:
-        """A refusal where the plan of now is not the one that was asked for."""
+        """Refuses if the current plan is not the requested one; else None."""
         asked, now = self._request.plan_id, identity.plan_id()
         self._report.plan_id, self._report.identity = now, identity
         if asked is None or matches_plan_id(asked, now):
             return None
         if self._request.reviewed is not None:
             self._report.difference = compare_identities(self._request.reviewed, identity)
-        failure = plan_changed(describe_other_plan(asked, now))
+        failure = make_plan_changed_failure(describe_other_plan(asked, now))
         return self._report.refused_document(failure)
 
     def plan_again(self) -> BuiltPlan:
-        """A fresh plan for a retry: the same one, with less to do. The snapshots of a plan that
-        failed carry stale intervals.
+        """Makes a fresh plan for a retry: the same one with less work left.
+
+        The snapshots of a plan that failed carry stale intervals.
 
         Raises:
-            PlanMovedError: it would be another one by now, which nobody has reviewed.
-            Refused: see `preconditions.check_work`.
+            PlanMovedError: it would be a different plan, which nobody has reviewed.
+            Refused: see `check_work`.
         """
         first = self._report.identity
         sqlmesh_compat.forget_cached_snapshots(self._context)

@@ -1,9 +1,9 @@
-"""A probe: the newest batch of models of the reviewed plan, to know what the whole will cost.
+"""A probe: builds the newest batch of some models of the reviewed plan, to measure the cost.
 
-It goes the way of an apply up to the plan, under the same lease, and stops before there is an
-environment. What it builds is in the ledger before it is built, so a cleanup finds it, and in
-SQLMesh's state, so the apply that follows reuses it. The plan's identity says what the environment
-will be and not what is left to do, so that is the same plan.
+It runs as an apply does up to the plan, under the same lease, and stops before there is an
+environment. The ledger lists each table before it is built, so a cleanup finds it. SQLMesh's state
+has it, so a later apply reuses it. That apply builds the same plan, because a plan's identity does
+not depend on the work left.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from dataclasses import replace
 
 from ci_bot.protocol.apply_report import ApplyDocument, NotProbed
 from ci_bot.protocol.messages import ApplyRequest
-from ci_bot.protocol.plan import tables_of
+from ci_bot.protocol.plan import select_tables
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply import apply_plan, preconditions
 from ci_bot.worker.apply.apply_plan import ApplyPorts, ApplyRun
 from ci_bot.worker.apply.preconditions import ReadyPlan
-from ci_bot.worker.apply.recorder import ConsoleRecorder, recorder_of
-from ci_bot.worker.cost import PlanProbe, choose_probe, over_budget, past_of
+from ci_bot.worker.apply.recorder import ConsoleRecorder, make_recorder
+from ci_bot.worker.cost import PlanProbe, choose_probe, find_budget_failure, list_past_runs
 
 
 def probe_plan(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
-    """Builds the newest batches of the reviewed plan, and says what all of it will cost.
+    """Builds the newest batches of the reviewed plan, and estimates the cost of all of it.
 
     Raises:
-        BadInput, Refused, SQLMeshError: see `applying.apply`.
+        BadInput, Refused, SQLMeshError: see `apply_plan.apply_plan`.
     """
     return apply_plan.run_apply(request, ports, _ProbeRun)
 
@@ -39,14 +39,14 @@ class _ProbeRun(ApplyRun):
         chosen = choose_probe(planned, ready.missing, self.names)
         if not chosen.batches:
             return self._estimate_whole_plan(ready, chosen, ())
-        recorder = recorder_of(chosen.work, self.names, self._report_built)
+        recorder = make_recorder(chosen.work, self.names, self._report_built)
         self.ports.brief()
         with self.ports.clock.time_phase("spark"):
-            # The probe makes no view, but what it builds is for an apply that does.
+            # The probe makes no view, but the apply after it does.
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
             preconditions.check_merges(self.context, planned, self.names)
             expected = self._estimate_work(planned, chosen.work, chosen.missing_ranges)
-            refused = over_budget(
+            refused = find_budget_failure(
                 expected,
                 self.request.max_executor_hours,
                 self.request.environment,
@@ -68,26 +68,26 @@ class _ProbeRun(ApplyRun):
         self.record.write_end("probed")
         self._record_cost("probed")
         return self._estimate_whole_plan(
-            ready, chosen, [model.model for model in recorder.so_far() if model.batches]
+            ready, chosen, [model.model for model in recorder.list_models_so_far() if model.batches]
         )
 
     def _estimate_whole_plan(
         self, ready: ReadyPlan, chosen: PlanProbe, built: Collection[str]
     ) -> ApplyDocument:
-        """The answer: what all of the plan costs, of which the batches that are built are a part.
+        """Makes the answer: the cost of the whole plan, with the batches that are built.
 
         Args:
-            built: The models of which there is a batch now.
+            built: The models that have a batch now.
         """
-        estimator = replace(self.estimator, probed=past_of(self.cost_record.rows))
+        estimator = replace(self.estimator, probed=list_past_runs(self.cost_record.rows))
         with self.ports.clock.time_phase("estimate"):
             whole = self._estimate_work(ready.planned, ready.work, ready.missing, estimator)
-            # The plan of prod is another one now that snapshots and intervals are recorded.
+            # Recorded snapshots and intervals change the plan of prod.
             sqlmesh_compat.forget_cached_snapshots(self.context)
-            after_merge = estimator.of_merge(ready.planned)
+            after_merge = estimator.estimate_merge(ready.planned)
         not_ready = [
             NotProbed(model=item.model, why="its signals say that its newest batch is not ready")
-            for item in tables_of(chosen.work)
+            for item in select_tables(chosen.work)
             if item.model not in built
         ]
         return self.report.make_document(

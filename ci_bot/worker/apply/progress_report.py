@@ -1,4 +1,4 @@
-"""What an apply has to tell, at every moment: it can end at any, and not always by itself."""
+"""The report of an apply at any moment, because it can end, or be ended, at any moment."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from ci_bot.protocol.plan_identity import PlanDifference, PlanIdentity, full_id
 from ci_bot.worker.apply.evidence import ApplyEvidence
 from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.cost import MeteredModel
-from ci_bot.worker.messages import cancelled_failure
+from ci_bot.worker.messages import make_cancelled_failure
 from ci_bot.worker.planning import BuiltPlan
-from ci_bot.worker.project import OpenProject, versions_of
+from ci_bot.worker.project import OpenProject, collect_versions
 from ci_bot.worker.state_store import Say
 
-# A document of a thousand models takes milliseconds to write, and batches may be many: of the time
-# of an apply this share goes into it at most.
+# The largest share of an apply's time that writing documents may take: one of a thousand models
+# takes milliseconds, and there may be many batches.
 _KEEP_SHARE = 0.05
-# Ends at which a batch may have been in the middle of its work.
+# Reasons of an end that can cut off a running batch.
 _CUT_OFF = frozenset({"cancelled", "stop_requested", "lease_lost", "worker_ended"})
 
 
 class RunReport:
-    """Everything that is known of one apply, and the documents that can be made of it.
+    """Everything that is known of one apply, and the documents made from it.
 
     Args:
-        keep: Takes a document that is the answer if this process ends without a word.
+        keep: Takes the document to answer with if this process dies without an answer.
         started: When it began, by the clock of `opened`.
-        attempts: The tries at building, as they are made.
+        attempts: The attempts at building; the caller appends to it.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class RunReport:
         self.metered: Callable[[], Mapping[str, MeteredModel]] = dict
 
     def begin_writing(self, planned: BuiltPlan, recorder: ConsoleRecorder, estimate: Cost) -> None:
-        """From now on something is written, so every end has something to tell."""
+        """Marks the first write; later documents report the built work."""
         self._recorder = recorder
         self._audits = _expected_audits(planned)
         self.estimate = estimate
 
-    def look_back(self, look: Callable[[ConsoleRecorder], None]) -> None:
-        """Something that adds to what was recorded of building."""
+    def amend_record(self, look: Callable[[ConsoleRecorder], None]) -> None:
+        """Lets `look` add to the record of building; does nothing if none has begun."""
         if self._recorder is not None:
             look(self._recorder)
 
@@ -95,7 +95,7 @@ class RunReport:
     def report_progress(
         self, phase: str, message: str, done: int | None = None, total: int | None = None
     ) -> None:
-        """One step, remembered and told, in this order; from any thread."""
+        """Keeps a document of this step, then reports it; from any thread."""
         if self.has_begun and phase in BUILDING:
             self._step = ApplyStep(
                 phase=phase,
@@ -107,13 +107,13 @@ class RunReport:
             before = self._clock.now()
             if phase != self._keep_next[0] or before >= self._keep_next[1]:
                 with suppress(OSError):
-                    self._keep(self.ended_without_a_word())
+                    self._keep(self.unexpected_end_document())
                 took = self._clock.now() - before
                 self._keep_next = (phase, before + took / _KEEP_SHARE)
         self._tell(phase, message, done, total)
 
     def make_document(self, result: Any, **parts: Any) -> ApplyDocument:
-        """A document with what is known now."""
+        """Makes a document with the facts known now."""
         if self._recorder is not None:
             parts = {
                 "models": self.list_built_models(),
@@ -139,13 +139,13 @@ class RunReport:
         )
 
     def list_built_models(self) -> list[AppliedModel]:
-        """The models that were built, with what they have cost if that is known by now."""
+        """Lists the models that were built, with their cost if it is known."""
         if self._recorder is None:
             return []
         found = (
             self._recorder.list_applied_models(self.evidence.rows)
             if self.promoted
-            else self._recorder.so_far()
+            else self._recorder.list_models_so_far()
         )
         if self.cost is None or self.cost.source != "counters":
             return found
@@ -163,7 +163,7 @@ class RunReport:
         ]
 
     def applied_document(self) -> ApplyDocument:
-        """The document of an apply that came to its end."""
+        """Makes the document of a complete apply."""
         if not self._attempts:
             return self.make_document("applied", reason_code="evidence_collected")
         return self.make_document(
@@ -171,19 +171,19 @@ class RunReport:
         )
 
     def refused_document(self, failure: Failure, **parts: Any) -> ApplyDocument:
-        """The document of an apply that ended before its first write."""
+        """Makes the document of an apply that ended before its first write."""
         return self.make_document(
             "refused", reason_code=failure.reason_code, failure=failure, **parts
         )
 
     def unfinished_document(self, failure: Failure, *, then: str | None = None) -> ApplyDocument:
-        """The document of an apply that did not come to its end.
+        """Makes the document of an apply that did not complete.
 
         Args:
-            then: See `Step.left`.
+            then: A sentence on the next step; None: the usual one.
         """
         stopped = failure.reason_code in ("cancelled", "stop_requested")
-        # Of a batch that was cut off nobody knows how far it got; one that failed is not there.
+        # A batch that was cut off may be partly written; a batch that failed is not.
         nothing = not self.has_built and failure.reason_code not in _CUT_OFF
         if self.has_built and not stopped:
             failure = failure.model_copy(update={"exit_code": EXIT_INCOMPLETE})
@@ -196,8 +196,8 @@ class RunReport:
             else [],
         )
 
-    def ended_without_a_word(self) -> ApplyDocument:
-        """What is reported where this process ends now and cannot say why."""
+    def unexpected_end_document(self) -> ApplyDocument:
+        """Makes the document to report if this process dies now without an answer."""
         step = self._step
         doing = f"{step.phase}: {step.message}" if step else "it began"
         return self.unfinished_document(
@@ -213,17 +213,17 @@ class RunReport:
         )
 
     def stopped_document(self) -> ApplyDocument:
-        """The last words of a run that was asked to stop."""
-        return self.unfinished_document(cancelled_failure("apply"))
+        """Makes the document of a run that was asked to stop."""
+        return self.unfinished_document(make_cancelled_failure("apply"))
 
     @property
     def has_built(self) -> bool:
-        """Whether anything is there that was not there before, or not checked before."""
+        """Whether this apply has built or promoted anything."""
         return self.promoted or (self._recorder is not None and self._recorder.has_built)
 
     @cached_property
     def _current_versions(self) -> Versions:
-        return versions_of(self._opened)
+        return collect_versions(self._opened)
 
 
 def _expected_audits(planned: BuiltPlan) -> int:

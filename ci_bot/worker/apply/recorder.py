@@ -1,4 +1,4 @@
-"""What happens while a plan is executed: batches, audits, failures, and how far it got."""
+"""The record of a plan's execution: batches, audits, failures and progress."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ConsoleRecorder(NoopConsole):
         self.promoting = False
         self.promoted = False
         self._views_begun = False
-        # Changed audits run on data that is there already: then nothing is built.
+        # Changed audits run on existing data; then nothing is built.
         self._audits_only = False
         self._total = 0
         self._done = 0
@@ -76,7 +76,7 @@ class ConsoleRecorder(NoopConsole):
         **kwargs: Any,
     ) -> None:
         with self._lock:
-            # Views are replaced and count nowhere; see `contracts.work`.
+            # Views are replaced and do not count; see `protocol.plan.Work`.
             self._total = sum(
                 len(batches)
                 for snapshot, batches in batched_intervals.items()
@@ -87,7 +87,7 @@ class ConsoleRecorder(NoopConsole):
             for snapshot, batches in batched_intervals.items():
                 record = self.models.get(self._names.short_name(snapshot.name))
                 if record is not None and not audit_only:
-                    # A second attempt is given what the first one left.
+                    # A second attempt gets only the batches that the first one left.
                     record.batches = record.done + len(batches)
 
     def update_snapshot_evaluation_progress(
@@ -99,7 +99,7 @@ class ConsoleRecorder(NoopConsole):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        # SQLMesh calls this for a batch that raised, too, which then has no duration.
+        # SQLMesh also calls this for a batch that raised; it then has no duration.
         if duration_ms is None:
             return
         name = self._names.short_name(snapshot.name)
@@ -120,7 +120,7 @@ class ConsoleRecorder(NoopConsole):
         self._progress(f"{name}{part} in {duration_ms / 1000:.1f}s", done, total)
 
     def on_table_written(self, snapshot: Snapshot) -> None:
-        """A batch is in its table; its audits come next, and may stop it before it is recorded."""
+        """Records that a batch is in its table. Its audits come next, and may stop it."""
         with self._lock:
             record = self.models.get(self._names.short_name(snapshot.name))
             if record is not None and not self._audits_only:
@@ -153,7 +153,7 @@ class ConsoleRecorder(NoopConsole):
                     record.questions[key] = outcome.question.cover_both(record.questions.get(key))
 
     def failed_audits(self) -> list[tuple[str, str, AuditQuestion]]:
-        """Model, key and question of each audit that has failed."""
+        """Lists model, key and query of each failed audit."""
         with self._lock:
             return [
                 (name, key, record.questions[key])
@@ -162,8 +162,8 @@ class ConsoleRecorder(NoopConsole):
                 if audit.status == "failed" and key in record.questions
             ]
 
-    def prod_answered(self, model: str, key: str, rows: int | None, why: str | None) -> None:
-        """How many rows the same audit finds in prod, or why it cannot be known."""
+    def record_prod_answer(self, model: str, key: str, rows: int | None, why: str | None) -> None:
+        """Records how many rows the same audit finds in prod, or why that is not known."""
         with self._lock:
             audits = self.models[model].audits
             audits[key] = audits[key].model_copy(
@@ -171,13 +171,13 @@ class ConsoleRecorder(NoopConsole):
             )
 
     def list_applied_models(self, rows: Mapping[str, int]) -> list[AppliedModel]:
-        """The models that were built, slowest first. Call it when all of them are."""
+        """Lists the models that were built, slowest first. Call it after the build."""
         return self._merge_rows(
             {name: (record.intervals, record.batches) for name, record in self.models.items()}, rows
         )
 
-    def so_far(self) -> list[AppliedModel]:
-        """The models of which something was built, or audited, with how much; at any moment."""
+    def list_models_so_far(self) -> list[AppliedModel]:
+        """Lists the models that are partly built or audited, with counts; at any moment."""
         with self._lock:
             return self._merge_rows(
                 {
@@ -215,7 +215,9 @@ class ConsoleRecorder(NoopConsole):
         return sorted(found, key=lambda model: (-model.seconds, model.model))
 
     def audit_totals(self, expected: int) -> AuditTotals:
-        """Counts over all models; what was expected and never ran is `not_run`, not passed."""
+        """Counts audits over all models; an expected audit that never ran is `not_run`, not
+        passed.
+        """
         with self._lock:
             audits = [audit for record in self.models.values() for audit in record.audits.values()]
         passed = sum(audit.status == "passed" for audit in audits)
@@ -228,10 +230,10 @@ class ConsoleRecorder(NoopConsole):
         )
 
 
-def recorder_of(
+def make_recorder(
     work: Iterable[Backfill], names: ModelNames, progress: ReportBatch
 ) -> ConsoleRecorder:
-    """A recorder that knows what a plan will build."""
+    """Makes a recorder that expects the models of `work`."""
     recorder = ConsoleRecorder(names, progress)
     for item in work:
         recorder.expect_model(item)
@@ -256,7 +258,7 @@ def _merge_audit(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit
 
 
 def _write_query(outcome: AuditOutcome) -> str | None:
-    """The query of an audit as people can run it; None where it is too long to be shown."""
+    """Writes the query of an audit so that people can run it; None if it is too long to show."""
     if outcome.query is None:
         return None
     text = outcome.query.sql(dialect="spark", pretty=True)

@@ -1,4 +1,4 @@
-"""What an apply writes into the ledger: what it is about to make, and how it ended."""
+"""The ledger entries of an apply: the objects that it is about to make, and its outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ci_bot.protocol.cost import ActualCost, Price
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import BatchMeter, clock_cost, counted_cost
+from ci_bot.worker.cost import BatchMeter, make_clock_cost, make_counted_cost
 from ci_bot.worker.messages import error_sentence, names_and_times
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import SparkCatalog, spark_catalog, write_log_line
@@ -30,7 +30,7 @@ from ci_bot.worker.state_store import (
     LedgerSnapshot,
     Outcome,
     RunRow,
-    ledger_objects,
+    list_ledger_objects,
 )
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ class RunRecord:
         plan_id: str | None,
         made: Collection[SnapshotId] | None = None,
     ) -> None:
-        """Everything that the apply is about to make, before its first write.
+        """Writes everything that the apply is about to make, before its first write.
 
         Args:
-            made: Only of these snapshots anything is made, and no view; None: all of the plan.
-                What is not made now may be somebody else's by the time that we do.
+            made: Only these snapshots get a table, and there is no view; None: the whole plan.
+                Objects that are not made now may belong to someone else later.
 
         Raises:
             LeaseLostError: the environment is another run's by now; nothing was written.
@@ -74,11 +74,13 @@ class RunRecord:
         default_catalog = str(self._context.default_catalog)
         environment = planned.plan.environment
         changed = [s for s in planned.changed_snapshots if made is None or s.snapshot_id in made]
-        tables = spark_catalog.physical_tables(changed, planned.deployable, default_catalog)
-        views = spark_catalog.views_of(self._context, environment) if made is None else {}
+        tables = spark_catalog.list_physical_tables(changed, planned.deployable, default_catalog)
+        views = (
+            spark_catalog.list_environment_views(self._context, environment) if made is None else {}
+        )
         self._ledger.prepare_tables()
         before = self._ledger.read_row(self._ask.environment)
-        found = ledger_objects(views.values(), tables, self._catalog)
+        found = list_ledger_objects(views.values(), tables, self._catalog)
         if before is not None:
             found = _keep_first_observation(before, found)
         now = names_and_times.format_iso(names_and_times.now_milliseconds())
@@ -103,8 +105,9 @@ class RunRecord:
             )
 
     def write_end(self, phase: LedgerPhase) -> None:
-        """How far it got. Without the lease the row is another run's, and stays as it is; and a
-        state that cannot be known costs no report: the row then says less than there is.
+        """Records how far the apply got; writes nothing without the lease.
+
+        A state that does not answer must not lose the report; the row is then behind.
         """
         try:
             with self._hold.fence_write():
@@ -123,10 +126,10 @@ class RunRecord:
 def _list_ledger_snapshots(
     planned: BuiltPlan, changed: Sequence[Snapshot], before: LedgerRow | None, *, whole: bool
 ) -> list[LedgerSnapshot]:
-    """Those of the plan that are made now, then those that only an earlier plan of it made.
+    """Lists the plan's snapshots that are made now, then those that only an earlier plan made.
 
     Args:
-        whole: The environment will consist of these; else it stays what it is, if there is one.
+        whole: The environment will consist of these; else it stays as it is, if it exists.
     """
     new = {snapshot.snapshot_id for snapshot in planned.plan.new_snapshots}
     known = before.snapshots if before else []
@@ -147,7 +150,7 @@ def _list_ledger_snapshots(
 
 
 def _keep_first_observation(before: LedgerRow, found: list[LedgerObject]) -> list[LedgerObject]:
-    """What an earlier apply of ours created is still ours, although it exists by now."""
+    """Keeps objects that an earlier apply created as ours, although they exist by now."""
     known = {_snapshot_tables(item): item.existed for item in before.objects}
     kept = [
         item.model_copy(update={"existed": known.get(_snapshot_tables(item), item.existed)})
@@ -162,13 +165,13 @@ def _snapshot_tables(item: LedgerObject) -> tuple[str, str, str, str]:
     return item.kind, item.catalog, item.db, item.name
 
 
-# What an apply has cost, however it ended: for its report, and for estimates of later plans.
+# The cost of an apply, whatever its end: for its report, and for estimates of later plans.
 
 
 class CostRecord:
-    """Writes it once. An apply without it is as good, so nothing here raises.
+    """Records the cost of one apply, once. Nothing here raises: an apply is complete without it.
 
-    `rows` is what was written of each model, or was to be.
+    `rows` are the ledger's rows of each model: written, or prepared if writing failed.
     """
 
     def __init__(
@@ -198,11 +201,11 @@ class CostRecord:
         expected: Cost | None,
         wall_seconds: float,
     ) -> ActualCost | None:
-        """Into the ledger; gives what is to be reported, None if nothing is known, or all of it is
-        reported.
+        """Writes the cost into the ledger; returns the cost to report, None if it is unknown or
+        already reported.
 
         Args:
-            models: What was built, with the rows that were counted.
+            models: The models that were built, with their counted rows.
             versions: The snapshot version of each model by name.
             wall_seconds: How long building took.
         """
@@ -226,9 +229,9 @@ class CostRecord:
 
     def _measure_cost(self, wall_seconds: float) -> ActualCost:
         if self._meter.is_complete:
-            return counted_cost(self._meter, hour_price=self._hour_price)
-        return clock_cost(
-            wall_seconds, sqlmesh_compat.executor_count(self._context), hour_price=self._hour_price
+            return make_counted_cost(self._meter, hour_price=self._hour_price)
+        return make_clock_cost(
+            wall_seconds, sqlmesh_compat.count_executors(self._context), hour_price=self._hour_price
         )
 
     def _keep_cost(
@@ -249,7 +252,7 @@ class CostRecord:
         self.rows = rows = (
             self._list_run_rows(known, versions, outcome, at)
             if cost.source == "counters"
-            else _by_the_clock(known, versions, self._environment, cost, outcome, at)
+            else _charge_wall_time(known, versions, self._environment, cost, outcome, at)
         )
         complete = expected is not None and not expected.unknown
         self._ledger.add_runs(rows, forget_before=oldest)
@@ -295,7 +298,7 @@ class CostRecord:
         ]
 
 
-def _by_the_clock(
+def _charge_wall_time(
     models: Mapping[str, AppliedModel],
     versions: Mapping[str, str],
     environment: EnvironmentName,
@@ -303,8 +306,9 @@ def _by_the_clock(
     outcome: Outcome,
     at: str,
 ) -> list[RunRow]:
-    """Each model is charged its share of the wall time by the seconds of its batches, because
-    models run side by side."""
+    """Charges each model its share of the wall time by the seconds of its batches, because models
+    run side by side.
+    """
     busy = sum(model.seconds for model in models.values())
     return [
         RunRow(

@@ -1,7 +1,7 @@
-"""After the promotion: the environment's views and data are checked, and the ledger learns.
+"""After the promotion: checks the environment's views and data, and updates the ledger.
 
-From here on nothing takes an apply back. What could not be checked is checked by the next
-apply, because the ledger does not say that it was.
+From here on nothing undoes an apply. If a check could not run, the next apply runs it, because the
+ledger does not record it as done.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply import evidence
-from ci_bot.worker.apply.evidence import ask_prod
+from ci_bot.worker.apply.evidence import repeat_audits_on_prod
 from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.run_record import RunRecord
 from ci_bot.worker.data_diff import SparkPort
@@ -33,11 +33,11 @@ _SHOWN = 5
 
 
 class EnvironmentVerification:
-    """Collects what shows that an environment is as it should be, into its report.
+    """Collects the evidence that an environment is complete, into its report.
 
     Args:
-        looking: How Spark is asked, and when to stop.
-        count: Writes down what building has cost, once the rows are counted.
+        looking: Ports for Spark's queries, and the request to stop.
+        count: Records the cost of building after the rows are counted.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class EnvironmentVerification:
         self._count = count
 
     def verify_environment(self, planned: BuiltPlan, attempts: Sequence[Attempt]) -> Failure | None:
-        """Why the environment is not known to work; None where all of its views resolve."""
+        """Verifies the environment; returns the failure, or None if all of its views resolve."""
         self._report.promoted = True
         self._record.write_end("promoted")
-        port = SparkPort(sqlmesh_compat.spark_session_of(self._context.engine_adapter))
+        port = SparkPort(sqlmesh_compat.get_spark_session(self._context.engine_adapter))
         failure = self._verify_views(planned, port)
         if failure is None:
             with self._clock.time_phase("evidence"):
@@ -92,18 +92,18 @@ class EnvironmentVerification:
         return failure
 
     def _ask_prod(self) -> None:
-        """What prod says to the audits that have failed; an apply without it is as good."""
+        """Repeats the failed audits on prod; the apply goes on if that fails."""
         if not self._ask.table_diff or self._hold.should_stop():
             return
         try:
             prod = self._context.state_reader.get_environment(c.PROD)
             if prod is None:
                 return
-            there = spark_catalog.views_of(self._context, prod)
+            there = spark_catalog.list_environment_views(self._context, prod)
             adapter = self._context.engine_adapter
-            self._report.look_back(
-                lambda recorder: ask_prod(
-                    recorder, SparkPort(sqlmesh_compat.spark_session_of(adapter)), adapter, there
+            self._report.amend_record(
+                lambda recorder: repeat_audits_on_prod(
+                    recorder, SparkPort(sqlmesh_compat.get_spark_session(adapter)), adapter, there
                 )
             )
         except Exception as error:

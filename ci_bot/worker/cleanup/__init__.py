@@ -1,4 +1,4 @@
-"""Removing an environment, and the tables that nobody needs any more."""
+"""Removing an environment, and the tables that nobody reads any more."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Reclaiming the physical tables of a removed environment.
 
-Who uses what is read again in the transaction that deletes the state rows, under the project-wide
-lease that no apply of ours overlaps. In the same transaction the ledger learns which tables go, so
-that a run that dies right after it leaves nothing that nobody knows of. The tables go afterwards,
-one by one, and each is checked once more before: a plan that is no run of ours knows no lease.
+The transaction that deletes the state rows reads again who uses which table, under the project-wide
+lease that no apply of ours overlaps. It also writes into the ledger which tables go, so a run that
+dies right after it leaves no unknown table. The tables are dropped afterwards, one by one, and each
+is checked again before: a plan from elsewhere takes no lease.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim_rules
-from ci_bot.worker.cleanup.reclaim_facts import facts_of, recorded_tables, state_rows, table_names
+from ci_bot.worker.cleanup.reclaim_facts import (
+    collect_table_facts,
+    list_recorded_tables,
+    list_shown_tables,
+    list_state_rows,
+)
 from ci_bot.worker.cleanup.reclaim_rules import TableFate
 from ci_bot.worker.messages import headline_with_cause, names_and_times
 from ci_bot.worker.runtime import (
@@ -46,37 +51,37 @@ PHASES = ("reclaimable", "reclaiming")
 
 @dataclass
 class ReclaimedTables:
-    """What became of the tables."""
+    """The tables that were dropped, kept, and left over."""
 
     reclaimed: list[ReclaimedTable] = field(default_factory=list)
     kept: list[KeptTable] = field(default_factory=list)
     leftovers: list[Leftover] = field(default_factory=list)
 
 
-def due_at(row: LedgerRow) -> int:
-    """When (ms) the tables of a row in one of `PHASES` may go.
+def reclaim_due_at(row: LedgerRow) -> int:
+    """Returns when (ms) the tables of a row in one of `PHASES` may be dropped.
 
-    What is decided is done: where only the drops are missing there is nothing to wait for.
+    If the decision is made and only the drops are missing, there is no grace period.
     """
     cleaned = names_and_times.to_milliseconds(row.updated_at)
     return cleaned + (0 if row.phase == "reclaiming" else reclaim_rules.GRACE_MS)
 
 
-def is_due(row: LedgerRow) -> bool:
+def is_reclaim_due(row: LedgerRow) -> bool:
     """Whether the grace period has passed."""
-    return due_at(row) <= names_and_times.now_milliseconds()
+    return reclaim_due_at(row) <= names_and_times.now_milliseconds()
 
 
 def owns_anything(row: LedgerRow) -> bool:
-    """Whether there is anything that a reclaim could ever take."""
-    return any(item.ours for item in row.snapshots) and bool(recorded_tables(row))
+    """Whether the row has any table that a reclaim could drop."""
+    return any(item.ours for item in row.snapshots) and bool(list_recorded_tables(row))
 
 
 def clear_ledger_schemas(row: LedgerRow) -> LedgerRow:
-    """The row of an environment whose last apply has ended.
+    """Removes the schemas from the row of an environment whose last apply has ended.
 
-    From its cleanup on a row names schemas only if an apply was cut off: no lease keeps a write
-    of Spark's from coming late, from a machine that slept or lost its network.
+    After the cleanup a row names schemas only if an apply was cut off. No lease stops a late write
+    of Spark, from a machine that slept or lost its network.
     """
     tables = [item for item in row.objects if item.kind != "schema"]
     return row.model_copy(update={"objects": tables})
@@ -88,15 +93,15 @@ def may_be_written_late(row: LedgerRow) -> bool:
 
 
 def drop_foreign_snapshots(row: LedgerRow, context: Context) -> LedgerRow:
-    """The row without what somebody else has touched since our own apply ended.
+    """Removes the snapshots that someone else has pushed since our own apply ended.
 
-    Called before anything changes the row's `updated_at`. Where an apply died, that is from before
-    its own push, and says nothing.
+    Call it before anything changes the row's `updated_at`. If an apply died, that time is from
+    before its own push, and proves nothing.
     """
     if row.phase == "applying":
         return row
     ended = names_and_times.to_milliseconds(row.updated_at)
-    touched = {item.snapshot_key for item in state_rows(row, context) if item.updated > ended}
+    touched = {item.snapshot_key for item in list_state_rows(row, context) if item.updated > ended}
     snapshots = [
         item.model_copy(update={"ours": False}) if (item.name, item.identifier) in touched else item
         for item in row.snapshots
@@ -104,16 +109,16 @@ def drop_foreign_snapshots(row: LedgerRow, context: Context) -> LedgerRow:
     return row.model_copy(update={"snapshots": snapshots})
 
 
-def kept_until_ttl(
+def list_kept_until_ttl(
     row: LedgerRow, context: Context, ledger: Ledger, *, why: str, why_preview: str
 ) -> list[KeptTable]:
-    """Every recorded table, with the end of its TTL. Spark is not asked.
+    """Lists every recorded table, with the end of its TTL. Reads the state only.
 
     Args:
-        why: Why those stay that prod reads, or could.
-        why_preview: Why previews stay.
+        why: Reason for the tables that prod reads, or could read.
+        why_preview: Reason for previews.
     """
-    facts, _ = facts_of(row, context, ledger)
+    facts, _ = collect_table_facts(row, context, ledger)
     return [
         _make_kept_table(
             table,
@@ -124,11 +129,11 @@ def kept_until_ttl(
     ]
 
 
-def kept_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
-    """Every recorded table, with the end of the grace period. Spark is not asked.
+def list_kept_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
+    """Lists every recorded table, with the end of the grace period. Reads the state only.
 
     Args:
-        unmerged: It is known that the pull request was closed without a merge.
+        unmerged: Whether the pull request is known to be closed without a merge.
     """
     why = (
         "the pull request was closed without a merge: the sweep reclaims it after a day, unless "
@@ -136,7 +141,7 @@ def kept_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
         if unmerged
         else "the sweep reclaims it only once the pull request is closed without a merge"
     )
-    return [_make_kept_table(table, why, due_at(row)) for table in table_names(row)]
+    return [_make_kept_table(table, why, reclaim_due_at(row)) for table in list_shown_tables(row)]
 
 
 class TableReclaim:
@@ -160,10 +165,10 @@ class TableReclaim:
         self._done = ReclaimedTables()
 
     def reclaim_tables(self, row: LedgerRow) -> ReclaimedTables:
-        """Drops what may go and says what stays. The ledger's row is gone once nothing is left.
+        """Drops the tables that nobody reads, and lists those that stay. Deletes the ledger's row
+        when none is left.
 
-        Where another run is at work on the project, everything stays as it is: the next sweep
-        comes by again.
+        If another run works on the project, everything stays as it is: the next sweep tries again.
         """
         leases = LeaseBook.from_context(self._context)
         try:
@@ -175,26 +180,26 @@ class TableReclaim:
         except RequestRefused as error:
             self._done.kept += [
                 _make_kept_table(table, f"it could not be reclaimed yet: {error.message}", None)
-                for table in table_names(row)
+                for table in list_shown_tables(row)
             ]
         except Exception as error:
-            # What was decided stands in the ledger, so the next run goes on from there.
+            # The decision is in the ledger, so the next run continues from there.
             tables = f"physical tables of {row.environment}"
-            self._done.leftovers.append(Leftover(object=tables, why=first_line(error)))
+            self._done.leftovers.append(Leftover(object=tables, why=describe_error_in_line(error)))
         finally:
             leases.close_connections()
         return self._done
 
     @property
     def _state_adapter(self) -> EngineAdapter:
-        return sqlmesh_compat.state_adapter(self._context)
+        return sqlmesh_compat.get_state_adapter(self._context)
 
     def _decide_table_fates(self, row: LedgerRow) -> LedgerRow:
-        """Deletes the state rows of what goes and writes down which tables follow them."""
+        """Deletes the state rows of the snapshots that go, and records which tables follow them."""
         with self._state_adapter.transaction():
             sqlmesh_compat.lock_environments(self._context)
             before = names_and_times.to_milliseconds(row.updated_at)
-            facts, snapshots = facts_of(row, self._context, self._ledger)
+            facts, snapshots = collect_table_facts(row, self._context, self._ledger)
             decision: TableFate = reclaim_rules.decide_table_fates(row, facts, before)
             sqlmesh_compat.forget_snapshots(
                 self._context, [(snapshots[key], part) for key, part in decision.forget.items()]
@@ -223,12 +228,12 @@ class TableReclaim:
         return row
 
     def _hand_over_tables(self, row: LedgerRow, decision: TableFate) -> None:
-        """Whoever uses what stays is its maker from now on, so that the last one takes it."""
+        """Makes the other users of kept tables their makers, so that the last one drops them."""
         kept = {item.table for item in decision.keep}
         for other in self._ledger.list_rows():
             if other.environment == row.environment or other.phase in REMOVED:
                 continue
-            # A cleanup may be at work on it: what it has written by now counts.
+            # A cleanup may be changing this row: read its current content.
             heir = self._ledger.read_row(other.environment, lock=True)
             changed = reclaim_rules.inherit_tables(heir, row, kept) if heir is not None else None
             if changed is not None:
@@ -236,20 +241,20 @@ class TableReclaim:
 
     def _drop_all(self, row: LedgerRow, lease: Lease) -> None:
         """Drops the tables of a row in phase `reclaiming`; the row goes with the last of them."""
-        tables = recorded_tables(row)
+        tables = list_recorded_tables(row)
         present = self._list_present_tables(tables)
         wanted = [table for table in tables if table in present]
         # Views first: they read the tables.
         wanted.sort(key=lambda table: (present[table] == "table", table))
         dropped: dict[Relation, tuple[str | None, int | None]] = {}
-        known, _ = facts_of(row, self._context, self._ledger)
+        known, _ = collect_table_facts(row, self._context, self._ledger)
         for number, table in enumerate(wanted, start=1):
             if lease.end_reason is not None:
                 why = "The lease was lost while tables were dropped."
                 self._done.leftovers.append(Leftover(object=table.shown_name, why=why))
                 continue
-            # Nobody can use a snapshot without its row, so the rows say what is new.
-            facts = replace(known, rows=state_rows(row, self._context))
+            # Nobody can use a snapshot without its row, so new rows show new users.
+            facts = replace(known, rows=list_state_rows(row, self._context))
             taken = reclaim_rules.find_new_claim(table.shown_name, row, facts)
             if taken is not None:
                 until = reclaim_rules.find_expiry(table.shown_name, row, facts)
@@ -260,7 +265,7 @@ class TableReclaim:
                 dropped[table] = self._drop_table(table, present[table])
             except Exception as error:
                 self._done.leftovers.append(
-                    Leftover(object=table.shown_name, why=first_line(error))
+                    Leftover(object=table.shown_name, why=describe_error_in_line(error))
                 )
         left = self._list_present_tables(dropped)
         for table, (location, size) in sorted(dropped.items()):
@@ -274,7 +279,7 @@ class TableReclaim:
             return
         ends = names_and_times.to_milliseconds(row.updated_at) + reclaim_rules.GRACE_MS
         if may_be_written_late(row) and tables and ends > names_and_times.now_milliseconds():
-            # The row is all that knows of them. Each later cleanup and sweep looks again.
+            # Only this row lists them. Each later cleanup and sweep checks them again.
             stays = {kept.table for kept in self._done.kept}
             self._done.kept += [
                 _make_kept_table(table.shown_name, _LATE, ends)
@@ -285,7 +290,7 @@ class TableReclaim:
             self._ledger.delete_row(row.environment)
 
     def _list_present_tables(self, tables: Iterable[Relation]) -> dict[Relation, ObjectKind]:
-        """Those of the tables that Spark has, asked schema by schema."""
+        """Lists those of the tables that Spark has, schema by schema."""
         wanted = list(tables)
         found: dict[Relation, ObjectKind] = {}
         for catalog, schema in sorted({(table.catalog, table.schema) for table in wanted}):
@@ -300,7 +305,7 @@ class TableReclaim:
         return found
 
     def _drop_table(self, table: Relation, kind: ObjectKind) -> tuple[str | None, int | None]:
-        """Drops one; gives its location and its size, as far as they could be asked."""
+        """Drops a table; returns its location and size in bytes, None if not known."""
         if kind == "view":
             self._catalog.drop_view(table)
             return None, 0
@@ -309,15 +314,20 @@ class TableReclaim:
             stored = self._catalog.read_storage(table)
             size = self._files.measure_size(stored.location) if stored.location else None
         except Exception as error:
-            # A table whose metadata is broken can still be dropped, or the drop says why not.
+            # A table with broken metadata can still be dropped, or the drop gives the reason.
             self._progress(
-                "reclaim", f"no size of {table.shown_name}: {first_line(error)}", None, None
+                "reclaim",
+                f"no size of {table.shown_name}: {describe_error_in_line(error)}",
+                None,
+                None,
             )
         self._catalog.drop_table(table, purge=stored.provider == "iceberg")
         return stored.location, size
 
     def _measure_freed(self, location: str | None, size: int | None) -> int | None:
-        """What is really gone: some catalogs drop a table and leave its files."""
+        """Returns the bytes that are really free: some catalogs drop a table and leave its
+        files.
+        """
         if size is None or location is None:
             return size
         left = self._files.measure_size(location)
@@ -330,25 +340,26 @@ def _make_kept_table(table: str, why: str, until: int | None) -> KeptTable:
     )
 
 
-def first_line(error: BaseException) -> str:
-    """What went wrong, and what that came from, in one line."""
+def describe_error_in_line(error: BaseException) -> str:
+    """Describes an error and its cause in one line."""
     return shorten_redacted(headline_with_cause(error), 4_000)
 
 
-# The physical tables of an environment that a cleanup has removed: kept, kept for a day, or gone.
+# The physical tables of an environment that a cleanup has removed: kept, kept for a day, or
+# dropped.
 #
-# Keeping them asks nothing of Spark.
+# Keeping them needs no Spark.
 
 
-# When that is stands in `until`; nowhere, where an environment uses a snapshot that shares it.
-# One table or several: the sentences fit both.
+# `until` has the time; it is None if an environment uses a snapshot that shares the table. One
+# table or several: the sentences fit both.
 _JANITOR = "removed by SQLMesh's janitor with the last snapshot that shares the data"
 
 
 class CleanupTables:
-    """What becomes of them, and of the ledger's row, which lives as long as something is to come.
+    """Decides on these tables, and on the ledger's row, which stays until all of them are settled.
 
-    `reclaimed`, `kept` and `leftovers` say it.
+    `reclaimed`, `kept` and `leftovers` hold the result.
     """
 
     def __init__(
@@ -369,20 +380,21 @@ class CleanupTables:
         self.leftovers: list[Leftover] = []
 
     def prepare_row(self, row: LedgerRow) -> LedgerRow:
-        """The row as the cleanup has to go on with it; call it before anything is changed."""
+        """Returns the row that the cleanup continues with; call it before anything is changed."""
         if self._reclaim_mode(row) != "never":
             row = drop_foreign_snapshots(row, self._context)
-        # One that was cut off stays known as such, whatever becomes of this cleanup.
+        # The mark of an apply that was cut off stays, whatever the result of this cleanup.
         known = row.phase in ("applying", "cleaning", "leftover")
         return row if known else clear_ledger_schemas(row)
 
-    def asks_spark(self, row: LedgerRow) -> bool:
-        """Whether `settle` may have to ask Spark."""
+    def needs_spark(self, row: LedgerRow) -> bool:
+        """Whether `settle_tables` may need Spark."""
         return self._reclaim_mode(row) == "now"
 
     def settle_tables(self, row: LedgerRow, *, complete: bool) -> None:
-        """Once the environment is gone. Where something of it is left, its views may still read the
-        tables, and the next run comes by here again."""
+        """Settles the tables after the environment is removed. If a part of it is left, its views
+        may still read the tables, and the next run tries again.
+        """
         if not complete:
             why = "the cleanup is not complete"
             self._report_kept(row, why, why)
@@ -395,11 +407,12 @@ class CleanupTables:
         else:
             self._leave_tables(row)
 
-    def settle_later(self, row: LedgerRow) -> None:
-        """When an earlier cleanup has removed the environment, and left the tables."""
+    def settle_removed_row(self, row: LedgerRow) -> None:
+        """Settles the tables if an earlier cleanup removed the environment and left them."""
         mode = self._reclaim_mode(row)
-        due = self._ask.merged is False and is_due(row)
-        # SQLMesh does not know the tables of a row in `reclaiming` any more: no janitor takes them.
+        due = self._ask.merged is False and is_reclaim_due(row)
+        # SQLMesh has no record of the tables of a row in `reclaiming`: its janitor never drops
+        # them.
         if row.phase == "reclaiming" or mode == "now" or (mode == "later" and due):
             self._reclaim_now(row)
         elif mode == "later":
@@ -408,10 +421,10 @@ class CleanupTables:
             self._leave_tables(row)
 
     def _reclaim_mode(self, row: LedgerRow) -> Literal["never", "later", "now"]:
-        """What `reclaim` means for this environment.
+        """Returns the effect of the input `reclaim` for this environment.
 
-        After a merge prod uses the tables. If nobody said how the pull request ended, because it
-        is open or GitHub was not asked, the sweep finds out.
+        After a merge prod uses the tables. If the end of the pull request is not known, because it
+        is open or GitHub was not asked, the sweep decides later.
         """
         request = self._ask
         if request.merged or request.reclaim == "never" or not owns_anything(row):
@@ -429,7 +442,7 @@ class CleanupTables:
         self.reclaimed, self.kept, self.leftovers = done.reclaimed, done.kept, done.leftovers
 
     def _reclaim_later(self, row: LedgerRow) -> None:
-        self.kept = kept_until_due(row, unmerged=self._ask.merged is False)
+        self.kept = list_kept_until_due(row, unmerged=self._ask.merged is False)
 
     def _leave_tables(self, row: LedgerRow) -> None:
         preview = f"a preview, which prod never reads; {_JANITOR}"
@@ -444,13 +457,13 @@ class CleanupTables:
         self._ledger.delete_row(row.environment)
 
     def _report_kept(self, row: LedgerRow, why: str, why_preview: str) -> None:
-        self.kept = kept_until_ttl(
+        self.kept = list_kept_until_ttl(
             row, self._context, self._ledger, why=why, why_preview=why_preview
         )
 
 
 def write_phase(ledger: Ledger, row: LedgerRow, phase: LedgerPhase) -> LedgerRow:
-    """Writes the row as of now, in another phase; gives it back."""
+    """Writes the row with another phase and the current time; returns it."""
     now = names_and_times.format_iso(names_and_times.now_milliseconds())
     written = row.model_copy(update={"phase": phase, "updated_at": now})
     ledger.write_row(written)

@@ -1,4 +1,4 @@
-"""What state and ledger know of the tables of a removed environment, and of who reads them."""
+"""Facts from state and ledger on the tables of a removed environment, and on their readers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.snapshot import Snapshot
 
 
-def recorded_tables(row: LedgerRow) -> list[Relation]:
-    """The tables that were not there before the environment's first apply."""
+def list_recorded_tables(row: LedgerRow) -> list[Relation]:
+    """Lists the tables that did not exist before the environment's first apply."""
     return sorted(
         Relation(item.catalog, item.db, item.name)
         for item in row.objects
@@ -24,16 +24,16 @@ def recorded_tables(row: LedgerRow) -> list[Relation]:
     )
 
 
-def facts_of(
+def collect_table_facts(
     row: LedgerRow, context: Context, ledger: Ledger
 ) -> tuple[TableFacts, dict[tuple[str, str], Snapshot]]:
-    """What state and ledger know of a row's tables, and the snapshots of the row that are there."""
+    """Collects the facts on a row's tables, and the row's snapshots that the state still has."""
     default = str(context.default_catalog)
 
     def shown(name: str) -> str:
         return Relation.parse_name(name, default).shown_name
 
-    snapshots = sqlmesh_compat.full_snapshots(
+    snapshots = sqlmesh_compat.read_full_snapshots(
         context, [(item.name, item.identifier) for item in row.snapshots]
     )
     models_of_ours = {item.name for item in row.snapshots}
@@ -43,7 +43,7 @@ def facts_of(
             for info in infos
             if info.name in models_of_ours and info.is_model and not info.is_symbolic
         ]
-        for environment, infos in sqlmesh_compat.environment_snapshots(context).items()
+        for environment, infos in sqlmesh_compat.list_environment_snapshots(context).items()
     }
     in_prod = {(str(info.name), str(info.identifier)) for info in found.get(PROD, ())}
     others = {
@@ -66,8 +66,9 @@ def facts_of(
             if reads:
                 used[preview] = environment
     for environment, other in others.items():
-        # What an apply in flight, or one that died, uses: the state does not know of it yet.
-        tables = _tables_of(other)
+        # The ledger adds what an apply in flight, or a dead one, uses: the state does not have it
+        # yet.
+        tables = _name_row_tables(other)
         references.setdefault(environment, []).extend(
             SnapshotUse(
                 item.name,
@@ -81,8 +82,8 @@ def facts_of(
         for table in tables:
             used.setdefault(table, environment)
     facts = TableFacts(
-        recorded=table_names(row),
-        rows=state_rows(row, context),
+        recorded=list_shown_tables(row),
+        rows=list_state_rows(row, context),
         names={
             key: TableNames(shown(item.table_name(True)), shown(item.table_name(False)))
             for key, item in snapshots.items()
@@ -99,18 +100,18 @@ def _may_read(
 ) -> bool:
     """Whether an environment other than prod may read the preview of one of its snapshots.
 
-    Of a snapshot that prod has, too, every environment reads the table that prod reads
-    (`DeployabilityIndex.is_representative`), and of what an apply of ours has built the ledger says
-    which of the two it was. Of anything else nobody knows, so it may.
+    If prod has the snapshot, every environment reads prod's table
+    (`DeployabilityIndex.is_representative`). If an apply of ours built it, the ledger says which
+    table it is. In all other cases it is not known, so it may.
     """
     if key in in_prod:
         return False
     if recorded is None or key not in {(s.name, s.identifier) for s in recorded.snapshots}:
         return True
-    return preview in _tables_of(recorded)
+    return preview in _name_row_tables(recorded)
 
 
-def _tables_of(row: LedgerRow) -> set[str]:
+def _name_row_tables(row: LedgerRow) -> set[str]:
     return {
         Relation(item.catalog, item.db, item.name).shown_name
         for item in row.objects
@@ -118,8 +119,8 @@ def _tables_of(row: LedgerRow) -> set[str]:
     }
 
 
-def state_rows(row: LedgerRow, context: Context) -> list[StateRow]:
-    """Every row that the state has of the row's models, whoever made it."""
+def list_state_rows(row: LedgerRow, context: Context) -> list[StateRow]:
+    """Lists every row that the state has of the models in `row`, whoever made it."""
     return [
         StateRow(
             item.name,
@@ -129,10 +130,12 @@ def state_rows(row: LedgerRow, context: Context) -> list[StateRow]:
             updated=item.updated_ts,
             expires=item.updated_ts + item.ttl_ms,
         )
-        for item in sqlmesh_compat.stored_snapshots(context, [item.name for item in row.snapshots])
+        for item in sqlmesh_compat.list_stored_snapshots(
+            context, [item.name for item in row.snapshots]
+        )
     ]
 
 
-def table_names(row: LedgerRow) -> list[str]:
-    """`recorded_tables`, as people read them."""
-    return [table.shown_name for table in recorded_tables(row)]
+def list_shown_tables(row: LedgerRow) -> list[str]:
+    """Lists the recorded tables by the names that people read."""
+    return [table.shown_name for table in list_recorded_tables(row)]

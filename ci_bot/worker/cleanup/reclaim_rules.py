@@ -1,12 +1,13 @@
 """Which physical tables of a removed environment may go. Pure: facts in, a decision out.
 
 A snapshot has two tables: the one that prod reads or would read, named by its version, and a
-preview (`__dev`), named by its dev version. They are shared apart: the reader of a changed model
-has the version and the dev version of prod's own snapshot, and yet prod never reads its preview.
+preview (`__dev`), named by its dev version. They are shared separately: the reader of a changed
+model has the version and the dev version of prod's own snapshot, and prod still never reads its
+preview.
 
-A table goes only if everything supports it: the ledger says that this environment made it and
-the snapshot behind it, nobody else reads it or may come back to it, and nobody has pushed the
-snapshot again since. Everything else stays.
+A table goes only if all of this holds: the ledger says that this environment made it and its
+snapshot, nobody else reads it or may return to it, and nobody has pushed the snapshot again.
+Everything else stays.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from ci_bot.worker.state_store import LedgerRow, LedgerSnapshot
 
 GRACE_MS = 24 * 60 * 60 * 1000
 SnapshotKey = tuple[str, str]
-# What goes of a snapshot beside its row in the state: all that is known of its version; what is
-# known of its preview, because others share the version; nothing, because others share both.
+# The records that go with a snapshot's row in the state: "version": all of its version; "preview":
+# those of its preview only, because others share the version; "row": none, because others share
+# both.
 Forget = Literal["version", "preview", "row"]
 
 NOT_OURS = "another environment made its version first"
@@ -70,7 +72,7 @@ class StateRow(SnapshotFact):
 
 @dataclass(frozen=True)
 class TableNames:
-    """The names of a snapshot's two tables, as people read them (`schema.name`)."""
+    """The names of a snapshot's two tables as people read them (`schema.name`)."""
 
     table: str
     preview: str
@@ -78,14 +80,14 @@ class TableNames:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """What is known at the moment of the decision.
+    """The facts at the moment of the decision.
 
     Args:
         recorded: The tables that the ledger says were not there before the environment.
         rows: Every row that the state has of the recorded models, whoever made it.
         names: Of the recorded snapshots that are in the state.
         references: Who uses which snapshots: environments, and other rows of the ledger.
-        used: Tables that those read, by name, and who does.
+        used: The reader of each table that those read, by table name.
     """
 
     recorded: Collection[str]
@@ -95,13 +97,13 @@ class TableFacts:
     used: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def list_uses(self) -> list[SnapshotUse]:
+    def all_uses(self) -> list[SnapshotUse]:
         return [use for group in self.references.values() for use in group]
 
 
 @dataclass(frozen=True)
 class TableToKeep:
-    """A table that stays; `until` in milliseconds, None if nothing is known to take it."""
+    """A table that stays; `until` in milliseconds, None if it is not known when it is dropped."""
 
     table: str
     why: str
@@ -110,7 +112,7 @@ class TableToKeep:
 
 @dataclass(frozen=True)
 class TableFate:
-    """What to do.
+    """The decision on a removed environment's tables.
 
     Args:
         forget: Snapshots whose state rows go, and what goes with them.
@@ -124,13 +126,13 @@ class TableFate:
 
 
 def decide_table_fates(row: LedgerRow, facts: TableFacts, pushed_before: int) -> TableFate:
-    """What of a removed environment goes now.
+    """Decides which tables of a removed environment go now.
 
     Args:
-        pushed_before: A snapshot whose row is newer than this (ms) is somebody else's by now.
+        pushed_before: A snapshot whose row is newer than this (ms) belongs to someone else now.
     """
     ours = {(item.name, item.identifier) for item in row.snapshots if item.ours}
-    used = {use.snapshot_key for use in facts.list_uses}
+    used = {use.snapshot_key for use in facts.all_uses}
     stays: dict[SnapshotKey, str] = {}
     for item in facts.rows:
         if item.snapshot_key not in ours:
@@ -142,8 +144,8 @@ def decide_table_fates(row: LedgerRow, facts: TableFacts, pushed_before: int) ->
         elif item.snapshot_key not in facts.names:
             stays[item.snapshot_key] = SHARED
     claims = _TableClaims.from_facts(stays, facts, ours)
-    while more := _holding_a_preview(facts.rows, stays, claims):
-        # What is known of their version is also what is known of the preview that others read.
+    while more := _list_preview_holders(facts.rows, stays, claims):
+        # The state's record of their version is also the record of the preview that others read.
         stays |= dict.fromkeys(more, SHARED)
         claims = _TableClaims.from_facts(stays, facts, ours)
     decision = TableFate(
@@ -166,31 +168,31 @@ def decide_table_fates(row: LedgerRow, facts: TableFacts, pushed_before: int) ->
 
 
 def find_new_claim(table: str, row: LedgerRow, facts: TableFacts) -> str | None:
-    """Who has taken up a table since it was decided to drop it, None if nobody has.
+    """Finds who started to use a table after the decision to drop it; None if nobody did.
 
-    Its state rows are gone since then, so a row that is there is somebody's new push, unless it is
-    one that shares the preview's name and is known not to read it.
+    The decision deleted its state rows, so a row that exists is a new push, unless it shares the
+    preview's name and is known not to read it.
     """
     claims = _TableClaims.from_facts(
         dict.fromkeys((item.snapshot_key for item in facts.rows), PUSHED_AGAIN), facts
     )
     owners = _list_owners(table, row, facts)
-    # A name that does not tell its snapshot may belong to any of them.
+    # A name without its snapshot's version may belong to any of them.
     return claims.find_claim_on(
         table, owners or [(item, preview) for item in row.snapshots for preview in (False, True)]
     )
 
 
 def find_expiry(table: str, row: LedgerRow, facts: TableFacts) -> int | None:
-    """When SQLMesh's janitor may take a table; None if that is not known.
+    """Finds when (ms) SQLMesh's janitor may drop a table; None if that is not known.
 
-    It takes a table with the last snapshot that shares it, and one that an environment has never
+    It drops a table with the last snapshot that shares it. A snapshot in an environment never
     expires, whichever of its two tables is read there.
     """
     found: list[int] = []
     for owner, preview in _list_owners(table, row, facts):
         fact = SnapshotFact(owner.name, owner.identifier, owner.version, owner.dev_version)
-        if any(_share_table(fact, use, preview=preview) for use in facts.list_uses):
+        if any(_share_table(fact, use, preview=preview) for use in facts.all_uses):
             return None
         found += [item.expires for item in facts.rows if _share_table(fact, item, preview=preview)]
     return max(found, default=None)
@@ -203,11 +205,10 @@ def is_preview(table: str, row: LedgerRow, facts: TableFacts) -> bool:
 
 
 def inherit_tables(heir: LedgerRow, row: LedgerRow, kept: Collection[str]) -> LedgerRow | None:
-    """The row of another environment that uses what this one made, as the maker that is left; None
-    where it uses nothing of it.
+    """Marks another environment that uses this one's tables as their maker; None if it uses none.
 
-    Without that the last of several environments which share a table would leave it, because it was
-    there before.
+    Otherwise the last of several environments that share a table would leave it, because the table
+    existed before it.
 
     Args:
         kept: Tables that this environment made, and that stay.
@@ -229,7 +230,7 @@ def inherit_tables(heir: LedgerRow, row: LedgerRow, kept: Collection[str]) -> Le
 
 @dataclass(frozen=True)
 class _TableClaims:
-    """Why tables stay: by what snapshots share, and by name.
+    """The reasons why tables stay, by snapshot version and by table name.
 
     A snapshot that was pushed again can have another version than the ledger recorded.
     """
@@ -242,13 +243,11 @@ class _TableClaims:
     def from_facts(
         cls, stays: Mapping[SnapshotKey, str], facts: TableFacts, ours: Collection[SnapshotKey] = ()
     ) -> _TableClaims:
+        """Args:
+        stays: The snapshots whose rows stay, with the reason. ours: Those that the environment
+        made. The previews of these stay with them, because only a row could say that they are gone.
         """
-        Args:
-            stays: The snapshots whose rows stay, and why.
-            ours: Those that the environment made. Their previews stay with them, because only a row
-            could say that they are gone.
-        """
-        elsewhere = {use.snapshot_key for use in facts.list_uses}
+        elsewhere = {use.snapshot_key for use in facts.all_uses}
         tables: dict[tuple[str, str], str] = {}
         previews: dict[tuple[str, str], str] = {}
         named: dict[str, str] = {}
@@ -260,7 +259,7 @@ class _TableClaims:
             tables[item.table_key] = why
             if names is not None:
                 named[names.table] = why
-            # Of one that is in use it is known which of its tables is read.
+            # For a snapshot in use it is known which of its tables is read.
             if item.snapshot_key in ours or item.snapshot_key not in elsewhere:
                 previews[item.preview_key] = why
                 if names is not None:
@@ -274,7 +273,7 @@ class _TableClaims:
         return cls(tables, previews, named)
 
     def leave_snapshot(self, item: SnapshotFact) -> Forget:
-        """What goes with the row of a snapshot."""
+        """Returns the records that go with the row of a snapshot."""
         if item.table_key not in self.tables:
             return "version"
         return "row" if item.preview_key in self.previews else "preview"
@@ -282,7 +281,9 @@ class _TableClaims:
     def find_claim_on(
         self, table: str, owners: Iterable[tuple[LedgerSnapshot, bool]]
     ) -> str | None:
-        """Why a table of these snapshots stays (True: it is their preview); None: it may go."""
+        """Finds why a table of these snapshots stays (True: it is their preview); None: it may
+        go.
+        """
         for owner, preview in owners:
             why = (
                 self.previews.get((owner.name, owner.dev_version))
@@ -294,10 +295,10 @@ class _TableClaims:
         return self.named.get(table)
 
 
-def _holding_a_preview(
+def _list_preview_holders(
     rows: Collection[StateRow], stays: Mapping[SnapshotKey, str], claims: _TableClaims
 ) -> set[SnapshotKey]:
-    """Snapshots that nobody shares the version of, but somebody the preview."""
+    """Lists snapshots that share their preview with another snapshot, but not their version."""
     return {
         item.snapshot_key
         for item in rows
@@ -314,11 +315,11 @@ def _share_table(one: SnapshotFact, other: SnapshotFact, *, preview: bool) -> bo
 def _list_owners(
     table: str, row: LedgerRow, facts: TableFacts
 ) -> list[tuple[LedgerSnapshot, bool]]:
-    """The recorded snapshots that a table belongs to, and whether it is their preview.
+    """Lists the recorded snapshots that a table belongs to, and whether it is their preview.
 
-    SQLMesh says so for snapshots that are in the state; for the others its default naming does
-    (`table_name`: `<model>__<version>`, and `__dev` behind it for a preview). One that has
-    been pushed again with other versions than were recorded is there with both.
+    SQLMesh gives the names of snapshots in the state; for the others its default naming decides
+    (`table_name`: `<model>__<version>`, followed by `__dev` for a preview). A snapshot that was
+    pushed again with other versions appears with both.
     """
     found = []
     pushed = {item.snapshot_key: item for item in facts.rows}

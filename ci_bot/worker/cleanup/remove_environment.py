@@ -1,10 +1,9 @@
-"""A cleanup: the PR environment is removed view by view, and Spark is asked whether it is gone.
+"""A cleanup: removes the PR environment view by view, and verifies in Spark that it is gone.
 
 SQLMesh's own synchronous invalidation drops whole schemas with CASCADE, discards its failures and
 reports views that never existed; so the objects are enumerated, dropped and verified here, and the
-state's record goes last. Until then it does not expire: an expired one is an order to the janitor
-of anybody's `sqlmesh run` to drop the schema with CASCADE, and a cleanup may be cut off at any
-moment.
+state's record goes last. Until then the record must not expire: the janitor of any `sqlmesh run`
+drops the schema of an expired environment with CASCADE, and a cleanup may be cut off at any moment.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from ci_bot.protocol.messages import CleanupRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim
 from ci_bot.worker.cleanup.reclaim import CleanupTables, write_phase
-from ci_bot.worker.messages import cancelled_failure, names_and_times
+from ci_bot.worker.messages import make_cancelled_failure, names_and_times
 from ci_bot.worker.project import (
     UNPIN_HINT,
     OpenProject,
+    collect_versions,
     configure_projects,
-    new_context,
+    create_context,
+    make_project_place,
     opening,
-    place_of,
     require_spark,
-    versions_of,
 )
 from ci_bot.worker.runtime import (
     AdapterSql,
@@ -47,17 +46,17 @@ from ci_bot.worker.state_store import Ledger, LedgerRow, leases, ownership
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
-# An environment whose time is over is dropped by the janitor at its next run, with CASCADE. So long
-# it waits for a cleanup that has begun, and for the next one where that was cut off.
+# The janitor drops an expired environment at its next run, with CASCADE. A cleanup delays the
+# expiry by this time, which is enough for the next cleanup if this one is cut off.
 JANITOR_WAITS_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True)
 class CleanupPorts:
-    """What a cleanup needs from its surroundings.
+    """The clock and callbacks that a cleanup gets from its caller.
 
-    `spark_is_done` is called once nothing will be asked of Spark any more. `last_words` takes what
-    to answer where the run is stopped in the middle.
+    `spark_is_done` is called after the last use of Spark. `last_words` takes a function that makes
+    the document to answer with if the run is stopped.
     """
 
     clock: PhaseClock
@@ -69,7 +68,7 @@ class CleanupPorts:
 
 @dataclass(frozen=True)
 class CleanupObjects:
-    """What an environment consists of: its views, and the schemas that are its own."""
+    """The objects of an environment: its views, and the schemas that belong to it alone."""
 
     views: list[Relation]
     schemas: list[tuple[str, str]]
@@ -78,13 +77,13 @@ class CleanupObjects:
 def separate_from_prod(
     named: Iterable[Relation], of_prod: Iterable[Relation], *, own_schemas: bool
 ) -> tuple[CleanupObjects, list[str]]:
-    """What a cleanup may drop of the views that state and ledger name, and what it may not: prod
-    can have a schema that is called as if it were an environment's. Pure.
+    """Separates the views that a cleanup may drop from those of prod, which can have a schema with
+    an environment's name. Pure.
 
     Args:
-        named: In any number of spellings.
-        own_schemas: Whether the environment has schemas of its own. With the suffix on the table
-            the schema is prod's, and is never a candidate.
+        named: The views that state and ledger name; one may be spelled in several ways.
+        own_schemas: Whether the environment has its own schemas. With the suffix on the table, the
+            schema is prod's and is never dropped.
     """
     of_prod = list(of_prod)
     taken, places = {view.object_key for view in of_prod}, {view.schema_key for view in of_prod}
@@ -100,7 +99,7 @@ def separate_from_prod(
 
 
 def remove_environment(request: CleanupRequest, ports: CleanupPorts) -> CleanupDocument:
-    """Removes one PR environment and proves it. Idempotent: nothing there is a quiet success.
+    """Removes one PR environment and proves it. Idempotent: an absent environment is a success.
 
     Raises:
         BadInput: the configuration is broken, or the suffix target cannot be cleaned on Spark.
@@ -117,7 +116,7 @@ def remove_environment(request: CleanupRequest, ports: CleanupPorts) -> CleanupD
             state_record_left=False,
             seconds=round(ports.clock.now() - started, 3),
             timings=dict(ports.clock.phases),
-            versions=versions_of(None),
+            versions=collect_versions(None),
         )
     try:
         return _EnvironmentRemoval(request, ports, opened, started).execute()
@@ -126,23 +125,23 @@ def remove_environment(request: CleanupRequest, ports: CleanupPorts) -> CleanupD
 
 
 def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProject | None:
-    """Configuration and state without models; None if there is no state at all.
+    """Opens configuration and state without models; None if there is no state at all.
 
-    Nothing of the project is loaded, so that broken models and macros do not stop a cleanup.
+    No model is loaded, so broken models and macros do not stop a cleanup.
     """
-    place = place_of(request, request.projects)
+    place = make_project_place(request, request.projects)
     configs, starts = configure_projects(place, ports.on_spark_start, clock=ports.clock)
-    context = new_context(configs, place)
+    context = create_context(configs, place)
     require_spark(context)
     with ports.clock.time_phase("state"):
         state, facts = opening.open_state(context, place, write=True)
     if state is None:
         return None
     sqlmesh_compat.give_state(context, state)
-    catalogs = opening.prod_catalogs(state)
-    if catalogs and sqlmesh_compat.default_catalog(context) not in catalogs:
+    catalogs = opening.list_prod_catalogs(state)
+    if catalogs and sqlmesh_compat.read_default_catalog(context) not in catalogs:
         sqlmesh_compat.set_known_catalog(configs, opening.ask_spark_for_catalog(context))
-        context = new_context(configs, place)
+        context = create_context(configs, place)
         sqlmesh_compat.give_state(context, state)
     if request.environment in context.pinned_environments:
         raise RequestRefused(
@@ -165,7 +164,7 @@ class _EnvironmentRemoval:
         self.opened = opened
         self.context: Context = opened.context
         self.started = started
-        self.ledger = Ledger(sqlmesh_compat.state_adapter(self.context))
+        self.ledger = Ledger(sqlmesh_compat.get_state_adapter(self.context))
         self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))
         self.views_dropped: list[str] = []
         self.schemas_dropped: list[str] = []
@@ -178,9 +177,9 @@ class _EnvironmentRemoval:
         )
 
     def execute(self) -> CleanupDocument:
-        # Before an apply is asked to stop: it may be another repository's.
+        # Check ownership before stopping an apply: it may be another repository's.
         self._read_records()
-        with leases.for_cleanup(
+        with leases.hold_cleanup_lease(
             self.context, self.request.environment, self.request.owner, self.ports.progress
         ):
             return self._remove_objects()
@@ -191,7 +190,7 @@ class _EnvironmentRemoval:
             return self._make_document("nothing_to_do", existed=False)
         if stored is None and row is not None and row.phase in reclaim.PHASES:
             with self.ports.clock.time_phase("reclaim"):
-                self.tables.settle_later(row)
+                self.tables.settle_removed_row(row)
             return self._ended_document(existed=False)
         if stored is not None and stored.suffix_target is EnvironmentSuffixTarget.CATALOG:
             raise BadInput(
@@ -220,10 +219,12 @@ class _EnvironmentRemoval:
             try:
                 self._verify_schemas(found)
             except Exception as error:
-                # Spark may be gone. Whatever was not asked counts as left.
+                # Spark may be gone. Everything that was not verified counts as left.
                 what = f"what {self.request.environment} consists of, which could not be verified"
-                self.leftovers.append(Leftover(object=what, why=reclaim.first_line(error)))
-        if row is None or not self.tables.asks_spark(row):
+                self.leftovers.append(
+                    Leftover(object=what, why=reclaim.describe_error_in_line(error))
+                )
+        if row is None or not self.tables.needs_spark(row):
             self.ports.spark_is_done()
         self.ports.progress("records", "closing the records in the state database", None, None)
         try:
@@ -233,16 +234,19 @@ class _EnvironmentRemoval:
                     complete = not self.foreign and not self.leftovers
                     self.tables.settle_tables(row, complete=complete)
         except Exception as error:
-            # What is dropped stays told; the next run finds it gone and finishes the records.
+            # The drops stay in the report; the next run finds the views gone and deletes the
+            # records.
             records = f"records of {self.request.environment} in the state database"
-            self.leftovers.append(Leftover(object=records, why=reclaim.first_line(error)))
+            self.leftovers.append(
+                Leftover(object=records, why=reclaim.describe_error_in_line(error))
+            )
         return self._ended_document(existed=True)
 
     def _read_records(self) -> tuple[Environment | None, LedgerRow | None]:
-        """The records of the environment in the state and in the ledger.
+        """Reads the records of the environment in the state and in the ledger.
 
         Raises:
-            Refused: they do not say that it is ours, and nobody claims it.
+            Refused: they do not prove that it is ours, and nobody claims it.
         """
         stored, row = ownership.read_environment_records(
             self.context.state_sync, self.ledger, self.request.environment
@@ -257,7 +261,9 @@ class _EnvironmentRemoval:
     ) -> CleanupObjects:
         self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
         named = (
-            [*spark_catalog.views_of(self.context, stored).values()] if stored is not None else []
+            [*spark_catalog.list_environment_views(self.context, stored).values()]
+            if stored is not None
+            else []
         )
         named += [
             Relation(item.catalog, item.db, item.name)
@@ -265,7 +271,7 @@ class _EnvironmentRemoval:
             if item.kind == "view"
         ]
         prod = self.context.state_sync.get_environment(PROD)
-        of_prod = spark_catalog.views_of(self.context, prod).values() if prod else ()
+        of_prod = spark_catalog.list_environment_views(self.context, prod).values() if prod else ()
         suffix = (
             stored.suffix_target.value if stored is not None else row.suffix_target if row else ""
         )
@@ -281,17 +287,17 @@ class _EnvironmentRemoval:
                 was_there = self.catalog.drop_view(view)
             except Exception as error:
                 self.leftovers.append(
-                    Leftover(object=view.shown_name, why=reclaim.first_line(error))
+                    Leftover(object=view.shown_name, why=reclaim.describe_error_in_line(error))
                 )
             else:
                 if was_there:
                     self.views_dropped.append(view.shown_name)
 
     def _verify_schemas(self, found: CleanupObjects) -> None:
-        """Asks Spark what is left of each schema, drops it once it is empty, and asks again.
+        """Lists the rest of each schema in Spark, drops it if it is empty, and lists it again.
 
-        What Spark still shows was not removed, whatever the drops said. Tables and views that are
-        not ours stay, and keep their schema.
+        Objects that Spark still lists are not removed, even if their drop succeeded. Tables and
+        views that are not ours stay, and keep their schema.
         """
         known = {leftover.object for leftover in self.leftovers}
         ours = {view.object_key: view for view in found.views}
@@ -318,7 +324,9 @@ class _EnvironmentRemoval:
             self.catalog.drop_empty_schema(catalog, schema)
             shown = self.catalog.schema_exists(catalog, schema)
         except Exception as error:
-            self.leftovers.append(Leftover(object=schema, why=reclaim.first_line(error)))
+            self.leftovers.append(
+                Leftover(object=schema, why=reclaim.describe_error_in_line(error))
+            )
             return
         if shown:
             why = spark_catalog.STILL_THERE
@@ -327,10 +335,10 @@ class _EnvironmentRemoval:
             self.schemas_dropped.append(schema)
 
     def _delete_state_record(self, stored: Environment | None, row: LedgerRow | None) -> None:
-        """Deletes the state's record, last; keeps it for a retry where a drop of ours failed.
+        """Deletes the state's record, last; keeps it for a retry if a drop of ours failed.
 
-        With foreign objects the record goes although the schema stays: once its time had come, the
-        janitor of the team's next `sqlmesh run` would drop that schema with CASCADE.
+        With foreign objects the record goes although the schema stays: after the record's expiry
+        the janitor of the team's next `sqlmesh run` would drop that schema with CASCADE.
         """
         if stored is not None and (self.foreign or not self.leftovers):
             self.record_removed = sqlmesh_compat.delete_environment_record(self.context, stored)
@@ -339,7 +347,7 @@ class _EnvironmentRemoval:
                 why = "Somebody planned the environment again while it was removed."
                 self.leftovers.append(Leftover(object=f"record of {stored.name}", why=why))
         if row is not None and (self.foreign or self.leftovers):
-            # A row that stands for no record in the state stands for none that is made later.
+            # The row no longer describes a record in the state, and must not match a later one.
             write_phase(self.ledger, row, "cleaning" if self.record_left else "leftover")
 
     def _ended_document(self, *, existed: bool) -> CleanupDocument:
@@ -353,7 +361,9 @@ class _EnvironmentRemoval:
         )
 
     def _stopped_document(self) -> CleanupDocument:
-        return self._make_document("incomplete", existed=True, failure=cancelled_failure("cleanup"))
+        return self._make_document(
+            "incomplete", existed=True, failure=make_cancelled_failure("cleanup")
+        )
 
     def _incomplete_failure(self) -> Failure:
         left = [leftover.object for leftover in self.leftovers] + self.foreign
@@ -389,6 +399,6 @@ class _EnvironmentRemoval:
             state_record_left=self.record_left,
             seconds=round(self.ports.clock.now() - self.started, 3),
             timings=dict(self.ports.clock.phases),
-            versions=versions_of(self.opened),
+            versions=collect_versions(self.opened),
             **parts,
         )

@@ -1,7 +1,7 @@
-"""What a state says of prod's gaps, of tables that nobody reads, and of estimates. Read-only.
+"""A survey of the state: prod's gaps, tables that nobody reads, and estimates. Read-only.
 
-Only the state is read: prod's own versions of its models, as `sqlmesh run` would take them, and the
-rows beside them. No file of the project is loaded, and Spark is not started.
+It reads only the state: prod's versions of its models, as `sqlmesh run` uses them, and the ledger.
+No file of the project is loaded, and Spark is not started.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from ci_bot.protocol.drift_report import (
     StateSurvey,
     UnusedTables,
 )
-from ci_bot.protocol.environment import means_prod, number_of
+from ci_bot.protocol.environment import is_prod_name, read_pull_number
 from ci_bot.protocol.plan import ModelRange
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.state_store import ApplyRow, CostLedger
 
 _DAY = 86_400_000
-# A run of the night has until the next night.
+# A nightly run may be late until the next night.
 GRACE = _DAY
 _NEWEST_APPLIES = 200
 _APPLIES_OF = 30 * _DAY
-# Below it a factor says more of Spark's start than of the estimate.
+# Below this, a factor shows Spark's start more than the estimate.
 _WORTH_A_WORD_HOURS = 0.1
 _OFF = 2.0
 
 
 def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSurvey:
-    """Describes what the state holds besides the environments of pull requests.
+    """Surveys the state, without the environments of pull requests.
 
     Args:
-        state: Of SQLMesh, opened for reading.
-        prefix: Of pull requests' environments, which are left out here.
+        state: SQLMesh's state, opened for reading.
+        prefix: The prefix of pull requests' environments, which are left out.
         now: In milliseconds; the clock's time without it.
     """
     moment = names_and_times.now_milliseconds() if now is None else now
-    missing = sqlmesh_compat.missing_in_prod(state, moment - GRACE)
+    missing = sqlmesh_compat.list_missing_in_prod(state, moment - GRACE)
     behind = sorted(missing.items(), key=lambda item: (item[1][0], item[0]))
     unused = Counter(
         item.name.replace('"', "").replace("`", "")
-        for item in sqlmesh_compat.unused_versions(state)
+        for item in sqlmesh_compat.list_unused_versions(state)
         if item.ended_ts < moment
     )
     applies = [row for row in _list_applies(state, moment) if row.expected_hours is not None]
@@ -87,11 +87,15 @@ def is_estimate_off(expected: float, used: float) -> bool:
 
 
 def _list_lasting(state: Any, prefix: str, now: int) -> Iterator[LastingEnvironment]:
-    """Environments of people that never expire, or have expired and are still there."""
+    """Lists people's environments that never expire, or that have expired and still exist."""
     for item in sorted(state.get_environments_summary(), key=lambda item: str(item.name)):
         name = str(item.name)
         expires = item.expiration_ts
-        if means_prod(name) or number_of(name, prefix) or (expires is not None and expires > now):
+        if (
+            is_prod_name(name)
+            or read_pull_number(name, prefix)
+            or (expires is not None and expires > now)
+        ):
             continue
         yield LastingEnvironment(
             environment=name,
@@ -100,9 +104,11 @@ def _list_lasting(state: Any, prefix: str, now: int) -> Iterator[LastingEnvironm
 
 
 def _list_applies(state: Any, now: int) -> list[ApplyRow]:
-    """Applies of the last 30 days that ended well; a probe says nothing of the whole."""
+    """Lists the successful applies of the last 30 days, without probes, which build only a part."""
     since = now - _APPLIES_OF
-    rows = CostLedger(sqlmesh_compat.state_adapter_of(state)).list_applies(newest=_NEWEST_APPLIES)
+    rows = CostLedger(sqlmesh_compat.unwrap_state_adapter(state)).list_applies(
+        newest=_NEWEST_APPLIES
+    )
     return [
         row
         for row in rows

@@ -1,7 +1,7 @@
-"""A sweep's two questions: which environments are there, and please remove these.
+"""A sweep's two requests: list the environments, and remove some of them.
 
-The bot asks them one after the other, because between them it asks GitHub which pull requests are
-closed, and this process has no way to do that.
+The bot sends them one after the other, because between them it reads from GitHub which pull
+requests are closed, and this process has no access to GitHub.
 """
 
 from __future__ import annotations
@@ -23,27 +23,33 @@ from ci_bot.protocol.cleanup_report import (
     SweepDocument,
     SweepTarget,
 )
-from ci_bot.protocol.environment import number_of, parse_environment_prefix
+from ci_bot.protocol.environment import parse_environment_prefix, read_pull_number
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim, remove_environment
 from ci_bot.worker.cleanup.state_survey import survey_state
-from ci_bot.worker.messages import failure_of, names_and_times
-from ci_bot.worker.project import configure_projects, new_context, opening, place_of, versions_of
+from ci_bot.worker.messages import make_failure_of_error, names_and_times
+from ci_bot.worker.project import (
+    collect_versions,
+    configure_projects,
+    create_context,
+    make_project_place,
+    opening,
+)
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import Ledger, LedgerRow, ownership
 
-# Wrong for one environment only; every other bad input is wrong for all of them.
+# These reasons concern one environment only; every other bad input concerns all of them.
 _ONE_ENVIRONMENT = ("suffix_target",)
 
 
 @dataclass(frozen=True)
 class SweepPorts:
-    """What a sweep needs from its surroundings.
+    """The clock and callbacks that a sweep gets from its caller.
 
     Args:
-        stop: Whether the run was asked to stop; asked between two environments.
-        keep: Takes the answer as far as it is, so that a run that is stopped has told something.
+        stop: Whether the run was asked to stop; checked between two environments.
+        keep: Takes the answer so far, so that a stopped run has reported it.
         now: A clock in seconds.
     """
 
@@ -57,7 +63,7 @@ class SweepPorts:
 def answer_sweep_request(
     request: ListRequest | SweepRequest, ports: SweepPorts
 ) -> EnvironmentList | SweepDocument:
-    """The answer to either question."""
+    """Answers either request."""
     return (
         list_environments(request, ports)
         if isinstance(request, ListRequest)
@@ -66,8 +72,8 @@ def answer_sweep_request(
 
 
 def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentList:
-    """Everything called `<prefix>_<number>` in ledger and state, and what the ledger records for
-    this repository under another prefix. Read-only, Spark is not started.
+    """Lists everything called `<prefix>_<number>` in ledger and state, and this repository's
+    environments in the ledger under another prefix. Read-only; does not start Spark.
 
     Raises:
         BadInput, Refused: the configuration or the state cannot be used; see `project`.
@@ -75,9 +81,9 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
     clock = PhaseClock(ports.now)
     started = clock.now()
     opening.refuse_postgres_writes()
-    place = place_of(request, request.projects)
+    place = make_project_place(request, request.projects)
     configs, _ = configure_projects(place, ports.on_spark_start, clock=clock)
-    context = new_context(configs, place)
+    context = create_context(configs, place)
     with clock.time_phase("state"):
         state, _ = opening.open_state(context, place, write=False)
         found: list[FoundEnvironment] = []
@@ -94,7 +100,7 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
         survey=survey,
         seconds=round(clock.now() - started, 3),
         timings=dict(clock.phases),
-        versions=versions_of(None),
+        versions=collect_versions(None),
     )
 
 
@@ -102,9 +108,9 @@ def _list_found_environments(
     state: StateSync, pinned: Any, request: ListRequest
 ) -> list[FoundEnvironment]:
     prefix = request.environment_prefix
-    recorded = Ledger(sqlmesh_compat.state_adapter_of(state)).list_rows()
+    recorded = Ledger(sqlmesh_compat.unwrap_state_adapter(state)).list_rows()
     expires = {str(item.name): item.expiration_ts for item in state.get_environments_summary()}
-    rows = {row.environment: row for row in recorded if number_of(row.environment, prefix)}
+    rows = {row.environment: row for row in recorded if read_pull_number(row.environment, prefix)}
     rows |= {
         row.environment: row
         for row in recorded
@@ -113,11 +119,13 @@ def _list_found_environments(
         and row.environment not in rows
         and parse_environment_prefix(row.environment, row.pr_number or 0)
     }
-    records = {name: at for name, at in expires.items() if number_of(name, prefix) or name in rows}
+    records = {
+        name: at for name, at in expires.items() if read_pull_number(name, prefix) or name in rows
+    }
     found = []
     for name in sorted(records.keys() | rows.keys()):
         row, expires_at = rows.get(name), records.get(name)
-        if name in records and not ownership.stands_for(row, expires_at):
+        if name in records and not ownership.describes_stored_environment(row, expires_at):
             row = None  # it is about one that is gone, and this one is somebody's
         left = row if row and name not in records and _has_only_tables(row) else None
         found.append(
@@ -131,25 +139,25 @@ def _list_found_environments(
                 expires_at=names_and_times.format_iso(expires_at)
                 if expires_at is not None
                 else None,
-                tables_due_at=names_and_times.format_iso(reclaim.due_at(left))
+                tables_due_at=names_and_times.format_iso(reclaim.reclaim_due_at(left))
                 if left is not None
                 else None,
-                tables_due=left is not None and reclaim.is_due(left),
+                tables_due=left is not None and reclaim.is_reclaim_due(left),
             )
         )
     return found
 
 
 def _has_only_tables(row: LedgerRow) -> bool:
-    """Whether an environment is removed already, and its tables wait."""
+    """Whether an environment is already removed, and only its tables are left."""
     return row.phase in reclaim.PHASES
 
 
 def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocument:
-    """Cleans up one environment after the other. A failure of one does not stop the others.
+    """Cleans up the environments one by one. A failure of one does not stop the others.
 
-    Each goes through the same `cleanup` as at the end of its pull request, which opens and closes
-    the state for itself. Spark's session is the process's own and stays, so it starts once.
+    Each uses the same `remove_environment` as the end of its pull request, which opens and closes
+    the state itself. Spark's session belongs to the process, so it starts once.
 
     Raises:
         BadInput: something is wrong that concerns every environment; nothing was touched.
@@ -159,7 +167,7 @@ def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocumen
     asleep = True
 
     def on_spark_start() -> None:
-        # Every cleanup makes a connection of its own, on the one session.
+        # Every cleanup makes its own connection on the one session.
         nonlocal asleep
         if asleep:
             asleep = False
@@ -171,7 +179,7 @@ def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocumen
         return SweepDocument(
             cleanups=list(done),
             seconds=round(ports.now() - started, 3),
-            versions=versions_of(None),
+            versions=collect_versions(None),
         )
 
     for number, target in enumerate(request.targets, start=1):
@@ -192,7 +200,8 @@ def _clean_environment(
         projects=request.projects,
         gateway=request.gateway,
         workplace=request.workplace,
-        # With a number the ledger's record is asked for: a sweep has no other proof of ownership.
+        # A pull request's number requires the ledger's record: a sweep has no other proof of
+        # ownership.
         owner=request.owner.model_copy(update={"pr_number": target.pr_number}),
         environment=target.environment,
         environment_prefix=request.environment_prefix,
@@ -208,7 +217,9 @@ def _clean_environment(
         everywhere = isinstance(error, BadInput) and error.reason_code not in _ONE_ENVIRONMENT
         if first and everywhere:
             raise
-        failure = failure_of(error, stage="cleanup", repository=Path(request.workplace.repository))
+        failure = make_failure_of_error(
+            error, stage="cleanup", repository=Path(request.workplace.repository)
+        )
         return CleanupDocument(
             environment=target.environment,
             existed=True,
@@ -216,6 +227,6 @@ def _clean_environment(
             state_record_removed=False,
             seconds=round(clock.now() - started, 3),
             timings=dict(clock.phases),
-            versions=versions_of(None),
+            versions=collect_versions(None),
             failure=failure,
         )

@@ -1,4 +1,4 @@
-"""What building models costs on Spark: counted after, estimated before."""
+"""The cost of building models on Spark: estimated before, counted after."""
 
 from __future__ import annotations
 
@@ -8,16 +8,26 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.cost import event_log_activity, input_size_estimator
-    from ci_bot.worker.cost.batch_meter import BatchMeter, MeteredModel, clock_cost, counted_cost
+    from ci_bot.worker.cost.batch_meter import (
+        BatchMeter,
+        MeteredModel,
+        make_clock_cost,
+        make_counted_cost,
+    )
     from ci_bot.worker.cost.input_size_estimator import PlanEstimator
-    from ci_bot.worker.cost.known_costs import known_accuracy, known_of, sentence_of, with_reused
+    from ci_bot.worker.cost.known_costs import (
+        add_reused_tables,
+        collect_known_costs,
+        describe_accuracy,
+        read_accuracy,
+    )
     from ci_bot.worker.cost.plan_estimate import (
-        builds_long,
-        over_budget,
-        past_of,
+        add_unneeded_rebuilds,
+        find_budget_failure,
+        had_long_build,
+        list_past_runs,
         predict_plan_cost,
-        row_counts,
-        with_unneeded,
+        read_row_counts,
     )
     from ci_bot.worker.cost.probe_selection import PlanProbe, choose_probe
     from ci_bot.worker.cost.spark_counters import SparkStore
@@ -28,37 +38,42 @@ __all__ = [
     "PlanEstimator",
     "PlanProbe",
     "SparkStore",
-    "builds_long",
+    "add_reused_tables",
+    "add_unneeded_rebuilds",
     "choose_probe",
-    "clock_cost",
-    "counted_cost",
+    "collect_known_costs",
+    "describe_accuracy",
     "event_log_activity",
+    "find_budget_failure",
+    "had_long_build",
     "input_size_estimator",
-    "known_accuracy",
-    "known_of",
-    "over_budget",
-    "past_of",
+    "list_past_runs",
+    "make_clock_cost",
+    "make_counted_cost",
     "predict_plan_cost",
-    "row_counts",
-    "sentence_of",
-    "with_reused",
-    "with_unneeded",
+    "read_accuracy",
+    "read_row_counts",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "batch_meter": ["BatchMeter", "MeteredModel", "clock_cost", "counted_cost"],
+        "batch_meter": ["BatchMeter", "MeteredModel", "make_clock_cost", "make_counted_cost"],
         "event_log_activity": [],
         "input_size_estimator": ["PlanEstimator"],
-        "known_costs": ["known_accuracy", "known_of", "sentence_of", "with_reused"],
+        "known_costs": [
+            "read_accuracy",
+            "collect_known_costs",
+            "describe_accuracy",
+            "add_reused_tables",
+        ],
         "plan_estimate": [
-            "builds_long",
+            "had_long_build",
             "predict_plan_cost",
-            "over_budget",
-            "past_of",
-            "row_counts",
-            "with_unneeded",
+            "find_budget_failure",
+            "list_past_runs",
+            "read_row_counts",
+            "add_unneeded_rebuilds",
         ],
         "probe_selection": ["PlanProbe", "choose_probe"],
         "spark_counters": ["SparkStore"],

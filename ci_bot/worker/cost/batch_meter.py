@@ -1,8 +1,8 @@
-"""Counts what each batch of an apply costs while it builds.
+"""Counts the cost of each batch of an apply while it builds.
 
 Spark's jobs are distinguished by a job group for each batch, and the store keeps only the newest
-stages, so a batch is read as soon as the next one ends. Nothing here may cost an apply: what goes
-wrong is kept as the reason why nothing is known.
+stages, so a batch is read as soon as the next one ends. No failure here may stop an apply: it is
+kept as the reason why the cost is not known.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from ci_bot.worker.cost.spark_counters import (
     ExecutorRow,
     ExecutorSpan,
     add_counters,
-    counters_of,
-    executors_of,
+    read_executors,
     share_allocation,
     sum_allocation,
+    sum_stage_counters,
 )
 from ci_bot.worker.messages import error_sentence
 
 _SETTLE_MILLISECONDS = 2_000
 
 _LOOK_EVERY_SECONDS = 5.0
-# Spark itself calls a partition skewed from five times the median on
-# (spark.sql.adaptive.skewJoin.skewedPartitionFactor); below half a minute nobody waits for it.
+# Spark calls a partition skewed from five times the median
+# (spark.sql.adaptive.skewJoin.skewedPartitionFactor); below half a minute the wait does not matter.
 SKEW_RATIO, SKEW_SECONDS, SKEW_TASKS = 5.0, 30.0, 4
 
 
 class BatchStore(Protocol):
-    """What is asked of Spark; see `SparkStore`."""
+    """The queries to Spark's store; see `SparkStore`."""
 
     def begin_group(self, group: str, description: str) -> None: ...
     def end_group(self) -> None: ...
@@ -49,7 +49,7 @@ class BatchStore(Protocol):
 
 @dataclass
 class MeteredBatch:
-    """One batch; `counters` is None until Spark was asked."""
+    """One batch; `counters` is None until they are read from Spark."""
 
     model: str
     group: str
@@ -63,7 +63,7 @@ class MeteredBatch:
 
 @dataclass(frozen=True)
 class MeteredModel:
-    """What one model has cost: the batches that were completed, and what went into the others."""
+    """The cost of one model: completed batches, and the time lost in the others."""
 
     intervals: int
     batches: int
@@ -79,9 +79,9 @@ class BatchMeter:
     Args:
         store: Makes the store, once Spark has started.
         now: Seconds since the epoch, by the clock that the driver has, too.
-        name: What the job groups of this apply, and of no other, begin with.
+        name: The prefix of this apply's job groups, which no other apply has.
 
-    `seconds` is what counting took, all threads together.
+    `seconds` is the time spent on counting, over all threads.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class BatchMeter:
         self.seconds = 0.0
 
     def start_metering(self) -> None:
-        """Building begins. Spark has started by now."""
+        """Marks the begin of building. Call it after Spark has started."""
         self._from = self._now()
         self._run_guarded(self._open_store)
 
     @contextmanager
     def meter_batch(self, model: str, intervals: int) -> Iterator[None]:
-        """Around the work of one batch, in the thread that does it."""
+        """Wraps the work of one batch, in the thread that does it."""
         with self._lock:
             group = f"{self._name}/{len(self._batches) + 1}"
             batch = MeteredBatch(model, group, intervals, self._now())
@@ -123,7 +123,9 @@ class BatchMeter:
                 self._run_guarded(lambda: self._read_batches(store, besides=batch))
 
     def finish_metering(self) -> None:
-        """Building has ended, however; what is still unread is read. A second call does nothing."""
+        """Marks the end of building, also after a failure, and reads the rest. A second call does
+        nothing.
+        """
         with self._lock:
             if self._until is not None:
                 return
@@ -140,22 +142,22 @@ class BatchMeter:
 
     @property
     def is_complete(self) -> bool:
-        """Whether Spark has told everything that was asked of it."""
+        """Whether every query to Spark's store has succeeded."""
         return self._store is not None and self.failure is None and bool(self._executors)
 
     def total_allocation(self) -> AllocatedTime:
-        """What was occupied from the start of building to its end, idle or not."""
+        """Returns the executor time from the start of building to its end, idle or not."""
         if self._from is None:
             return AllocatedTime()
         return sum_allocation(self._executors.values(), self._from, self._until or self._now())
 
     def total_counters(self) -> Counters:
-        """What all batches together have cost, the failed ones included."""
+        """Sums the counters of all batches, failed ones included."""
         with self._lock:
             return add_counters([b.counters for b in self._batches if b.counters is not None])
 
     def list_models(self) -> Mapping[str, MeteredModel]:
-        """What each model has cost so far."""
+        """Lists the cost of each model so far."""
         with self._lock:
             batches, now = list(self._batches), self._now()
         parts = share_allocation(
@@ -171,8 +173,9 @@ class BatchMeter:
         self._read_executors(self._store)
 
     def _read_batches(self, store: BatchStore, *, besides: MeteredBatch | None) -> None:
-        """Asks for the batches that have ended. Not for the one that ends now: Spark may not have
-        noticed yet."""
+        """Reads the counters of the ended batches, without `besides`, whose end Spark may not have
+        noticed yet.
+        """
         with self._lock:
             waiting = [
                 batch
@@ -181,14 +184,14 @@ class BatchMeter:
             ]
             for batch in waiting:
                 stages, lost = store.list_stages(batch.group)
-                batch.counters = counters_of(stages, lost=lost)
+                batch.counters = sum_stage_counters(stages, lost=lost)
                 batch.skews = _list_skews(store, stages)
             if besides is None or self._now() - self._looked >= _LOOK_EVERY_SECONDS:
                 self._read_executors(store)
 
     def _read_executors(self, store: BatchStore) -> None:
-        # Spark forgets executors that are long gone, so those that were seen are kept.
-        self._executors |= executors_of(store.list_executors())
+        # Spark forgets executors that are long gone, so keep those seen earlier.
+        self._executors |= read_executors(store.list_executors())
         self._looked = self._now()
 
     def _run_guarded(self, action: Callable[[], None]) -> None:
@@ -224,7 +227,7 @@ def _list_skews(store: BatchStore, stages: Sequence[Mapping[str, Any]]) -> list[
     found = []
     for stage in stages:
         tasks = int(stage.get("numCompleteTasks") or 0)
-        # Without so much time in all no task can be that much longer than the median one.
+        # With less time in total, no task can be that much longer than the median.
         if tasks < SKEW_TASKS or int(stage.get("executorRunTime") or 0) < SKEW_SECONDS * 1_000:
             continue
         seconds = store.task_seconds(int(stage["stageId"]), int(stage["attemptId"]))
@@ -236,18 +239,18 @@ def _list_skews(store: BatchStore, stages: Sequence[Mapping[str, Any]]) -> list[
     return found
 
 
-# What an apply has cost, as its document and the ledger tell it.
+# The cost of an apply, for its document and the ledger.
 
 
-# Spark's own idea of a large partition (spark.sql.adaptive.skewJoin.skewedPartitionThreshold).
-# Less on disk costs no time that anybody sees.
+# Spark's threshold of a large partition (spark.sql.adaptive.skewJoin.skewedPartitionThreshold).
+# Spilling less takes no noticeable time.
 SPILLED_BYTES = 256 * 1024 * 1024
 
 _HOUR, _GIGABYTE = 3_600, 1e9
 
 
-def counted_cost(meter: BatchMeter, *, hour_price: Price | None = None) -> ActualCost:
-    """What Spark has counted, from the begin of building to its end."""
+def make_counted_cost(meter: BatchMeter, *, hour_price: Price | None = None) -> ActualCost:
+    """Makes the cost from Spark's counters, from the begin of building to its end."""
     total, counters = meter.total_allocation(), meter.total_counters()
     hours = total.executors / _HOUR
     return ActualCost(
@@ -262,10 +265,10 @@ def counted_cost(meter: BatchMeter, *, hour_price: Price | None = None) -> Actua
     )
 
 
-def clock_cost(
+def make_clock_cost(
     wall_seconds: float, executors: int, *, hour_price: Price | None = None
 ) -> ActualCost:
-    """The wall time times the executors that are there: all there is without Spark's counters."""
+    """Makes the cost from wall time times executors, if there are no Spark counters."""
     hours = wall_seconds * executors / _HOUR
     return ActualCost(
         source="clock",
@@ -276,7 +279,7 @@ def clock_cost(
 
 
 def list_remarks(models: Mapping[str, MeteredModel]) -> list[str]:
-    """Models that spilled much, or had one task that the others waited for; a sentence each."""
+    """Lists models that spilled much, or whose other tasks waited for one; a sentence each."""
     found = []
     for name, model in sorted(models.items()):
         spilled = model.counters.disk_spilled_bytes

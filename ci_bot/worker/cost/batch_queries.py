@@ -1,7 +1,7 @@
-"""The query of one batch of a model, as it would be run now: on tables that are there already.
+"""The query of one batch of a model, as it would run now: on tables that exist.
 
-A table that the plan will build is not there, or not whole, so prod's table stands in for it; with
-columns that prod's does not have, these are null. Nothing is executed to get the query.
+A table that the plan will build is missing or not complete, so prod's table replaces it; columns
+that prod's table lacks are null. Nothing is executed to get the query.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ class BatchQueries:
         return {snapshot.name: snapshot for snapshot in self._planned.plan_snapshots.values()}
 
     def batch_query(self, snapshot: Snapshot, span: Interval) -> str | None:
-        """The query's text; None if there is none: a Python model, or a parent that nobody has
-        built and prod does not have."""
+        """Renders the query's text; None for a Python model, or if a parent is not built and not in
+        prod.
+        """
         model = snapshot.model
         if not model.is_sql:
             return None
-        read, views = self._read_by(snapshot)
+        read, views = self._list_read_tables(snapshot)
         stand_ins = self._prod([name for name in read if name in self._building])
         if any(
             name not in stand_ins and not parent.is_seed
@@ -80,11 +81,15 @@ class BatchQueries:
             return None
         for name, parent in read.items():
             if name in self._building:
-                query = _with_columns(query, parent, stand_ins.get(name))
-        return sqlmesh_compat.executed_text(self._bound_query(query, model, span), self._dialect)
+                query = _fit_prod_columns(query, parent, stand_ins.get(name))
+        return sqlmesh_compat.render_executed_text(
+            self._bound_query(query, model, span), self._dialect
+        )
 
-    def _read_by(self, snapshot: Snapshot) -> tuple[dict[str, Snapshot], set[str]]:
-        """The tables that it reads, and the views on the way that are not there yet."""
+    def _list_read_tables(self, snapshot: Snapshot) -> tuple[dict[str, Snapshot], set[str]]:
+        """Lists the tables that a snapshot reads, and the views in between that do not exist
+        yet.
+        """
         tables: dict[str, Snapshot] = {}
         views: set[str] = set()
         changed = {item.name for item in self._planned.changed_snapshots}
@@ -102,7 +107,9 @@ class BatchQueries:
         return tables, views
 
     def _bound_query(self, query: exp.Query, model: Model, span: Interval) -> exp.Query:
-        """As SQLMesh writes it: only rows of the batch. (`insert_overwrite_by_time_partition`)"""
+        """Limits the query to the batch's rows, as SQLMesh does.
+        (`insert_overwrite_by_time_partition`)
+        """
         if model.time_column is None or not model.kind.is_incremental_by_time_range:
             return query
         low, high = (
@@ -114,8 +121,8 @@ class BatchQueries:
         return bounded
 
 
-def _with_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None) -> exp.Query:
-    """The query with prod's table of a parent in the shape that the parent will have."""
+def _fit_prod_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None) -> exp.Query:
+    """Gives prod's table of a parent the columns that the parent will have."""
     wanted = parent.model.columns_to_types or {}
     there = (prod.model.columns_to_types or {}) if prod is not None else {}
     missing = {name: kind for name, kind in wanted.items() if name not in there}
@@ -126,7 +133,7 @@ def _with_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None) -> 
     ]
     table = exp.to_table(prod.table_name() if prod is not None else parent.table_name())
 
-    # The subqueries hold the table, too, so the nodes are listed before any is replaced.
+    # The subqueries contain the table, too, so list the nodes before replacing any.
     for node in [
         each for each in query.find_all(exp.Table) if _table_parts(each) == _table_parts(table)
     ]:

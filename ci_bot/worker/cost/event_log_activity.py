@@ -1,4 +1,4 @@
-"""`ci-bot learn`: the event logs of prod's Spark into the ledger. No model is loaded for it."""
+"""`ci-bot learn`: reads the event logs of prod's Spark into the ledger. Loads no model."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from ci_bot.worker.cost.event_log_files import (
     unreadable_logs_error,
 )
 from ci_bot.worker.messages import error_sentence, names_and_times
-from ci_bot.worker.project import opening, place_of, versions_of
+from ci_bot.worker.project import collect_versions, make_project_place, opening
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
-# Event logs into the ledger: each application once, whatever state its log is in.
+# Reads event logs into the ledger: each application once, whatever the state of its log.
 
 
-# The versions whose logs were looked at. Another one may mean something else by the same names.
+# The Spark versions whose logs are tested. Another one may use the same names differently.
 OLDEST_SPARK, NEWEST_SPARK = (3, 4), (4, 1)
 
 _DAY = 86_400
@@ -46,7 +46,7 @@ _DAY = 86_400
 
 @dataclass
 class LearnedLogs:
-    """What became of the logs, by count, and why one could not be opened."""
+    """The outcomes of the logs, by count, and why one could not be opened."""
 
     counts: Counter[str] = field(default_factory=Counter)
     tables: set[str] = field(default_factory=set)
@@ -62,12 +62,11 @@ def learn_from_logs(
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[str], None] = lambda _message: None,
 ) -> LearnedLogs:
-    """Reads the logs that are not known yet, the newest first, and writes what they tell.
+    """Reads new logs, newest first, and writes their table writes into the ledger.
 
     Args:
-        now: Seconds since the epoch; logs that nobody has touched for as long as the ledger
-            remembers are left alone.
-        stop: Asked between two logs.
+        now: Seconds since the epoch; logs older than the ledger's history are skipped.
+        stop: Whether to stop; checked between two logs.
 
     Raises:
         OSError: the directory cannot be listed.
@@ -98,8 +97,10 @@ def learn_from_logs(
         if writes:
             name = log.name.removesuffix(IN_PROGRESS)
             running = f"{name}{IN_PROGRESS}"
-            rows = [row_of(write, running if log.in_progress else name) for write in writes]
-            # What was read of it while the application ran goes, whichever of both this is.
+            rows = [
+                make_prod_run_row(write, running if log.in_progress else name) for write in writes
+            ]
+            # Remove the rows that were read while the application ran, in both cases.
             ledger.replace_prod_runs(running, [], forget_before=oldest)
             ledger.replace_prod_runs(rows[0].source, rows, forget_before=oldest)
             found.counts["writes"] += len(rows)
@@ -108,7 +109,7 @@ def learn_from_logs(
 
 
 def read_log(files: FileSystem, log: EventLog) -> LoggedApplication:
-    """One log, to its end or to where it is cut.
+    """Reads one log, to its end or to its cut.
 
     Raises:
         OSError: a part of it cannot be opened.
@@ -122,8 +123,8 @@ def read_log(files: FileSystem, log: EventLog) -> LoggedApplication:
     return application
 
 
-def row_of(write: TableWrite, source: str) -> ProdRunRow:
-    """A write as the ledger keeps it."""
+def make_prod_run_row(write: TableWrite, source: str) -> ProdRunRow:
+    """Makes the ledger's row of a write."""
     start, end = write.span or (None, None)
     return ProdRunRow(
         source=source,
@@ -162,7 +163,7 @@ def _is_readable_version(version: str | None) -> bool:
 
 @dataclass(frozen=True)
 class LearnPorts:
-    """What learning needs from its surroundings. `before_java` is called before a JVM starts."""
+    """The clock and callbacks that learning gets. `before_java` is called before a JVM starts."""
 
     clock: PhaseClock
     progress: Callable[[str, str], None]
@@ -171,17 +172,17 @@ class LearnPorts:
 
 
 def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
-    """Reads the logs, and writes what they tell of tables of SQLMesh.
+    """Reads the logs, and records the writes to SQLMesh's tables in the ledger.
 
     Raises:
         BadInput: there is no state yet, or the directory cannot be read.
     """
     started = ports.clock.now()
-    place = place_of(request, request.projects)
-    with opening.state_to_write(place, ports.before_java, ports.clock) as context:
-        ledger = CostLedger(sqlmesh_compat.state_adapter(context))
+    place = make_project_place(request, request.projects)
+    with opening.open_state_to_write(place, ports.before_java, ports.clock) as context:
+        ledger = CostLedger(sqlmesh_compat.get_state_adapter(context))
         ledger.prepare_tables()
-        found = into_ledger(ledger, request.event_logs, _hadoop_settings(context), ports)
+        found = learn_into_ledger(ledger, request.event_logs, _hadoop_settings(context), ports)
     return LearnDocument(
         directory=request.event_logs,
         logs=found.counts["logs"],
@@ -196,14 +197,14 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
         tables=len(found.tables),
         remark=found.remark,
         seconds=round(ports.clock.now() - started, 3),
-        versions=versions_of(None),
+        versions=collect_versions(None),
     )
 
 
-def into_ledger(
+def learn_into_ledger(
     ledger: CostLedger, directory: str, settings: dict[str, str], ports: LearnPorts
 ) -> LearnedLogs:
-    """`learn`, with the file system that the directory is on.
+    """Runs `learn_from_logs` with the file system of the directory.
 
     Raises:
         BadInput: the directory cannot be read.
@@ -240,7 +241,7 @@ def _hadoop_settings(context: Context) -> dict[str, str]:
 
 
 def _spark_jvm() -> Any:
-    """Spark's classes, without a session: the JVM of one that runs here, or a new one."""
+    """Returns Spark's JVM without a session: that of a running session, or a new one."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 

@@ -1,7 +1,7 @@
-"""One application's event log, line by line: its executors, and what it wrote into which table.
+"""One application's event log, line by line: its executors, and its writes by table.
 
 Most lines are about single tasks and are not parsed: the event that ends a stage has their sums.
-Of the environment, which holds passwords, nothing is read.
+The environment event, which holds passwords, is not read.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 from ci_bot.protocol.cost import Counters
 from ci_bot.worker.cost.spark_counters import BusySpan, ExecutorSpan, add_counters, share_allocation
 
-# What a physical plan in an event log says: which table it writes, which it reads, which range.
+# A physical plan in an event log: the table that it writes, the tables that it reads, the range.
 #
-# The names of nodes and the texts of predicates are Spark's own, and the same in the versions that
-# are read. A physical table of SQLMesh is known by its name: `<schema>.<model>__<version>`.
+# Node names and predicate texts are Spark's own, and the same in the supported versions. SQLMesh's
+# physical tables have names such as `<schema>.<model>__<version>`.
 
 
 _WRITES = (
@@ -36,7 +36,7 @@ _WRITES = (
     "MergeRows",
     "DeleteFromTable",
 )
-# A version of SQLMesh's is a checksum in decimal digits. A path has `.db/` between the two.
+# SQLMesh's version is a checksum in decimal digits. A path has `.db/` between the two.
 _TABLE = re.compile(r"([\w$-]+)(?:\.db/|\.)([\w$-]+__\d{3,10}(?:__dev)?)(?![\w$-])")
 
 _MOMENT = r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)?"
@@ -48,11 +48,11 @@ _UPPER = re.compile(rf"(<=|<) (?:cast\()?'?({_MOMENT})")
 Range = tuple[datetime, datetime]
 
 
-def written_table(plan: Mapping[str, Any]) -> str | None:
-    """The physical table that a plan writes, as `schema.table`; None where it writes none.
+def find_written_table(plan: Mapping[str, Any]) -> str | None:
+    """Finds the physical table that a plan writes, as `schema.table`; None if it writes none.
 
     Args:
-        plan: `sparkPlanInfo` of the event that a statement has begun.
+        plan: `sparkPlanInfo` of the event that starts a statement.
     """
     for node in _iterate_nodes(plan):
         if any(sign in str(node.get("nodeName", "")) for sign in _WRITES):
@@ -62,8 +62,8 @@ def written_table(plan: Mapping[str, Any]) -> str | None:
     return None
 
 
-def read_tables(plan: Mapping[str, Any]) -> set[str]:
-    """The physical tables that a plan scans, as `schema.table`."""
+def find_read_tables(plan: Mapping[str, Any]) -> set[str]:
+    """Finds the physical tables that a plan scans, as `schema.table`."""
     return {
         found
         for node in _iterate_nodes(plan)
@@ -72,12 +72,12 @@ def read_tables(plan: Mapping[str, Any]) -> set[str]:
     }
 
 
-def written_range(text: str) -> Range | None:
-    """The range of time that a statement is about; the end is exclusive. None where it says none.
+def find_written_range(text: str) -> Range | None:
+    """Finds the time range of a statement; the end is exclusive. None if it has none.
 
     SQLMesh puts the bounds of a batch around the query of a model that is incremental by time, and
-    Spark pushes them down. A query may read more than that for itself, never less, so of all ranges
-    in the plan the narrowest is the batch's.
+    Spark pushes them down. A query may read more than that, never less, so the narrowest range in
+    the plan is the batch's.
 
     Args:
         text: `physicalPlanDescription`.
@@ -107,11 +107,11 @@ def _upper_bound(operator: str, text: str) -> datetime:
 
 
 def _parse_moment(text: str) -> tuple[datetime, timedelta]:
-    """A moment, and the smallest step of how it is written."""
+    """Parses a moment, and the smallest step of its format."""
     try:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
     except ValueError:
-        # Some other text that looks like a date; before every range that is one.
+        # The text only looks like a date; return a moment before every real range.
         return datetime(1, 1, 2, tzinfo=timezone.utc), timedelta(0)
     return moment, timedelta(days=1) if len(text) == len("2024-01-31") else timedelta(
         microseconds=1
@@ -131,7 +131,7 @@ def _iterate_nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         waiting.extend(child for child in node.get("children") or () if isinstance(child, Mapping))
 
 
-# Between two statements of one run of SQLMesh. A longer one waits for something else.
+# The longest pause between two statements of one SQLMesh run. A longer pause has another cause.
 LONGEST_PAUSE_SECONDS = 10.0
 
 _MS = 1_000
@@ -156,7 +156,7 @@ _SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 
 @dataclass
 class SqlExecution:
-    """One SQL statement; `table` is what it writes, `reads` what it scans."""
+    """One SQL statement; it writes `table` and scans `reads`."""
 
     table: str | None
     reads: set[str]
@@ -168,7 +168,7 @@ class SqlExecution:
 
 @dataclass(frozen=True)
 class TableWrite:
-    """One write into a physical table, with what checked it right after."""
+    """One write into a physical table, with the audits that ran right after it."""
 
     table: str
     start: float
@@ -180,7 +180,7 @@ class TableWrite:
 
 @dataclass
 class LoggedApplication:
-    """What was read so far. `cut`: a line was not whole; `ended`: the log says that it is."""
+    """The log so far. `cut`: a line is incomplete; `ended`: the application has ended."""
 
     id: str | None = None
     attempt: str | None = None
@@ -192,9 +192,9 @@ class LoggedApplication:
     _of_stage: dict[int, int] = field(default_factory=dict)
 
     def read_lines(self, lines: Iterable[bytes]) -> None:
-        """Takes the lines of a log, or of the next part of a rolling one.
+        """Reads the lines of a log, or of the next part of a rolling one.
 
-        A line that is no JSON ends it: what comes after a cut nobody can trust.
+        A line that is not JSON ends the reading: lines after a cut are not reliable.
         """
         readers = {
             "SparkListenerLogStart": self._log_start,
@@ -219,7 +219,7 @@ class LoggedApplication:
                 return
 
     def list_writes(self) -> list[TableWrite]:
-        """The statements that wrote physical tables of SQLMesh and came to their end."""
+        """Lists the completed statements that wrote physical tables of SQLMesh."""
         done = {number: item for number, item in self.statements.items() if item.end is not None}
         spans = _list_spans(done)
         parts = share_allocation(list(self.executors.values()), spans)
@@ -228,12 +228,12 @@ class LoggedApplication:
         for number, item in sorted(done.items()):
             seconds = parts[str(number)].executors
             if item.table is not None:
-                if _moved_nothing(item.stages):
+                if _is_table_creation(item.stages):
                     continue
                 last[item.table] = len(found)
                 found.append((item, [*item.stages], [seconds]))
             elif len(item.reads) == 1 and (where := last.get(next(iter(item.reads)))) is not None:
-                # Nothing but the table that was just written: an audit of it.
+                # It reads only the table that was just written, so it is an audit of that table.
                 found[where][1].extend(item.stages)
                 found[where][2].append(seconds)
         return [
@@ -261,7 +261,7 @@ class LoggedApplication:
     def _on_executor_added(self, event: Mapping[str, Any]) -> None:
         name, cores = str(event["Executor ID"]), int(event["Executor Info"]["Total Cores"])
         if name != _DRIVER:
-            # A cluster's driver runs no tasks; in local mode there is nobody else.
+            # A cluster's driver runs no tasks; in local mode it is the only executor.
             self.executors.pop(_DRIVER, None)
         self.executors[name] = ExecutorSpan(event["Timestamp"] / _MS, None, cores)
 
@@ -274,7 +274,7 @@ class LoggedApplication:
     def _on_job(self, event: Mapping[str, Any]) -> None:
         number = (event.get("Properties") or {}).get("spark.sql.execution.id")
         if number is not None:
-            # A stage that a later job needs again was computed for the first one.
+            # A stage belongs to the first job that needs it.
             for stage in event["Stage IDs"]:
                 self._of_stage.setdefault(int(stage), int(number))
 
@@ -286,11 +286,11 @@ class LoggedApplication:
 
     def _on_statement(self, event: Mapping[str, Any]) -> None:
         plan = event["sparkPlanInfo"]
-        table = written_table(plan)
+        table = find_written_table(plan)
         self.statements[int(event["executionId"])] = SqlExecution(
             table=table,
-            reads=read_tables(plan) if table is None else set(),
-            span=written_range(event["physicalPlanDescription"]) if table else None,
+            reads=find_read_tables(plan) if table is None else set(),
+            span=find_written_range(event["physicalPlanDescription"]) if table else None,
             start=event["time"] / _MS,
         )
 
@@ -301,11 +301,11 @@ class LoggedApplication:
 
 
 def _list_spans(done: Mapping[int, SqlExecution]) -> list[BusySpan]:
-    """Each statement, with the pause before it in which no other one ran.
+    """Lists the time span of each statement, with the pause before it if no other one ran.
 
-    An apply is charged for its batches from their begin to their end, in which Spark also analyses
-    and plans the query, and SQLMesh renders it and writes its state. A log tells of none of that:
-    a statement begins in it when it is planned.
+    An apply's batches also include the time in which SQLMesh renders the query and writes its
+    state, and Spark analyses and plans it. A log has none of that: a statement begins there when it
+    is planned.
     """
     spans, busy_until = [], float("-inf")
     for number, item in sorted(done.items(), key=lambda pair: pair[1].start):
@@ -317,7 +317,7 @@ def _list_spans(done: Mapping[int, SqlExecution]) -> list[BusySpan]:
     return spans
 
 
-def _moved_nothing(stages: Iterable[Counters]) -> bool:
+def _is_table_creation(stages: Iterable[Counters]) -> bool:
     """Whether a statement only made an empty table, as SQLMesh does before it fills one."""
     return not any(
         stage.input_rows or stage.output_rows or stage.shuffle_write_bytes for stage in stages

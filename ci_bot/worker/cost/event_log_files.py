@@ -1,8 +1,8 @@
 """The event logs in a directory: single files, and directories of a rolling log.
 
-Plain files on this machine are read as they are. For everything else, another file system or a
-compressed log, the classes that Spark itself reads its logs with are asked, in a JVM without a
-Spark session: so whatever file system and codec the team's Spark has is known here, too.
+Plain files on this machine are read directly. Another file system or a compressed log is read with
+Spark's own classes, in a JVM without a session, so every file system and codec of the team's Spark
+works here, too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class EventLog:
 
 
 def list_logs(files: FileSystem, directory: str) -> Iterator[EventLog]:
-    """The logs in a directory, the newest first.
+    """Yields the logs in a directory, newest first.
 
     Raises:
         OSError: it cannot be listed.
@@ -74,7 +74,7 @@ def list_logs(files: FileSystem, directory: str) -> Iterator[EventLog]:
 
 
 def _list_rolling_parts(entries: list[ListedFile]) -> tuple[ListedFile, ...]:
-    """The parts in order; what a compaction has taken together is not read twice."""
+    """Lists the parts in order, without parts that a compaction has merged."""
     numbered = sorted(
         ((int(match[1]), entry) for entry in entries if (match := _PART.match(entry.name))),
         key=lambda pair: (pair[0], not pair[1].name.endswith(_COMPACT)),
@@ -96,7 +96,7 @@ class LocalFiles:
     """This machine's own files.
 
     Args:
-        decompressed: Gives a context with the path of the plain content of a compressed file.
+        decompressed: Makes a context with the path of a compressed file's plain content.
     """
 
     def __init__(self, decompressed: Callable[[str], Any]) -> None:
@@ -122,11 +122,11 @@ class LocalFiles:
 
 
 class HadoopFiles:
-    """Any file system that Hadoop's classes on Spark's class path know.
+    """Files on any file system that Hadoop's classes on Spark's class path support.
 
     Args:
-        jvm: Spark's, a py4j view of it.
-        settings: Spark's configuration; `spark.hadoop.*` says how to log in.
+        jvm: py4j's view of Spark's JVM.
+        settings: Spark's configuration; `spark.hadoop.*` has the login.
     """
 
     def __init__(self, jvm: Any, settings: Mapping[str, str]) -> None:
@@ -157,7 +157,7 @@ class HadoopFiles:
 
     @contextmanager
     def decompress_log(self, path: str) -> Iterator[str]:
-        """A local file with the plain content of a log, for as long as the block lasts."""
+        """Gives a local file with the plain content of a log, until the end of the block."""
         with tempfile.TemporaryDirectory(prefix="event-log-") as directory:
             target = str(Path(directory, "plain"))
             self._copy_file(self._hadoop_path(path), target)
@@ -168,7 +168,7 @@ class HadoopFiles:
         out = self._jvm.java.io.FileOutputStream(target)
         try:
             stream = reader.openEventLog(source, source.getFileSystem(self._conf))
-            # A log that is cut ends in the middle of a compressed block: the part before is there.
+            # A log that is cut ends in the middle of a compressed block; the part before is usable.
             self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, out, 1 << 16, True)
         except Exception as error:
             if not Path(target).stat().st_size:
@@ -181,14 +181,14 @@ class HadoopFiles:
 
 
 def local_path(directory: str) -> str | None:
-    """The path of a directory of this machine's own; None where it is on another file system."""
+    """Returns the path of a local directory; None if it is on another file system."""
     if directory.startswith("file:"):
         return "/" + directory.removeprefix("file:").lstrip("/")
     return None if "://" in directory else directory
 
 
 def unreadable_logs_error(directory: str, error: Exception) -> BadInput:
-    """Why the logs cannot be read, in one sentence."""
+    """Makes the failure of logs that cannot be read."""
     known: dict[type[Exception], str] = {
         FileNotFoundError: "it is not there",
         NotADirectoryError: "it is no directory",

@@ -1,8 +1,8 @@
-"""What a plan's work will cost: by what the ledger knows, and if Spark has started by the size of
-what models will read that nobody has built yet.
+"""The cost of a plan's work: from the ledger, and from input sizes if Spark has started.
 
-Spark is asked for the last layer, so that is for where an apply has started Spark and has not
-written anything yet, and for somebody who asks for an estimate. Nothing here writes.
+Input sizes serve models that nobody has built yet. They need Spark, so only an apply that has
+started Spark and not yet written anything, and an estimate on request, use them. Nothing here
+writes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ci_bot.errors import RequestRefused
 from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.messages import EstimateRequest
-from ci_bot.protocol.plan import Backfill, Cost, tables_of
+from ci_bot.protocol.plan import Backfill, Cost, select_tables
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.batch_queries import BatchQueries
 from ci_bot.worker.cost.input_size_measurement import QuerySizes, UnknownModel, measure_inputs
-from ci_bot.worker.cost.input_size_rates import CountedRun, batches_of, by_size
-from ci_bot.worker.cost.known_costs import known_of, past_of_prod, table_key
-from ci_bot.worker.cost.plan_estimate import KnownCosts, past_of, predict_plan_cost
+from ci_bot.worker.cost.input_size_rates import CountedRun, cut_batches, estimate_by_size
+from ci_bot.worker.cost.known_costs import collect_known_costs, make_prod_past_run, make_table_key
+from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs, predict_plan_cost
 from ci_bot.worker.cost.prediction import BySize, PastRun
 from ci_bot.worker.messages import ModelNames, error_sentence
 from ci_bot.worker.planning import (
@@ -37,19 +37,19 @@ from ci_bot.worker.planning import (
     Missing,
     PlanRequest,
     describe_plan,
-    identity_of,
+    identify_plan,
+    list_merge_work,
     make_plan,
-    merge_of,
+    plan_merge,
     plan_options,
-    work_of_merge,
 )
 from ci_bot.worker.project import (
     OpenProject,
+    collect_versions,
+    make_project_place,
     no_prod_error,
     opening,
-    place_of,
     plan_settings,
-    versions_of,
 )
 from ci_bot.worker.runtime import PhaseClock, write_log_line
 from ci_bot.worker.state_store import CostLedger
@@ -57,20 +57,20 @@ from ci_bot.worker.state_store import CostLedger
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
-# The newest runs tell what a byte costs now; more of one model would outweigh the others.
+# The newest runs show what a byte costs now; more runs of one model would outweigh the others.
 _NEWEST_OF_A_MODEL, _NEWEST = 3, 2_000
 
 
 @dataclass(frozen=True)
 class PlanEstimator:
-    """Estimates for the plans of one project, with every layer that can be asked.
+    """Estimates for the plans of one project, from every source that is available.
 
     Args:
-        context: SQLMesh's.
+        context: SQLMesh's context.
         hour_price: The price of an executor-hour.
-        say: Told what is checked.
-        stop: Whether the run was asked to stop; then what is known is given.
-        probed: What a probe of exactly this plan has just taken, by model: the best there is.
+        say: Takes a sentence on each step.
+        stop: Whether the run was asked to stop; the estimate then uses the facts so far.
+        probed: The runs of a probe of exactly this plan, by model; the best source.
     """
 
     context: Context
@@ -81,20 +81,19 @@ class PlanEstimator:
     stop: Callable[[], bool]
     probed: Mapping[str, Sequence[PastRun]] = field(default_factory=dict)
 
-    def by_runs(self, work: Sequence[Backfill]) -> Cost:
-        """What earlier runs of the models tell. Spark sleeps on."""
+    def estimate_by_runs(self, work: Sequence[Backfill]) -> Cost:
+        """Estimates the work from earlier runs of the models. Does not start Spark."""
         return predict_plan_cost(work, self._collect_known(work), hour_price=self.hour_price)
 
     def estimate_work(
         self, planned: BuiltPlan, work: Sequence[Backfill], missing: Missing | None = None
     ) -> Cost:
-        """The same with what the sizes of inputs say of the models that no run tells of.
+        """Estimates the work from earlier runs, and from input sizes for models without a run.
 
-        Starts Spark where it sleeps, unless every model is known already, or no run of the
-        project's that could be compared with.
+        Starts Spark, unless every model has a run, or the project has no run to compare with.
 
         Args:
-            work: Of the plan, or of a part of it.
+            work: The work of the plan, or of a part of it.
             missing: The ranges that `work` will build; None: all that the plan lacks.
         """
         known = self._collect_known(work)
@@ -113,35 +112,35 @@ class PlanEstimator:
         found: dict[str, BySize] = {
             model: expected
             for model, size in sizes.items()
-            if (expected := by_size(model, size, seen)) is not None
+            if (expected := estimate_by_size(model, size, seen)) is not None
         }
         return predict_plan_cost(work, replace(known, by_size=found), hour_price=self.hour_price)
 
-    def of_merge(self, planned: BuiltPlan) -> Cost | None:
-        """What building the changed models in prod will cost, if they were merged now, with those
-        that prod's next run computes whole; None if nobody can say, which is logged, or where
-        the merge changes nothing.
+    def estimate_merge(self, planned: BuiltPlan) -> Cost | None:
+        """Estimates the cost of building the changed models in prod after a merge now, with the
+        tables that prod's next run computes whole. None if not known, which is logged, or if the
+        merge changes nothing.
 
-        A pull request's environment may get a week where prod gets years, so a limit that is held
-        against the environment alone says little of what the change costs.
+        A pull request's environment may get a week of data and prod years, so a limit on the
+        environment alone would miss most of a change's cost.
 
         Args:
             planned: The plan of the environment.
         """
         try:
-            as_prod = merge_of(self.context, planned)
+            as_prod = plan_merge(self.context, planned)
             if as_prod is None or as_prod.plan.uncategorized:
                 return None
-            ranges = work_of_merge(as_prod)
+            ranges = list_merge_work(as_prod)
             work = describe_plan.list_backfill(as_prod, ranges, self.names, reused=lambda _: False)
             return self.estimate_work(as_prod, work, ranges)
         except Exception as error:
-            # A merge that cannot be planned is the review's finding; what it costs is unknown then.
+            # A merge that cannot be planned is the review's finding; its cost is then unknown.
             write_log_line(f"The cost of the merge is not known: {error_sentence(error)}")
             return None
 
     def _collect_known(self, work: Sequence[Backfill]) -> KnownCosts:
-        known = known_of(work, self.ledger, self.context, self.names)
+        known = collect_known_costs(work, self.ledger, self.context, self.names)
         return replace(known, layers={"probe": self.probed, **known.layers})
 
     def _list_unknown_models(
@@ -151,10 +150,10 @@ class PlanEstimator:
         planned: BuiltPlan,
         missing: Missing,
     ) -> list[UnknownModel]:
-        built = {item.model for item in tables_of(work)}
+        built = {item.model for item in select_tables(work)}
         queries = BatchQueries(
             planned,
-            partial(in_prod, self.context),
+            partial(read_prod_snapshots, self.context),
             {
                 s.name
                 for s in planned.plan_snapshots.values()
@@ -168,13 +167,13 @@ class PlanEstimator:
             if isinstance(snapshot.model, SeedModel):
                 return len(snapshot.model.seed.content.encode())
             text = queries.batch_query(snapshot, span)
-            return None if text is None else reading.bytes_of(text)
+            return None if text is None else reading.estimate_query_bytes(text)
 
         return [
             UnknownModel(
                 self.names.short_name(snapshot.name),
-                describe_plan.kind_name(snapshot),
-                batches_of(snapshot, intervals),
+                describe_plan.name_model_kind(snapshot),
+                cut_batches(snapshot, intervals),
                 partial(read, snapshot),
             )
             for s_id, intervals in missing.items()
@@ -183,14 +182,14 @@ class PlanEstimator:
         ]
 
     def _list_counted_runs(self, planned: BuiltPlan) -> list[CountedRun]:
-        """The newest counted runs of the project's models: their applies, else prod's own."""
+        """Lists the newest counted runs of the project's models: their applies, else prod's own."""
         kinds = {
-            self.names.short_name(s.name): describe_plan.kind_name(s)
+            self.names.short_name(s.name): describe_plan.name_model_kind(s)
             for s in planned.plan_snapshots.values()
         }
         newest = self.ledger.list_runs(newest=_NEWEST)
         rows = [row for row in newest if row.model in kinds and row.counters]
-        runs: dict[str, list[PastRun]] = past_of(rows)
+        runs: dict[str, list[PastRun]] = list_past_runs(rows)
         for model, found in self._of_prod().items():
             if model in kinds and model not in runs:
                 runs[model] = found
@@ -206,31 +205,31 @@ class PlanEstimator:
         if prod is None:
             return {}
         tables = {
-            table_key(info.table_name()): self.names.short_name(info.name)
+            make_table_key(info.table_name()): self.names.short_name(info.name)
             for info in prod.snapshots
             if info.is_model
         }
         found: dict[str, list[PastRun]] = {}
         for row in self.ledger.prod_runs(tables, newest=_NEWEST):
-            # How many intervals a run wrote makes no difference to what a byte costs.
-            past = past_of_prod(row, lambda *_: 1, whole=True)
+            # The number of intervals of a run does not matter for the cost of a byte.
+            past = make_prod_past_run(row, lambda *_: 1, whole=True)
             found.setdefault(tables[row.table], []).append(past)
         return found
 
 
-def in_prod(context: Context, wanted: Collection[str]) -> Mapping[str, Snapshot]:
-    """Prod's snapshots of these models, by fully qualified name."""
+def read_prod_snapshots(context: Context, wanted: Collection[str]) -> Mapping[str, Snapshot]:
+    """Reads prod's snapshots of these models, by fully qualified name."""
     prod = context.state_reader.get_environment(c.PROD) if wanted else None
     infos = [info for info in prod.snapshots if info.name in wanted] if prod is not None else []
     return {s.name: s for s in context.state_reader.get_snapshots(infos).values() if s.is_model}
 
 
-# An estimate on request: what building the plan will cost, with Spark awake. Writes nothing.
+# An estimate on request: the cost of building the plan, with Spark running. Writes nothing.
 
 
 @dataclass(frozen=True)
 class EstimatePorts:
-    """What an estimate needs from its surroundings."""
+    """The clock and callbacks that an estimate gets from its caller."""
 
     clock: PhaseClock
     progress: Callable[[str, str], None]
@@ -239,7 +238,7 @@ class EstimatePorts:
 
 
 def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDocument:
-    """The expected cost of what the plan has still to build, and of what prod then builds.
+    """Estimates the cost of the plan's remaining work, and of prod's work after a merge.
 
     Raises:
         BadInput: there is no prod yet, or the project is not for Spark.
@@ -248,7 +247,7 @@ def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDoc
     """
     started = ports.clock.now()
     opened = opening.open_project(
-        place_of(request, request.projects),
+        make_project_place(request, request.projects),
         write=False,
         only_spark=True,
         clock=ports.clock,
@@ -267,7 +266,7 @@ def _make_estimate_document(
 ) -> EstimateDocument:
     context = opened.context
     names = ModelNames(context.default_catalog, context.default_dialect)
-    options = plan_options.options_of(context, request, plan_settings(context.configs))
+    options = plan_options.read_request_options(context, request, plan_settings(context.configs))
     ports.progress("plan", f"planning {len(context.models)} models against prod")
     with ports.clock.time_phase("plan"):
         planned = make_plan.plan_against_prod(
@@ -282,7 +281,7 @@ def _make_estimate_document(
             reason_code="uncategorized",
         )
     if planned is not None:
-        identity = identity_of(
+        identity = identify_plan(
             context,
             planned,
             state_schema_version=opened.state.schema_version,
@@ -291,16 +290,18 @@ def _make_estimate_document(
         plan_id = identity.plan_id()
         estimator = PlanEstimator(
             context,
-            CostLedger(sqlmesh_compat.state_adapter(context)),
+            CostLedger(sqlmesh_compat.get_state_adapter(context)),
             names,
             hour_price=request.executor_hour_price,
             say=lambda message: ports.progress("estimate", message),
             stop=ports.stop,
         )
         with ports.clock.time_phase("estimate"):
-            cost = estimator.estimate_work(planned, describe_plan.work_left(planned, names))
+            cost = estimator.estimate_work(
+                planned, describe_plan.list_remaining_work(planned, names)
+            )
             ports.progress("estimate", "the same for prod, after the merge")
-            after_merge = estimator.of_merge(planned)
+            after_merge = estimator.estimate_merge(planned)
     return EstimateDocument(
         environment=request.environment,
         plan_id=plan_id,
@@ -308,5 +309,5 @@ def _make_estimate_document(
         after_merge=after_merge,
         seconds=round(ports.clock.now() - started, 3),
         timings=dict(ports.clock.phases),
-        versions=versions_of(opened),
+        versions=collect_versions(opened),
     )

@@ -1,4 +1,4 @@
-"""Asks what batches of models will read: one batch of each, then more of them, as time allows."""
+"""Measures the input of models' batches: one batch of each, then more of them, as time allows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ci_bot.worker.cost.input_size_rates import InputSize, spread_batches
 from ci_bot.worker.messages import error_sentence
 from ci_bot.worker.planning import Interval
 
-# Looking at a query takes tenths of a second. An apply of many models must not wait longer.
+# Analysing a query takes tenths of a second. An apply of many models must not wait longer than
+# this.
 BUDGET_SECONDS = 60.0
-# As many equal answers say that the size does not depend on the range: no partition is pruned.
+# This many equal answers mean that the size does not depend on the range: no partition is pruned.
 _EQUAL = 3
 
 
@@ -25,7 +26,7 @@ class UnknownModel:
 
     Attributes:
         batches: the ranges that will be built, oldest first.
-        read: gives the bytes that one of them reads; None if nobody can say.
+        read: returns the bytes that one batch reads; None if not known.
     """
 
     model: str
@@ -44,11 +45,11 @@ def measure_inputs(
     log: Callable[[str], None],
     budget_seconds: float = BUDGET_SECONDS,
 ) -> Mapping[str, InputSize]:
-    """The sizes of those models that could be measured.
+    """Measures the input sizes of models; leaves out those that cannot be measured.
 
     Args:
         now: Seconds, of any clock.
-        stop: Whether the run was asked to stop; then what is known is given.
+        stop: Whether the run was asked to stop; the result then has the sizes so far.
         log: Takes why a model could not be measured.
     """
     end = now() + budget_seconds
@@ -92,16 +93,16 @@ def _sum_sizes(models: Sequence[UnknownModel]) -> dict[str, InputSize]:
     }
 
 
-# What the columns of a Parquet file take in it, compressed, from its footer.
+# The compressed size of each column of a Parquet file, from its footer.
 
 
 def column_sizes(session: Any, path: str) -> Mapping[str, int] | None:
-    """Bytes of each column by its name in lower case; a struct is one. None where the file cannot
-    tell: it is no Parquet, or encrypted, or may not be read.
+    """Reads the bytes of each column by its name in lower case; a struct counts as one. None if the
+    file is not Parquet, is encrypted, or may not be read.
 
     Args:
         session: A classic `SparkSession`.
-        path: As Spark names the file, with its file system.
+        path: Spark's path of the file, with its file system.
     """
     jvm = session._jvm
     try:
@@ -118,23 +119,23 @@ def column_sizes(session: Any, path: str) -> Mapping[str, int] | None:
         finally:
             reader.close()
     except Exception:
-        # The types of the columns tell it, too, if not as well.
+        # The column types are the fallback, though less exact.
         return None
     return found or None
 
 
-# How much Spark will read for a query, from the leaves of its optimized plan. Nothing is run.
+# The bytes that Spark will read for a query, from the leaves of its optimized plan. Runs nothing.
 #
 # The number at the plan's root is of no use, because a join multiplies the sizes of its sides
 # there. A leaf's size is that of the files that are left after partitions were pruned, or of the
-# tasks that Iceberg has planned. Of a file only some columns are read; how much each takes says
-# one file's own footer, because a column of few values takes next to nothing, however wide its
-# type is.
+# tasks that Iceberg has planned. Only some columns of a file are read. One file's footer has the
+# size of each, because a column of few values takes almost nothing, however wide its type is.
 
 
 # Spark's answer where it has no statistics is Long.MaxValue (spark.sql.defaultSizeInBytes).
 UNKNOWN_SIZE = 2**60
-# Formats of which only the columns that a query needs are read. Iceberg's scan says so itself.
+# Formats of which Spark reads only the columns that a query needs. Iceberg's scan reports its
+# columns.
 _COLUMNAR = ("parquet", "orc")
 # Beside the columns: a footer, which Spark reads twice, and what a file system reads ahead. As
 # measured on files of 57 KB and of 1 MB: 27 KB to 34 KB each.
@@ -153,7 +154,7 @@ _OTHER_WIDTH = 16
 
 
 class QuerySizes:
-    """Says how much queries will read.
+    """Estimates how much queries will read.
 
     Args:
         session: A classic `SparkSession`.
@@ -163,11 +164,12 @@ class QuerySizes:
         self._session = session
         self._columns: dict[str, Mapping[str, int] | None] = {}
 
-    def bytes_of(self, sql: str) -> int | None:
-        """Bytes that a query will read; None where Spark cannot say of one of its tables.
+    def estimate_query_bytes(self, sql: str) -> int | None:
+        """Estimates the bytes that a query will read; None if Spark does not know one of its
+        tables.
 
         Args:
-            sql: A query; it is analysed and optimized, which looks at files and manifests.
+            sql: A query; Spark analyses and optimizes it, which reads file lists and manifests.
 
         Raises:
             PySparkException, Py4JError: Spark cannot analyse it.
@@ -187,7 +189,7 @@ class QuerySizes:
         return None if None in sizes else sum(size or 0 for size in sizes)
 
     def _bytes_read(self, leaf: Any, needed: set[str]) -> int | None:
-        """Bytes of a leaf that are read for the columns that somebody above it needs."""
+        """Returns the bytes of a leaf that are read for the columns that the plan needs."""
         files = self._list_files(leaf)
         size = int(str(leaf.stats().sizeInBytes()))
         if size >= UNKNOWN_SIZE and files is not None:
@@ -201,9 +203,9 @@ class QuerySizes:
         return min(size, round(size * share) + len(paths) * BYTES_OF_A_FILE)
 
     def _list_files(self, leaf: Any) -> Any | None:
-        """Spark's list of a leaf's files; None where it is no table of files.
+        """Returns Spark's list of a leaf's files; None if it is not a table of files.
 
-        A partitioned table of which all is read was not listed yet: Spark does that when a filter
+        A partitioned table that is read whole is not listed yet: Spark lists it when a filter
         prunes it, or when it runs.
         """
         if leaf.nodeName() != "LogicalRelation" or not _is_instance(
@@ -217,7 +219,7 @@ class QuerySizes:
         return location.filterPartitions(getattr(nil, "MODULE$"))
 
     def _share_of_columns(self, leaf: Any, paths: Any, needed: set[str]) -> float:
-        """The share of a leaf's bytes that are in the columns that are needed."""
+        """Returns the share of a leaf's bytes that are in the needed columns."""
         fields = json.loads(leaf.schema().json())["fields"]
         columns = str(leaf.output().mkString(_SEPARATOR)).split(_SEPARATOR)
         if len(columns) != len(fields):
@@ -233,7 +235,7 @@ class QuerySizes:
         return sum(used) / sum(sizes) if sum(sizes) else 1.0
 
     def _stored_sizes(self, leaf: Any, paths: Any) -> Mapping[str, int] | None:
-        """What each column of a table takes in one of its files; None where none can tell."""
+        """Reads the size of each column in one of the table's files; None if no file has it."""
         table = leaf.catalogTable()
         roots = leaf.relation().location().rootPaths()
         key = str(table.get().identifier() if table.isDefined() else roots.mkString(_SEPARATOR))
@@ -267,7 +269,7 @@ def _nested_width(kind: Mapping[str, Any]) -> int:
 
 
 def _column_ids(attributes: Any) -> set[str]:
-    """The numbers by which Spark tells columns apart; a column's name may add one that is none."""
+    """Returns the ids of Spark's columns; a column's name may add a number that is not an id."""
     return set(_ID.findall(str(attributes.mkString(_SEPARATOR))))
 
 

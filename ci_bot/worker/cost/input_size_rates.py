@@ -1,10 +1,9 @@
-"""From the size of a model's input to the time that it takes, as other models took theirs. Pure.
+"""The time of a model from its input size, by the rates of other models. Pure.
 
-Runs of the model itself count if there are any, else those of models of its kind, else all of
-the project's, each model as much as another, however many runs it has. With three or more that
-differ the time is `a x batches + b x bytes`, and a batch that reads less than any of them is taken
-for the smallest: what it costs to start one was never seen by itself. Else it is so much a byte,
-and no batch less than the shortest of those runs took.
+The model's own runs count if there are any, else runs of models of its kind, else all of the
+project's; each model has equal weight. With three or more different runs the time is `a x batches +
+b x bytes`; a batch that reads less than all of them counts as the smallest, because no run shows
+the cost of a start alone. Else it is a rate by byte, and no batch takes less than the shortest run.
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from statistics import median
 from sqlmesh.core.snapshot import Snapshot, merge_intervals
 from sqlmesh.core.snapshot.definition import expand_range
 
-from ci_bot.worker.cost.prediction import BySize, ExpectedCost, PastRun, line_of, on_line
+from ci_bot.worker.cost.prediction import BySize, ExpectedCost, PastRun, fit_line, seconds_on_line
 from ci_bot.worker.planning import Interval
 
-# Runs of fewer models of a kind say less of the kind than the project's runs say of everything.
+# With fewer models of a kind, all of the project's runs are the better sample.
 FEWEST_OF_A_KIND = 3
-# Estimates from the input's size are off by a factor of two even where they are good.
+# Even good estimates from input size are off by a factor of two.
 SPREAD_LOW, SPREAD_HIGH = 0.5, 2.0
-# What a byte costs cannot be told from small runs, whose time goes into starting: from there it is
-# carried on for a while. From a gigabyte on the bytes are what takes the time.
+# Small runs do not show the cost of a byte, because most of their time is starting; their rate
+# holds up to `REACH` times their size. From a gigabyte on, the bytes dominate.
 REACH, LARGE_BYTES = 10, 1_000_000_000
 
 
 @dataclass(frozen=True)
 class InputSize:
-    """What building a model will read.
+    """The input of building a model.
 
     Attributes:
-        bytes: of all batches together.
-        kind: of the model, as SQLMesh names it.
+        bytes: all batches together.
+        kind: SQLMesh's kind of the model.
     """
 
     bytes: int
@@ -46,15 +45,15 @@ class InputSize:
 
 @dataclass(frozen=True)
 class CountedRun:
-    """A run of some model, whose input was counted."""
+    """A run of a model with counted input."""
 
     model: str
     kind: str
     run: PastRun
 
 
-def by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize | None:
-    """What building the model will take; None if no run is like it.
+def estimate_by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize | None:
+    """Estimates the cost of building the model; None if no run is similar.
 
     Args:
         seen: The project's runs.
@@ -71,12 +70,12 @@ def by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize |
         seconds=0.0,
         input_bytes=max(size.bytes, round(smallest * size.batches)),
     )
-    line = line_of(
+    line = fit_line(
         runs, fewest=FEWEST_OF_A_KIND, weights=[1 / of_model[item.model] for item in like]
     )
     if line is not None:
-        middle = on_line(line, asked)
-        off = [run.seconds / max(on_line(line, run), 1e-9) for run in runs]
+        middle = seconds_on_line(line, asked)
+        off = [run.seconds / max(seconds_on_line(line, run), 1e-9) for run in runs]
     else:
         rates = [run.seconds / (run.input_bytes or 1) for run in runs]
         rate = median(rates)
@@ -104,20 +103,21 @@ def _is_beyond_runs(size: InputSize, runs: Sequence[PastRun]) -> bool:
     return largest < LARGE_BYTES and size.bytes / max(size.batches, 1) > REACH * largest
 
 
-# The batches in which a model will be built, and which of them are asked about.
+# The batches in which a model will be built, and the ones to measure.
 
 
-# Pruned partitions differ from batch to batch; so many spread over the range tell enough of them.
+# Pruned partitions differ from batch to batch; this many, spread over the range, are enough.
 MOST_ASKED = 20
 
 
-def batches_of(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Interval]:
-    """The ranges that one statement each will fill, oldest first: as SQLMesh's scheduler cuts them.
+def cut_batches(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Interval]:
+    """Cuts intervals into the ranges that one statement fills, oldest first, as SQLMesh's scheduler
+    does.
 
     (`Scheduler.batch_intervals`)
 
     Args:
-        intervals: What is missing, in milliseconds.
+        intervals: The missing intervals, in milliseconds.
     """
     merged = merge_intervals(list(intervals))
     if not merged:
@@ -136,7 +136,7 @@ def batches_of(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Interv
 
 
 def spread_batches(batches: Sequence[Interval], most: int = MOST_ASKED) -> list[Interval]:
-    """At most so many of them, the newest first, then the oldest, then ever finer between these."""
+    """Chooses at most `most` batches: the newest, the oldest, then ever finer between these."""
     if len(batches) <= most:
         chosen = list(range(len(batches)))
     else:

@@ -1,4 +1,4 @@
-"""What is known of models' costs: the ledger's rows, layer by layer, for the models of a plan."""
+"""The known costs of a plan's models: the ledger's rows, source by source."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sqlmesh.core import constants as c
 from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.protocol.cost import Accuracy
-from ci_bot.protocol.plan import Backfill, Cost, tables_of
-from ci_bot.worker.cost.plan_estimate import KnownCosts, past_of, predict_plan_cost
-from ci_bot.worker.cost.prediction import PastRun, UpstreamGrowth, line_of
+from ci_bot.protocol.plan import Backfill, Cost, select_tables
+from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs, predict_plan_cost
+from ci_bot.worker.cost.prediction import PastRun, UpstreamGrowth, fit_line
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning import BuiltPlan, describe_plan, make_plan
 from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
@@ -21,20 +21,20 @@ from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
-# How far off our own estimates were: each apply's estimate beside what it has then cost.
+# The accuracy of our own estimates: each apply's estimate beside its real cost.
 
 
-# The newest say how good the estimates are now; fewer than five say nothing.
+# The newest show how good the estimates are now; fewer than five prove nothing.
 NEWEST, FEWEST = 20, 5
-# An apply whose estimate knew every model is not rare, and these rows are small.
+# Complete estimates are common, and these rows are small.
 _LOOKED_AT = 200
 
 
 def measure_accuracy(rows: Iterable[ApplyRow]) -> Accuracy | None:
-    """How far the newest complete estimates were off; None with fewer than five.
+    """Measures how far the newest complete estimates were off; None with fewer than five.
 
-    Only an apply that came to its end tells: half of the work costs half. The error is the
-    difference as a share of what it has cost.
+    Only completed applies count: half of the work costs half. The error is the difference as a
+    share of the real cost.
 
     Args:
         rows: Newest first.
@@ -54,12 +54,12 @@ def measure_accuracy(rows: Iterable[ApplyRow]) -> Accuracy | None:
     )
 
 
-def known_accuracy(ledger: CostLedger) -> Accuracy | None:
-    """`accuracy` of what the ledger holds."""
+def read_accuracy(ledger: CostLedger) -> Accuracy | None:
+    """Measures the accuracy of the ledger's applies."""
     return measure_accuracy(ledger.list_applies(newest=_LOOKED_AT))
 
 
-def sentence_of(found: Accuracy) -> str:
+def describe_accuracy(found: Accuracy) -> str:
     """ "the last 20 estimates: median error 18 %, 90 % within 41 %"."""
     return (
         (
@@ -71,51 +71,53 @@ def sentence_of(found: Accuracy) -> str:
     )
 
 
-# A line says no more for having more points, and each costs time.
+# More points do not improve a line, and each takes time.
 _OF_A_MODEL, _MOST_RUNS = 3, 200
 
 
-def known_of(
+def collect_known_costs(
     work: Sequence[Backfill], ledger: CostLedger, context: Context, names: ModelNames
 ) -> KnownCosts:
-    """What the ledger knows of the models that are worked on.
+    """Collects the ledger's runs of the models in `work`.
 
     Args:
-        context: SQLMesh's; of models without an apply it tells which table they have in prod.
+        context: SQLMesh's context; it has the prod table of models without an apply.
     """
     models = {item.model for item in work}
     rows = ledger.list_runs(models)
     above = _tables_above(work, context, names) if rows else {}
     upstream = UpstreamGrowth(_list_new_tables(work, context) if above else {}, rows, above)
-    applied = past_of(rows, upstream.input_growth)
+    applied = list_past_runs(rows, upstream.input_growth)
     rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
     return KnownCosts(
-        layers={"ledger": applied, "event_logs": _of_prod(rest, ledger, context, names)},
-        accuracy=known_accuracy(ledger),
+        layers={"ledger": applied, "event_logs": _list_prod_history(rest, ledger, context, names)},
+        accuracy=read_accuracy(ledger),
         line=_accuracy_point(applied),
     )
 
 
 def _accuracy_point(applied: Mapping[str, Sequence[PastRun]]) -> tuple[float, float] | None:
     counted = [run for runs in applied.values() for run in runs[:_OF_A_MODEL] if run.input_bytes]
-    return line_of(counted[:_MOST_RUNS])
+    return fit_line(counted[:_MOST_RUNS])
 
 
 def _list_new_tables(work: Sequence[Backfill], context: Context) -> dict[str, Backfill]:
-    """The tables that nobody but applies has filled."""
+    """Lists the tables that only applies have filled."""
     prod = context.state_reader.get_environment(c.PROD)
-    of_prod = {table_key(info.table_name()) for info in prod.snapshots} if prod else set()
+    of_prod = {make_table_key(info.table_name()) for info in prod.snapshots} if prod else set()
     return {
         item.model: item
-        for item in tables_of(work)
-        if not item.preview and table_key(item.table) not in of_prod
+        for item in select_tables(work)
+        if not item.preview and make_table_key(item.table) not in of_prod
     }
 
 
 def _tables_above(
     work: Sequence[Backfill], context: Context, names: ModelNames
 ) -> dict[str, frozenset[str]]:
-    """The models whose tables are read by those that the work computes whole, also behind views."""
+    """Maps models that the work computes whole to the models whose tables they read, also behind
+    views.
+    """
     whole = {item.model for item in work if item.action == "full_refresh"}
 
     def above(fqn: str) -> set[str]:
@@ -139,7 +141,7 @@ def _tables_above(
     }
 
 
-def _of_prod(
+def _list_prod_history(
     models: Mapping[str, bool], ledger: CostLedger, context: Context, names: ModelNames
 ) -> dict[str, list[PastRun]]:
     prod = context.state_reader.get_environment(c.PROD) if models else None
@@ -148,23 +150,23 @@ def _of_prod(
     wanted = [item for item in prod.snapshots if names.short_name(item.name) in models]
     snapshots = context.state_reader.get_snapshots(wanted).values()
     found: dict[str, list[PastRun]] = {}
-    tables = {table_key(s.table_name()): s for s in snapshots if s.is_model and s.version}
+    tables = {make_table_key(s.table_name()): s for s in snapshots if s.is_model and s.version}
     for row in ledger.prod_runs(tables):
         snapshot = tables[row.table]
         model = names.short_name(snapshot.name)
         found.setdefault(model, []).append(
-            past_of_prod(row, _interval_counter(snapshot), models[model])
+            make_prod_past_run(row, _make_interval_counter(snapshot), models[model])
         )
     return {model: [run for run in runs if run.intervals] for model, runs in found.items()}
 
 
-def table_key(name: str) -> str:
-    """How a physical table is known, whatever its catalog is called: `schema.table`."""
+def make_table_key(name: str) -> str:
+    """Returns the key of a physical table without its catalog: `schema.table`."""
     return ".".join(part.strip('`"') for part in name.split(".")[-2:]).lower()
 
 
-def past_of_prod(row: ProdRunRow, count: Callable[[int, int], int], whole: bool) -> PastRun:
-    """A write of prod's as a run; without intervals where the log does not say which range.
+def make_prod_past_run(row: ProdRunRow, count: Callable[[int, int], int], whole: bool) -> PastRun:
+    """Makes a run of prod's write; without intervals if the log has no range.
 
     Args:
         count: How many intervals lie between two moments, in milliseconds.
@@ -183,14 +185,14 @@ def past_of_prod(row: ProdRunRow, count: Callable[[int, int], int], whole: bool)
     )
 
 
-def _interval_counter(snapshot: Snapshot) -> Callable[[int, int], int]:
+def _make_interval_counter(snapshot: Snapshot) -> Callable[[int, int], int]:
     return lambda start, end: describe_plan.count_intervals(snapshot, [(start, end)])
 
 
-# What a plan saves by reading prod's tables instead of building its own.
+# The saving of a plan that reads prod's tables instead of building its own.
 
 
-def with_reused(
+def add_reused_tables(
     cost: Cost,
     planned: BuiltPlan,
     built: Collection[str],
@@ -198,15 +200,15 @@ def with_reused(
     context: Context,
     names: ModelNames,
 ) -> Cost:
-    """The cost with the tables of prod that the plan needs and does not build.
+    """Adds prod's tables that the plan needs and does not build to the cost.
 
-    Those are of the changed models and of all that they read: in an environment of its own each of
-    them would have to be built. What that costs is known where runs of them are.
+    These are tables of the changed models and of all that they read: a separate environment would
+    have to build each. Their cost is known if they have runs.
 
     Args:
         built: The models that the plan builds, as reports name them.
     """
-    needed = make_plan.changed_with_upstream(planned.plan)
+    needed = make_plan.list_changed_with_upstream(planned.plan)
     reused = [
         snapshot
         for snapshot in planned.plan_snapshots.values()
@@ -221,9 +223,14 @@ def with_reused(
     ran = {run.model for run in ledger.list_runs({names.short_name(s.name) for s in reused})}
     asked = reused if ledger.knows_prod else [s for s in reused if names.short_name(s.name) in ran]
     work = describe_plan.list_backfill(
-        planned, make_plan.target_windows(planned, asked), names, reused=lambda _snapshot: True
+        planned,
+        make_plan.list_target_intervals(planned, asked),
+        names,
+        reused=lambda _snapshot: True,
     )
-    saved = predict_plan_cost(work, known_of(work, ledger, context, names)) if work else None
+    saved = (
+        predict_plan_cost(work, collect_known_costs(work, ledger, context, names)) if work else None
+    )
     return cost.model_copy(
         update={
             "reused": len(reused),

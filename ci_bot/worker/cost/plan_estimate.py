@@ -1,9 +1,8 @@
 """The expected cost of planned work, from what the ledger knows of the same models.
 
 An executor-hour is one executor occupied for an hour. A model's own applies are the best source;
-if there are none, prod's own runs of it are taken, which Spark's event logs tell of. Where
-Spark had started to say how much a model will read, that is the last resort. What none knows is
-unknown, and no sum pretends to hold it.
+next are prod's own runs of it, from Spark's event logs; last is its input size, if Spark has
+started. A model without a source is unknown, and no sum includes it.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from ci_bot.errors import EXIT_REFUSED
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import COST_SOURCES, Accuracy, CostLayer, ModelEstimate, Price
 from ci_bot.protocol.durations import executor_time
-from ci_bot.protocol.plan import Backfill, Confidence, Cost, sum_planned_work, tables_of
+from ci_bot.protocol.plan import Backfill, Confidence, Cost, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import Impact
 from ci_bot.worker.cost.prediction import BySize, ExpectedCost, PastRun, predict_cost
 from ci_bot.worker.state_store import CostLedger, RunRow
 
-# The newest of each model; what it cost a year ago is no longer what it costs.
+# The newest runs of each model; the cost of a year ago is out of date.
 _NEWEST = 10
 
 _CERTAIN_RUNS = 3
-# A range whose ends are so many times apart says little.
+# A range is wide if its ends differ by this factor.
 _WIDE = 5.0
 # Java's optimizing compiler takes 8 s of an apply of a few small tables on two cores (26 s instead
 # of 18 s), and saves a seventh of one that works through 6 million rows (55 s instead of 63 s), so
@@ -43,11 +42,11 @@ _SAYS: dict[CostLayer, str] = {
 
 @dataclass(frozen=True)
 class KnownCosts:
-    """What is known of models by their names, newest run first, layer by layer, the best first.
+    """The known runs of models by name, newest first, source by source, the best source first.
 
     Attributes:
-        by_size: of models that no layer has a run of, what the size of their input says.
-        line: seconds for a batch and for a byte, as runs of all of these models took.
+        by_size: estimates from input size, for models without a run.
+        line: seconds for a batch and for a byte, from runs of all of these models.
     """
 
     layers: Mapping[CostLayer, Mapping[str, Sequence[PastRun]]] = field(default_factory=dict)
@@ -56,7 +55,7 @@ class KnownCosts:
     line: tuple[float, float] | None = None
 
     def find_runs(self, model: str) -> tuple[CostLayer, Sequence[PastRun]] | None:
-        """The best layer that knows the model, with its runs."""
+        """Finds the best source that has runs of the model, with these runs."""
         for layer, models in self.layers.items():
             runs = [run for run in models.get(model, ()) if run.intervals > 0]
             if runs:
@@ -64,7 +63,7 @@ class KnownCosts:
         return None
 
 
-def builds_long(ledger: CostLedger) -> bool:
+def had_long_build(ledger: CostLedger) -> bool:
     """Whether a recent apply was so long that Java's optimizing compiler pays for itself."""
     totals: dict[tuple[str, str], float] = {}
     for run in ledger.list_runs(newest=_RECENT_ROWS):
@@ -73,8 +72,8 @@ def builds_long(ledger: CostLedger) -> bool:
     return max(totals.values(), default=0.0) > _LONG_SECONDS
 
 
-def row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
-    """How many rows the newest apply has counted of each of these models, where one has."""
+def read_row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
+    """Reads the rows that the newest apply counted of each of these models, if one did."""
     found: dict[str, int] = {}
     for run in ledger.list_runs(models):
         if run.rows is not None:
@@ -82,16 +81,15 @@ def row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
     return found
 
 
-def past_of(
+def list_past_runs(
     rows: Iterable[RunRow], growth: Callable[[RunRow], float] = lambda _run: 1.0
 ) -> dict[str, list[PastRun]]:
-    """The runs of each model that completed anything, newest first.
+    """Lists the runs of each model that completed anything, newest first.
 
-    What Spark has counted is exact; where any run of a model was counted, those that a clock has
-    taken the time of are left out.
+    Spark's counters are exact; if a model has a counted run, runs timed by the clock are left out.
 
     Args:
-        growth: By what factor its model will read more than in a run.
+        growth: The factor by which a run's model will read more now.
     """
     found: dict[str, list[RunRow]] = {}
     for row in sorted(rows, key=lambda row: row.at, reverse=True):
@@ -121,17 +119,17 @@ def _make_past_run(row: RunRow, growth: float) -> PastRun:
 def predict_plan_cost(
     work: Sequence[Backfill], known: KnownCosts | None = None, *, hour_price: Price | None = None
 ) -> Cost:
-    """What `work` will take.
+    """Predicts the cost of `work`.
 
-    A table that no layer knows is named as unknown, and then hours and price are those of the
-    others, a lower bound; if nothing is known they are unknown.
+    A table without a source is listed as unknown; hours and price are then a lower bound, of the
+    others. If all are unknown, so are hours and price.
 
     Args:
         hour_price: The price of an executor-hour.
     """
     known = known or KnownCosts()
     total = sum_planned_work(work)
-    built = tables_of(work)
+    built = select_tables(work)
     models = sorted(
         (found for item in built if (found := _estimate_model(item, known)) is not None),
         key=lambda found: (-found.executor_hours_mid, found.model),
@@ -237,33 +235,33 @@ def _judge_confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -
 
 
 def _round_hours(value: float) -> float:
-    """To a tenth of a second: small projects cost thousandths of an hour."""
+    """Rounds to a tenth of a second: small projects cost thousandths of an hour."""
     return round(value, 5)
 
 
-# Rebuilds that nobody needs: models that change only because of others, and read nothing of it.
+# Unneeded rebuilds: models that change only because of a parent, and read no changed column.
 
 
-def with_unneeded(cost: Cost, work: Sequence[Backfill], impact: Impact) -> Cost:
-    """The cost with the rebuilds that the column impact proves unnecessary, named and priced.
+def add_unneeded_rebuilds(cost: Cost, work: Sequence[Backfill], impact: Impact) -> Cost:
+    """Adds the rebuilds that the column impact proves unnecessary to the cost, with their price.
 
-    Only a proof counts: where it is not known whether a model reads what changed, it is needed.
+    Only a proof counts: if it is not known whether a model reads a changed column, it is needed.
     """
     untouched = {item.model for item in impact.indirect if item.reached == "no"}
-    models = sorted({item.model for item in tables_of(work)} & untouched)
+    models = sorted({item.model for item in select_tables(work)} & untouched)
     hours = [item.executor_hours_mid for item in cost.models if item.model in models]
     return cost.model_copy(
         update={"unneeded": models, "unneeded_hours": round(sum(hours), 5) if hours else None}
     )
 
 
-# Whether an estimate is above what a team is ready to pay for one plan. Pure.
+# Whether an estimate is above a team's limit for one plan. Pure.
 
 
 _DEAREST = 3
 
 
-def over_budget(
+def find_budget_failure(
     cost: Cost,
     hours: float | None,
     environment: str,
@@ -271,13 +269,13 @@ def over_budget(
     after_merge: Cost | None = None,
     what: str = "Building",
 ) -> Failure | None:
-    """The failure of an estimate above the limit; None where it holds, as far as anybody knows.
+    """Makes the failure of an estimate above the limit; None if it is not known to be above.
 
     Args:
-        cost: Of building the environment.
+        cost: The cost of building the environment.
         hours: The most executor-hours that building either may take; None: no limit.
-        after_merge: Of what prod builds after the merge; None: not known.
-        what: is done to the environment, as the begin of a sentence.
+        after_merge: The cost of prod's work after the merge; None: not known.
+        what: the action on the environment, as the begin of a sentence.
     """
     here, there = cost.hours_above(hours), after_merge.hours_above(hours) if after_merge else None
     if hours is None or (here is None and there is None):

@@ -1,9 +1,8 @@
-"""What one model will take, from what it took before. Pure: numbers in, numbers out.
+"""The cost of one model from its earlier runs. Pure: numbers in, numbers out.
 
-With enough runs that differ, `a x batches + b x bytes that are read`; else so much an interval. A
-fixed part for each batch is what a small table costs, the bytes are what a large one does. So a
-rate by interval holds only for batches about as long as those that were seen: of longer ones, the
-fixed part is taken once for each batch.
+With enough different runs it is `a x batches + b x bytes read`; else a rate by interval. The fixed
+part of each batch dominates a small table, the bytes a large one. So a rate by interval holds only
+for batches about as long as the known ones; a longer batch counts its fixed part once.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from statistics import median
 from ci_bot.protocol.plan import Backfill
 from ci_bot.worker.state_store import RunRow
 
-# A line through fewer points, or through points that lie together, says nothing about others.
+# A line through fewer points, or through points close together, predicts nothing.
 FEWEST_RUNS = 5
 
 SPREAD = 1.5
-# One run says nothing about the spread. Backfills of one model seldom differ by more than this.
+# One run has no spread. Backfills of one model seldom differ by more than this.
 SPREAD_LOW, SPREAD_HIGH = 0.6, 1.6
-# What is said of a batch that is longer than all that were seen may be off by more than a rate.
+# The prediction of a batch longer than all known ones may be off by more.
 LONGER_LOW, LONGER_HIGH = 0.4, 2.5
-# Starting a batch, and committing what it wrote, takes no longer, whatever it computes.
+# Starting and committing a batch takes no longer than this, whatever it computes.
 LONGEST_START = 60.0
-# As many bytes take about as long to read as a batch takes to start, where nothing better is known.
+# By default, reading this many bytes takes about as long as starting a batch.
 BYTES_OF_A_START = 200_000_000
-# Each look at so many lines is one around the best of the look before.
+# Each of the zooms tries this many lines around the best of the previous zoom.
 _ZOOMS, _STEPS = 8, 40
 
 
@@ -39,8 +38,8 @@ class PastRun:
 
     Attributes:
         seconds: executor time.
-        input_bytes: what it read; None if nobody has counted.
-        growth: by what factor an interval will read more than it did then.
+        input_bytes: the bytes that it read; None if not counted.
+        growth: the factor by which an interval will read more now.
     """
 
     intervals: int
@@ -52,7 +51,7 @@ class PastRun:
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """Executor seconds: the middle, and the least and the most that such runs have taken."""
+    """Executor seconds: the middle, the least and the most that such runs have taken."""
 
     low: float
     middle: float
@@ -61,7 +60,7 @@ class ExpectedCost:
 
 @dataclass(frozen=True)
 class BySize:
-    """What a model is expected to take by the size of its input, as so many runs took."""
+    """The expected cost of a model by its input size, from a number of runs."""
 
     expected: ExpectedCost
     runs: int
@@ -76,28 +75,28 @@ def predict_cost(
     grows: bool = False,
     others: tuple[float, float] | None = None,
 ) -> ExpectedCost | None:
-    """What so many intervals in so many batches will take; None if nothing is known.
+    """Predicts the cost of intervals in batches; None without a run.
 
     Args:
         past: Earlier runs, newest first.
-        grows: The table is computed whole each time, so what the newest run read counts and not
-            what runs read in the middle.
-        others: Seconds for a batch and for a byte, by `line_of` the runs of more models. It says
-            how much of a run is for its bytes.
+        grows: The table is computed whole each time, so the newest run's input counts and not the
+            median.
+        others: Seconds for a batch and for a byte, by `fit_line` of the runs of more models. They
+            separate a run's start from its bytes.
     """
     runs = [run for run in past if run.intervals > 0]
     if not runs:
         return None
-    line = line_of(runs)
+    line = fit_line(runs)
     if line is not None:
         per_interval = [(run.input_bytes or 0) / run.intervals * run.growth for run in runs]
         size = (per_interval[0] if grows else median(per_interval)) * intervals
         fixed, per_byte = line
         middle = fixed * batches + per_byte * size
-        off = [run.seconds / max(on_line(line, run), 1e-9) for run in runs]
+        off = [run.seconds / max(seconds_on_line(line, run), 1e-9) for run in runs]
         return _widen_prediction(middle, middle * min(off), middle * max(off), len(runs))
     if _are_longer(runs, intervals, batches):
-        return _of_longer_batches(runs, intervals, batches, others)
+        return _predict_longer_batches(runs, intervals, batches, others)
     rates = [run.seconds / run.intervals * _growth_factor(run, others) for run in runs]
     middle = median(rates) * intervals
     return _widen_prediction(middle, min(rates) * intervals, max(rates) * intervals, len(runs))
@@ -111,21 +110,21 @@ def _are_longer(runs: Sequence[PastRun], intervals: int, batches: int) -> bool:
     return intervals / batches > SPREAD * seen
 
 
-def _of_longer_batches(
+def _predict_longer_batches(
     runs: Sequence[PastRun], intervals: int, batches: int, others: tuple[float, float] | None
 ) -> ExpectedCost:
-    """What batches take that are longer than all that were seen.
+    """Predicts batches that are longer than all known ones.
 
-    At least what as many short batches took, and at most what as many intervals took. Which of the
-    two is nearer depends on how much of a run went into its bytes.
+    At least the cost of as many short batches, and at most that of as many intervals. Which is
+    nearer depends on the share of a run that its bytes took.
     """
-    found = [_of_longer_batch(run, intervals, batches, others) for run in runs]
+    found = [_predict_longer_batch(run, intervals, batches, others) for run in runs]
     middle = median(each.middle for each in found)
     low, high = min(each.low for each in found), max(each.high for each in found)
     return _widen_prediction(middle, low, high, len(runs))
 
 
-def _of_longer_batch(
+def _predict_longer_batch(
     run: PastRun, intervals: int, batches: int, others: tuple[float, float] | None
 ) -> ExpectedCost:
     of_a_batch = run.seconds / max(run.batches, 1)
@@ -139,7 +138,7 @@ def _of_longer_batch(
         least, most = sorted((taken(longest), taken(0.0)))
         return ExpectedCost(least, math.sqrt(least * most), most)
     line = others or (1.0, 1 / BYTES_OF_A_START)
-    whole = on_line(line, run)
+    whole = seconds_on_line(line, run)
     start = of_a_batch * line[0] * run.batches / whole if whole else 0.0
     middle = taken(min(start, longest))
     return ExpectedCost(middle * LONGER_LOW, middle, middle * LONGER_HIGH)
@@ -152,38 +151,40 @@ def _widen_prediction(middle: float, low: float, high: float, runs: int) -> Expe
 
 
 def _growth_factor(run: PastRun, others: tuple[float, float] | None) -> float:
-    """By what factor a run would take longer now that it reads more: the batch itself does not."""
+    """Returns the factor by which a run would take longer with its larger input; its start does not
+    grow.
+    """
     if others is None or not run.input_bytes:
         return run.growth
-    before = on_line(others, run)
+    before = seconds_on_line(others, run)
     read = replace(run, input_bytes=round(run.input_bytes * run.growth))
-    return on_line(others, read) / before if before else run.growth
+    return seconds_on_line(others, read) / before if before else run.growth
 
 
-def on_line(line: tuple[float, float], run: PastRun) -> float:
-    """The seconds that a run should have taken by `line_of`."""
+def seconds_on_line(line: tuple[float, float], run: PastRun) -> float:
+    """Returns the seconds that a run should have taken by `fit_line`."""
     return line[0] * run.batches + line[1] * (run.input_bytes or 0)
 
 
-def line_of(
+def fit_line(
     runs: Sequence[PastRun], *, fewest: int = FEWEST_RUNS, weights: Sequence[float] | None = None
 ) -> tuple[float, float] | None:
-    """Seconds for a batch and for a byte, neither below 0; None where the runs do not tell.
+    """Fits seconds for a batch and for a byte, neither below 0; None if the runs do not determine
+    them.
 
-    Of all such lines the one that the runs are off from by the least factors, above it as much as
-    below: a run of an hour must not outweigh ten of a minute, and where the differences were
-    squared as shares, runs that took half would pull more than those that took twice as much, and
-    every estimate would be too low.
+    It minimizes the factors by which the runs are above or below the line. An hour's run must not
+    outweigh ten of a minute. Squared shares would give runs of half the time more weight than runs
+    of twice the time, and every estimate would be too low.
 
     Args:
-        weights: How much each run counts; None: as much as the others.
+        weights: The weight of each run; None: equal weights.
     """
     if len(runs) < fewest or any(run.input_bytes is None for run in runs):
         return None
     sizes = [run.input_bytes or 0 for run in runs]
     if min(sizes) <= 0 or max(sizes) < SPREAD * min(sizes):
         return None
-    # For each run what a second holds of batches, of bytes, and how much it counts.
+    # For each run: batches per second, bytes per second, and its weight.
     points = [
         (run.batches / run.seconds, (run.input_bytes or 0) / run.seconds, weight)
         for run, weight in zip(runs, weights or [1.0] * len(runs), strict=True)
@@ -199,7 +200,7 @@ def line_of(
 
 
 def _narrowest_share(points: Sequence[tuple[float, float, float]]) -> float:
-    """The share of the bytes in a line that has the runs closest to it, from 0 to 1."""
+    """Finds the share of the bytes (0 to 1) whose line is closest to the runs."""
     low, high = 0.0, 1.0
     for _ in range(_ZOOMS):
         step = (high - low) / _STEPS
@@ -212,32 +213,31 @@ def _narrowest_share(points: Sequence[tuple[float, float, float]]) -> float:
 
 
 def _line_level(points: Sequence[tuple[float, float, float]], share: float) -> tuple[float, float]:
-    """Middle and spread of the logarithms of what a line of this direction says of the runs."""
+    """Returns middle and spread of the logarithms of the runs' deviations from such a line."""
     logs = [(math.log((1 - share) * x + share * y), weight) for x, y, weight in points]
     total = sum(weight for _, weight in logs)
     middle = sum(log * weight for log, weight in logs) / total
     return middle, sum(weight * (log - middle) ** 2 for log, weight in logs) / total
 
 
-# How much more a table that is computed whole will read than it did in an earlier run. Pure.
+# The growth of the input of a table that is computed whole, since an earlier run. Pure.
 #
-# Such a table is one interval, however much lies in the tables that it reads. In the environment
-# of a pull request these hold a window, of another length each time, and in prod they hold years.
-# What they held in a run is the sum of the intervals that the ledger has of their version up to
-# then.
+# Such a table is one interval, however large the tables are that it reads. In a pull request's
+# environment these hold a window of varying length, and in prod years. Their content in a run is
+# the sum of the intervals that the ledger has of their version up to then.
 
 
 @dataclass(frozen=True)
 class UpstreamGrowth:
-    """What lies above the models of a plan.
+    """The upstream tables of a plan's models.
 
     Attributes:
-        new: The tables that the plan makes again, by their models: what they will hold is what the
-            plan and the ledger's applies put into them. It is not so of prod's tables, which
-            SQLMesh's own runs fill, and of previews, of which one version can have several.
+        new: The tables that the plan makes, by model: only the plan and the ledger's applies fill
+            them. Prod's tables, which SQLMesh's own runs fill, and previews, of which one version
+            can have several, do not count.
         rows: The ledger's runs of the models of the plan.
-        tables: By model that is computed whole, the models whose tables it reads, those behind
-            views included.
+        tables: For each model that is computed whole, the models whose tables it reads, also behind
+            views.
     """
 
     new: Mapping[str, Backfill]
@@ -245,10 +245,10 @@ class UpstreamGrowth:
     tables: Mapping[str, frozenset[str]]
 
     def input_growth(self, run: RunRow) -> float:
-        """By what factor a model will read more than in `run`; 1.0 if nothing tells.
+        """Returns the factor by which a model will read more than in `run`; 1.0 if not known.
 
-        Only if the plan makes, and the run's own apply has built, a table that it reads. What it
-        read of others stays: the bytes that it read beyond those that were written then.
+        It differs from 1.0 only if the plan makes, and the run's own apply built, a table that it
+        reads. The input from other tables stays: the bytes read beyond those written then.
         """
         above = self.tables.get(run.model, frozenset())
         apply = self._applied_runs[run.environment, run.at]
@@ -266,7 +266,9 @@ class UpstreamGrowth:
         return 1.0 + share * (changed - 1.0)
 
     def _row_ratio(self, row: RunRow) -> float | None:
-        """Of a table that an apply has built: what it will hold, in terms of what it held then."""
+        """Returns the future size of a table that an apply has built, as a factor of its size
+        then.
+        """
         item = self.new.get(row.model)
         if item is None:
             return None

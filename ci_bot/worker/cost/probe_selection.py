@@ -1,8 +1,7 @@
-"""What a probe builds of a plan: the newest batch of each model whose batches stand for each other.
+"""The part of a plan that a probe builds: the newest batch of each model whose batches are alike.
 
-A batch says what the others will cost, and stays true once they are built, only if it does not
-rest on them, and where all that it reads is there already. Of every other model it is reported why
-there is none.
+A batch predicts the others only if it does not depend on them and all its inputs exist already. For
+every other model the report says why there is none.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from sqlmesh.core.snapshot.definition import expand_range
 
 from ci_bot.protocol.apply_report import NotProbed
 from ci_bot.protocol.plan import Backfill
-from ci_bot.worker.cost.input_size_rates import batches_of
+from ci_bot.worker.cost.input_size_rates import cut_batches
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.planning import BuiltPlan, Interval, Missing, describe_plan
 
@@ -31,8 +30,8 @@ class PlanProbe:
     Attributes:
         batches: The range of the newest batch, in milliseconds, by snapshot; empty: there is
             nothing that can be probed.
-        views: Views that the plan makes, and that these read.
-        work: What the batches and the views are, in the words of the plan.
+        views: Views that the plan makes and that these batches read.
+        work: The batches and views as items of the plan.
         left_out: The models that the plan builds and the probe does not, with the reason.
     """
 
@@ -43,20 +42,20 @@ class PlanProbe:
 
     @property
     def made_snapshots(self) -> frozenset[SnapshotId]:
-        """The snapshots of which there is something after it that was not there before."""
+        """The snapshots for which the probe creates an object."""
         return self.views | self.batches.keys()
 
     @property
     def missing_ranges(self) -> Missing:
-        """The ranges that are built of tables."""
+        """The ranges of tables that the probe builds."""
         return {s_id: [span] for s_id, span in self.batches.items()}
 
 
 def choose_probe(planned: BuiltPlan, missing: Missing, names: ModelNames) -> PlanProbe:
-    """The probe of a plan.
+    """Chooses the probe of a plan.
 
     Args:
-        missing: What the plan has still to build.
+        missing: The intervals that the plan still has to build.
     """
     building = {
         s_id: ranges
@@ -69,14 +68,14 @@ def choose_probe(planned: BuiltPlan, missing: Missing, names: ModelNames) -> Pla
     left_out: list[NotProbed] = []
     for s_id, ranges in building.items():
         snapshot = planned.plan_snapshots[s_id]
-        tables, on_the_way = upstream.tables_and_views(snapshot)
-        why = _why_not(planned, snapshot, ranges) or _table_condition(
+        tables, on_the_way = upstream.list_tables_and_views(snapshot)
+        why = _explain_no_probe(planned, snapshot, ranges) or _table_condition(
             sorted(map(names.short_name, tables))
         )
         if why is not None:
             left_out.append(NotProbed(model=names.short_name(snapshot.name), why=why))
             continue
-        batches[s_id] = newest_batch(snapshot, ranges)
+        batches[s_id] = choose_newest_batch(snapshot, ranges)
         views |= on_the_way
     spans = {s_id: [span] for s_id, span in batches.items()}
     spans |= {s_id: list(missing[s_id]) for s_id in views}
@@ -88,11 +87,11 @@ def choose_probe(planned: BuiltPlan, missing: Missing, names: ModelNames) -> Pla
     )
 
 
-def newest_batch(snapshot: Snapshot, ranges: Sequence[Interval]) -> Interval:
-    """The newest `batch_size` intervals that are missing side by side.
+def choose_newest_batch(snapshot: Snapshot, ranges: Sequence[Interval]) -> Interval:
+    """Chooses the newest `batch_size` missing intervals that are adjacent.
 
-    Counted from the end: SQLMesh's own last batch may be one interval of thirty, whose cost is that
-    of starting. What is left is as many batches as without it, less one.
+    Counted from the end: SQLMesh's own last batch may be one interval of thirty, which costs little
+    more than its start. The rest is one batch less than without the probe.
     """
     start, end = merge_intervals(list(ranges))[-1]
     size = snapshot.node.batch_size
@@ -102,9 +101,13 @@ def newest_batch(snapshot: Snapshot, ranges: Sequence[Interval]) -> Interval:
     return start, end
 
 
-def _why_not(planned: BuiltPlan, snapshot: Snapshot, ranges: Sequence[Interval]) -> str | None:
-    """Why a model's newest batch tells nothing of the others, or could not be kept."""
-    kind = describe_plan.kind_name(snapshot)
+def _explain_no_probe(
+    planned: BuiltPlan, snapshot: Snapshot, ranges: Sequence[Interval]
+) -> str | None:
+    """Explains why a model's newest batch cannot predict the others, or could not be kept; None if
+    it can.
+    """
+    kind = describe_plan.name_model_kind(snapshot)
     if not snapshot.is_incremental:
         return f"its kind ({kind}) is built as a whole"
     if not snapshot.is_incremental_by_time_range:
@@ -113,7 +116,7 @@ def _why_not(planned: BuiltPlan, snapshot: Snapshot, ranges: Sequence[Interval])
         return "it reads itself, so a batch rests on those before it"
     if planned.flags.restate_models and snapshot.snapshot_id in planned.plan.restatements:
         return "it is restated, and an apply builds all of a restatement, whatever is there"
-    if len(batches_of(snapshot, ranges)) < _FEWEST_BATCHES:
+    if len(cut_batches(snapshot, ranges)) < _FEWEST_BATCHES:
         hint = "" if snapshot.node.batch_size else "; with a `batch_size` it would be several"
         return f"all that it lacks is one batch{hint}"
     return None
@@ -129,15 +132,16 @@ def _table_condition(tables: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True)
 class _PlanUpstream:
-    """What models of a plan read, looking through views."""
+    """The upstream tables of a plan's models, through views."""
 
     planned: BuiltPlan
     building: Collection[SnapshotId]
     missing: Collection[SnapshotId]
 
-    def tables_and_views(self, snapshot: Snapshot) -> tuple[set[str], set[SnapshotId]]:
-        """The tables that it reads and that the plan builds, by name, and the views on the way that
-        the plan makes."""
+    def list_tables_and_views(self, snapshot: Snapshot) -> tuple[set[str], set[SnapshotId]]:
+        """Lists the tables, by name, that a snapshot reads and the plan builds, and the views in
+        between that the plan makes.
+        """
         tables: set[str] = set()
         views: set[SnapshotId] = set()
         seen: set[SnapshotId] = set()
@@ -157,6 +161,8 @@ class _PlanUpstream:
         return tables, views
 
     def _makes_preview(self, parent: Snapshot) -> bool:
-        """Whether an apply has first to copy a table of prod's, although no interval is missing."""
+        """Whether an apply must first make a preview table of a parent, although no interval is
+        missing.
+        """
         readable = parent.is_model and not (parent.is_view or parent.is_symbolic)
         return readable and not self.planned.deployable.is_representative(parent)

@@ -33,7 +33,7 @@ class ExecutorSpan:
 
 @dataclass(frozen=True)
 class BusySpan:
-    """A piece of work: when it ran, and the task time that it used.
+    """A piece of work: its time span, and the task time that it used.
 
     Attributes:
         key: whose work it is.
@@ -61,7 +61,7 @@ class AllocatedTime:
 
 
 def sum_allocation(executors: Iterable[ExecutorSpan], start: float, end: float) -> AllocatedTime:
-    """What was occupied between two moments, idle or not."""
+    """Sums the executor time between two moments, idle or not."""
     total = AllocatedTime()
     for executor in executors:
         gone = end if executor.removed is None else min(end, executor.removed)
@@ -73,11 +73,10 @@ def sum_allocation(executors: Iterable[ExecutorSpan], start: float, end: float) 
 def share_allocation(
     executors: Sequence[ExecutorSpan], spans: Sequence[BusySpan]
 ) -> Mapping[str, AllocatedTime]:
-    """What was occupied while work ran, by whose work it is.
+    """Shares the executor time among pieces of work, by their keys.
 
-    Where several pieces run at once, the executors of that moment are theirs by the task time that
-    each uses in a second; where none uses any, in equal parts. The sum over all keys is what was
-    occupied while any of them ran.
+    If several pieces run at once, each gets executors in proportion to its task time per second, or
+    equal parts if none uses any. The sum over all keys is the time occupied while any of them ran.
     """
     found = {span.key: AllocatedTime() for span in spans}
     running = [span for span in spans if span.end > span.start]
@@ -111,11 +110,11 @@ _MILLIS, _NANOS = 1e-3, 1e-9
 _DRIVER = "driver"
 
 
-def counters_of(stages: Iterable[Mapping[str, Any]], *, lost: int = 0) -> Counters:
-    """The sum over attempts of stages; of the memory of one task the maximum.
+def sum_stage_counters(stages: Iterable[Mapping[str, Any]], *, lost: int = 0) -> Counters:
+    """Sums the counters of stage attempts; for the memory of one task it takes the maximum.
 
     Args:
-        lost: Stages that are not among them, because Spark has forgotten them.
+        lost: The number of stages that are missing, because Spark has forgotten them.
     """
     every = list(stages)
 
@@ -142,7 +141,7 @@ def counters_of(stages: Iterable[Mapping[str, Any]], *, lost: int = 0) -> Counte
 
 
 def add_counters(items: Sequence[Counters]) -> Counters:
-    """The counters of several pieces of work together."""
+    """Sums the counters of several pieces of work."""
     if not items:
         return Counters()
     sums: dict[str, float] = {
@@ -154,8 +153,8 @@ def add_counters(items: Sequence[Counters]) -> Counters:
     return Counters.model_validate(sums)
 
 
-def executors_of(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
-    """The executors by id. The driver is one if there is no other: in local mode.
+def read_executors(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
+    """Reads the executors by id. The driver counts only if there is no other, in local mode.
 
     Their times are milliseconds since the epoch.
     """
@@ -168,15 +167,15 @@ def executors_of(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
         for item in items
     }
     others = {name: executor for name, executor in known.items() if name != _DRIVER}
-    # A driver of a cluster has no cores for tasks, and stays one when its executors are gone.
+    # A cluster's driver has no cores for tasks, also when its executors are gone.
     return others or {name: executor for name, executor in known.items() if executor.cores}
 
 
-# What Spark's own status store says, in the words of its REST API. No jar, no UI, no port.
+# Spark's own status store, with the terms of its REST API. No jar, no UI, no port.
 #
-# The store is what Spark's UI and REST API read, and a classic session has it even with the UI
-# off. Only what is counted is asked for, one getter each: Spark's own writer of that API would
-# send a whole stage in one call, but a JVM needs more than a second to get it ready.
+# The store is what Spark's UI and REST API read, and a classic session has it even with the UI off.
+# Each counter is one getter call: Spark's serializer of that API would send a whole stage in one
+# call, but a JVM needs more than a second to start it.
 
 
 _HALF, _ALL = 0.5, 1.0
@@ -192,7 +191,7 @@ _OF_A_STAGE = (
 
 
 class ExecutorRow(TypedDict):
-    """An executor, as Spark's REST API names what is known of it; times in milliseconds."""
+    """An executor with the field names of Spark's REST API; times in milliseconds."""
 
     id: str
     addTime: int
@@ -212,24 +211,24 @@ class SparkStore:
         self._jvm = self._context._jvm
         self._scala = self._context._jsc.sc()
         self._store = self._scala.statusStore()
-        # Arguments for every stage: without details of its tasks.
+        # Arguments of each stage query: no details of its tasks.
         self._nothing = self._jvm.java.util.ArrayList()
         self._no_quantiles = self._context._gateway.new_array(self._jvm.double, 0)
 
     def begin_group(self, group: str, description: str) -> None:
-        """From now on jobs that this thread starts are of the group."""
+        """Puts the later jobs of this thread into the group."""
         self._context.setJobGroup(group, description)
 
     def end_group(self) -> None:
-        """Jobs of this thread are of no group any more."""
+        """Takes the later jobs of this thread out of the group."""
         self._context._jsc.clearJobGroup()
 
     def settle_store(self, milliseconds: int) -> None:
-        """Waits until what has happened is in the store, at most so long."""
+        """Waits until all events are in the store, at most `milliseconds`."""
         self._scala.listenerBus().waitUntilEmpty(milliseconds)
 
     def list_stages(self, group: str) -> tuple[list[dict[str, int]], int]:
-        """Every attempt at every stage of a group's jobs, and how many stages are forgotten."""
+        """Lists every attempt of every stage of a group's jobs, and counts the forgotten stages."""
         found: list[dict[str, int]] = []
         seen: set[int] = set()
         lost = 0
@@ -253,12 +252,15 @@ class SparkStore:
         return found, lost
 
     def list_executors(self) -> list[ExecutorRow]:
-        """Every executor that there is, and the newest of those that are gone. Times are
-        milliseconds since the epoch."""
+        """Lists the current executors, and the newest of the lost ones. Times are milliseconds
+        since the epoch.
+        """
         return [_read_executor(item) for item in _list_items(self._store.executorList(False))]
 
     def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None:
-        """Of the tasks of a stage: seconds of the median one and of the longest one."""
+        """Returns the seconds of the median and of the longest task of a stage; None if not
+        known.
+        """
         quantiles = self._context._gateway.new_array(self._jvm.double, 2)
         quantiles[0], quantiles[1] = _HALF, _ALL
         found = self._store.taskSummary(stage, attempt, quantiles)

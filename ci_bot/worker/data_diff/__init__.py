@@ -1,11 +1,11 @@
 """The data diff between prod and a PR environment: one query over both tables, aggregates only.
 
-`compare` diffs one model, `plan.compare_models` many of them side by side. Everything here but
+`compare_tables` diffs one model, `compare_models` many of them side by side. Everything here but
 `spark_port` is free of PySpark: the SQL is built as text and handed to a port.
 
 The counts are those of SQLMesh's `TableDiff` (sqlmesh/core/table_diff.py), except where that class
-counts something that no table holds. The differences, those of counts each with a test
-in tests/integration/test_data_diff.py:
+counts something that no table holds. The differences, those of counts each with a test in
+tests/integration/test_data_diff.py:
 
 - `rows_prod` and `rows_pr` are the rows of the tables. SQLMesh counts rows of the join, so
   duplicate keys multiply there and rows without a key are left out. Its `s_count` is always
@@ -18,13 +18,13 @@ in tests/integration/test_data_diff.py:
   in which NULL is the empty string, a comma within a part shifts the others, and numbers are
   rounded to `decimals` digits.
 - Maps are compared. Spark refuses `=` on them, so SQLMesh fails on such a table.
-- Text and binary outside the key are compared by a 64-bit hash (`comparison.carried`): two that
+- Text and binary outside the key are compared by a 64-bit hash (`carry_value`): two that
   differ count as equal once in 2^64.
-- A column whose type changed is compared after a cast where that makes sense (`comparison.align`)
+- A column whose type changed is compared after a cast where that makes sense (`align_types`)
   and then counts for `full_match` too. SQLMesh leaves it out.
 
-What SQLMesh does not say: `same`, the matched rows that agree without rounding, which is what a
-proof needs; and of each column that differs a profile of both sides (`profile`).
+SQLMesh lacks `same`, the matched rows that agree without rounding, which a proof needs, and a
+profile of both sides for each column that differs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         DiffControls,
         compare_models,
     )
-    from ci_bot.worker.data_diff.spark_port import SparkPort, side_by_side, spark_failures
+    from ci_bot.worker.data_diff.spark_port import SparkPort, count_parallel_queries, spark_failures
     from ci_bot.worker.data_diff.spec import FEW_ROWS, DiffPort, DiffSpec, SqlError, TimeWindow
 
 __all__ = [
@@ -56,7 +56,7 @@ __all__ = [
     "SqlError",
     "TimeWindow",
     "compare_models",
-    "side_by_side",
+    "count_parallel_queries",
     "spark_failures",
 ]
 
@@ -64,7 +64,7 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "budgeted_run": ["DiffBudget", "DiffCandidate", "DiffControls", "FAILED", "compare_models"],
-        "spark_port": ["SparkPort", "side_by_side", "spark_failures"],
+        "spark_port": ["SparkPort", "count_parallel_queries", "spark_failures"],
         "spec": ["DiffPort", "DiffSpec", "FEW_ROWS", "SqlError", "TimeWindow"],
     },
 )

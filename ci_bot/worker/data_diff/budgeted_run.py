@@ -1,4 +1,4 @@
-"""Many models compared side by side, within a budget and until somebody cancels."""
+"""Compares many models side by side, within a budget, until the run is cancelled."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class DiffCandidate:
     """A model that could be compared.
 
     Args:
-        rows: Rows of both sides together; None if nobody knows.
-        size: Bytes of both sides together; None if nobody knows.
+        rows: Rows of both sides together; None if not known.
+        size: Bytes of both sides together; None if not known.
         unavailable: Why there is nothing to compare (a new model, a view that was removed). The
-            tables are then not asked for at all.
-        unaffected: Whether that is because nothing of prod's can differ.
+            tables are then not read.
+        unaffected: Whether the reason is that prod's data cannot differ.
     """
 
     spec: DiffSpec
@@ -37,8 +37,8 @@ class DiffCandidate:
 class DiffBudget:
     """How much all comparisons together may read; None is no limit.
 
-    The largest models are left out until the rest fits. A model whose size nobody knows is left out
-    under a limit, because it may be the one that the limit is for.
+    The largest models are left out until the rest fits. Under a limit, a model of unknown size is
+    left out, too, because it may be the largest.
     """
 
     rows: int | None = None
@@ -47,18 +47,19 @@ class DiffBudget:
 
 @dataclass(frozen=True)
 class DiffControls:
-    """How a run is bounded and stopped.
+    """The limits of a run, and how it is stopped.
 
     Args:
         workers: Comparisons at a time; Spark shares its slots among them
-            (`spark_port.side_by_side` says how many a session can feed).
-        cancelled: Asked before each model, and several times a second while models run.
-        stop: Ends the queries that are running. Called every `poll` seconds once `cancelled` says
-            yes, until they have ended or `patience` is over.
+            (`spark_port.count_parallel_queries` says how many a session can feed).
+        cancelled: Whether the run is cancelled; checked before each model, and several times a
+            second while models run.
+        stop: Ends the running queries. Called every `poll` seconds after a cancellation, until they
+            have ended or `patience` is over.
         clock: Monotonic seconds, for `seconds` of each model.
-        poll: Seconds between two questions to `cancelled`.
+        poll: Seconds between two checks of `cancelled`.
         patience: Seconds that running queries get to end.
-        again: Called before a model whose comparison failed is tried once more; None: it is not.
+        again: Called before the retry of a model whose comparison failed; None: no retry.
     """
 
     workers: int = 2
@@ -82,7 +83,7 @@ def compare_models(
 
     Args:
         port: Must allow calls from several threads at once.
-        done: Told of each result as it comes, on the thread of the caller.
+        done: Called with each result as it comes, on the caller's thread.
 
     Returns:
         One result per candidate, in the order of `candidates`. A model that could not be compared
@@ -90,7 +91,7 @@ def compare_models(
     """
     controls = controls or DiffControls()
     tell = done or (lambda _: None)
-    over = over_budget(candidates, budget or DiffBudget())
+    over = list_over_budget(candidates, budget or DiffBudget())
     results: dict[int, TableDiff] = {}
 
     def run(number: int) -> TableDiff:
@@ -107,7 +108,7 @@ def compare_models(
                 results[number] = future.result()
                 tell(results[number])
             if waiting and controls.cancelled():
-                # Again at every look: a query starts its next job after the first one was stopped.
+                # Again at every check: a query starts its next job after the first one was stopped.
                 controls.stop()
                 chances -= 1
         for number in waiting.values():
@@ -119,8 +120,8 @@ def compare_models(
     return [results[number] for number in range(len(candidates))]
 
 
-def over_budget(candidates: Sequence[DiffCandidate], budget: DiffBudget) -> dict[int, str]:
-    """The candidates (by position) that must be left out, each with its sentence."""
+def list_over_budget(candidates: Sequence[DiffCandidate], budget: DiffBudget) -> dict[int, str]:
+    """Lists the candidates (by position) that must be left out, each with its reason."""
     out: dict[int, str] = {}
     for limit, unit, sizes in (
         (budget.rows, "rows", [candidate.rows for candidate in candidates]),

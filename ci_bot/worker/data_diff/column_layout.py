@@ -1,4 +1,4 @@
-"""Which columns take part: pairs of both sides, what was added, removed and retyped, the keys."""
+"""The columns of a comparison: pairs of both sides; added, removed and retyped ones; the keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ci_bot.protocol.apply_report import SchemaDifference
 from ci_bot.worker.data_diff.spec import SparkType, parse_spark_type
-from ci_bot.worker.data_diff.value_comparison import align_types, usable_as_key
+from ci_bot.worker.data_diff.value_comparison import align_types, is_usable_as_key
 
 Columns = Sequence[tuple[str, str]]
 
@@ -19,7 +19,9 @@ _NO_KEY = "The model has no grain and no unique key of columns, so its rows cann
 
 @dataclass(frozen=True)
 class ColumnPair:
-    """A column of both sides. `kind` is the type it is compared in, None if it cannot be."""
+    """A column of both sides. `kind` is the type for comparing it, None if it cannot be
+    compared.
+    """
 
     prod: str
     pr: str
@@ -35,7 +37,7 @@ class ColumnPair:
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """The columns of a comparison, or the sentence that says why there can be none."""
+    """The columns of a comparison, or a sentence on why there can be none."""
 
     columns: list[ColumnPair] = field(default_factory=list)
     keys: list[ColumnPair] = field(default_factory=list)
@@ -53,11 +55,11 @@ class ColumnLayout:
         return [c for c in self.value_columns if c.kind is None and c.prod_type == c.pr_type]
 
     def find_column(self, name: str) -> ColumnPair | None:
-        """The pair that a column name of the model means."""
+        """Finds the pair of a model's column name; None if there is none."""
         return _pick_by_name(name, {column.pr: column for column in self.columns})
 
 
-def lay_out(
+def lay_out_columns(
     prod: Columns, pr: Columns, keys: Sequence[str], skip: Iterable[str] = ()
 ) -> ColumnLayout:
     """Pairs the columns of both sides and finds the keys among them."""
@@ -73,9 +75,9 @@ def lay_out(
                 _pick_by_name(key, dict(prod)) is not None,
                 _pick_by_name(key, dict(pr)) is not None,
             )
-            return ColumnLayout(pairs, [], schema, _no_key(key, *held))
-        if found.kind is None or not usable_as_key(found.kind):
-            return ColumnLayout(pairs, [], schema, _bad_key(found))
+            return ColumnLayout(pairs, [], schema, _describe_missing_key(key, *held))
+        if found.kind is None or not is_usable_as_key(found.kind):
+            return ColumnLayout(pairs, [], schema, _describe_bad_key(found))
         chosen[found] = None
     skipped = {column for name in skip if (column := layout.find_column(name))}
     kept = [column for column in pairs if column in chosen or column not in skipped]
@@ -104,9 +106,9 @@ def _pair_columns(prod: Columns, pr: Columns) -> tuple[list[ColumnPair], SchemaD
 
 
 def _pick_by_name(name: str, named: dict[str, Value]) -> Value | None:
-    """The entry of that name, or else the only one that differs from it in case alone.
+    """Returns the entry of that name, else the only one that differs from it in case alone.
 
-    Spark does not tell the case of names apart unless `spark.sql.caseSensitive` is set.
+    Spark ignores the case of names unless `spark.sql.caseSensitive` is set.
     """
     if name in named:
         return named[name]
@@ -114,7 +116,7 @@ def _pick_by_name(name: str, named: dict[str, Value]) -> Value | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _no_key(key: str, in_prod: bool, in_pr: bool) -> str:
+def _describe_missing_key(key: str, in_prod: bool, in_pr: bool) -> str:
     if in_prod:
         return f"The key column {key} is not in the PR environment's table."
     if in_pr:
@@ -122,7 +124,7 @@ def _no_key(key: str, in_prod: bool, in_pr: bool) -> str:
     return f"The key column {key} is in neither table."
 
 
-def _bad_key(key: ColumnPair) -> str:
+def _describe_bad_key(key: ColumnPair) -> str:
     if key.prod_type != key.pr_type:
         change = f"{key.prod_type.ddl_text} to {key.pr_type.ddl_text}"
         return f"The key column {key.shown_name} changed its type from {change}."

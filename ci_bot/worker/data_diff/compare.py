@@ -12,7 +12,7 @@ from ci_bot.protocol.apply_report import ColumnMatch, DiffWindow, Profile, Table
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker.data_diff import spec as windows
 from ci_bot.worker.data_diff import value_comparison
-from ci_bot.worker.data_diff.column_layout import ColumnLayout, ColumnPair, lay_out
+from ci_bot.worker.data_diff.column_layout import ColumnLayout, ColumnPair, lay_out_columns
 from ci_bot.worker.data_diff.query import (
     COUNTS,
     DiffQuery,
@@ -45,7 +45,7 @@ def compare_tables(
 
     Returns:
         Counts and rates. `compared` is False, with the reason, if no rows could be paired.
-        Where a key is on more than `spec.rows_per_key` rows of a side, the counts are there and
+        If a key is on more than `spec.rows_per_key` rows of a side, the counts are there and
         `full_match` and the rates are null, with the reason. A rate over zero rows is null.
 
     Raises:
@@ -59,16 +59,16 @@ def compare_tables(
 
 
 def compare_schema(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDiff:
-    """What can be known without reading data: the columns of both sides, and why there is no more.
+    """Compares the columns of both sides without reading data; `reason` says why there is no more.
 
     Raises:
         SqlError: Spark could not answer.
     """
     with _analyse_tables(spark_sql, spec, few=False) as (prod, pr):
-        layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
+        layout = lay_out_columns(prod.columns, pr.columns, spec.keys, spec.skip_columns)
     return TableDiff(
         model=spec.model,
-        keys=_shown_keys(spec, layout),
+        keys=_list_shown_keys(spec, layout),
         schema_=layout.schema,
         compared=False,
         skipped_because=reason,
@@ -77,9 +77,9 @@ def compare_schema(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDif
 
 def _compare_model(port: DiffPort, spec: DiffSpec) -> TableDiff:
     if spec.few:
-        # What Spark refuses of its own plans it takes in the ordinary way, or says why not.
+        # If Spark refuses the flattened plans, the ordinary way below works or gives the reason.
         with suppress(SqlError), _analyse_tables(port, spec, few=True) as (prod, pr):
-            if _is_little(prod, pr):
+            if _are_small_tables(prod, pr):
                 return _run_comparison(port, spec, prod, pr, few=True)
     with _analyse_tables(port, spec, few=False) as (prod, pr):
         return _run_comparison(port, spec, prod, pr, few=False)
@@ -90,13 +90,13 @@ def _analyse_tables(
     port: DiffPort, spec: DiffSpec, *, few: bool
 ) -> Iterator[tuple[SeenTable, SeenTable]]:
     with (
-        port.look_at(quote_table_name(spec.prod), few=few) as prod,
-        port.look_at(quote_table_name(spec.pr), few=few) as pr,
+        port.open_table(quote_table_name(spec.prod), few=few) as prod,
+        port.open_table(quote_table_name(spec.pr), few=few) as pr,
     ):
         yield prod, pr
 
 
-def _is_little(*tables: SeenTable) -> bool:
+def _are_small_tables(*tables: SeenTable) -> bool:
     sizes = [table.size() for table in tables]
     return all(size is not None for size in sizes) and sum(filter(None, sizes)) <= FEW_BYTES
 
@@ -104,20 +104,20 @@ def _is_little(*tables: SeenTable) -> bool:
 def _run_comparison(
     port: DiffPort, spec: DiffSpec, prod: SeenTable, pr: SeenTable, *, few: bool
 ) -> TableDiff:
-    layout = lay_out(prod.columns, pr.columns, spec.keys, spec.skip_columns)
+    layout = lay_out_columns(prod.columns, pr.columns, spec.keys, spec.skip_columns)
     window = _find_window(spec, layout)
     reason = layout.impossible or window.impossible
     if reason:
-        # Rows that cannot be paired can be counted: some evidence is better than none.
-        counted = None if window.impossible else _row_counts(port, prod, pr, window, few=few)
+        # Rows that cannot be paired can still be counted.
+        counted = None if window.impossible else _count_rows(port, prod, pr, window, few=few)
         return TableDiff(
             model=spec.model,
-            keys=_shown_keys(spec, layout),
+            keys=_list_shown_keys(spec, layout),
             schema_=layout.schema,
             compared=False,
             window=window.part,
             window_of=window.whole,
-            skipped_because=f"{reason}{_in_words(counted)}",
+            skipped_because=f"{reason}{_describe_row_counts(counted)}",
             rows_prod=counted[0] if counted else None,
             rows_pr=counted[1] if counted else None,
         )
@@ -137,7 +137,7 @@ def _run_comparison(
     return TableDiff.model_validate(
         {
             "model": spec.model,
-            "keys": _shown_keys(spec, layout),
+            "keys": _list_shown_keys(spec, layout),
             "schema_": layout.schema,
             "compared": True,
             "window": window.part,
@@ -148,10 +148,10 @@ def _run_comparison(
     )
 
 
-def _row_counts(
+def _count_rows(
     port: DiffPort, prod: SeenTable, pr: SeenTable, window: _ComparedWindow, *, few: bool
 ) -> tuple[int, int] | None:
-    """The rows of prod and of the environment in the window; None if nobody may ask."""
+    """Counts the rows of prod and of the environment in the window; None if that is not safe."""
     sql = build_counts(prod.name, pr.name, window.conditions)
     if "${" in sql:
         return None  # Spark would replace it
@@ -159,13 +159,13 @@ def _row_counts(
     return int(rows_prod), int(rows_pr)
 
 
-def _in_words(counted: tuple[int, int] | None) -> str:
+def _describe_row_counts(counted: tuple[int, int] | None) -> str:
     if counted is None:
         return ""
     return f" Prod has {counted[0]:,} rows of it, and this has {counted[1]:,}."
 
 
-def _shown_keys(spec: DiffSpec, layout: ColumnLayout) -> list[str]:
+def _list_shown_keys(spec: DiffSpec, layout: ColumnLayout) -> list[str]:
     return [key.shown_name for key in layout.keys] or list(spec.keys)
 
 
@@ -206,7 +206,7 @@ def _find_window(spec: DiffSpec, layout: ColumnLayout) -> _ComparedWindow:
         return _ComparedWindow(
             whole=whole, impossible=f"The time column {name} is of type {kinds}, which is no time."
         )
-    # Compared as intervals: between the first and the last of them there may be gaps.
+    # Compared as intervals, because there may be gaps between the first and the last.
     complete = common == windows.merge_intervals(spec.window.prod)
     return _ComparedWindow(
         windows.covering_span(name, common), whole, (old, new), complete=complete
@@ -216,13 +216,13 @@ def _find_window(spec: DiffSpec, layout: ColumnLayout) -> _ComparedWindow:
 def _read_counts(
     query: DiffQuery, answer: tuple[Any, ...], spec: DiffSpec, layout: ColumnLayout
 ) -> dict[str, object]:
-    """The fields of the contract, from the query's only row."""
+    """Reads the fields of the contract from the query's only row."""
     rest = iter(answer)
     numbers = {name: int(next(rest)) for name in COUNTS}
     crowded = numbers.pop("crowded_keys")
     counts: dict[str, object] = {**numbers}
     agreed = {column: int(next(rest)) for column in query.columns}
-    # Of a key that is on too many rows only some have come as far as the aggregates.
+    # If a key is on too many rows, only some of them are in the aggregates.
     profiles = {} if crowded else {c: _read_profiles(c, rest, query) for c in query.columns}
     pairs = 0 if crowded else numbers["matched"]
     counts["columns"] = [
@@ -249,7 +249,7 @@ def _read_counts(
 def _read_profiles(
     column: ColumnPair, answer: Iterator[Any], query: DiffQuery
 ) -> tuple[Profile, Profile]:
-    """Of prod and of the PR; takes their part of the answer."""
+    """Reads the profiles of prod and of the PR; consumes their part of the answer."""
     kind, distinct = column.kind or SparkType("void"), query.distinct
     width = len(value_comparison.list_measures(kind, distinct=distinct))
     prod, pr = (
@@ -262,7 +262,9 @@ def _read_profiles(
 def _match_column(
     column: ColumnPair, agreed: int | None, pairs: int, found: tuple[Profile, Profile] | None
 ) -> ColumnMatch:
-    """How far a column agrees; its profiles only if it does not, because there they say why."""
+    """Makes a column's match rate; adds its profiles only if the sides differ, because they then
+    show how.
+    """
     rate = None if agreed is None else agreed / pairs
     prod, pr = found if found and rate != 1.0 else (None, None)
     return ColumnMatch(name=column.shown_name, match_rate=rate, prod=prod, pr=pr)

@@ -1,8 +1,8 @@
 """The one query of a diff, as text.
 
-A full outer join on the key, each side sorted by key once. While a side is in that order, a window
-gives every row its place among the rows of its key (`nth`) and their number (`held`). That yields
-real row counts and duplicate keys without another pass, and bounds the cost of a key that is none.
+A full outer join on the key, each side sorted by key once. In that order, a window gives every row
+its place among the rows of its key (`nth`) and their number (`held`). That yields real row counts
+and duplicate keys without another pass, and bounds the cost of a key that is not unique.
 
 Measured on 2 million rows of 10 columns per side, local[2], CPU seconds of the JVM when warm: the
 bare join 7.4, this query 8-10 (10-11 with text carried as it is, not as a hash), UNION ALL and
@@ -24,9 +24,9 @@ from ci_bot.worker.data_diff.column_layout import ColumnLayout, ColumnPair
 from ci_bot.worker.data_diff.spec import SparkType, SqlError
 from ci_bot.worker.runtime import quote_identifier
 
-# Names that no table of a team has: a CTE would hide a table of the same, unqualified name.
+# Names that no team's table has: a CTE would hide a table of the same, unqualified name.
 _PROD, _PR, _PAIRS = "ci_bot_diff_prod", "ci_bot_diff_pr", "ci_bot_diff_pairs"
-# What the values of each side are called among the pairs.
+# The names of each side's values among the pairs.
 _SIDES = (("a", "p"), ("b", "q"))
 
 _PART = r"(?:`(?:[^`]|``)+`|\w+)"
@@ -56,10 +56,10 @@ class DiffQuery:
 
 
 def quote_table_name(text: str) -> str:
-    """A table's name with every part in quotes, whether or not it came with them.
+    """Quotes every part of a table's name, whether or not it is quoted already.
 
     Raises:
-        SqlError: the text is more, or less, than a table's name in Spark SQL.
+        SqlError: the text is not exactly a table's name in Spark SQL.
     """
     if not re.fullmatch(rf"{_PART}(\.{_PART})*", text):
         raise SqlError(f"{text!r} is not the name of a table.")
@@ -69,7 +69,7 @@ def quote_table_name(text: str) -> str:
 
 
 def build_counts(prod: str, pr: str, conditions: tuple[str | None, str | None]) -> str:
-    """The query for the rows of both sides, where they cannot be paired.
+    """Builds the query that counts the rows of both sides, if they cannot be paired.
 
     Args:
         prod, pr: Quoted names of the tables.
@@ -93,7 +93,7 @@ def build_diff_query(
     rows_per_key: int,
     distinct: bool = True,
 ) -> DiffQuery:
-    """The query that compares two tables.
+    """Builds the query that compares two tables.
 
     Args:
         prod: The table's name as `quote_table_name` gives it.
@@ -126,11 +126,11 @@ def build_diff_query(
     joined = [
         "a.held AS m",
         "b.held AS n",
-        # One row of the join stands for each key, also where the key is on one side only.
+        # One row of the join represents each key, even if the key is on one side only.
         "COALESCE(a.nth, 1) = 1 AND COALESCE(b.nth, 1) = 1 AS head",
         f"{both} AS paired",
         f"{_has_null(len(layout.keys))} AS keyless",
-        # A row stands in as many pairs as it has partners, and counts in the first one.
+        # A row is in as many pairs as it has partners, and counts in the first one.
         "a.nth IS NOT NULL AND COALESCE(b.nth, 1) = 1 AS of_prod",
         "b.nth IS NOT NULL AND COALESCE(a.nth, 1) = 1 AS of_pr",
         *(_compare_value(number, column, decimals) for number, column in enumerate(values)),
@@ -193,7 +193,7 @@ def _render_select(items: list[str], source: str) -> str:
 def _render_side(
     table: str, key: list[str], values: list[str], condition: str | None, rows_per_key: int
 ) -> str:
-    """One table's rows: key, place within the key, and the values that are compared."""
+    """Renders one table's rows: key, place within the key, and the values to compare."""
     # The hash of a composite key comes first, because Spark sorts by the first eight bytes before
     # it compares anything else; sorting by the struct alone takes twice as long.
     by = "h, k" if len(key) > 1 else "k"
@@ -213,7 +213,9 @@ def _render_side(
 
 
 def _render_key(parts: list[str]) -> list[str]:
-    """The select items of the key: itself, or a struct of its parts with a hash to sort by."""
+    """Renders the select items of the key: itself, or a struct of its parts with a hash to sort
+    by.
+    """
     if len(parts) == 1:
         return [f"{parts[0]} AS k"]
     named = ", ".join(f"'p{number}', {part}" for number, part in enumerate(parts))

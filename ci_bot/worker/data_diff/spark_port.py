@@ -19,16 +19,16 @@ from ci_bot.redaction import shorten_redacted
 from ci_bot.worker.data_diff.spec import SeenTable, SqlError
 from ci_bot.worker.runtime import quote_identifier
 
-# Where Spark keeps the declared type of a CHAR or VARCHAR column, which its schema calls a string:
+# Spark keeps the declared type of a CHAR or VARCHAR column here; its schema calls it a string:
 # CharVarcharUtils.CHAR_VARCHAR_TYPE_STRING_METADATA_KEY.
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 _JOB_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-# What Spark says of a relation without statistics: spark.sql.defaultSizeInBytes, Long.MaxValue,
-# and products of it for joins.
+# Spark's size of a relation without statistics: spark.sql.defaultSizeInBytes, Long.MaxValue, and
+# products of it for joins.
 _UNKNOWN_SIZE = 2**60
 _SENTENCE = 300
-# For tables of a few thousand rows nearly all of a query's time goes into making it ready: rules
-# that look at the sizes of shuffles, Java code that is generated, and tasks for empty partitions.
+# For tables of a few thousand rows nearly all of a query's time is preparation: rules on the sizes
+# of shuffles, generated Java code, and tasks for empty partitions.
 _WITHOUT_PREPARING = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -37,12 +37,13 @@ _WITHOUT_PREPARING = {
 }
 
 
-# Of all ports: global views belong to the application, and one that could not be dropped stays.
+# Shared by all ports: global views belong to the application, and one that could not be dropped
+# stays.
 _numbers = itertools.count()
 
 
 class SparkPort:
-    """Asks a Spark session. May be used from several threads at once.
+    """Runs queries on a Spark session. Several threads may use it at once.
 
     Args:
         session: A session with a context in this process (not Spark Connect).
@@ -57,7 +58,7 @@ class SparkPort:
         self._kept: dict[str, DataFrame] = {}
 
     def analyse_table(self, table: str) -> DataFrame:
-        """Has Spark analyse a table, and keeps what it has found for `keep`.
+        """Lets Spark analyse a table, and keeps the result for later calls.
 
         Raises:
             AnalysisException: It does not resolve.
@@ -68,15 +69,15 @@ class SparkPort:
 
     @contextmanager
     def keep_tables(self, tables: Sequence[str], *, at_once: int) -> Iterator[Mapping[str, str]]:
-        """Analyses tables once for all that is asked about them inside; not those of `analyse`.
+        """Analyses tables once for all queries inside the block; not those of `analyse_table`.
 
-        Of a view upon views the look takes longer than most questions.
+        Analysing a view on views takes longer than most queries.
 
         Args:
-            at_once: How many looks may be on their way; no job runs for one.
+            at_once: How many tables are analysed at once; analysing runs no job.
 
         Returns:
-            What queries call each table.
+            The name of each table in queries.
         """
         with spark_failures(), ThreadPoolExecutor(at_once, "ci-bot-look") as pool:
             found = dict(zip(tables, pool.map(self.analyse_table, tables), strict=True))
@@ -91,13 +92,13 @@ class SparkPort:
                 self._kept.pop(table, None)
 
     @contextmanager
-    def look_at(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
-        """A table by a name of this application alone; see `DiffPort`."""
+    def open_table(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
+        """Gives a table a name of this application alone; see `DiffPort`."""
         with spark_failures():
             frame = self._kept[table] if table in self._kept else self._session.table(table)
             schema = json.loads(frame._jdf.schema().json())
         columns = [(field["name"], _declare_field(field)) for field in schema["fields"]]
-        read = _as_it_will_be_read(self._quick_session(), frame) if few else frame._jdf
+        read = _flatten_views(self._quick_session(), frame) if few else frame._jdf
         with self._name_frame(read) as name:
             try:
                 yield SeenTable(name, columns, lambda: _estimate_size(frame))
@@ -107,7 +108,7 @@ class SparkPort:
 
     @contextmanager
     def _name_frame(self, frame: Any) -> Iterator[str]:
-        """A name that the quick session knows as well, which only a global view has."""
+        """Names a frame for both sessions, which only a global view can do."""
         name = f"ci_bot_diff_{next(_numbers)}"
         with spark_failures():
             schema = self._global_schema
@@ -129,19 +130,21 @@ class SparkPort:
             return [tuple(row) for row in session.sql(sql).collect()]
 
     def _quick_session(self) -> SparkSession:
-        """A session like this one, on the same context, which runs queries as they are."""
+        """Returns a session on the same context that runs queries without much preparation."""
         with self._lock:
             if self._quick is None:
-                self._quick = _without_preparing(self._session)
+                self._quick = _clone_quick_session(self._session)
             return self._quick
 
     def cancel_queries(self) -> None:
-        """Ends the queries of this port that are running now."""
+        """Ends the running queries of this port."""
         self._session.sparkContext.cancelJobGroup(self._group)
 
     @contextmanager
     def _job_group(self) -> Iterator[None]:
-        """Puts this thread's jobs into the group, and gives the thread back as it was."""
+        """Puts this thread's jobs into the group, and restores the thread's properties
+        afterwards.
+        """
         context = self._session.sparkContext
         before = {name: context.getLocalProperty(name) for name in _JOB_PROPERTIES}
         context.setJobGroup(self._group, "data diff", interruptOnCancel=True)
@@ -149,24 +152,24 @@ class SparkPort:
             yield
         finally:
             for name, value in before.items():
-                # None removes the property; the signature of PySpark does not know that.
+                # None removes the property; PySpark's signature does not allow it.
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
-def side_by_side(session: SparkSession) -> int:
-    """How many comparisons the session can feed at a time: one for every two slots, at most 4.
+def count_parallel_queries(session: SparkSession) -> int:
+    """Returns how many comparisons a session runs at a time: one for every two slots, 2 to 4.
 
-    Two at least: of a small table nearly all the time goes to planning, which leaves the slots
-    to the other one. No more tasks run for it, so it needs no more memory.
+    At least two: a small table's time is mostly planning, which leaves the slots to the other one.
+    That runs no more tasks, so it needs no more memory.
     """
     return max(2, min(4, session.sparkContext.defaultParallelism // 2))
 
 
-def _without_preparing(session: SparkSession) -> SparkSession:
-    """A session like this one that runs queries as they are; this one if there is none."""
+def _clone_quick_session(session: SparkSession) -> SparkSession:
+    """Clones the session with less query preparation; returns the same session if Spark cannot."""
     try:
-        # `newSession` would forget what was set in this one, the time zone for example. This is
-        # Spark's own method, so another version may not have it.
+        # `newSession` would lose this session's settings, such as the time zone. `cloneSession` is
+        # internal to Spark, so another version may lack it.
         copied: Any = session._jsparkSession.cloneSession()
         quick = SparkSession(session.sparkContext, copied)
         for name, value in _WITHOUT_PREPARING.items():
@@ -176,12 +179,12 @@ def _without_preparing(session: SparkSession) -> SparkSession:
     return quick
 
 
-def _as_it_will_be_read(session: SparkSession, frame: DataFrame) -> Any:
-    """The table without the views that it was defined through: thirty of them are one scan.
+def _flatten_views(session: SparkSession, frame: DataFrame) -> Any:
+    """Removes the views between a table and its scan: thirty of them become one scan.
 
-    Spark analyses and optimises what a query reads again, view by view. For tables of a few rows
-    that is most of a query's time; of others the filters of a query would not reach the files. This
-    is Spark's own method again; where it is missing or refuses, the table stays as it is.
+    Spark analyses and optimises the views again for each query. For tables of a few rows that is
+    most of a query's time; for others the query's filters would not reach the files. The method is
+    internal to Spark; if it is missing or fails, the table stays as it is.
     """
     planned = frame._jdf
     try:
@@ -195,7 +198,7 @@ def _as_it_will_be_read(session: SparkSession, frame: DataFrame) -> Any:
 
 
 def _estimate_size(frame: DataFrame) -> int | None:
-    """Bytes that Spark expects to read of a table, from its files; None if it cannot say."""
+    """Returns the bytes that Spark expects to read from a table's files; None if not known."""
     with spark_failures():
         plan = frame._jdf.queryExecution().optimizedPlan()
         size = int(str(plan.stats().sizeInBytes()))
@@ -204,7 +207,7 @@ def _estimate_size(frame: DataFrame) -> int | None:
 
 @contextmanager
 def spark_failures() -> Iterator[None]:
-    """Turns what Spark raises into `SqlError`, whose text holds no value of any row."""
+    """Turns Spark's errors into `SqlError`, whose text holds no value of any row."""
     try:
         yield
     except AnalysisException as error:
@@ -212,21 +215,21 @@ def spark_failures() -> Iterator[None]:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise SqlError(shorten_redacted(first[0], _SENTENCE)) from error
     except (PySparkException, Py4JError) as error:
-        # Messages of running queries quote values ("The value 'x' of the type ..."): no text of
-        # theirs may leave the warehouse, only the class of the error.
+        # Messages of running queries quote values ("The value 'x' of the type ..."): none of their
+        # text may leave the warehouse, only the class of the error.
         name = _error_condition(error) if isinstance(error, PySparkException) else None
         raise SqlError(f"{name or type(error).__name__} (see the log).") from error
 
 
 def _error_condition(error: PySparkException) -> str | None:
-    # PySpark's name for it since version 4, which warns of the other one.
+    # PySpark's name for it since version 4; the older name gives a warning there.
     asked: Any = getattr(error, "getCondition", None) or error.getErrorClass
     named: str | None = asked()
     return named
 
 
 def _render_ddl(kind: Any) -> str:
-    """A type of Spark's JSON schema as DDL text: a word, or an object for a nested type.
+    """Renders a type of Spark's JSON schema as DDL text: a word, or an object for a nested type.
 
     PySpark's own classes for it fail on types that they do not know (`interval`), and their text
     form does not quote the names of fields.

@@ -1,4 +1,6 @@
-"""Spark's column types, read from their DDL text."""
+"""What a diff compares: Spark's column types, the tables, keys and time window, and the port to
+Spark.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ _SYNONYMS = {
 
 @dataclass(frozen=True)
 class SparkType:
-    """A column type. `name` is lower case and holds the whole text of a type we do not know.
+    """A column type. `name` is lower case, and the whole text if the type is unknown.
 
     `sizes` are the numbers in brackets. `children` are a struct's fields with their names, an
     array's element, or a map's key and value, the latter three nameless.
@@ -50,7 +52,7 @@ class SparkType:
     children: tuple[tuple[str, SparkType], ...] = ()
 
     def walk_types(self) -> Iterator[SparkType]:
-        """This type and every type within."""
+        """Yields this type and every type within."""
         yield self
         for _, child in self.children:
             yield from child.walk_types()
@@ -67,7 +69,7 @@ class SparkType:
 
 
 def parse_spark_type(ddl: str) -> SparkType:
-    """Reads a type. What cannot be read comes back as a type of that name, equal to itself only."""
+    """Reads a type. An unreadable text becomes a type of that name, equal to itself only."""
     try:
         found, end = _parse_type(ddl, 0)
     except ValueError:
@@ -114,15 +116,15 @@ def _parse_nested(kind: str, text: str, at: int) -> tuple[SparkType, int]:
     return SparkType(kind, (), tuple(children)), close.end()
 
 
-# What to compare, and the port that runs it.
+# The tables to compare, and the port that runs the queries.
 
 
 Interval = tuple[int, int]
 
 """Milliseconds since the epoch, start inclusive and end exclusive, as SQLMesh keeps intervals."""
 
-# Where generating code for a diff takes as long as running it without (2 slots, 8 columns: 0.35 s
-# instead of 0.62 s for 10,000 rows on each side, 0.88 s instead of 0.74 s for 50,000).
+# Up to this size a diff is faster without generated code (2 slots, 8 columns: 0.35 s instead of
+# 0.62 s for 10,000 rows on each side, 0.88 s instead of 0.74 s for 50,000).
 FEW_ROWS = 20_000
 
 FEW_BYTES = 2**20
@@ -136,11 +138,11 @@ class SeenTable:
     """A table or view that Spark has checked.
 
     Args:
-        name: How queries name it, so that nothing is looked up once more. With a view upon views
-            that is most of a query's time.
+        name: Its name in queries, so that Spark does not analyse it again. For a view on views that
+            is most of a query's time.
         columns: Names and types, in order. Types are written as in Spark's DDL, with the field
             names of structs in backticks.
-        size: The bytes that are expected to be read; None if nobody can say.
+        size: Returns the expected bytes to read; None if not known.
     """
 
     name: str
@@ -149,13 +151,13 @@ class SeenTable:
 
 
 class DiffPort(Protocol):
-    """What a diff asks of Spark. All of it raises `SqlError`."""
+    """The queries of a diff to Spark. Each method raises `SqlError`."""
 
-    def look_at(self, table: str, *, few: bool = False) -> AbstractContextManager[SeenTable]:
-        """Looks at a table; what it gives holds until the end of the block.
+    def open_table(self, table: str, *, few: bool = False) -> AbstractContextManager[SeenTable]:
+        """Analyses a table; the result is valid until the end of the block.
 
         Args:
-            few: As of the query in which it will be read.
+            few: As for the query that will read it.
         """
         ...
 
@@ -163,7 +165,7 @@ class DiffPort(Protocol):
         """Runs one query and returns its rows.
 
         Args:
-            few: It reads so little that making it ready takes longer than running it.
+            few: It reads so little that preparing it takes longer than running it.
         """
         ...
 
@@ -174,7 +176,7 @@ class SqlError(Exception):
 
 @dataclass(frozen=True)
 class TimeWindow:
-    """Which intervals of an incremental model each side has.
+    """The intervals of an incremental model that each side has.
 
     Args:
         column: The time column's name.
@@ -202,9 +204,9 @@ class DiffSpec:
         decimals: Fractional digits to which numbers must agree; SQLMesh's default.
         skip_columns: Columns that are not compared, unquoted.
         rows_per_key: Keys that occur more often on a side are counted, but their columns are not
-            compared: n copies against m are n * m pairs, which a wrong key takes to billions.
-        distinct: Whether distinct values are counted in columns that differ. It is known only
-            afterwards which those are, so it is done in all of them, and nearly doubles the time.
+            compared: n copies against m are n * m pairs, billions if the key is wrong.
+        distinct: Whether distinct values are counted in columns that differ. The query cannot know
+            which those are, so it counts in all columns, which nearly doubles the time.
         few: Whether the PR environment's table is known to have no more than `FEW_ROWS` rows.
     """
 
@@ -226,7 +228,7 @@ class DiffSpec:
             raise ValueError(f"rows_per_key must be at least 1, not {self.rows_per_key}")
 
 
-# The range of time that both sides have, and the condition that selects it.
+# The time range that both sides have, and the condition that selects it.
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -235,7 +237,7 @@ _DAY = 86_400_000
 
 
 def merge_intervals(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same moments in order, intervals that touch joined, empty ones gone."""
+    """Sorts intervals, joins those that touch, and drops empty ones."""
     found: list[Interval] = []
     for start, end in sorted(intervals):
         if end <= start:
@@ -248,7 +250,7 @@ def merge_intervals(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def intersect_intervals(prod: Iterable[Interval], pr: Iterable[Interval]) -> list[Interval]:
-    """The intervals that both sides have. A gap on either side is a gap here."""
+    """Returns the intervals that both sides have. A gap on either side is a gap here."""
     common = [
         (max(start, other_start), min(end, other_end))
         for start, end in merge_intervals(prod)
@@ -258,7 +260,9 @@ def intersect_intervals(prod: Iterable[Interval], pr: Iterable[Interval]) -> lis
 
 
 def covering_span(column: str, intervals: Sequence[Interval]) -> DiffWindow | None:
-    """From the first start to the last end, as the report shows it; None if there is nothing."""
+    """Returns the span from the first start to the last end, for the report; None if there is
+    none.
+    """
     known = merge_intervals(intervals)
     if not known:
         return None
@@ -268,14 +272,14 @@ def covering_span(column: str, intervals: Sequence[Interval]) -> DiffWindow | No
 def interval_condition(
     column: str, kind: SparkType, intervals: Sequence[Interval], form: str
 ) -> str | None:
-    """A condition on `column` (SQL text) that holds within the intervals.
+    """Renders a condition on `column` (SQL text) that holds within the intervals.
 
     Args:
         kind: The column's type. Timestamps are compared in UTC, which is SQLMesh's clock.
         form: The model's time format (as for `strftime`), for text and whole numbers.
 
     Returns:
-        None where a column of this type holds no time.
+        None if a column of this type holds no time.
     """
     ranges = []
     for start, end in merge_intervals(intervals):
@@ -289,7 +293,7 @@ def interval_condition(
 def _moment_literal(moment: int, kind: SparkType, form: str) -> str | None:
     when = _to_datetime(moment)
     if kind.name == "date":
-        # A date stands for its midnight, so the first one at or after the moment is the bound.
+        # A date means its midnight, so the first date at or after the moment is the bound.
         return f"DATE '{_to_datetime(-(-moment // _DAY) * _DAY):%Y-%m-%d}'"
     if kind.name == "timestamp":
         return f"TIMESTAMP '{when:%Y-%m-%d %H:%M:%S.%f}+00:00'"

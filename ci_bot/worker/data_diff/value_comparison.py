@@ -1,4 +1,4 @@
-"""How two values of a column are compared: which cast, which form travels, which expression.
+"""How two values of a column are compared: the cast, the form in the shuffle, the expression.
 
 Every function takes and gives Spark SQL text. Numbers with a fraction agree when they round to the
 same DECIMAL(38, decimals), as in SQLMesh's `RowDiffMixin._normalize_decimal_value`; numbers within
@@ -30,29 +30,29 @@ _NESTED = frozenset({"struct", "array", "map"})
 _PLAIN = frozenset({*_WHOLE, *_FLOATING, *_TEXT, *_MOMENTS, "decimal", "boolean", "binary", "void"})
 
 _MAX_DIGITS = 38
-# What another order of summation does to a DOUBLE stays far below.
+# A different order of summation changes a DOUBLE by far less.
 _NOISE = "1e-9D"
 
 
 def is_comparable(kind: SparkType) -> bool:
-    """Whether Spark can tell two values of the type apart (it cannot for `interval`)."""
+    """Whether Spark can compare two values of the type (it cannot for `interval`)."""
     return all(
         part.name in _PLAIN or part.name in _NESTED or part.name.startswith("interval ")
         for part in kind.walk_types()
     )
 
 
-def usable_as_key(kind: SparkType) -> bool:
+def is_usable_as_key(kind: SparkType) -> bool:
     """Whether rows can be joined on the type. Spark cannot join on a map."""
     return is_comparable(kind) and all(part.name != "map" for part in kind.walk_types())
 
 
 def align_types(prod: SparkType, pr: SparkType) -> SparkType | None:
-    """The type in which both sides are compared; None where a comparison would say nothing.
+    """Returns the type in which both sides are compared; None if a comparison would prove nothing.
 
-    A changed type is worth a comparison where each value has exactly one form in the wider type:
-    among whole numbers, among numbers, among texts, among dates and timestamps, and a whole number
-    or a date against its text. Everything else depends on a format that we would have to guess.
+    A changed type is compared only if each value has exactly one form in the wider type: among
+    whole numbers, among numbers, among texts, among dates and timestamps, and a whole number or a
+    date against its text. All other pairs depend on a format that we would have to guess.
     """
     if prod == pr:
         return prod if is_comparable(prod) else None
@@ -71,7 +71,7 @@ def align_types(prod: SparkType, pr: SparkType) -> SparkType | None:
 
 
 def _wider_decimal(prod: SparkType, pr: SparkType) -> SparkType | None:
-    """The decimal that holds both, as long as Spark has one."""
+    """Returns the decimal that holds both; None if Spark has none so wide."""
     sizes = [
         kind.sizes if kind.name == "decimal" else (_WHOLE[kind.name], 0) for kind in (prod, pr)
     ]
@@ -81,18 +81,20 @@ def _wider_decimal(prod: SparkType, pr: SparkType) -> SparkType | None:
 
 
 def cast_value(value: str, held: SparkType, wanted: SparkType) -> str:
-    """`value` in the type in which it is compared. All casts of `align` lose nothing."""
+    """Renders `value` in the type in which it is compared. The casts of `align_types` lose
+    nothing.
+    """
     if held == wanted or (held.name in _TEXT and wanted.name in _TEXT):
         return value
     return f"CAST({value} AS {wanted.ddl_text})"
 
 
 def carry_value(value: str, kind: SparkType) -> str:
-    """The form of a value that travels through the shuffle and is compared there.
+    """Renders the form of a value that goes through the shuffle and is compared there.
 
-    Text and binary travel as their 64-bit hash: whole rows of wide text are what makes a diff slow,
-    and two different values share a hash once in 2^64. NULL has a hash of its own. Types with a map
-    travel with every map as a list of its entries in order, which Spark can compare.
+    Text and binary become their 64-bit hash, because wide text makes a diff slow; two different
+    values share a hash once in 2^64, and NULL has its own. Each map becomes a sorted list of its
+    entries, which Spark can compare.
     """
     if is_hashed(kind):
         return f"XXHASH64({value})"
@@ -100,7 +102,7 @@ def carry_value(value: str, kind: SparkType) -> str:
 
 
 def canonical_value(value: str, kind: SparkType, depth: int = 0) -> str:
-    """`value` with each map within it replaced by a sorted list of its entries."""
+    """Renders `value` with each map in it replaced by a sorted list of its entries."""
     if all(part.name != "map" for part in kind.walk_types()):
         return value
     item = f"x{depth}"
@@ -123,11 +125,11 @@ def canonical_value(value: str, kind: SparkType, depth: int = 0) -> str:
 
 
 def values_agree(prod: str, pr: str, kind: SparkType, decimals: int) -> str:
-    """Whether two carried values agree; NULL agrees with NULL, and nothing else does.
+    """Renders whether two carried values agree; NULL agrees with NULL only.
 
-    The exact comparison comes first, so the rounding, which is slow, runs for values that differ
-    only. It may be NULL where that cast overflows; a filter takes that as false. TRY_CAST, because
-    a plain cast fails the query in ANSI mode.
+    The exact comparison comes first, so the slow rounding runs only for values that differ. It may
+    be NULL if that cast overflows, which a filter reads as false. TRY_CAST, because a plain cast
+    fails the query in ANSI mode.
     """
     if is_hashed(kind):
         return f"{prod} = {pr}"
@@ -139,7 +141,7 @@ def values_agree(prod: str, pr: str, kind: SparkType, decimals: int) -> str:
 
 
 def values_are_same(prod: str, pr: str, kind: SparkType) -> str:
-    """Whether two carried values are the same: `equal` without the rounding.
+    """Renders whether two carried values are the same: as `values_agree`, without the rounding.
 
     Floating numbers may differ by the noise of another order of summation. `<` and not `<=`, so
     that infinity is not within the noise of anything.
@@ -151,20 +153,19 @@ def values_are_same(prod: str, pr: str, kind: SparkType) -> str:
 
 
 def is_rounded(kind: SparkType, decimals: int) -> bool:
-    """Whether `equal` takes values for equal that `same` does not."""
+    """Whether `values_agree` accepts values that `values_are_same` does not."""
     return kind.name in _FLOATING or (kind.name == "decimal" and kind.sizes[1] > decimals)
 
 
 def is_hashed(kind: SparkType) -> bool:
-    """Whether only a hash of a value travels."""
+    """Whether only a hash of a value goes through the shuffle."""
     return kind.name in _TEXT or kind.name == "binary"
 
 
-# How the values of a column are spread: which aggregates say it, and how their answer is read.
+# How the values of a column are distributed: the aggregates, and reading their answer.
 #
-# They are of a side's own rows, within the query that compares the sides. Only a hash of text and
-# binary travels, so of these there are nulls and distinct values, and no smallest one: a value of
-# a text column is somebody's name.
+# They count a side's own rows, in the query that compares the sides. Text and binary have nulls and
+# distinct values only, from their hash, and no smallest value: it may be somebody's name.
 
 
 _INTEGER_TYPES = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -179,10 +180,11 @@ _NO_TEXT = "XXHASH64(CAST(NULL AS STRING))"
 
 
 def list_measures(kind: SparkType, *, distinct: bool) -> tuple[str, ...]:
-    """The fields of `Profile` that a column of this type has.
+    """Lists the fields of `Profile` that a column of this type has.
 
     Args:
-        distinct: Whether distinct values are counted, where a value can be a code or a group.
+        distinct: Whether distinct values are counted, for types whose values can be a code or a
+            group.
     """
     if kind.name in _INTEGER_TYPES:
         found: tuple[str, ...] = ("nulls", "distinct", "mean", "min", "max")
@@ -200,10 +202,10 @@ def list_measures(kind: SparkType, *, distinct: bool) -> tuple[str, ...]:
 
 
 def list_measure_items(value: str, kind: SparkType, rows: str, *, distinct: bool) -> list[str]:
-    """The select items of these measures.
+    """Renders the select items of these measures.
 
     Args:
-        value: A carried value (`comparison.carried`), as SQL.
+        value: A carried value (`carry_value`), as SQL.
         rows: Which rows count, as SQL.
     """
     absent = f"{value} = {_NO_TEXT}" if is_hashed(kind) else f"{value} IS NULL"
@@ -221,8 +223,8 @@ def list_measure_items(value: str, kind: SparkType, rows: str, *, distinct: bool
 
 
 def read_profile(kind: SparkType, answer: Sequence[Any], *, distinct: bool) -> Profile:
-    """What Spark has answered to `items`."""
-    # A measure is of the type that Spark has for it; `Profile` checks each.
+    """Reads Spark's answer to `list_measure_items`."""
+    # Spark chooses the type of each measure; `Profile` validates them.
     found: dict[str, Any] = dict(zip(list_measures(kind, distinct=distinct), answer, strict=True))
     mean = found.get("mean")
     if mean is not None and not math.isfinite(mean):

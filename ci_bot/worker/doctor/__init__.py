@@ -8,8 +8,8 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.doctor import examination
-    from ci_bot.worker.doctor.spark_network import this_network
+    from ci_bot.worker.doctor.spark_network import make_network_facts
 
-__all__ = ["examination", "this_network"]
+__all__ = ["examination", "make_network_facts"]
 
-__getattr__ = open_on_demand(__name__, {"examination": [], "spark_network": ["this_network"]})
+__getattr__ = open_on_demand(__name__, {"examination": [], "spark_network": ["make_network_facts"]})

@@ -1,7 +1,7 @@
-"""What becomes of a project's `cicd_bot:`, which SQLMesh's own CI bot reads: a line for each key.
+"""The effect here of each key under `cicd_bot:`, which SQLMesh's own CI bot reads.
 
-For a team that moves over from that bot: what is honoured, what has no meaning here, and what to
-use instead.
+For a team that switches from that bot: which keys work, which have no meaning here, and the
+replacements.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ _REMOVE = "Take it out once SQLMesh's bot is gone."
 
 
 def list_key_checks(context: Context, first: Path) -> Iterator[ProjectCheck]:
-    """One line for each key that is written, then what has to be done besides; or nothing.
+    """Checks each key that is written, then adds the other steps of the switch; yields nothing
+    without keys.
 
     Args:
         first: the directory of the project whose settings hold.
     """
     bot = getattr(context.config, "cicd_bot", None)
     if bot is not None:
-        text = _plain_text(first)
-        settings = sqlmesh_compat.written_bot_settings(context.config)
+        text = _read_plain_config(first)
+        settings = sqlmesh_compat.list_written_bot_settings(context.config)
         for key in dict.fromkeys([*settings, *written_keys(text, BOT)]):
             if key == "pr_environment_name":
-                yield _check_key(key, _environment_name(text, settings.get(key)))
+                yield _check_key(key, _check_environment_name(text, settings.get(key)))
             else:
-                yield _check_key(key, _of_key(key, settings.get(key)))
+                yield _check_key(key, _judge_key(key, settings.get(key)))
         for key, what in _DEFAULTS.items():
-            if key not in settings and key in sqlmesh_compat.known_bot_settings(bot):
+            if key not in settings and key in sqlmesh_compat.list_known_bot_settings(bot):
                 told = f"is not written, and {what}: here only what is written counts."
                 yield _check_key(key, ("ok", told, None))
         yield _check_key("checks", _CHECKS)
@@ -70,14 +71,14 @@ def _check_key(key: str, line: KeyVerdict) -> ProjectCheck:
     return ProjectCheck(name=f"{BOT}.{key}", status=status, message=message, fix=fix)
 
 
-def _plain_text(directory: Path) -> str:
+def _read_plain_config(directory: Path) -> str:
     for name in FILES:
         if (directory / name).is_file():
             return (directory / name).read_text(encoding="utf-8", errors="replace")
     return ""
 
 
-def _of_key(key: str, value: Any) -> KeyVerdict:
+def _judge_key(key: str, value: Any) -> KeyVerdict:
     if key in _HONOURED:
         if value is None:
             return "ok", "says what holds anyway", None
@@ -98,8 +99,8 @@ def _show_value(value: Any) -> str:
     return quoted_value(str(value))
 
 
-def _environment_name(text: str, value: Any) -> KeyVerdict:
-    """Only what can be read without running anything is honoured; see `plain_config`."""
+def _check_environment_name(text: str, value: Any) -> KeyVerdict:
+    """Checks the environment name: only a value that needs no code to read counts."""
     plain = written_prefix(text)
     if plain.prefix is not None:
         return (
@@ -133,7 +134,7 @@ _HONOURED = {
     "forward_only_branch_suffix": "a branch whose name ends with {value} is planned forward-only; "
     "the input `forward-only` wins",
 }
-# Where that bot does something although nothing is written.
+# Keys whose default makes that bot act although they are not written.
 _DEFAULTS = {
     "skip_pr_backfill": "SQLMesh's bot builds no data then",
     "default_pr_preview_start": "SQLMesh's bot previews from `yesterday` then",
@@ -148,8 +149,8 @@ def _check_bot_type(value: Any) -> KeyVerdict:
     return "warn", f"{_show_value(value)}, and this works on GitHub only", "Use that bot there."
 
 
-def _check_only_value(value_in_use: Any, message: str, fix: str) -> Callable[[Any], KeyVerdict]:
-    """A key that matters with one value; with the others there is nothing to do."""
+def _make_value_check(value_in_use: Any, message: str, fix: str) -> Callable[[Any], KeyVerdict]:
+    """Makes the check of a key that matters with one value only."""
 
     def told(value: Any) -> KeyVerdict:
         if value == value_in_use:
@@ -159,30 +160,30 @@ def _check_only_value(value_in_use: Any, message: str, fix: str) -> Callable[[An
     return told
 
 
-def _without_meaning(message: str, fix: str) -> Callable[[Any], KeyVerdict]:
+def _make_meaningless_check(message: str, fix: str) -> Callable[[Any], KeyVerdict]:
     return lambda _value: ("warn", message, fix)
 
 
 _OTHERS: dict[str, Callable[[Any], KeyVerdict]] = {
     "type": _check_bot_type,
-    "enable_deploy_command": _check_only_value(
+    "enable_deploy_command": _make_value_check(
         True, f"{_NO_DEPLOYMENT}, so there is no `/deploy`", _DEPLOY
     ),
-    "merge_method": _without_meaning(
+    "merge_method": _make_meaningless_check(
         "has no meaning here: nothing is merged from here", "Use GitHub's auto-merge."
     ),
-    "command_namespace": _without_meaning(
+    "command_namespace": _make_meaningless_check(
         "has no meaning here: commands begin with `/sqlmesh`",
         "Tell people; `/sqlmesh help` shows what there is.",
     ),
-    "run_on_deploy_to_prod": _check_only_value(True, _NO_DEPLOYMENT, _DEPLOY),
-    "check_if_blocked_on_deploy_to_prod": _without_meaning(_NO_DEPLOYMENT, _REMOVE),
-    "prod_branch_name": _without_meaning(
+    "run_on_deploy_to_prod": _make_value_check(True, _NO_DEPLOYMENT, _DEPLOY),
+    "check_if_blocked_on_deploy_to_prod": _make_meaningless_check(_NO_DEPLOYMENT, _REMOVE),
+    "prod_branch_name": _make_meaningless_check(
         "has no meaning here: prod is what the state holds, and every base branch is reviewed "
         "against it",
         "Limit the review's workflow: `on: pull_request: branches: [main]`.",
     ),
-    "invalidate_environment_after_deploy": _check_only_value(
+    "invalidate_environment_after_deploy": _make_value_check(
         False,
         "has no meaning here: an environment is always removed when its pull request closes",
         "What is to stay is built with `sqlmesh plan` under a name of its own.",

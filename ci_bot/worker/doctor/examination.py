@@ -30,19 +30,19 @@ from ci_bot.worker.project import (
     FIX,
     StateFacts,
     checks,
+    collect_versions,
     configure_projects,
-    is_spark,
+    create_context,
+    describe_merge_obstacle,
+    gateway_is_spark,
     list_gateways,
     list_pointers,
     list_seed_files,
     load_project,
-    new_context,
+    make_project_place,
     opening,
-    place_of,
     run_unit_tests,
     validation,
-    versions_of,
-    why_no_merge,
 )
 from ci_bot.worker.rules import quote_names
 from ci_bot.worker.runtime import PhaseClock, java, load_trace
@@ -53,7 +53,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.environment import Environment
     from sqlmesh.core.state_sync import StateSync
 
-# What a repository's workflows need GitHub to let in: a rule that keeps them out leaves no trace.
+# The events that GitHub must let through to a repository's workflows: a rule that blocks them
+# leaves no trace.
 #
 # Workflow execution protections are lists of the events and of the actors that may start a
 # workflow: https://docs.github.com/en/repositories/managing-your-repositorys-settings-and-
@@ -74,7 +75,7 @@ _STARTED_BY_A_JOB = "workflow_dispatch"
 
 
 def check_workflow_events(repository: Path) -> ProjectCheck | None:
-    """The events that start this action here; None if no workflow uses it."""
+    """Lists the events that start this action here; None if no workflow uses it."""
     used = [workflow for workflow in _read_workflows(repository) if _uses_this_action(workflow)]
     events = sorted({event for workflow in used for event in _list_events(workflow)})
     if not events:
@@ -90,9 +91,9 @@ def check_workflow_events(repository: Path) -> ProjectCheck | None:
 
 
 def check_missing(repository: Path) -> Iterator[ProjectCheck]:
-    """What the workflows of this action still lack, each with the command that writes it."""
+    """Lists the missing workflows of this action, each with the command that writes it."""
     used = [workflow for workflow in _read_workflows(repository) if _uses_this_action(workflow)]
-    if any(_PLACEHOLDER in str(step.get("uses")) for each in used for step in _steps(each)):
+    if any(_PLACEHOLDER in str(step.get("uses")) for each in used for step in _list_steps(each)):
         yield ProjectCheck(
             name="workflows",
             status="warn",
@@ -103,7 +104,7 @@ def check_missing(repository: Path) -> Iterator[ProjectCheck]:
     events = {event for workflow in used for event in _list_events(workflow)}
     builds = any(
         _STARTED_BY_A_JOB in _list_events(workflow)
-        and any(_BUILDS.match(str(step.get("uses"))) for step in _steps(workflow))
+        and any(_BUILDS.match(str(step.get("uses"))) for step in _list_steps(workflow))
         for workflow in used
     )
     if builds and not events & {"pull_request_target", "schedule"}:
@@ -117,7 +118,7 @@ def check_missing(repository: Path) -> Iterator[ProjectCheck]:
 
 
 def _read_workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
-    """The workflows of a repository that can be read."""
+    """Yields the workflows of a repository that can be read."""
     for file in sorted((repository / _FOLDER).glob("*.y*ml")):
         if file.is_file() and file.stat().st_size <= _LARGEST:
             workflow = load_yaml(file.read_text(encoding="utf-8", errors="replace"))
@@ -126,10 +127,10 @@ def _read_workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _uses_this_action(workflow: Mapping[str, Any]) -> bool:
-    return any(_USES.match(str(step.get("uses"))) for step in _steps(workflow))
+    return any(_USES.match(str(step.get("uses"))) for step in _list_steps(workflow))
 
 
-def _steps(workflow: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _list_steps(workflow: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     jobs = workflow.get("jobs")
     return [
         step
@@ -141,7 +142,7 @@ def _steps(workflow: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _list_events(workflow: Mapping[str, Any]) -> list[str]:
-    """What `on:` names, in any of its three forms."""
+    """Lists the events of `on:`, in any of its three forms."""
     on = workflow.get("on")
     return [str(event) for event in on] if isinstance(on, list | dict) else [str(on)]
 
@@ -151,7 +152,7 @@ _LONGEST = 4_000
 
 @dataclass(frozen=True)
 class DoctorPorts:
-    """What a doctor needs from its surroundings; `python` is what Spark will start."""
+    """The surroundings that the doctor checks, and its callbacks; Spark will start `python`."""
 
     clock: PhaseClock
     progress: Callable[[str, str], None]
@@ -162,18 +163,18 @@ class DoctorPorts:
 
 
 def examine_project(request: DoctorRequest, ports: DoctorPorts) -> DoctorDocument:
-    """Looks at everything. Never raises for what it finds."""
+    """Runs every check. A failed check is a finding and never raises."""
     opening.refuse_postgres_writes()
     return _Examination(request, ports).run_checks()
 
 
 class _Examination:
-    """One examination; what a check learns is there for those after it."""
+    """One examination; later checks use the results of earlier ones."""
 
     def __init__(self, request: DoctorRequest, ports: DoctorPorts) -> None:
         self.request = request
         self.ports = ports
-        self.place = place_of(request, request.projects)
+        self.place = make_project_place(request, request.projects)
         self.checks: list[ProjectCheck] = []
         self.context: Context  # from `_read_configuration` on, without which no other check runs
         self.state: StateSync | None = None
@@ -187,25 +188,25 @@ class _Examination:
         if configured:
             self._run_check("directories", self._check_directories)
             self._run_check("suffix target", self._suffix_target)
-            self._run_check("cicd_bot", self._bundled_bot)
+            self._run_check("cicd_bot", self._check_bundled_bot)
             self._run_check("workflows", self._check_workflows)
             self._run_check("connection", self._check_connection)
             try:
                 if self._run_check("state", self._check_state):
-                    self._look_into_project()
+                    self._examine_models()
                     if self.state is not None:
-                        self._look_into_state(self.state)
+                        self._examine_state(self.state)
             finally:
                 if self.state is not None:
                     self.state.close()
-        spark_next = configured and is_spark(self.context, self.context.gateway)
+        spark_next = configured and gateway_is_spark(self.context, self.context.gateway)
         if spark_next:
-            # A session would wait a minute for a master that is not there.
-            spark_next = self._run_check("where Spark runs", self._where_spark_runs)
+            # A session would wait a minute for an absent master.
+            spark_next = self._run_check("where Spark runs", self._check_spark_location)
         awake = self._run_check("java", self._check_java) and spark_next
         awake = awake and self._run_check("spark", self._check_spark)
         if awake and self._run_check("executors", self._check_executors):
-            views = spark_checks.views_of_prod(self.context, self.prod)
+            views = spark_checks.list_prod_views(self.context, self.prod)
             self._run_check(
                 "catalogs", lambda: self._add_check(spark_checks.check_catalogs(self.context))
             )
@@ -228,7 +229,7 @@ class _Examination:
         )
 
     def _run_check(self, name: str, action: Callable[[], None]) -> bool:
-        """Runs one check; returns whether what comes after it can rely on it."""
+        """Runs one check; returns whether later checks can rely on it."""
         self.ports.progress("doctor", name)
         before = len(self.checks)
         try:
@@ -254,7 +255,7 @@ class _Examination:
         self.checks.append(check)
 
     def _current_versions(self) -> Versions:
-        versions = versions_of(None)
+        versions = collect_versions(None)
         if self.facts is None:
             return versions
         return versions.model_copy(
@@ -266,24 +267,24 @@ class _Examination:
         )
 
     def _check_versions(self) -> None:
-        self._add_check(validation.check_versions(versions_of(None)))
+        self._add_check(validation.check_versions(collect_versions(None)))
 
     def _check_configuration(self) -> None:
         configs, _ = configure_projects(
             self.place, self.ports.on_spark_start, clock=self.ports.clock
         )
-        self.context = new_context(configs, self.place)
+        self.context = create_context(configs, self.place)
         self._add_check(validation.check_configuration(self.context, self.place))
 
     def _check_directories(self) -> None:
         self._add_check(validation.check_directories(self.place))
 
     def _suffix_target(self) -> None:
-        found = validation.suffix_target(self.context)
+        found = validation.check_suffix_target(self.context)
         if found is not None:
             self._add_check(found)
 
-    def _bundled_bot(self) -> None:
+    def _check_bundled_bot(self) -> None:
         for line in bundled_bot.list_key_checks(self.context, self.place.projects[0]):
             self._add_check(line)
 
@@ -302,7 +303,7 @@ class _Examination:
         exists = self.state is not None
         self._add_check(validation.check_state(self.context, exists=exists, facts=self.facts))
 
-    def _look_into_project(self) -> None:
+    def _examine_models(self) -> None:
         """Loads the models, which runs the project's code, and checks them as a review does."""
         if not self._run_check("models", self._check_models):
             return
@@ -312,19 +313,23 @@ class _Examination:
         self._run_check(
             "lint",
             lambda: self._add_check(
-                validation.lint_line(checks.lint_project(self.context, names, repository))
+                validation.summarize_lint_check(
+                    checks.lint_project(self.context, names, repository)
+                )
             ),
         )
         self._run_check(
             "format",
             lambda: self._add_check(
-                validation.format_line(checks.check_formatting(self.context, None, repository))
+                validation.summarize_format_check(
+                    checks.check_formatting(self.context, None, repository)
+                )
             ),
         )
         self._run_check(
             "unit tests",
             lambda: self._add_check(
-                validation.tests_line(run_unit_tests(self.context, repository))
+                validation.summarize_tests_check(run_unit_tests(self.context, repository))
             ),
         )
 
@@ -332,7 +337,7 @@ class _Examination:
         if self.state is not None:
             sqlmesh_compat.give_state(self.context, self.state)
         else:
-            sqlmesh_compat.merge_nothing_from_state(self.context)
+            sqlmesh_compat.load_without_state_models(self.context)
         load_project(self.context, self.ports.clock.time_phase("load"), self.place.repository)
         pointers = self._list_lfs_pointers()
         if pointers:
@@ -352,7 +357,7 @@ class _Examination:
         found = {
             names.short_name(name): why
             for name, model in self.context.models.items()
-            if (why := why_no_merge(model, gateways)) is not None
+            if (why := describe_merge_obstacle(model, gateways)) is not None
         }
         if not found:
             self._add_finding("merges", "ok", "no model merges into a table without MERGE")
@@ -367,14 +372,14 @@ class _Examination:
         )
 
     def _list_lfs_pointers(self) -> list[str]:
-        """The seeds, and the files that the load has opened, of which only a pointer is here."""
+        """Lists the seeds and loaded files of which the checkout has only an LFS pointer."""
         seeds = list_seed_files(self.context.models.values())
         found = list_pointers([*load_trace.list_opened_files(), *seeds])
         return [file_name(path, self.place.repository) for path in found]
 
-    def _look_into_state(self, state: StateSync) -> None:
+    def _examine_state(self, state: StateSync) -> None:
         catalog, dialect = (
-            sqlmesh_compat.default_catalog(self.context),
+            sqlmesh_compat.read_default_catalog(self.context),
             self.context.default_dialect,
         )
         prefix = self.request.environment_prefix
@@ -398,15 +403,15 @@ class _Examination:
             self._add_check(found)
 
     def _check_java(self) -> None:
-        self._add_check(spark_checks.java_runtime(self.ports.environ, self.ports.python))
+        self._add_check(spark_checks.check_java_runtime(self.ports.environ, self.ports.python))
 
-    def _where_spark_runs(self) -> None:
-        settings = sqlmesh_compat.spark_settings(self.context)
+    def _check_spark_location(self) -> None:
+        settings = sqlmesh_compat.read_spark_settings(self.context)
         network = self.ports.network
         for line in spark_network.check_spark_network(settings, self.ports.environ, network):
             self._add_check(line)
         for line in spark_checks.check_spark_files(
-            settings, self.ports.environ, java.spark_jars(self.ports.environ)
+            settings, self.ports.environ, java.list_spark_jar_directories(self.ports.environ)
         ):
             self._add_check(line)
 

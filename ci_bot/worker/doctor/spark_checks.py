@@ -1,4 +1,4 @@
-"""What Java, Spark and its catalogs tell; plain questions, nothing is created."""
+"""Checks of Java, Spark and its catalogs; they create nothing."""
 
 from __future__ import annotations
 
@@ -38,14 +38,16 @@ EXECUTOR_SECONDS = 60.0
 _LONGEST = 3_000
 
 
-def java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
-    """Which Java Spark will run on.
+def check_java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
+    """Checks which Java Spark will run on.
 
     Raises:
         BadInput: there is none, or it does not run.
     """
-    found = java.find_java_runtime({**environ, **java.java_environment(environ, python=python)})
-    spark_ = java.spark_version()
+    found = java.find_java_runtime(
+        {**environ, **java.find_java_environment(environ, python=python)}
+    )
+    spark_ = java.read_spark_version()
     if found is None or found.version is None:
         raise BadInput(
             f"{found.program if found else 'java'} does not say which version it is.",
@@ -53,16 +55,16 @@ def java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
             reason_code="no_java",
         )
     java.check_java(found, spark_)
-    if found.version in java.runs_on(spark_):
+    if found.version in java.list_java_versions(spark_):
         return ProjectCheck(name="java", status="ok", message=str(found))
-    fix = f"{java.in_words(spark_)}. {java.CHOOSE_ONE}"
+    fix = f"{java.describe_java_versions(spark_)}. {java.CHOOSE_ONE}"
     return ProjectCheck(name="java", status="warn", message=str(found), fix=fix)
 
 
 def check_spark_session(context: Context, now: Callable[[], float]) -> ProjectCheck:
-    """Whether a session starts, where, and how long that takes by the clock `now`."""
+    """Checks whether and where a session starts, and how long that takes by the clock `now`."""
     began = now()
-    session = sqlmesh_compat.spark_session_of(context.engine_adapter)
+    session = sqlmesh_compat.get_spark_session(context.engine_adapter)
     took = now() - began
     master = session.conf.get("spark.master", "unknown")
     message = f"Spark {session.version} on {master}, started in {took:.0f} s"
@@ -70,17 +72,17 @@ def check_spark_session(context: Context, now: Callable[[], float]) -> ProjectCh
 
 
 def check_executors(context: Context, seconds: float = EXECUTOR_SECONDS) -> ProjectCheck | None:
-    """Whether an executor does a job; None where the driver is the only one.
+    """Checks whether an executor runs a job; None if the driver is the only executor.
 
-    That takes all that no look at settings shows: the way back to the driver, a worker that has as
-    much memory as is asked for, and cores that are free.
+    A job needs things that settings do not show: the way back to the driver, a worker with enough
+    memory, and free cores.
     """
-    session = sqlmesh_compat.spark_session_of(context.engine_adapter)
+    session = sqlmesh_compat.get_spark_session(context.engine_adapter)
     if LOCAL.match(str(session.conf.get("spark.master", "local"))):
         return None
-    why = sqlmesh_compat.runs_a_job(context, seconds)
+    why = sqlmesh_compat.try_spark_job(context, seconds)
     if why is None:
-        count = sqlmesh_compat.executor_count(context)
+        count = sqlmesh_compat.count_executors(context)
         return ProjectCheck(
             name="executors", status="ok", message=f"{count} of them; one has done a job"
         )
@@ -95,13 +97,13 @@ def check_executors(context: Context, seconds: float = EXECUTOR_SECONDS) -> Proj
 
 
 def check_catalogs(context: Context) -> ProjectCheck:
-    """Which catalogs there are, and whether the configuration names the default one."""
+    """Lists the catalogs, and checks whether the configuration names the default one."""
     sql = AdapterSql(context.engine_adapter)
     current = str(sql.query_rows("SELECT current_catalog()")[0][0])
-    # Spark lists a catalog only once somebody has used it.
+    # Spark lists a catalog only after its first use.
     names = sorted({str(row[0]) for row in sql.query_rows("SHOW CATALOGS")} | {current})
     shown = f"{', '.join(names)}; the default is {current}"
-    guess = sqlmesh_compat.default_catalog(context)
+    guess = sqlmesh_compat.read_default_catalog(context)
     if guess == current:
         return ProjectCheck(name="catalogs", status="ok", message=shown)
     return ProjectCheck(
@@ -113,16 +115,16 @@ def check_catalogs(context: Context) -> ProjectCheck:
     )
 
 
-def views_of_prod(context: Context, prod: Any) -> list[Relation]:
-    """The views of the prod environment; none if there is no prod."""
+def list_prod_views(context: Context, prod: Any) -> list[Relation]:
+    """Lists the views of prod; empty if there is no prod."""
     if prod is None:
         return []
-    return sorted(spark_catalog.views_of(context, prod).values())
+    return sorted(spark_catalog.list_environment_views(context, prod).values())
 
 
 def check_view_support(context: Context, known: Sequence[Relation]) -> ProjectCheck:
-    """Whether the catalog holds views, of which every environment consists."""
-    catalog = known[0].catalog if known else str(sqlmesh_compat.default_catalog(context))
+    """Checks whether the catalog supports views, of which every environment consists."""
+    catalog = known[0].catalog if known else str(sqlmesh_compat.read_default_catalog(context))
     schema = known[0].schema if known else "default"
     if not SparkCatalog(AdapterSql(context.engine_adapter)).holds_views(catalog, schema):
         return ProjectCheck(
@@ -136,9 +138,9 @@ def check_view_support(context: Context, known: Sequence[Relation]) -> ProjectCh
 
 
 def check_listing(context: Context, known: Sequence[Relation]) -> ProjectCheck:
-    """Whether SQLMesh's own commands can list what a schema of prod holds.
+    """Checks whether SQLMesh's own commands can list the objects in a schema of prod.
 
-    They ask with SHOW TABLE EXTENDED, and take a refusal for "nothing is there yet".
+    They use SHOW TABLE EXTENDED, and read a refusal as "nothing is there yet".
     """
     if not known:
         return ProjectCheck(name="listing", status="ok", message="there is nothing to list yet")
@@ -162,7 +164,7 @@ def check_listing(context: Context, known: Sequence[Relation]) -> ProjectCheck:
 
 
 def check_rights(context: Context, known: Sequence[Relation]) -> ProjectCheck:
-    """Whether prod can be read. Whether schemas may be created shows at the first apply."""
+    """Checks whether prod can be read. The right to create schemas shows at the first apply."""
     asked = known[:_MOST_VIEWS]
     if not asked:
         message = "there is nothing to read yet; creating was not tried"
@@ -183,10 +185,10 @@ def check_rights(context: Context, known: Sequence[Relation]) -> ProjectCheck:
     )
 
 
-# What Spark needs beside itself, by the gateway's settings: jars, and credentials of a cloud.
+# Files that the gateway's settings require beside Spark: jars, and credentials of a cloud.
 #
-# Spark names a class that it does not find, and no jar; some clients ask a store without
-# credentials for minutes. Both are looked for before, in files and variables.
+# Spark's error names a missing class, but no jar; some clients retry a store without credentials
+# for minutes. So both are checked before, in files and variables.
 
 
 _CLASS_SETTING = re.compile(
@@ -195,7 +197,7 @@ _CLASS_SETTING = re.compile(
 )
 
 _CLASS = re.compile(r"[a-z_]\w*(\.\w+)+\Z")
-# By the first package that fits: which jar brings it.
+# The jar of each package; the first match counts.
 _BROUGHT_BY = {
     "org.apache.iceberg.aws.": "iceberg-aws-bundle",
     "org.apache.iceberg.gcp.": "iceberg-gcp-bundle",
@@ -207,7 +209,7 @@ _BROUGHT_BY = {
     "org.apache.hadoop.fs.azurebfs.": "hadoop-azure",
     "com.google.cloud.hadoop.": "gcs-connector",
 }
-# What Hadoop finds by a scheme's name alone, where no `spark.hadoop.fs.<scheme>.impl` says more.
+# Hadoop's class of a scheme, if no `spark.hadoop.fs.<scheme>.impl` sets one.
 _BY_SCHEME = {
     "s3a": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     "abfs": "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
@@ -219,11 +221,11 @@ _PLACE = re.compile(r"(?P<scheme>s3a?n?|abfss?|wasbs?|gs)://")
 
 @dataclass(frozen=True)
 class _CloudCredentials:
-    """How a cloud's clients get credentials.
+    """Where a cloud's clients find credentials.
 
     Attributes:
-        settings: Beginnings of settings that give some, without `spark.hadoop.`.
-        variables: Variables of which one is enough.
+        settings: Prefixes of settings with credentials, without `spark.hadoop.`.
+        variables: Environment variables of which one is enough.
         files: Those of the variables that name a file.
     """
 
@@ -273,10 +275,10 @@ _CLOUDS |= dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), _AZURE)
 def check_spark_files(
     settings: SparkSettings, environ: Mapping[str, str], own_jars: Iterable[Path]
 ) -> Iterator[ProjectCheck]:
-    """A line for each part that these settings name.
+    """Checks each jar and cloud that these settings name.
 
     Args:
-        settings: What the session gets: `spark.*`.
+        settings: The session's settings: `spark.*`.
         environ: The worker's variables.
         own_jars: The directories of Spark's own jars.
     """
@@ -290,7 +292,7 @@ def check_spark_files(
 
 
 def _list_classes(settings: SparkSettings) -> Iterator[tuple[str, str]]:
-    """Each class that a setting names or a scheme stands for, with whose word that is."""
+    """Yields each class that a setting or a scheme requires, with its source."""
     for key, value in sorted(settings.items()):
         if _CLASS_SETTING.match(key):
             for name in _split_list(value):
@@ -324,8 +326,10 @@ def _check_jars(
         )
     extra = _split_list(settings.get("spark.driver.extraClassPath", "").replace(":", ","))
     given = [*here, *(Path(path) for path in extra if path.endswith(".jar"))]
-    missing = _not_in(_not_in(set(classes), given), _in_all(own_jars))
-    # What is fetched, or stands on a path of another kind, is only known to the session.
+    missing = _list_missing_classes(
+        _list_missing_classes(set(classes), given), _iterate_jars(own_jars)
+    )
+    # Only the session knows jars that it downloads or finds on other paths.
     elsewhere = (
         len(here) < len(named)
         or len(extra) + len(here) > len(given)
@@ -335,7 +339,7 @@ def _check_jars(
         found = f"{len(classes) - len(missing)} of {len(classes)} classes found before Spark starts"
         return ProjectCheck(name="jars", status="ok", message=found if classes else "all are there")
     shown = ", ".join(f"{name} (asked for by {classes[name]})" for name in sorted(missing))
-    brought = sorted({_brought_by(name) for name in missing})
+    brought = sorted({_name_jar_of_class(name) for name in missing})
     return ProjectCheck(
         name="jars",
         status="fail",
@@ -345,7 +349,7 @@ def _check_jars(
     )
 
 
-def _brought_by(name: str) -> str:
+def _name_jar_of_class(name: str) -> str:
     found = (jar for beginning, jar in _BROUGHT_BY.items() if name.startswith(beginning))
     return next(found, "the jar that brings it")
 
@@ -354,8 +358,8 @@ def _is_local(jar: str) -> bool:
     return "://" not in jar.removeprefix("file://") and not jar.startswith("local:")
 
 
-def _not_in(classes: set[str], jars: Iterable[Path]) -> set[str]:
-    """Those of `classes` that none of the jars holds."""
+def _list_missing_classes(classes: set[str], jars: Iterable[Path]) -> set[str]:
+    """Lists those of `classes` that none of the jars contains."""
     left = {f"{name.replace('.', '/')}.class": name for name in classes}
     for jar in jars:
         if not left:
@@ -398,7 +402,7 @@ def _check_credentials(
     )
 
 
-def _in_all(directories: Iterable[Path]) -> Iterator[Path]:
+def _iterate_jars(directories: Iterable[Path]) -> Iterator[Path]:
     for directory in directories:
         yield from sorted(directory.glob("*.jar"))
 

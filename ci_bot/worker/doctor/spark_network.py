@@ -1,7 +1,7 @@
-"""Where Spark runs, by the gateway's settings: who must be reachable, and by whom.
+"""The network of Spark, by the gateway's settings: which servers must be reachable, and from where.
 
-A master that does not answer costs Spark a minute, and what it says then names no part. So the
-parts are asked one by one before Spark is started, each with its own sentence.
+Spark waits a minute for a master that does not answer, and its error names no cause. So each server
+is checked before Spark starts.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _PORTS |= {"mariadb": 3306, "spark": 7077}
 
 @dataclass(frozen=True)
 class NetworkFacts:
-    """What this machine can tell of the network around it.
+    """Checks of the network from this machine.
 
     Attributes:
-        reach: Why a host and port do not answer; None where they do.
-        addresses: The addresses that a name stands for; empty if nobody knows it.
-        listen: Why this machine cannot listen on an address; None where it can.
+        reach: Why a host and port do not answer; None if they do.
+        addresses: The addresses of a name; empty if it does not resolve.
+        listen: Why this machine cannot listen on an address; None if it can.
     """
 
     reach: Callable[[str, int], str | None]
@@ -71,10 +71,10 @@ class NetworkEndpoint:
 def check_spark_network(
     settings: SparkSettings, environ: Mapping[str, str], network: NetworkFacts
 ) -> Iterator[ProjectCheck]:
-    """A line for each part that these settings name; none for a Spark in this process alone.
+    """Checks each server that these settings name; yields nothing for Spark in this process alone.
 
     Args:
-        settings: What the session gets: `spark.*`.
+        settings: The session's settings: `spark.*`.
         environ: The worker's variables.
     """
     master = settings.get("spark.master", "local[*]").strip()
@@ -94,7 +94,7 @@ def check_spark_network(
 
 
 def _parse_endpoints(uris: Iterable[str]) -> list[NetworkEndpoint]:
-    """The servers of addresses such as thrift://host:9083; what names none is left out."""
+    """Parses the servers of addresses such as thrift://host:9083; leaves out others."""
     found = []
     for uri in map(str.strip, uris):
         jdbc = _JDBC.match(uri)
@@ -161,7 +161,7 @@ def _check_answering(
     network: NetworkFacts,
     fix: str | None = None,
 ) -> ProjectCheck:
-    """One of several is enough: clients take the next where one does not answer."""
+    """Checks that one of several servers answers: clients try the next one."""
     silent = []
     for server in servers:
         why = network.reach(server.host, server.port)
@@ -177,14 +177,14 @@ def _check_answering(
 
 
 def _check_driver(master: str, settings: SparkSettings, network: NetworkFacts) -> ProjectCheck:
-    """Executors call the driver back: by an address that is not only this machine's."""
+    """Checks that executors can reach the driver, at an address that is valid on other machines."""
     host = settings.get("spark.driver.host", "").strip()
     bind = settings.get("spark.driver.bindAddress", "").strip()
     masters = _parse_masters(master)
     here = bool(masters) and all(_is_loopback(server.host) for server in masters)
-    wrong = _not_bound(bind, network) or _not_known(host, network)
+    wrong = _describe_unbound_address(bind, network) or _describe_unknown_host(host, network)
     if wrong is None and not here:
-        wrong = _only_here(master, host, bind)
+        wrong = _describe_loopback_driver(master, host, bind)
     if wrong is not None:
         message, fix = wrong
         return ProjectCheck(name="driver address", status="fail", message=message, fix=fix)
@@ -200,21 +200,23 @@ def _check_driver(master: str, settings: SparkSettings, network: NetworkFacts) -
     return ProjectCheck(name="driver address", status="ok", message=f"executors get {shown}")
 
 
-def _not_bound(bind: str, network: NetworkFacts) -> tuple[str, str] | None:
+def _describe_unbound_address(bind: str, network: NetworkFacts) -> tuple[str, str] | None:
     if not bind or (why := network.listen(bind)) is None:
         return None
     message = f"`spark.driver.bindAddress` is {bind}, and this machine cannot listen there: {why}."
     return message, _BIND_FIX
 
 
-def _not_known(host: str, network: NetworkFacts) -> tuple[str, str] | None:
+def _describe_unknown_host(host: str, network: NetworkFacts) -> tuple[str, str] | None:
     if not host or network.addresses(host):
         return None
     return f"`spark.driver.host` is {host}, and nobody here knows that name.", _HOST_FIX
 
 
-def _only_here(master: str, host: str, bind: str) -> tuple[str, str] | None:
-    """What is wrong where executors are on other machines."""
+def _describe_loopback_driver(master: str, host: str, bind: str) -> tuple[str, str] | None:
+    """Describes a driver address that executors on other machines cannot reach; None if it is
+    fine.
+    """
     if host and _is_loopback(host):
         message = f"`spark.driver.host` is {host}: executors of {master} would look for the driver "
         return message + "on their own machine.", _HOST_FIX
@@ -233,15 +235,15 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-# This machine's network, asked with sockets: what the checks on where Spark runs ask.
+# This machine's network, checked with sockets.
 
 
-# A firewall that drops what it does not like never answers.
+# A firewall that drops packets never answers.
 SECONDS = 5.0
 
 
-def this_network() -> NetworkFacts:
-    """What the process sees from where it runs."""
+def make_network_facts() -> NetworkFacts:
+    """Makes the network checks of this machine."""
     return NetworkFacts(reach=_reach_port, addresses=_resolve_addresses, listen=_listen_on)
 
 

@@ -1,4 +1,4 @@
-"""What a look into the state tells: prod, its gaps, how large it has grown, and whose is in it."""
+"""Checks of the state: prod, its gaps, its size, and the environments in it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 from sqlmesh.core import constants as c
 from sqlmesh.core.state_sync.common import ExpiredBatchRange
 
-from ci_bot.protocol.environment import number_of
+from ci_bot.protocol.environment import read_pull_number
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import known_accuracy, sentence_of
-from ci_bot.worker.messages import ModelNames, is_written_otherwise, names_and_times
+from ci_bot.worker.cost import describe_accuracy, read_accuracy
+from ci_bot.worker.messages import ModelNames, is_reworded, names_and_times
 from ci_bot.worker.state_store import CostLedger, Ledger
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
     from sqlmesh.core.state_sync import StateSync
 
-# The janitor runs with every `sqlmesh run`; what it has not taken for so long, it never sees.
+# The janitor runs with every `sqlmesh run`; an older leftover was never removed.
 _STALE_MILLISECONDS = 7 * 86_400_000
 _MANY_EXPIRED = 100
 _SHOWN = 3
 
 
 def check_prod(state: StateSync) -> ProjectCheck:
-    """Whether there is a prod, and when it was last written."""
+    """Checks whether there is a prod, and when it was last written."""
     stored = state.get_environment(c.PROD)
     if stored is None:
         return ProjectCheck(
@@ -52,7 +52,7 @@ def check_prod(state: StateSync) -> ProjectCheck:
 
 
 def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | None) -> ProjectCheck:
-    """Intervals that a table of prod lacks although later ones are there."""
+    """Checks prod's tables for missing intervals before later ones."""
     stored = state.get_environment(c.PROD)
     names = ModelNames(catalog, dialect)
     found = []
@@ -81,7 +81,7 @@ def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | No
 
 
 def check_state_size(state: StateSync) -> ProjectCheck:
-    """How many snapshots there are, and how many of them the janitor should have taken."""
+    """Counts the snapshots, and those that the janitor should have removed."""
     total = sqlmesh_compat.count_snapshots(state)
     now = names_and_times.now_milliseconds()
     batch = state.get_expired_snapshots(
@@ -107,11 +107,15 @@ def check_state_size(state: StateSync) -> ProjectCheck:
 
 
 def check_environments(state: StateSync, prefix: str) -> ProjectCheck:
-    """Environments of pull requests, and those that an apply or a cleanup left unfinished."""
+    """Counts environments of pull requests, and those that an apply or a cleanup left
+    unfinished.
+    """
     stored = {
-        item.name for item in state.get_environments_summary() if number_of(item.name, prefix)
+        item.name
+        for item in state.get_environments_summary()
+        if read_pull_number(item.name, prefix)
     }
-    rows = Ledger(sqlmesh_compat.state_adapter_of(state)).list_rows()
+    rows = Ledger(sqlmesh_compat.unwrap_state_adapter(state)).list_rows()
     recorded = {row.environment for row in rows}
     unfinished = [row for row in rows if row.phase in ("failed", "cleaning", "leftover")]
     every = len(stored | recorded)
@@ -131,10 +135,10 @@ def check_environments(state: StateSync, prefix: str) -> ProjectCheck:
 
 
 def check_model_python(state: StateSync, context: Context, version: str) -> ProjectCheck | None:
-    """Models of prod that another Python wrote; None if there is none, which needs no line.
+    """Lists models of prod that another Python version wrote; None if there are none.
 
     Args:
-        context: With the project loaded.
+        context: The context of the loaded project.
         version: The Python that this runs on.
     """
     stored = state.get_environment(c.PROD)
@@ -145,7 +149,7 @@ def check_model_python(state: StateSync, context: Context, version: str) -> Proj
     found = [
         names.short_name(name)
         for name, snapshot in context.snapshots.items()
-        if (old := held.get(name)) is not None and is_written_otherwise(snapshot, old)
+        if (old := held.get(name)) is not None and is_reworded(snapshot, old)
     ]
     if not found:
         return None
@@ -161,10 +165,10 @@ def check_model_python(state: StateSync, context: Context, version: str) -> Proj
 
 
 def check_estimates(state: StateSync) -> ProjectCheck:
-    """How good the estimates of cost were; with fewer than five nobody can say."""
-    found = known_accuracy(CostLedger(sqlmesh_compat.state_adapter_of(state)))
+    """Reports the accuracy of cost estimates; it needs at least five."""
+    found = read_accuracy(CostLedger(sqlmesh_compat.unwrap_state_adapter(state)))
     message = (
-        sentence_of(found)
+        describe_accuracy(found)
         if found is not None
         else "fewer than five applies have an estimate of all of their models to compare with"
     )

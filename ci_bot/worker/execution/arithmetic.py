@@ -8,9 +8,9 @@ from ci_bot.worker.execution.spark_types import (
     DOUBLE,
     UntriedError,
     ValueType,
-    as_decimal,
-    common_type,
+    find_common_type,
     make_decimal,
+    widen_to_decimal,
 )
 
 # Decimals are computed as whole numbers of their last digit.
@@ -36,8 +36,8 @@ def write_arithmetic(
         raise UntriedError(f"`{sign}` between {first} and {second}")
     kinds = {first.name, second.name}
     if "decimal" in kinds and "double" not in kinds and "null" not in kinds:
-        return _write_decimals(sign, one, as_decimal(first), other, as_decimal(second))
-    kind = common_type(first, second)
+        return _write_decimals(sign, one, widen_to_decimal(first), other, widen_to_decimal(second))
+    kind = find_common_type(first, second)
     if sign == "/" or kind is None or kind.name == "null":
         kind = DOUBLE
     left, right = write_cast(one, first, kind), write_cast(other, second, kind)

@@ -29,8 +29,8 @@ from ci_bot.worker.execution.spark_types import (
     TIMESTAMP,
     UntriedError,
     ValueType,
-    array_of,
-    common_type,
+    find_common_type,
+    make_array_type,
     make_decimal,
     parse_type,
 )
@@ -110,7 +110,8 @@ class ExpressionWriter(OperatorWriter):
             "whole": value.kind.is_whole,
             "array": value.kind.item is not None,
             "moment": None if value.kind.name in {"date", "timestamp"} else False,
-            "item": first.item is not None and common_type(first.item, value.kind) == first.item,
+            "item": first.item is not None
+            and find_common_type(first.item, value.kind) == first.item,
         }.get(wanted)
         if fits is False:
             raise UntriedError(f"{row.name}() of {value.kind}")
@@ -166,7 +167,7 @@ class ExpressionWriter(OperatorWriter):
         )
         if kind.name == "null":
             raise UntriedError("array() without a type")
-        return TypedText(f"[{', '.join(texts)}]", array_of(kind))
+        return TypedText(f"[{', '.join(texts)}]", make_array_type(kind))
 
     def _call_element_at(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, place = (self.write_expression(argument, scope) for argument in arguments)

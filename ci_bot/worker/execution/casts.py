@@ -81,11 +81,11 @@ def write_cast(text: str, source: ValueType, target: ValueType) -> str:
         return text
     if source.name == "null":
         return f"CAST(NULL AS {target.duckdb})"
-    template = _CASTS.get((_family_of(source), _family_of(target)))
+    template = _CASTS.get((_name_type_family(source), _name_type_family(target)))
     if template is None:
         raise UntriedError(f"a cast from {source} to {target}")
     return template.format(text, target.duckdb)
 
 
-def _family_of(kind: ValueType) -> str:
+def _name_type_family(kind: ValueType) -> str:
     return "whole" if kind.is_whole else kind.name

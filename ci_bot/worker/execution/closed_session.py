@@ -15,7 +15,7 @@ from ci_bot.worker.execution.functions import FUNCTION_MACROS
 from ci_bot.worker.execution.scopes import SourceTable, quote_name
 from ci_bot.worker.execution.spark_types import UntriedError
 
-# The releases whose answers the table of constructs was held against.
+# The DuckDB releases that the table of constructs is tested with.
 OLDEST, BEYOND = (1, 2), (2, 0)
 _PATIENCE = 3
 LARGEST_RESULT = 10_000
@@ -25,14 +25,14 @@ _SETTINGS: Mapping[str, str] = {
     "temp_directory": "",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    # Or a table's name could mean a variable of this process.
+    # Otherwise a table's name could mean a variable of this process.
     "python_enable_replacements": "false",
     "enable_external_access": "false",
 }
 
 
 class UnusableDataError(Exception):
-    """One side fails on these rows, as Spark may or may not."""
+    """One side fails on these rows; Spark may not."""
 
 
 class OutOfTimeError(Exception):
@@ -70,7 +70,7 @@ class ClosedSession:
     def fill_table(
         self, table: SourceTable, columns: Sequence[str], rows: Sequence[Sequence[Any]]
     ) -> None:
-        """Replaces the rows of a table, where it has others; columns that are not named are NULL.
+        """Replaces the rows of a table; columns that are not named are NULL.
 
         Raises as `run_query`.
         """
@@ -97,9 +97,10 @@ class ClosedSession:
             self._raise_for(error, planned=True)
 
     def run_query(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query. Raises UnusableDataError, OutOfTimeError, UntriedError.
+        """Runs a query and returns its rows. Raises UnusableDataError, OutOfTimeError,
+        UntriedError.
 
-        A result with many rows is of no use: Python would hold what DuckDB's limit does not.
+        A result with many rows is refused: DuckDB's memory limit does not cover Python's copy.
         """
         if self.is_over:
             raise OutOfTimeError
@@ -125,11 +126,12 @@ class ClosedSession:
 
 @contextmanager
 def open_closed_session(seconds: float) -> Iterator[ClosedSession]:
-    """A session that ends after so many seconds of processor time.
+    """Opens a session that ends after `seconds` of processor time.
 
-    A busy machine does not change what a report says; one query ends after some times as long.
+    Processor time, so that a busy machine does not change a report; one query also has a limit of
+    wall time, a few times as long.
 
-    Raises UntriedError where DuckDB is missing or another one than was tried.
+    Raises UntriedError if DuckDB is missing or not a tested release.
     """
     duckdb = _load_duckdb()
     try:
@@ -153,7 +155,7 @@ def open_closed_session(seconds: float) -> Iterator[ClosedSession]:
 
 
 def _load_duckdb() -> Any:
-    """DuckDB, loaded when the first query is tried: it takes longer than most reviews wait."""
+    """Loads DuckDB at the first query, because importing it is slow."""
     try:
         import duckdb
     except ImportError as error:

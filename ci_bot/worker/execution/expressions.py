@@ -23,7 +23,7 @@ from ci_bot.worker.execution.spark_types import (
     TIMESTAMP,
     UntriedError,
     ValueType,
-    common_type,
+    find_common_type,
     make_decimal,
     read_type,
 )
@@ -361,7 +361,7 @@ class OperatorWriter:
 
     def bring_together(self, one: TypedText, other: TypedText) -> tuple[str, str]:
         """Both texts as the type in which Spark compares them."""
-        kind = common_type(one.kind, other.kind)
+        kind = find_common_type(one.kind, other.kind)
         if kind is None:
             kinds = {one.kind.name, other.kind.name}
             text, value = (one, other) if one.kind == STRING else (other, one)
@@ -379,7 +379,7 @@ class OperatorWriter:
         """The type that Spark makes of several, and their texts as that."""
         kind = NULL
         for value in values:
-            found = common_type(kind, value.kind)
+            found = find_common_type(kind, value.kind)
             if (
                 found is None
                 and STRING in (kind, value.kind)

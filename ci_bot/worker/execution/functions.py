@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ci_bot.worker.execution.spark_types import ValueType, array_of, parse_type
+from ci_bot.worker.execution.spark_types import ValueType, make_array_type, parse_type
 
 FUNCTION_MACROS = (
     # Days that a month lacks become its last, in both engines.
@@ -184,7 +184,7 @@ CONSTANTS: Mapping[str, Mapping[str, str] | str] = {
 
 
 def read_constant(kind: str, text: str) -> str | None:
-    """What DuckDB gets for a constant of a kind; None where it is none of those that are known."""
+    """What DuckDB gets for a constant of a kind; None if it is none of those that are known."""
     known = CONSTANTS[kind]
     if not isinstance(known, str):
         return known.get(text.lower())
@@ -236,7 +236,7 @@ AGGREGATES: Mapping[str, AggregateRow] = {
     "bool_and": AggregateRow(("boolean",), _give_always("boolean"), "bool_and({0})"),
     "first": AggregateRow(("any",), _give_argument_type, "first({0} ORDER BY {tie})"),
     "last": AggregateRow(("any",), _give_argument_type, "last({0} ORDER BY {tie})"),
-    "collect_list": AggregateRow(("any",), array_of, f"coalesce({_LIST}, [])"),
+    "collect_list": AggregateRow(("any",), make_array_type, f"coalesce({_LIST}, [])"),
     "max_by": AggregateRow(
         ("any", "any"), _give_argument_type, f"(list({{0}} ORDER BY {{1}} DESC, {_TIE_KNOWN}"
     ),

@@ -52,7 +52,7 @@ _OWN_SHARE = 0.7
 _NULL_SHARES = (0.0, 0.0, 0.15, 0.4)
 _NULL_SHARE = 0.15
 _EMPTY_SHARE = 0.06
-# What becomes of a row: it goes, it comes twice, it comes again with other cells, or it changes.
+# The chances of a row: removed, doubled, doubled with other cells; else one cell changes.
 _REMOVED, _DOUBLED, _VARIED = 0.1, 0.2, 0.5
 _CLIMB = 5
 _COMPARING = (
@@ -63,7 +63,7 @@ _COMPARING = (
 
 @dataclass(frozen=True)
 class QueryConstants:
-    """What the texts of two queries tell of the values of columns.
+    """The constants in two queries, by the columns that they belong to.
 
     Attributes:
         by_column: constants that stand beside a column, by its name.
@@ -88,7 +88,7 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
         for literal in tree.find_all(exp.Literal):
             text = str(literal.this)[:200]
             others.add(text)
-            for name in _columns_beside(literal):
+            for name in _find_columns_beside(literal):
                 by_column.setdefault(name, set()).add(text)
         for cast in tree.find_all(exp.Cast, exp.TryCast):
             if isinstance(cast.this, exp.Column):
@@ -108,7 +108,7 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
     )
 
 
-def _columns_beside(literal: exp.Expr) -> set[str]:
+def _find_columns_beside(literal: exp.Expr) -> set[str]:
     node = literal
     for _ in range(_CLIMB):
         above = node.parent
@@ -189,46 +189,50 @@ class RowGenerator:
 
     def _draw_value(self, name: str, kind: ValueType) -> Any:
         if self._is_private(name):
-            return self._dice.choice(plain_values(kind))
+            return self._dice.choice(list_plain_values(kind))
         key = (name, kind)
         if key not in self._own:
             texts = self._constants.by_column.get(name, frozenset())
-            self._own[key] = _values_of(sorted(texts), kind) + self._cast_values(name, kind)
+            self._own[key] = _list_constant_values(sorted(texts), kind) + self._cast_values(
+                name, kind
+            )
         own = self._own[key]
         if own and self._dice.random() < _OWN_SHARE:
             return self._dice.choice(own)
         if kind not in self._all:
             self._all[kind] = [
-                *plain_values(kind),
-                *_values_of(sorted(self._constants.others), kind),
+                *list_plain_values(kind),
+                *_list_constant_values(sorted(self._constants.others), kind),
             ]
         # Plain values first: a text has many constants that this column never meets.
-        plain = plain_values(kind)
+        plain = list_plain_values(kind)
         return self._dice.choice(plain if self._dice.random() < _OWN_SHARE else self._all[kind])
 
     def _cast_values(self, name: str, kind: ValueType) -> list[Any]:
-        """What a text has to be to become a value of the type that it is cast to."""
+        """Lists texts that become a value of the type that a column is cast to."""
         if kind.name != "string":
             return []
         targets = self._constants.casts.get(name, frozenset())
-        return [str(value) for target in sorted(targets, key=str) for value in plain_values(target)]
+        return [
+            str(value) for target in sorted(targets, key=str) for value in list_plain_values(target)
+        ]
 
 
-def plain_values(kind: ValueType) -> list[Any]:
+def list_plain_values(kind: ValueType) -> list[Any]:
     """Values of a type, the plainest first. Raises UntriedError for types without any."""
     if kind.name == "decimal":
         unit = Decimal(1).scaleb(-kind.scale)
         fitting = [Decimal(text).quantize(unit) for text in _DECIMALS]
         return list(dict.fromkeys(value for value in fitting if _fits_type(value, kind)))
     if kind.item is not None:
-        first, *rest = plain_values(kind.item)
+        first, *rest = list_plain_values(kind.item)
         return [[first], [], [first, first], [first, *rest[:1]], [None, *rest[:1]]]
     if kind.name in _PLAIN:
         return list(_PLAIN[kind.name])
     raise UntriedError(f"a table with a column of type {kind}")
 
 
-def _values_of(texts: Sequence[str], kind: ValueType) -> list[Any]:
+def _list_constant_values(texts: Sequence[str], kind: ValueType) -> list[Any]:
     """The values that constants have as a type, each with its neighbours."""
     found: list[Any] = []
     for text in texts:

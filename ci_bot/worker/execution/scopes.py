@@ -1,4 +1,4 @@
-"""What a query sees: its sources with their columns and types, and the texts for them."""
+"""The names that a query can use: its sources with columns, types and texts."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ _READ = {
 }
 
 
-def array_of(item: ValueType) -> ValueType:
+def make_array_type(item: ValueType) -> ValueType:
     return ValueType("array", item=item)
 
 
@@ -109,7 +109,7 @@ def read_type(kind: Any) -> ValueType:
         digits, scale = (sizes + [10, 0][len(sizes) :])[:2]
         return ValueType("decimal", digits, scale)
     if name == "ARRAY" and len(kind.expressions) == 1:
-        return array_of(read_type(kind.expressions[0]))
+        return make_array_type(read_type(kind.expressions[0]))
     # Of VARCHAR(n) Spark cuts or refuses what is longer.
     if name in _READ and not kind.expressions:
         return _READ[name]
@@ -137,33 +137,33 @@ def read_columns(columns: Mapping[str, Any]) -> dict[str, ValueType]:
     return found
 
 
-def as_decimal(kind: ValueType) -> ValueType:
+def widen_to_decimal(kind: ValueType) -> ValueType:
     """The decimal that holds every value of a whole number's type."""
     if kind.is_whole:
         return ValueType("decimal", _WHOLE_DIGITS[kind.name], 0)
     return kind
 
 
-def common_type(one: ValueType, other: ValueType) -> ValueType | None:
-    """The type to which Spark brings two values that meet; None where it is none of these."""
+def find_common_type(one: ValueType, other: ValueType) -> ValueType | None:
+    """The type to which Spark brings two values that meet; None if it is none of these."""
     if one == other or other.name == "null":
         return one
     if one.name == "null":
         return other
     if one.is_numeric and other.is_numeric:
-        return _common_number(one, other)
+        return _find_common_number(one, other)
     if one.item is not None and other.item is not None:
-        item = common_type(one.item, other.item)
-        return array_of(item) if item is not None else None
+        item = find_common_type(one.item, other.item)
+        return make_array_type(item) if item is not None else None
     return TIMESTAMP if {one.name, other.name} == {"date", "timestamp"} else None
 
 
-def _common_number(one: ValueType, other: ValueType) -> ValueType:
+def _find_common_number(one: ValueType, other: ValueType) -> ValueType:
     if "double" in {one.name, other.name}:
         return DOUBLE
     if one.is_whole and other.is_whole:
         return max(one, other, key=lambda kind: _WHOLE_DIGITS[kind.name])
-    first, second = as_decimal(one), as_decimal(other)
+    first, second = widen_to_decimal(one), widen_to_decimal(other)
     scale = max(first.scale, second.scale)
     whole = max(first.digits - first.scale, second.digits - second.scale)
     # Not adjusted, but cut: `DecimalPrecision.widerDecimalType`.

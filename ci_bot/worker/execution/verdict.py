@@ -1,4 +1,6 @@
-"""What executions say of two queries: they differ, they were not told apart, or were not tried."""
+"""The verdict on two queries after running them: they differ, no difference was found, or not
+tried.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from ci_bot.worker.execution.generated_rows import (
     DataSet,
     QueryConstants,
     RowGenerator,
-    plain_values,
+    list_plain_values,
     read_constants,
 )
 from ci_bot.worker.execution.queries import WrittenQuery, write_query
@@ -33,7 +35,7 @@ Row = tuple[Any, ...]
 Verdict = Literal["differs", "alike", "not_tried"]
 SECONDS_FOR_A_MODEL = 2.0
 DATA_SETS = 60
-# Other orders of rows, in which a result that hangs on none of them is the same.
+# Row orders; a result that does not depend on the order is the same in all of them.
 _MODES = (1, 2, 3, 4)
 _FEWEST = 10
 _SMALLER_RUNS = 400
@@ -50,12 +52,12 @@ class ExampleTable:
 
 @dataclass(frozen=True)
 class FoundExample:
-    """The smallest rows that were found to tell two queries apart, and what these give.
+    """The smallest rows found on which two queries differ, and both results.
 
     Attributes:
         columns: of both results.
-        rows: of the results before and after, side by side; None where one side has no such row.
-        differing: the columns in which they differ; none where only the number of rows does.
+        rows: of the results before and after, side by side; None if one side has no such row.
+        differing: the columns in which they differ; none if only the number of rows does.
     """
 
     tables: tuple[ExampleTable, ...]
@@ -94,11 +96,11 @@ def judge_queries(
     Args:
         before, after: their texts, as Spark gets them.
         tables: the columns of the tables that they read, by name in lower case.
-        seed: the same rows for the same one.
+        seed: the same seed gives the same rows.
         seconds: of processor time that it may take.
         data_sets: how many are tried.
-        is_private: whether a column may hold what is not to be shown: its values are invented, and
-            no constant of the queries is among them.
+        is_private: whether a column may hold private data: its values are then invented, without
+            constants of the queries.
     """
     try:
         sources = {
@@ -191,7 +193,7 @@ class _Judge:
     def _try_data(
         self, session: ClosedSession, data: DataSet, mode: int = 0
     ) -> tuple[Counter[Any], Counter[Any]] | None:
-        """What both sides give; None where one fails."""
+        """Runs both sides; None if one fails."""
         try:
             for name, rows in data.items():
                 session.fill_table(self._sources[name], list(self._read[name]), rows)
@@ -246,7 +248,7 @@ class _Judge:
             kinds = list(self._read[name].values())
             for place, row in enumerate(rows):
                 for cell, kind in enumerate(kinds):
-                    plain = plain_values(kind)
+                    plain = list_plain_values(kind)
                     for value in plain[: _count_plainer_values(row[cell], plain)]:
                         changed = (*row[:cell], value, *row[cell + 1 :])
                         yield {**data, name: [*rows[:place], changed, *rows[place + 1 :]]}

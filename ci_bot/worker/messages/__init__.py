@@ -8,27 +8,31 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.messages import names_and_times, same_code
-    from ci_bot.worker.messages.load_failures import cause_of, iterate_causes, unit_of
+    from ci_bot.worker.messages.load_failures import (
+        find_failed_file,
+        find_load_cause,
+        iterate_causes,
+    )
     from ci_bot.worker.messages.names_and_times import ModelNames, file_name, file_name_or_last
     from ci_bot.worker.messages.problems import (
         LINE_NUMBER,
         MacroRefusedError,
         NotLoaded,
-        cancelled_failure,
         error_headline,
         error_sentence,
-        failure_of,
+        find_root_cause,
         headline_with_cause,
+        make_cancelled_failure,
         make_encodable,
-        root_cause,
-        spark_not_started,
+        make_failure_of_error,
+        make_spark_start_error,
     )
-    from ci_bot.worker.messages.same_code import is_written_otherwise
+    from ci_bot.worker.messages.same_code import is_reworded
     from ci_bot.worker.messages.state_failures import (
-        missing_variables,
-        other_version,
-        unset_variables,
-        unusable_state,
+        describe_missing_variables,
+        list_unset_variables,
+        make_other_version_error,
+        make_state_error,
     )
 
 __all__ = [
@@ -36,52 +40,52 @@ __all__ = [
     "MacroRefusedError",
     "ModelNames",
     "NotLoaded",
-    "cancelled_failure",
-    "cause_of",
+    "describe_missing_variables",
     "error_headline",
     "error_sentence",
-    "failure_of",
     "file_name",
     "file_name_or_last",
+    "find_failed_file",
+    "find_load_cause",
+    "find_root_cause",
     "headline_with_cause",
-    "is_written_otherwise",
+    "is_reworded",
     "iterate_causes",
+    "list_unset_variables",
+    "make_cancelled_failure",
     "make_encodable",
-    "missing_variables",
+    "make_failure_of_error",
+    "make_other_version_error",
+    "make_spark_start_error",
+    "make_state_error",
     "names_and_times",
-    "other_version",
-    "root_cause",
     "same_code",
-    "spark_not_started",
-    "unit_of",
-    "unset_variables",
-    "unusable_state",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "load_failures": ["cause_of", "iterate_causes", "unit_of"],
+        "load_failures": ["find_load_cause", "iterate_causes", "find_failed_file"],
         "names_and_times": ["ModelNames", "file_name", "file_name_or_last"],
         "problems": [
             "LINE_NUMBER",
             "MacroRefusedError",
             "NotLoaded",
-            "cancelled_failure",
-            "failure_of",
+            "make_cancelled_failure",
+            "make_failure_of_error",
             "error_headline",
             "headline_with_cause",
-            "root_cause",
+            "find_root_cause",
             "error_sentence",
-            "spark_not_started",
+            "make_spark_start_error",
             "make_encodable",
         ],
-        "same_code": ["is_written_otherwise"],
+        "same_code": ["is_reworded"],
         "state_failures": [
-            "missing_variables",
-            "other_version",
-            "unset_variables",
-            "unusable_state",
+            "describe_missing_variables",
+            "make_other_version_error",
+            "list_unset_variables",
+            "make_state_error",
         ],
     },
 )

@@ -1,7 +1,8 @@
-"""Why foreign code did not load: the file and line of the project, and what would fix it.
+"""Why a project's code did not load: its file and line, and the fix.
 
-SQLMesh hands on what Python said, which is often neither: "No module named 'pytest'" does not say
-who imports it, and "EOF when reading a line" not that `config.py` waits for somebody to type.
+SQLMesh passes on Python's message, which often has neither: "No module named 'pytest'" does not
+name the importing file, and "EOF when reading a line" does not say that `config.py` waits for
+input.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from types import TracebackType
 
 # A chain longer than this is a loop or noise.
 MAX_CAUSES = 20
-# Directories that are looked into for a module that a search path would find.
+# The most directories that are searched for a missing module.
 MAX_DIRECTORIES = 2_000
 _NO_NAME = re.compile(r"cannot import name '(?P<name>[^']+)' from '(?P<module>[^']+)'")
 # SQLMesh names the library by its driver, and the extra that brings it beside it.
@@ -35,7 +36,7 @@ _HIDDEN = (".", "__")
 
 @dataclass(frozen=True)
 class LoadCause:
-    """What went wrong in a tree; each part is None where it is not known.
+    """The cause of a failed load; each part is None if it is not known.
 
     Attributes:
         path: the file, relative to the tree's root.
@@ -49,24 +50,24 @@ class LoadCause:
     reason_code: str | None = None
 
 
-def cause_of(error: BaseException, root: Path) -> LoadCause:
-    """What is known of `error`, which was met while something below `root` was loaded."""
+def find_load_cause(error: BaseException, root: Path) -> LoadCause:
+    """Finds the cause of `error`, which was raised while files below `root` were loaded."""
     chain = list(iterate_causes(error))
     if engine := next(filter(None, (_NO_ENGINE.search(str(link)) for link in chain)), None):
-        return _missing_engine(engine["engine"], engine["extra"], chain)
+        return _explain_missing_engine(engine["engine"], engine["extra"], chain)
     for link in reversed(chain):
         found = _explain_cause(link, root)
         if found is not None:
             return found
     for link in reversed(chain):
-        path, line = _innermost_position(link, root)
+        path, line = _find_innermost_position(link, root)
         if path is not None:
             return LoadCause(path, line)
     return LoadCause()
 
 
-def unit_of(error: BaseException, root: Path) -> Path | None:
-    """The file that SQLMesh was loading when `error` was raised; None if no file was."""
+def find_failed_file(error: BaseException, root: Path) -> Path | None:
+    """Finds the file that SQLMesh was loading when `error` was raised; None if there was none."""
     for link in iterate_causes(error):
         location = getattr(link, "location", None)
         if location is not None:
@@ -80,7 +81,7 @@ def unit_of(error: BaseException, root: Path) -> Path | None:
 
 
 def iterate_causes(error: BaseException) -> Iterator[BaseException]:
-    """The exception, then what it was raised from, and so on to the start."""
+    """Yields the exception, then its cause, and so on to the first one."""
     current: BaseException | None = error
     for _ in range(MAX_CAUSES):
         if current is None:
@@ -94,28 +95,30 @@ def iterate_causes(error: BaseException) -> Iterator[BaseException]:
 def _explain_cause(error: BaseException, root: Path) -> LoadCause | None:
     found: LoadCause | None = None
     if isinstance(error, SystemExit):
-        found = _ends_the_process(error, root)
+        found = _explain_process_exit(error, root)
     elif isinstance(error, ModuleNotFoundError) and error.name:
-        found = _missing_module(error, error.name, root)
+        found = _explain_missing_module(error, error.name, root)
     elif isinstance(error, ImportError):
-        found = _missing_name(error, root)
+        found = _explain_missing_name(error, root)
     elif isinstance(error, EOFError) and str(error) == "EOF when reading a line":
         found = _find_input_request(error, root)
     elif isinstance(error, KeyError) and _raised_in(error, os.__file__):
-        found = _missing_variable(error, root)
+        found = _explain_missing_variable(error, root)
     elif _is_out_of_processes(error):
-        found = _no_more_processes(error, root)
+        found = _explain_process_limit(error, root)
     elif isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        found = _missing_file(error, error.filename, root)
+        found = _explain_missing_file(error, error.filename, root)
     return found
 
 
-def _missing_engine(name: str, extra: str | None, chain: Iterable[BaseException]) -> LoadCause:
-    """SQLMesh imports the library of every gateway, the selected one or not.
+def _explain_missing_engine(
+    name: str, extra: str | None, chain: Iterable[BaseException]
+) -> LoadCause:
+    """Explains a missing library: SQLMesh imports that of every gateway, selected or not.
 
     Args:
-        extra: SQLMesh's own extra that brings the library, as its message says.
-        chain: The exceptions; an import that failed says whether the library is there.
+        extra: SQLMesh's own extra that brings the library, from its message.
+        chain: The exceptions; a failed import shows whether the library is installed.
     """
     gateway = f"There is a gateway for `{name}`, whose Python library"
     refused = [
@@ -139,7 +142,7 @@ def _missing_engine(name: str, extra: str | None, chain: Iterable[BaseException]
             hint="Pin versions that fit in the file that the input `requirements` names.",
             reason_code="missing_module",
         )
-    add = f"`sqlmesh[{extra}]`" if extra in _extras_of_sqlmesh() else f"the library of `{name}`"
+    add = f"`sqlmesh[{extra}]`" if extra in _list_sqlmesh_extras() else f"the library of `{name}`"
     return LoadCause(
         message=f"{gateway} is not installed here.",
         hint=f"Add {add} to the file that the input `requirements` names.",
@@ -147,16 +150,16 @@ def _missing_engine(name: str, extra: str | None, chain: Iterable[BaseException]
     )
 
 
-def _extras_of_sqlmesh() -> frozenset[str]:
+def _list_sqlmesh_extras() -> frozenset[str]:
     return frozenset(metadata.metadata("sqlmesh").get_all("Provides-Extra") or ())
 
 
-def _missing_module(error: BaseException, name: str, root: Path) -> LoadCause:
-    path, line = _innermost_position(error, root)
+def _explain_missing_module(error: BaseException, name: str, root: Path) -> LoadCause:
+    path, line = _find_innermost_position(error, root)
     hint: str | None
     who = f"`{path}` {'imports' if _last_is_in(error, root) else 'needs'}" if path else "It needs"
     top = name.partition(".")[0]
-    beside = _directory_with(top, root)
+    beside = _find_module_directory(top, root)
     if beside is not None and _is_searched(root / beside):
         hint = None
         message = f"{who} `{name}`, and there is no such module in `{beside}`."
@@ -181,9 +184,9 @@ _PIN = (
 )
 
 
-def _missing_name(error: BaseException, root: Path) -> LoadCause | None:
+def _explain_missing_name(error: BaseException, root: Path) -> LoadCause | None:
     found = _NO_NAME.search(str(error))
-    path, line = _innermost_position(error, root)
+    path, line = _find_innermost_position(error, root)
     if found is None or path is None:
         return None
     top = found["module"].partition(".")[0]
@@ -200,8 +203,8 @@ def _missing_name(error: BaseException, root: Path) -> LoadCause | None:
     )
 
 
-def _ends_the_process(error: SystemExit, root: Path) -> LoadCause:
-    path, line = _innermost_position(error, root)
+def _explain_process_exit(error: SystemExit, root: Path) -> LoadCause:
+    path, line = _find_innermost_position(error, root)
     who = f"`{path}` ends" if path else "The project's code ends"
     said = f": {error.code}" if isinstance(error.code, str) else ""
     call = "sys.exit()" if error.code is None or said else f"sys.exit({error.code!r})"
@@ -216,7 +219,7 @@ def _ends_the_process(error: SystemExit, root: Path) -> LoadCause:
 
 
 def _find_input_request(error: BaseException, root: Path) -> LoadCause | None:
-    path, line = _innermost_position(error, root)
+    path, line = _find_innermost_position(error, root)
     if path is None:
         return None
     return LoadCause(
@@ -235,8 +238,8 @@ def _is_out_of_processes(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and str(error) == "can't start new thread"
 
 
-def _no_more_processes(error: BaseException, root: Path) -> LoadCause:
-    path, line = _innermost_position(error, root)
+def _explain_process_limit(error: BaseException, root: Path) -> LoadCause:
+    path, line = _find_innermost_position(error, root)
     return LoadCause(
         path,
         line,
@@ -248,8 +251,8 @@ def _no_more_processes(error: BaseException, root: Path) -> LoadCause:
     )
 
 
-def _missing_variable(error: KeyError, root: Path) -> LoadCause | None:
-    path, line = _innermost_position(error, root)
+def _explain_missing_variable(error: KeyError, root: Path) -> LoadCause | None:
+    path, line = _find_innermost_position(error, root)
     name = error.args[0] if error.args else None
     if path is None or not isinstance(name, str):
         return None
@@ -262,9 +265,9 @@ def _missing_variable(error: KeyError, root: Path) -> LoadCause | None:
     )
 
 
-def _missing_file(error: BaseException, name: str, root: Path) -> LoadCause | None:
-    """Only of a relative path, where the working directory is half of the answer."""
-    path, line = _innermost_position(error, root)
+def _explain_missing_file(error: BaseException, name: str, root: Path) -> LoadCause | None:
+    """Explains a missing file with a relative path, which depends on the working directory."""
+    path, line = _find_innermost_position(error, root)
     if path is None or Path(name).is_absolute():
         return None
     here = _relative_path(str(Path.cwd()), root)
@@ -279,8 +282,8 @@ def _missing_file(error: BaseException, name: str, root: Path) -> LoadCause | No
     )
 
 
-def _innermost_position(error: BaseException, root: Path) -> tuple[str | None, int | None]:
-    """File and line of the innermost frame that runs code below `root`."""
+def _find_innermost_position(error: BaseException, root: Path) -> tuple[str | None, int | None]:
+    """Finds file and line of the innermost frame that runs code below `root`."""
     if isinstance(error, SyntaxError) and error.filename:
         path = _relative_path(error.filename, root)
         if path is not None:
@@ -309,7 +312,7 @@ def _raised_in(error: BaseException, file: str) -> bool:
     last = None
     while step is not None:
         last, step = step.tb_frame.f_code.co_filename, step.tb_next
-    # Python's own modules may be frozen, and then go by another name.
+    # Python's own modules may be frozen, and then have another file name.
     return last == file or last == f"<frozen {Path(file).stem}>"
 
 
@@ -328,8 +331,10 @@ def _is_installed(name: str) -> bool:
         return False
 
 
-def _directory_with(module: str, root: Path) -> str | None:
-    """The directory below `root` in which an import would find `module`, the nearest first."""
+def _find_module_directory(module: str, root: Path) -> str | None:
+    """Finds the directory below `root` in which an import would find `module`, the nearest
+    first.
+    """
     level = [root]
     seen = 0
     while level:

@@ -42,8 +42,8 @@ class Versioned(Protocol):
 class ModelNames:
     """Model names as people write them: without quotes, and without the default catalog.
 
-    This is the one place that says how a model is called, in changes, findings, sentences and the
-    ledger. Models of another catalog keep it, so no two models have one name.
+    Only this class names models, in changes, findings, sentences and the ledger. Models of another
+    catalog keep their catalog, so no two models share a name.
     """
 
     def __init__(self, default_catalog: str | None, dialect: str | None) -> None:
@@ -56,14 +56,15 @@ class ModelNames:
         self._tables: dict[tuple[str, str | None, str, bool], str] = {}
 
     def short_name(self, fqn: str) -> str:
-        """The short name of a fully qualified one: `"cat"."db"."t"` is `db.t`."""
+        """Returns the short name of a fully qualified one: `"cat"."db"."t"` is `db.t`."""
         name = fqn.replace('"', "").replace("`", "")
-        # Tables that a query reads are told in lower case, whatever the catalog's own is.
+        # SQLMesh lists the tables that a query reads in lower case, whatever the catalog's case.
         same = name[: len(self._prefix)].lower() == self._prefix.lower()
         return name[len(self._prefix) :] if same else name
 
     def table_name(self, snapshot: Versioned, *, deployable: bool) -> str:
-        """The short name of a snapshot's physical table; `deployable`: the one that prod reuses.
+        """Returns the short name of a snapshot's physical table; `deployable`: the one that prod
+        reuses.
 
         A report names each up to eight times, and SQLMesh parses and writes SQL for it each time.
         """
@@ -73,40 +74,44 @@ class ModelNames:
         return self._tables[key]
 
     def shorten_in_text(self, text: str) -> str:
-        """A text, SQL or ours, with the models that it names called so."""
+        """Shortens the model names in a text, SQL or ours."""
         return self._inside.sub("", text) if self._prefix else text
 
 
 def file_name(path: Path, repository: Path) -> str:
-    """A file relative to the repository; one that lies elsewhere by its whole path."""
+    """Returns a file relative to the repository, or its whole path if it lies elsewhere."""
     inside = path.is_relative_to(repository)
     return readable_path(str(path.relative_to(repository)) if inside else str(path))
 
 
 def file_name_or_last(path: Path | str | None, repository: Path) -> str | None:
-    """The same, but of one that lies elsewhere the last part alone; None if there is none."""
+    """Returns a file relative to the repository, or its last part if it lies elsewhere; None for
+    None.
+    """
     if path is None:
         return None
     path = Path(path)
     return file_name(path, repository) if path.is_relative_to(repository) else path.name
 
 
-# Between SQLMesh's milliseconds, the words that users type, and ISO 8601 in UTC.
+# Conversions between SQLMesh's milliseconds, users' words, and ISO 8601 in UTC.
 
 
-# Data is of these years; beyond them are typing errors, and dates that nothing can count with.
+# Data is from these years; other years are typing errors, or dates that overflow.
 _YEARS = range(1900, 2201)
 
 
 def format_iso(moment: Any) -> str:
-    """A moment (milliseconds since the epoch, or anything SQLMesh takes) as ISO 8601 in UTC."""
+    """Formats a moment (milliseconds since the epoch, or anything SQLMesh takes) as ISO 8601 in
+    UTC.
+    """
     when = to_datetime(moment).astimezone(timezone.utc)
     text = when.strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{when.microsecond:06d}Z" if when.microsecond else f"{text}Z"
 
 
 def to_milliseconds(moment: Any) -> int:
-    """A moment as milliseconds since the epoch."""
+    """Returns a moment as milliseconds since the epoch."""
     return int(to_timestamp(moment))
 
 
@@ -115,25 +120,25 @@ def now_milliseconds() -> int:
 
 
 def start_of_day(moment: int) -> int:
-    """The midnight (UTC) at or before a moment; milliseconds in and out."""
+    """Returns the midnight (UTC) at or before a moment; milliseconds in and out."""
     return moment - moment % 86_400_000
 
 
 def parse_start(text: str, *, relative_to: int, name: str = "start") -> int:
-    """A start that a user typed (`2024-01-01`, `1 week ago`), in milliseconds; inclusive.
+    """Parses a user's start (`2024-01-01`, `1 week ago`), in milliseconds; inclusive.
 
     Args:
         relative_to: The moment that `1 week ago` counts from, in milliseconds.
-        name: What a message calls it.
+        name: Its name in messages.
 
     Raises:
-        BadInput: it is none.
+        BadInput: it is not a date.
     """
     return int(_parse_time(name, text, relative_to).timestamp() * 1000)
 
 
 def parse_end(text: str, *, relative_to: int) -> int:
-    """An end that a user typed, in milliseconds; exclusive.
+    """Parses a user's end, in milliseconds; exclusive.
 
     A day without a time means that whole day, as everywhere in SQLMesh, so it ends at the next
     midnight.
@@ -148,14 +153,14 @@ def _parse_time(name: str, text: str, relative_to: int) -> datetime:
     try:
         moment: datetime = to_datetime(text, relative_base=to_datetime(relative_to))
     except Exception as error:
-        raise _no_date(name, text, "which is not a date") from error
+        raise _make_date_error(name, text, "which is not a date") from error
     if moment.year not in _YEARS:
         years = f"{_YEARS.start} to {_YEARS.stop - 1}"
-        raise _no_date(name, text, f"which is none of the years {years}")
+        raise _make_date_error(name, text, f"which is none of the years {years}")
     return moment
 
 
-def _no_date(name: str, text: str, why: str) -> BadInput:
+def _make_date_error(name: str, text: str, why: str) -> BadInput:
     return BadInput(
         f"`{name}` is {quoted_value(text)}, {why}.",
         hint="Write a date such as 2024-01-31, a timestamp, or words such as `1 week ago`.",

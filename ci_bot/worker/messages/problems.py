@@ -11,20 +11,19 @@ from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInpu
 from ci_bot.protocol.base import Failure, readable_path
 from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.redaction import strip_terminal_codes
-from ci_bot.worker.messages.load_failures import cause_of, iterate_causes
+from ci_bot.worker.messages.load_failures import find_load_cause, iterate_causes
 from ci_bot.worker.messages.names_and_times import file_name
 from ci_bot.worker.runtime import java
 
 # A chain longer than this is a loop or noise; the root is found well before.
 MAX_LINES = 15
 LINE_NUMBER = re.compile(r"\b[Ll]ine[: ]+(\d+)")
-# What PySpark says first where it has no class of its own for a Java exception.
-# How SQLGlot's parser quotes the word at which it stopped: a dump of the whole token. At the end of
-# a text that is one of its own.
+# SQLGlot's parser quotes the word at which it stopped as a dump of the whole token; the end of a
+# text is a special token.
 _TOKEN = re.compile(
     r"<Token token_type: (?:TokenType\.)?([^,>]*), text: (.*?), line: \d+, col: \d+, [^\n]*?\]>"
 )
-# SQLMesh quotes the whole query before the cause, which a long one would push out of sight.
+# SQLMesh quotes the whole query before the cause; a long query would hide the cause.
 _MACROS_FAILED = re.compile(r"Failed to resolve macros for\s*\n\s*\n.*?\n\s*\n\s*(?=\S)", re.DOTALL)
 _PY4J = re.compile(r"\AAn error occurred while calling \S+\s*:\s*")
 _MACRO_REFUSED = "An argument of a macro would run as Python"
@@ -37,7 +36,7 @@ class MacroRefusedError(Exception):
     """SQL in a macro's argument would have run as Python.
 
     Args:
-        effect: What it would have done, as `compat.macro_code.objection` says it.
+        effect: Its effect, as `sqlmesh_compat.macro_code.find_objection` describes it.
     """
 
     def __init__(self, effect: str) -> None:
@@ -46,11 +45,11 @@ class MacroRefusedError(Exception):
         )
 
 
-def refusal_in(error: BaseException) -> str | None:
-    """The sentence of a refusal that led to `error`; None where none did.
+def find_macro_refusal(error: BaseException) -> str | None:
+    """Finds the sentence of a macro refusal that led to `error`; None if none did.
 
-    It is looked for in the text: SQLMesh makes other exceptions of it, and those of a forked loader
-    come without the chain of their causes.
+    It searches the text, because SQLMesh wraps the refusal in other exceptions, and those of a
+    forked loader lose their causes.
     """
     found = re.search(rf"{_MACRO_REFUSED}: [^\n]*", str(error))
     return found.group(0) if found else None
@@ -60,9 +59,9 @@ class NotLoaded(BotError):
     """The project does not load.
 
     Args:
-        failures: Why, in the contract's form; the first is the one that this error tells.
+        failures: The failures, in the contract's form; the first is this error's message.
         units: The files that SQLMesh was loading when it failed.
-        base: Why the base branch's project does not load; None where it was not tried.
+        base: Why the base branch's project does not load; None if that was not tried.
     """
 
     reason_code = "failed"
@@ -88,25 +87,25 @@ class NotLoaded(BotError):
         self.base = None if base is None else tuple(base)
 
 
-def root_cause(error: BaseException) -> BaseException:
-    """The exception at the start of the chain, which names what really went wrong."""
+def find_root_cause(error: BaseException) -> BaseException:
+    """Returns the first exception of the chain, which names the real problem."""
     *_, cause = iterate_causes(error)
     return cause
 
 
 def error_sentence(error: BaseException) -> str:
-    """The message of `error` without terminal colours, cut to what a reader needs."""
+    """Returns the message of `error` without terminal colours and Java's stack."""
     if _is_end_of_java(error):
         return SPARK_IS_GONE
     text = strip_terminal_codes(make_encodable(str(error))).strip()
     if not any(char.isalpha() for char in text) or isinstance(error, KeyError):
-        # `raise ValueError(1)`, or a key alone: what it is says more than what it holds.
+        # `raise ValueError(1)`, or a key alone: the error's type is more useful than its text.
         text = f"{type(error).__name__}: {text}".removesuffix(": ")
     text = _TOKEN.sub(_clean_word, _PY4J.sub("", text))
     text = _MACROS_FAILED.sub("Failed to resolve its macros: ", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    # Spark appends the JVM's stack to its messages; the reader needs what stands before it, and the
-    # last cause, which says what really went wrong.
+    # Spark appends the JVM's stack to its messages; the reader needs the text before it, and the
+    # last cause, which names the real problem.
     end = next((number for number, line in enumerate(lines) if _STACK.match(line)), len(lines))
     causes = [line for line in lines[end:] if line.startswith(_CAUSE)]
     shown = [*lines[:end][: MAX_LINES - 1], *causes[-1:]]
@@ -114,12 +113,12 @@ def error_sentence(error: BaseException) -> str:
 
 
 def error_headline(error: BaseException) -> str:
-    """The first line of `sentence`: what stands before the plan or the causes that Spark adds."""
+    """Returns the first line of `error_sentence`, before the plan or the causes that Spark adds."""
     return error_sentence(error).splitlines()[0]
 
 
 def headline_with_cause(error: BaseException) -> str:
-    """`headline`, and the last of the causes that Java adds, where it says more."""
+    """Returns `error_headline`, and Java's last cause if it adds anything."""
     first, *others = error_sentence(error).splitlines()
     cause = others[-1].removeprefix(_CAUSE) if others and others[-1].startswith(_CAUSE) else ""
     return f"{first.rstrip('.')}. The cause: {cause}" if cause and cause not in first else first
@@ -130,12 +129,12 @@ def _clean_word(token: re.Match[str]) -> str:
 
 
 def make_encodable(text: str) -> str:
-    """`text` without what no JSON document can hold: bytes of a file's name that are no UTF-8."""
+    """Returns `text` without bytes that are not UTF-8, which no JSON document can hold."""
     return readable_path(text)
 
 
 def _is_end_of_java(error: BaseException) -> bool:
-    """Whether py4j lost its connection to Java; what it raises then does not say so."""
+    """Whether py4j lost its connection to Java; its own error does not say so."""
     if type(error).__name__ != "Py4JNetworkError" and not isinstance(error, ConnectionError):
         return False
     step = error.__traceback__
@@ -146,19 +145,19 @@ def _is_end_of_java(error: BaseException) -> bool:
     return False
 
 
-def spark_not_started(
+def make_spark_start_error(
     error: BaseException,
     environ: Mapping[str, str],
     *,
     nameless: Callable[[Mapping[str, str]], str | None] = java.name_without_address,
 ) -> BadInput:
-    """The failure where a Spark session could not be made: Java, a jar, or the configuration.
+    """Makes the failure of a Spark session that does not start: Java, a jar, or the configuration.
 
     Args:
-        environ: Where Spark looked for Java.
-        nameless: This machine's name, if nobody knows the address that Spark asks for.
+        environ: The environment in which Spark looked for Java.
+        nameless: Returns this machine's name if it has no address, which Spark needs.
     """
-    found, spark = java.find_java_runtime(environ), java.spark_version()
+    found, spark = java.find_java_runtime(environ), java.read_spark_version()
     where = "" if found is None else f" on {found}"
     name = nameless(environ)
     if name is not None:
@@ -170,16 +169,16 @@ def spark_not_started(
             reason_code="spark_not_started",
         )
     return BadInput(
-        f"Spark does not start{where}: {error_headline(root_cause(error))}",
-        hint=f"{java.in_words(spark)} (JAVA_HOME, or `java` on the path). Check that this one is "
-        "whole and that the gateway's `spark.*` settings fit; what Java and Spark say about it "
-        "stands in the log of this run.",
+        f"Spark does not start{where}: {error_headline(find_root_cause(error))}",
+        hint=f"{java.describe_java_versions(spark)} (JAVA_HOME, or `java` on the path). Check that "
+        "this one is whole and that the gateway's `spark.*` settings fit; what Java and Spark say "
+        "about it stands in the log of this run.",
         reason_code="spark_not_started",
     )
 
 
-def cancelled_failure(activity: str) -> Failure:
-    """The failure of a run that was asked to stop."""
+def make_cancelled_failure(activity: str) -> Failure:
+    """Makes the failure of a run that was asked to stop."""
     return Failure(
         stage=activity,
         reason_code="cancelled",
@@ -192,7 +191,7 @@ def cancelled_failure(activity: str) -> Failure:
 def find_error_position(
     message: str, repository: Path, known_files: list[Path]
 ) -> tuple[str | None, int | None]:
-    """File (relative to the repository) and line that an error message points at, if any."""
+    """Finds file (relative to the repository) and line in an error message, if any."""
     line = int(match.group(1)) if (match := LINE_NUMBER.search(message)) else None
     for file in known_files:
         if str(file) in message:
@@ -208,7 +207,7 @@ def _relative_path(path: Path, repository: Path) -> str:
     return make_encodable(file_name(path, repository))
 
 
-def failure_of(
+def make_failure_of_error(
     error: BaseException,
     *,
     stage: str,
@@ -217,7 +216,9 @@ def failure_of(
     exit_code: int = EXIT_FAILED,
     reason_code: str | None = None,
 ) -> Failure:
-    """The contract's form of `error`: our own errors keep their words, others are put in order."""
+    """Makes the contract's failure of `error`: our own errors keep their text, others are
+    cleaned.
+    """
     if isinstance(error, BotError):
         return Failure(
             stage=stage,
@@ -228,8 +229,8 @@ def failure_of(
             path=error.path,
             line=error.line,
         )
-    places, cause = PrivateDirectories({repository: ""}), cause_of(error, repository)
-    if (refusal := refusal_in(error)) is not None:
+    places, cause = PrivateDirectories({repository: ""}), find_load_cause(error, repository)
+    if (refusal := find_macro_refusal(error)) is not None:
         hint = "Correct it and push. Do not load this branch elsewhere: there it would run."
         cause = replace(cause, message=refusal, hint=hint)
     text = error_sentence(error)
@@ -237,7 +238,7 @@ def failure_of(
     path, line = find_error_position(text, repository, [Path(location)] if location else [])
     located = _relative_path(Path(location), repository) if location else None
     if cause.path is not None and (cause.message is not None or located in (None, cause.path)):
-        # The frame that failed says more than the file of a whole model, or than a message.
+        # The failing frame is more exact than the file of a whole model, or than a message.
         path, line = cause.path, cause.line or line
     else:
         path = path or located

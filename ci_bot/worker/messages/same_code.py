@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from sqlmesh.core.snapshot import Snapshot
 
 
-def written_otherwise(changed: Mapping[str, tuple[Snapshot, Snapshot]]) -> set[str]:
-    """The models, by fully qualified name, whose own definition is the same code.
+def list_reworded_models(changed: Mapping[str, tuple[Snapshot, Snapshot]]) -> set[str]:
+    """Lists the models, by fully qualified name, whose own definition is the same code.
 
     Args:
         changed: New and old snapshot of each model that differs.
     """
-    return {name for name, (new, old) in changed.items() if is_written_otherwise(new, old)}
+    return {name for name, (new, old) in changed.items() if is_reworded(new, old)}
 
 
-def is_written_otherwise(new: Snapshot, old: Snapshot) -> bool:
+def is_reworded(new: Snapshot, old: Snapshot) -> bool:
     """Whether two definitions of a model differ only in how the same code is written."""
     ours, theirs = new.node.python_env, old.node.python_env
     if ours == theirs or ours.keys() != theirs.keys():
@@ -36,7 +36,7 @@ def is_written_otherwise(new: Snapshot, old: Snapshot) -> bool:
     ):
         return False
     as_prod_has_it = new.node.copy(update={"python_env": theirs})
-    # SQLMesh keeps both hashes with the node once they were asked for.
+    # SQLMesh caches both hashes with the node.
     as_prod_has_it._data_hash = as_prod_has_it._metadata_hash = None
     return (as_prod_has_it.data_hash, as_prod_has_it.metadata_hash) == (
         old.node.data_hash,
@@ -45,7 +45,7 @@ def is_written_otherwise(new: Snapshot, old: Snapshot) -> bool:
 
 
 def describe_same_code(models: Iterable[str], python: str) -> str:
-    """What a review says of such models, by their names in reports.
+    """Describes such models in a review, by their names in reports.
 
     Args:
         python: The version of Python that this run has.
@@ -61,9 +61,9 @@ def describe_same_code(models: Iterable[str], python: str) -> str:
 
 
 def is_same_code(one: str, other: str) -> bool:
-    """Whether two texts are the same code; False where that cannot be known.
+    """Whether two texts are the same code; False if that cannot be known.
 
-    Where this Python reads only one of them, they may differ in the quotes around f-strings.
+    If this Python parses only one of them, they may differ in the quotes around f-strings.
     """
     if one == other:
         return True
@@ -77,7 +77,7 @@ def is_same_code(one: str, other: str) -> bool:
     text = one if trees[0] is not None else other
     different = {at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b}
     quotes = all({one[at], other[at]} == {"'", '"'} for at in different)
-    return quotes and different <= set(_quotes_of_f_strings(text, known[0]))
+    return quotes and different <= set(_find_f_string_quotes(text, known[0]))
 
 
 def _parse_tree(text: str) -> ast.Module | None:
@@ -87,8 +87,8 @@ def _parse_tree(text: str) -> ast.Module | None:
         return None
 
 
-def _quotes_of_f_strings(text: str, tree: ast.Module) -> Iterator[int]:
-    """Where the single quotes stand that f-strings begin and end with."""
+def _find_f_string_quotes(text: str, tree: ast.Module) -> Iterator[int]:
+    """Yields the positions of the single quotes that f-strings begin and end with."""
     lines = text.splitlines(keepends=True)
     starts = [0]
     for line in lines:

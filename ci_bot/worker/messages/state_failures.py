@@ -23,7 +23,7 @@ _TLS = (
     "the file of the authority that the variable `PGSSLROOTCERT` names, which the input "
     "`worker-env` passes to the worker."
 )
-# The first that matches says what to look at. Words of psycopg2, pymysql, pymssql and Python.
+# The first match gives the hint. The texts are those of psycopg2, pymysql, pymssql and Python.
 _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
     # The account may be right: the server has no rule for it without TLS. "SSL off" before 14.
     (re.compile(r"no pg_hba\.conf entry .*(?:no encryption|SSL off)", re.IGNORECASE), _TLS),
@@ -84,14 +84,14 @@ _VARIABLE = re.compile(
 _STATE_BLOCK = re.compile(r"^(?P<indent>[ \t]*(?:- )?)state_connection\s*:", re.MULTILINE)
 
 
-def unusable_state(
+def make_state_error(
     error: Exception, engine: str, projects: Iterable[Path], environ: Mapping[str, str]
 ) -> BotError:
-    """The failure for `error`, which opening the state or asking it for its version raised.
+    """Makes the failure for `error`, which was raised by opening the state or reading its version.
 
     Args:
         engine: The kind of database.
-        projects: The projects' directories, in whose configuration the variables are named.
+        projects: The projects' directories, whose configuration names the variables.
         environ: The variables of this run.
     """
     text = str(error)
@@ -107,7 +107,7 @@ def unusable_state(
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return BadInput(
         f"The state database ({engine}) cannot be read: {first.strip()}",
-        hint=_state_hint(text, unset_variables(projects, environ)),
+        hint=_state_hint(text, list_unset_variables(projects, environ)),
         reason_code="state_unreachable",
     )
 
@@ -120,7 +120,7 @@ def _state_hint(text: str, unset: list[str]) -> str:
             "the input `requirements` names."
         )
     if unset:
-        return missing_variables(unset)
+        return describe_missing_variables(unset)
     if _NO_VALUE.search(text):
         return (
             "`None` stands where a variable is not set: look for it in the gateway's "
@@ -129,8 +129,8 @@ def _state_hint(text: str, unset: list[str]) -> str:
     return next((hint for cause, hint in _CAUSES if cause.search(text)), _ELSE)
 
 
-def missing_variables(names: list[str]) -> str:
-    """The hint that names variables without a value."""
+def describe_missing_variables(names: list[str]) -> str:
+    """Describes variables without a value as a hint."""
     one = len(names) == 1
     shown = " and ".join(f"`{name}`" for name in names[:_VARIABLES_SHOWN])
     return (
@@ -140,8 +140,8 @@ def missing_variables(names: list[str]) -> str:
     )
 
 
-def unset_variables(projects: Iterable[Path], environ: Mapping[str, str]) -> list[str]:
-    """Variables that the connection to the state is made from, and that have no value here."""
+def list_unset_variables(projects: Iterable[Path], environ: Mapping[str, str]) -> list[str]:
+    """Lists the variables of the state connection that have no value here."""
     named = {
         name
         for project in projects
@@ -152,13 +152,15 @@ def unset_variables(projects: Iterable[Path], environ: Mapping[str, str]) -> lis
 
 
 def _list_named(text: str) -> Iterator[str]:
-    for block in _state_blocks(text):
+    for block in _list_state_blocks(text):
         for found in _VARIABLE.finditer(block):
             yield found.group(1) or found.group(2)
 
 
-def _state_blocks(text: str) -> list[str]:
-    """What describes the connection to the state; all of it where that cannot be distinguished."""
+def _list_state_blocks(text: str) -> list[str]:
+    """Lists the parts of a configuration that describe the state connection; all of it if they
+    cannot be found.
+    """
     blocks = []
     for found in _STATE_BLOCK.finditer(text):
         indent = len(found.group("indent"))
@@ -179,7 +181,7 @@ def _read_text(path: Path) -> str:
         return ""
 
 
-# What to say of a state that another version of SQLMesh wrote, and who must do what.
+# The failure of a state that another version of SQLMesh wrote, with the fix.
 
 
 _MIGRATE = "let whoever owns prod upgrade it, which ends with `sqlmesh migrate`"
@@ -187,12 +189,12 @@ _MIGRATE = "let whoever owns prod upgrade it, which ends with `sqlmesh migrate`"
 _NEVER = "This action never migrates a state."
 
 
-def other_version(written_by: str, schema: int, *, installed: str) -> BadInput:
-    """The refusal of a review, an apply or a cleanup (exit 2).
+def make_other_version_error(written_by: str, schema: int, *, installed: str) -> BadInput:
+    """Makes the refusal of a review, an apply or a cleanup (exit 2).
 
     Args:
         written_by: The version of SQLMesh that the state names.
-        schema: Of the state's tables, as the state names it.
+        schema: The schema version of the state's tables.
         installed: The version that this run has.
     """
     older = parse_release(written_by) < parse_release(installed)

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
         prod_guard,
         prod_plan,
     )
-    from ci_bot.worker.planning.describe_plan import change_type, list_environment_statements
-    from ci_bot.worker.planning.first_build import short_window
-    from ci_bot.worker.planning.identity import identity_of
+    from ci_bot.worker.planning.describe_plan import find_change_type, list_environment_statements
+    from ci_bot.worker.planning.first_build import find_short_window
+    from ci_bot.worker.planning.identity import identify_plan
     from ci_bot.worker.planning.make_plan import (
         BuiltPlan,
         Interval,
         Missing,
         PlanRequest,
-        category_of,
         make_evaluatable,
+        name_category,
     )
     from ci_bot.worker.planning.plan_options import PlanRefusedError
     from ci_bot.worker.planning.prod_guard import BaseDrift
-    from ci_bot.worker.planning.prod_plan import merge_of, work_of_merge
-    from ci_bot.worker.planning.removals import removed_by_others
+    from ci_bot.worker.planning.prod_plan import list_merge_work, plan_merge
+    from ci_bot.worker.planning.removals import list_removed_by_others
     from ci_bot.worker.planning.stage_sentences import describe_stages
 
 __all__ = [
@@ -39,42 +39,42 @@ __all__ = [
     "Missing",
     "PlanRefusedError",
     "PlanRequest",
-    "category_of",
-    "change_type",
     "describe_plan",
     "describe_stages",
+    "find_change_type",
+    "find_short_window",
     "first_build",
-    "identity_of",
+    "identify_plan",
     "list_environment_statements",
+    "list_merge_work",
+    "list_removed_by_others",
     "make_evaluatable",
     "make_plan",
-    "merge_of",
+    "name_category",
+    "plan_merge",
     "plan_options",
     "prod_guard",
     "prod_plan",
-    "removed_by_others",
-    "short_window",
-    "work_of_merge",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "describe_plan": ["change_type", "list_environment_statements"],
-        "first_build": ["short_window"],
-        "identity": ["identity_of"],
+        "describe_plan": ["find_change_type", "list_environment_statements"],
+        "first_build": ["find_short_window"],
+        "identity": ["identify_plan"],
         "make_plan": [
             "Interval",
             "Missing",
             "PlanRequest",
             "BuiltPlan",
-            "category_of",
+            "name_category",
             "make_evaluatable",
         ],
         "plan_options": ["PlanRefusedError"],
         "prod_guard": ["BaseDrift"],
-        "prod_plan": ["merge_of", "work_of_merge"],
-        "removals": ["removed_by_others"],
+        "prod_plan": ["plan_merge", "list_merge_work"],
+        "removals": ["list_removed_by_others"],
         "stage_sentences": ["describe_stages"],
     },
 )

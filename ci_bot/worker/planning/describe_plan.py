@@ -1,4 +1,4 @@
-"""A plan in the words of the report: changes, backfill, statements, lineage."""
+"""A plan in the report's terms: changes, backfill, statements, lineage."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from ci_bot.protocol.plan import (
     Restatement,
 )
 from ci_bot.worker.messages import ModelNames, names_and_times
-from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, category_of
-from ci_bot.worker.planning.removals import lies_elsewhere, list_schemas_of_models
+from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, name_category
+from ci_bot.worker.planning.removals import is_in_foreign_schema, list_schemas_of_models
 
-# What a model's definition was and is, as text to compare.
+# A model's definition in prod and in the project, as text to compare.
 
 
-# The renderer cuts by importance; this keeps one absurd diff from filling the whole answer.
+# The report shortens diffs by importance; this limit keeps one huge diff from filling the answer.
 MAX_DIFF_CHARS = 100_000
 
 
-def diff_of(planned: BuiltPlan, snapshot: Snapshot, kind: ChangeType) -> str | None:
-    """How a model's definition differs from prod's, as a unified diff; None where it does not."""
+def render_model_diff(planned: BuiltPlan, snapshot: Snapshot, kind: ChangeType) -> str | None:
+    """Renders how a model's definition differs from prod's, as a unified diff; None if equal."""
     if kind == "indirect":
         return None
     if kind == "added":
@@ -47,9 +47,9 @@ def diff_of(planned: BuiltPlan, snapshot: Snapshot, kind: ChangeType) -> str | N
 
 
 def _without_headers(diff: str) -> str:
-    """A unified diff without its nameless file headers and the blank lines after its headers.
+    """Removes the nameless file headers and the blank lines after headers from a unified diff.
 
-    SQLMesh joins lines of which the headers have a line end of their own.
+    SQLMesh joins lines by line ends, and difflib's headers already have one.
     """
     kept: list[str] = []
     after_header = True
@@ -64,9 +64,9 @@ def _without_headers(diff: str) -> str:
 
 
 def _read_source(snapshot: Snapshot) -> str | None:
-    """The file of a model that is its file's only one: what its author wrote, at no cost.
+    """Returns the text of a model's file if the file holds no other model; else None.
 
-    Printing a model again takes a hundredth of a second, and a first review has thousands.
+    Rendering a definition instead takes 10 ms, and a first review has thousands.
     """
     path = snapshot.node._path
     if path is None or path.suffix not in (".sql", ".py"):
@@ -75,7 +75,7 @@ def _read_source(snapshot: Snapshot) -> str | None:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    # From a blueprint, or from a file that holds several, more than this one would be shown.
+    # The file of a blueprint, or of several models, would show more than this model.
     alone = "@" not in str(snapshot.node.name) and "blueprints" not in text
     return text if alone and text.upper().count("MODEL (") <= 1 else None
 
@@ -85,7 +85,7 @@ def _render_definition(snapshot: Snapshot) -> str:
     try:
         expressions = node.render_definition(include_python=True)
     except Exception:
-        # A node that cannot be printed is still an added node; the file link shows it.
+        # A node that cannot be rendered is still an added node; the file link shows it.
         return ""
     return ";\n\n".join(
         expression.sql(pretty=True, dialect=node.dialect) for expression in expressions
@@ -99,14 +99,14 @@ def _bound_text(text: str) -> str:
     return f"{kept}\n[{len(text) - len(kept)} characters left out]"
 
 
-def change_type(planned: BuiltPlan, snapshot: Snapshot) -> ChangeType:
-    """How a snapshot of the new project differs from prod's."""
+def find_change_type(planned: BuiltPlan, snapshot: Snapshot) -> ChangeType:
+    """Finds how a snapshot of the new project differs from prod's."""
     diff = planned.plan.context_diff
     if snapshot.snapshot_id in diff.added:
         return "added"
     if diff.directly_modified(snapshot.name):
         return "direct"
-    # A snapshot below a changed one often has new metadata as well; the data is what counts.
+    # A snapshot below a changed one often has new metadata as well; the data matters more.
     return "indirect" if diff.indirectly_modified(snapshot.name) else "metadata"
 
 
@@ -119,7 +119,7 @@ def list_changes(
     is_from_base: Callable[[str, ChangeType, str | None], bool],
     also_in: Mapping[str, list[str]],
 ) -> list[Change]:
-    """Every model that differs from prod, removed ones last.
+    """Lists every model that differs from prod, removed ones last.
 
     Args:
         columns: Column changes between the new snapshot and prod's (None for an added model).
@@ -130,20 +130,20 @@ def list_changes(
     diff = planned.plan.context_diff
     found: list[Change] = []
     for snapshot in planned.changed_snapshots:
-        kind = change_type(planned, snapshot)
+        kind = find_change_type(planned, snapshot)
         old = diff.modified_snapshots[snapshot.name][1] if kind != "added" else None
         path = relative_path(snapshot, repository)
         found.append(
             Change(
                 model=names.short_name(snapshot.name),
                 change=kind,
-                category=None if kind == "added" else category_of(snapshot),
-                kind=kind_name(snapshot),
+                category=None if kind == "added" else name_category(snapshot),
+                kind=name_model_kind(snapshot),
                 path=path,
                 owner=snapshot.node.owner,
                 tags=sorted(snapshot.node.tags),
                 fingerprint=model_fingerprint(snapshot),
-                diff=diff_of(planned, snapshot, kind),
+                diff=render_model_diff(planned, snapshot, kind),
                 columns=columns(snapshot, old),
                 insert_overwrite=snapshot.is_model
                 and bool(getattr(snapshot.model.kind, "insert_overwrite", False)),
@@ -171,7 +171,7 @@ def list_changes(
                     if info.name in s.node.depends_on
                 ),
                 from_base=is_from_base(info.name, "removed", None),
-                lies_elsewhere=lies_elsewhere(info.name, schemas),
+                lies_elsewhere=is_in_foreign_schema(info.name, schemas),
                 also_in=also_in.get(info.name, []),
             )
         )
@@ -188,13 +188,15 @@ def _list_statements(snapshot: Snapshot) -> list[str]:
 
 
 def model_fingerprint(snapshot: Snapshot) -> str:
-    """What a model is and what data it reads. What its parents say of themselves is left out."""
+    """Returns the fingerprint of a model and of the data it reads, without its parents'
+    metadata.
+    """
     found = snapshot.fingerprint
     return "-".join((found.data_hash, found.metadata_hash, found.parent_data_hash))
 
 
-def kind_name(snapshot: Snapshot) -> str:
-    """SQLMesh's name of the model kind; AUDIT for a standalone audit."""
+def name_model_kind(snapshot: Snapshot) -> str:
+    """Returns SQLMesh's name of the model kind; AUDIT for a standalone audit."""
     return _kind_value(snapshot.model_kind_name) if snapshot.is_model else "AUDIT"
 
 
@@ -203,7 +205,7 @@ def _kind_value(kind: Any) -> str:
 
 
 def relative_path(snapshot: Snapshot, repository: Path) -> str | None:
-    """The file that defines a model, relative to the repository's root."""
+    """Returns the file that defines a model, relative to the repository's root."""
     path = snapshot.node._path
     if path is None:
         return None
@@ -212,8 +214,10 @@ def relative_path(snapshot: Snapshot, repository: Path) -> str | None:
     return readable_path(str(path.relative_to(repository)) if inside else path.name)
 
 
-def action_of(snapshot: Snapshot) -> BackfillAction:
-    """What filling the table of `snapshot` means."""
+def choose_backfill_action(snapshot: Snapshot) -> BackfillAction:
+    """Chooses the action that builds `snapshot`: full rebuild, interval backfill, view and so
+    on.
+    """
     if snapshot.is_seed:
         return "seed"
     if snapshot.is_view:
@@ -228,20 +232,20 @@ def list_backfill(
     *,
     reused: Callable[[Snapshot], bool],
 ) -> list[Backfill]:
-    """One entry per snapshot that has data to build, sorted by the size of the work."""
+    """Lists one entry per snapshot that has data to build, sorted by the size of the work."""
     found = []
     for s_id, wanted in intervals.items():
         snapshot = planned.plan_snapshots[s_id]
         if not snapshot.is_model or not snapshot.version:
             continue
-        action = action_of(snapshot)
+        action = choose_backfill_action(snapshot)
         preview = not planned.deployable.is_deployable(snapshot)
         dated = action == "incremental" and wanted
         count = count_intervals(snapshot, wanted) if dated else 1
         found.append(
             Backfill(
                 model=names.short_name(snapshot.name),
-                kind=kind_name(snapshot),
+                kind=name_model_kind(snapshot),
                 action=action,
                 start=names_and_times.format_iso(wanted[0][0]) if dated else None,
                 end=names_and_times.format_iso(wanted[-1][1]) if dated else None,
@@ -255,15 +259,15 @@ def list_backfill(
     return sorted(found, key=lambda item: (-item.intervals, item.model))
 
 
-def work_left(planned: BuiltPlan, names: ModelNames) -> list[Backfill]:
-    """What of a plan is still to be built: the same for a review and for an apply of it."""
+def list_remaining_work(planned: BuiltPlan, names: ModelNames) -> list[Backfill]:
+    """Lists the work of a plan that is not built yet; a review and an apply share it."""
     if planned.plan.skip_backfill or planned.plan.uncategorized:
         return []
     return list_backfill(planned, planned.list_missing(), names, reused=lambda snapshot: True)
 
 
 def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
-    """How many intervals of the model's own unit the ranges hold."""
+    """Counts the intervals in the ranges, in the model's own interval unit."""
     unit = snapshot.node.interval_unit
     if unit.is_month or unit.is_year:
         months = 12 if unit.is_year else 1
@@ -272,7 +276,7 @@ def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
 
 
 def _count_months(start: int, end: int) -> int:
-    """How many calendar months a range touches; SQLMesh's own unit of a month has 28 days."""
+    """Counts the calendar months that a range touches; SQLMesh's own month has 28 days."""
     first = datetime.fromtimestamp(start / 1_000, timezone.utc)
     last = datetime.fromtimestamp((end - 1) / 1_000, timezone.utc)
     if end <= start:
@@ -281,7 +285,7 @@ def _count_months(start: int, end: int) -> int:
 
 
 def count_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
-    """How many statements will fill the ranges: by the model's batch_size, else one a range."""
+    """Counts the statements that fill the ranges: by the model's batch_size, else one a range."""
     ranges = merge_intervals(list(intervals))
     size = snapshot.node.batch_size if snapshot.is_model else None
     if not size:
@@ -292,7 +296,8 @@ def count_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
 def list_restatements(
     planned: BuiltPlan, names: ModelNames, users: Mapping[str, list[str]]
 ) -> list[Restatement]:
-    """Ranges that a person asked to restate; previews of forward-only changes are backfill.
+    """Lists the ranges that a person asked to restate. Previews of forward-only changes count as
+    backfill.
 
     Args:
         users: The other environments that use what is restated, by fully qualified name.
@@ -311,7 +316,7 @@ def list_restatements(
 
 
 def list_environment_statements(planned: BuiltPlan) -> list[EnvironmentStatement]:
-    """The statements around the plan; they run in a PR environment too."""
+    """Lists the before_all and after_all statements; they run in a PR environment, too."""
     diff = planned.plan.context_diff
     found: list[EnvironmentStatement] = []
     moments: tuple[Literal["before_all"], Literal["after_all"]] = ("before_all", "after_all")
@@ -321,28 +326,28 @@ def list_environment_statements(planned: BuiltPlan) -> list[EnvironmentStatement
         found += [
             EnvironmentStatement(
                 when=when,
-                sql=_as_line(sql),
+                sql=_shorten_statement(sql),
                 change="unchanged" if sql in old else "added",
             )
             for sql in new
         ]
         found += [
-            EnvironmentStatement(when=when, sql=_as_line(sql), change="removed")
+            EnvironmentStatement(when=when, sql=_shorten_statement(sql), change="removed")
             for sql in old
             if sql not in new
         ]
     return found
 
 
-def _as_line(text: str, limit: int = 4_000) -> str:
+def _shorten_statement(text: str, limit: int = 4_000) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def make_lineage(planned: BuiltPlan, names: ModelNames) -> Lineage:
-    """The changed models, the models they read directly, and the edges between them."""
+    """Makes the graph of the changed models, the models they read directly, and the edges."""
     diff = planned.plan.context_diff
     kinds: dict[str, ChangeType] = {
-        s.name: change_type(planned, s) for s in planned.changed_snapshots
+        s.name: find_change_type(planned, s) for s in planned.changed_snapshots
     }
     kinds |= {info.name: "removed" for info in diff.removed_snapshots.values()}
     nodes: dict[str, ChangeType | None] = dict(kinds)

@@ -1,8 +1,7 @@
-"""What a plan builds if nothing of its new versions was built before.
+"""A plan's whole work, as if nothing of its new versions had been built before.
 
-The report shows the whole plan, also after an apply that built a part of it: the same plan is
-judged in the same way before, during and after. What is left to do is another question, and
-SQLMesh's `missing_intervals` answers that.
+The report shows the whole plan, also after an apply that built a part of it, so that the decision
+on a plan is the same before, during and after. SQLMesh's `missing_intervals` has the rest only.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, PlanRequest
 
 
-def of_environment(planned: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
-    """The tables and views of the PR environment, each up to prod's own frontier."""
+def list_environment_build(planned: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
+    """Lists the intervals of the PR environment's tables and views, each up to prod's frontier."""
     plan = planned.plan
     if plan.skip_backfill or plan.uncategorized:
         return {}
@@ -36,14 +35,14 @@ def of_environment(planned: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
     return _intervals_to_build(planned, snapshots)
 
 
-def of_prod(
+def list_prod_build(
     as_prod: BuiltPlan, missing: Mapping[SnapshotId, list[Interval]]
 ) -> dict[SnapshotId, list[Interval]]:
-    """What the same head, planned against prod, builds in prod.
+    """Lists the intervals that the same head, planned against prod, builds in prod.
 
     Args:
-        missing: What the plan would build now; of unchanged models, whose gaps it fills, that is
-            all there is.
+        missing: The intervals that the plan would build now. For unchanged models, whose gaps it
+            fills, these are all.
     """
     whole = _intervals_to_build(
         as_prod, [s for s in as_prod.changed_snapshots if s.is_model and not s.is_symbolic]
@@ -52,8 +51,8 @@ def of_prod(
     return whole | {s_id: found for s_id, found in missing.items() if s_id not in changed}
 
 
-def begins_late(planned: BuiltPlan, built: dict[SnapshotId, list[Interval]]) -> bool:
-    """Whether an incremental model gets less than its history: the plan begins after the model."""
+def plan_begins_late(planned: BuiltPlan, built: dict[SnapshotId, list[Interval]]) -> bool:
+    """Whether an incremental model gets less than its history, because the plan begins after it."""
     snapshots, starts = dict(planned.plan_snapshots), dict[str, datetime]()
     for s_id, intervals in built.items():
         snapshot = planned.plan_snapshots[s_id]
@@ -69,7 +68,7 @@ def begins_late(planned: BuiltPlan, built: dict[SnapshotId, list[Interval]]) -> 
 def _intervals_to_build(
     planned: BuiltPlan, snapshots: Iterable[Snapshot]
 ) -> dict[SnapshotId, list[Interval]]:
-    return make_plan.missing_of(
+    return make_plan.list_missing_intervals(
         planned,
         [_copy_unbuilt(planned, snapshot) for snapshot in snapshots],
         planned.plan.end_override_per_model,
@@ -77,7 +76,7 @@ def _intervals_to_build(
 
 
 def _copy_unbuilt(planned: BuiltPlan, snapshot: Snapshot) -> Snapshot:
-    """A copy of a changed snapshot with the intervals that the planner gives a version at first.
+    """Copies a changed snapshot with the intervals that the planner first gives a version.
 
     A new version has none; one that shares prod's table has prod's. SQLMesh does the same in
     `PlanBuilder._adjust_snapshot_intervals`, but only until the snapshot is recorded.
@@ -91,14 +90,14 @@ def _copy_unbuilt(planned: BuiltPlan, snapshot: Snapshot) -> Snapshot:
     return copy
 
 
-# Why a PR environment gets less history than prod: what set the beginning of its plan.
+# Why a PR environment gets less history than prod: the setting behind its plan's start.
 #
-# Without a start SQLMesh builds each new version from the model's own beginning. It sets one
-# itself, the newest interval only, where an environment would otherwise compute history that prod
-# never takes over. (`PlanBuilder.__init__`, `Context._calculate_start_override_per_model`)
+# Without a start SQLMesh builds each new version from the model's own beginning. It sets the start
+# itself, to the newest interval, if an environment would otherwise compute history that prod never
+# uses. (`PlanBuilder.__init__`, `Context._calculate_start_override_per_model`)
 
 
-def short_window(
+def find_short_window(
     planned: BuiltPlan,
     plan_request: PlanRequest,
     built: Mapping[SnapshotId, list[Interval]],
@@ -106,14 +105,15 @@ def short_window(
     *,
     previews: bool,
 ) -> ShortWindow | None:
-    """What shortens the environment's history; None where every model gets all of its own.
+    """Finds the setting that shortens the environment's history; None if every model gets all of
+    it.
 
     Args:
-        plan_request: What a person asked for; SQLMesh set the rest.
-        built: What the environment gets.
+        plan_request: The options that a person gave; SQLMesh chose the rest.
+        built: The intervals that the environment gets.
         previews: Whether the project has previews of forward-only models.
     """
-    late = begins_late(planned, dict(built))
+    late = plan_begins_late(planned, dict(built))
     if not late and not (plan_request.end and built):
         return None
     cause, models = (
@@ -140,7 +140,9 @@ def short_window(
 def _find_window_cause(
     planned: BuiltPlan, plan_request: PlanRequest, *, previews: bool
 ) -> tuple[WindowCause | None, list[Snapshot]]:
-    """In the order in which SQLMesh asks."""
+    """Returns the cause and the snapshots that it shortens, in the order of SQLMesh's own
+    checks.
+    """
     plan = planned.plan
     changed = [snapshot for snapshot in planned.changed_snapshots if snapshot.is_model]
     if plan_request.start:

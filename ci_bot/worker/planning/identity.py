@@ -1,4 +1,4 @@
-"""What a plan is, whenever and wherever it is made: the facts that its id is the hash of."""
+"""A plan's identity, equal whenever and wherever it is made: the facts whose hash is its id."""
 
 from __future__ import annotations
 
@@ -21,20 +21,25 @@ from ci_bot.protocol.plan_identity import (
     TargetSnapshot,
 )
 from ci_bot.worker.messages import names_and_times
-from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, category_of, target_windows
+from ci_bot.worker.planning.make_plan import (
+    BuiltPlan,
+    Interval,
+    list_target_intervals,
+    name_category,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
 
-def identity_of(
+def identify_plan(
     context: Context, planned: BuiltPlan, *, state_schema_version: int, repository: Path
 ) -> PlanIdentity:
-    """The plan's identity: what the environment will be, not what is left to do.
+    """Makes the plan's identity from the environment's final content, not from the remaining work.
 
     Args:
-        repository: Root of the checkout. A statement that names it, as a `config.py` may write it,
-            would be another one in every run, because the checkout is copied to another place.
+        repository: Root of the checkout. Statements have this path removed: a `config.py` may write
+            it, and each run copies the checkout to another place.
     """
     plan = planned.plan
     environment = plan.environment
@@ -45,7 +50,7 @@ def identity_of(
         for s_id, snapshot in planned.plan_snapshots.items()
         if s_id in changed or (planned.flags.include_unmodified and s_id in promoted)
     }
-    windows = target_windows(planned, changed.values())
+    windows = list_target_intervals(planned, changed.values())
     naming = environment.naming_info
     identity = PlanIdentity(
         environment=environment.name,
@@ -79,11 +84,11 @@ def identity_of(
     return PrivateDirectories({repository: ""}).hide_in_document(identity)
 
 
-def prod_identity_of(plan: Plan, *, repository: Path) -> ProdIdentity:
-    """What a plan of prod makes of it.
+def identify_prod_plan(plan: Plan, *, repository: Path) -> ProdIdentity:
+    """Makes the identity of a plan of prod from prod's final content.
 
     Args:
-        repository: As for `identity_of`.
+        repository: As for `identify_plan`.
     """
     diff = plan.context_diff
     identity = ProdIdentity(
@@ -91,7 +96,7 @@ def prod_identity_of(plan: Plan, *, repository: Path) -> ProdIdentity:
             ProdSnapshot(
                 model=snapshot.name,
                 fingerprint=_identity_fingerprint(snapshot),
-                category=category_of(snapshot),
+                category=name_category(snapshot),
                 forward_only=snapshot.is_forward_only,
             )
             for s_id, snapshot in plan.snapshots.items()
@@ -125,7 +130,7 @@ def _target_snapshot(
     return TargetSnapshot(
         model=snapshot.name,
         fingerprint=_identity_fingerprint(snapshot),
-        category=category_of(snapshot) if changed else None,
+        category=name_category(snapshot) if changed else None,
         preview=not planned.deployable.is_representative(snapshot),
         promoted=promoted,
         start=names_and_times.format_iso(intervals[0][0]) if intervals else None,

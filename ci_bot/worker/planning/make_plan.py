@@ -22,7 +22,7 @@ from ci_bot.protocol.plan_identity import PlanFlags, PlanOption
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning import plan_options
-from ci_bot.worker.planning.plan_options import PlanOptions, name_of
+from ci_bot.worker.planning.plan_options import PlanOptions, name_option
 
 if TYPE_CHECKING:
     from sqlmesh.core.config import CategorizerConfig
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
     from ci_bot.protocol.environment import EnvironmentName
 
-# What SQLMesh executes of a plan, and with it the audits that an earlier attempt did not pass.
+# The plan as SQLMesh executes it, with the audits that an earlier attempt did not pass.
 
 
 def make_evaluatable(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
-    """The plan as SQLMesh evaluates it. Reads the state; writes nothing.
+    """Makes the plan that SQLMesh evaluates. Reads the state; writes nothing.
 
     SQLMesh runs changed audits on data that is there already for new snapshots only, and an apply
-    records its snapshots before it runs them. An apply that such an audit has stopped would
-    promote at the next try without asking it again. So a snapshot whose change is metadata counts
-    as new until the environment has it. (`PlanStagesBuilder._get_audit_only_snapshots`)
+    records its snapshots before it runs them. After such an audit stops an apply, the next try
+    would promote without that audit. So a snapshot with a metadata change counts as new until the
+    environment has it. (`PlanStagesBuilder._get_audit_only_snapshots`)
     """
     found = plan.to_evaluatable()
     unproven = _list_unproven(plan, found, state_reader)
@@ -65,7 +65,7 @@ def _list_unproven(plan: Plan, found: EvaluatablePlan, state_reader: StateReader
 
 
 Interval = tuple[int, int]
-# What is to be built of snapshots: ranges in milliseconds, oldest first.
+# Missing intervals by snapshot: ranges in milliseconds, oldest first.
 Missing = Mapping[SnapshotId, Sequence[Interval]]
 
 _CATEGORIES: Mapping[SnapshotChangeCategory, Category] = {
@@ -80,10 +80,9 @@ _CATEGORIES: Mapping[SnapshotChangeCategory, Category] = {
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What is asked for; `window` pins a plan to one that was reviewed.
+    """The options of a plan. `window` pins it to a plan that was reviewed.
 
-    `said` are the options that somebody has said, for messages; for `categorizer` see
-    `PlanOptions`.
+    `said` are the options that somebody gave, for messages; for `categorizer` see `PlanOptions`.
     """
 
     environment: EnvironmentName
@@ -104,7 +103,7 @@ class PlanRequest:
         execution_time: str | None = None,
         window: Window | None = None,
     ) -> PlanRequest:
-        """The request for a plan with these options."""
+        """Makes the request for a plan with these options."""
         return cls(
             environment=environment,
             flags=options.flags,
@@ -119,7 +118,7 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class BuiltPlan:
-    """A plan with what depends on the moment at which it was built.
+    """A plan with the facts that depend on the moment when it was built.
 
     `versions_in_prod` holds the table versions (model name, version) that prod references, and
     `restatements` the ranges that a first apply computes again, previews included.
@@ -153,7 +152,9 @@ class BuiltPlan:
         )
 
     def list_missing(self) -> dict[SnapshotId, list[Interval]]:
-        """What is still to be built, by now: building a plan's stages changes it, and applying."""
+        """Lists the intervals that are still to build. Building the plan's stages and applying
+        change it.
+        """
         return {item.snapshot_id: list(item.intervals) for item in self.plan.missing_intervals}
 
     def shares_prod_table(self, snapshot: Snapshot) -> bool:
@@ -172,19 +173,19 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
     model keeps its own frontier, so that no prod table is extended.
 
     Raises:
-        BadInput: dates that are none, or the wrong way round; a model that does not exist; models
-            of another project would be removed.
+        BadInput: a date is invalid, or start comes after end; a model does not exist; models of
+            another project would be removed.
         SQLMeshError: SQLMesh refuses the plan.
     """
     plan_options.check_models(context, plan_request.flags)
     names = ModelNames(context.default_catalog, context.default_dialect)
-    frontier = prod_frontier(context)
-    execution = _execution_time(plan_request, frontier)
+    frontier = find_prod_frontier(context)
+    execution = _choose_execution_time(plan_request, frontier)
     last = min(frontier, execution) if frontier else execution
-    start, end, notes = _plan_range(plan_request, last, execution)
+    start, end, notes = _resolve_plan_range(plan_request, last, execution)
     flags = plan_request.flags
     try:
-        builder = sqlmesh_compat.plan_builder(
+        builder = sqlmesh_compat.make_plan_builder(
             context,
             plan_request.environment,
             start=start,
@@ -197,12 +198,12 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
             select_models=flags.select_models or None,
             allow_destructive_models=flags.allow_destructive or None,
             categorizer_config=plan_request.categorizer,
-            # Without these two the project's own setting would hold once more.
+            # Without these two the project's own setting would apply again.
             forward_only=flags.forward_only,
             include_unmodified=flags.include_unmodified,
             skip_backfill=flags.skip_backfill or None,
             min_intervals=flags.min_intervals or None,
-            preview_start=_preview_start(plan_request, execution),
+            preview_start=_resolve_preview_start(plan_request, execution),
             preview_min_intervals=flags.preview_min_intervals or None,
         )
         sqlmesh_compat.keep_model_caps(builder)
@@ -212,17 +213,17 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
     except NoChangesPlanError:
         return None
     except PlanError as error:
-        unknown = plan_options.selects_nothing(error, flags)
+        unknown = plan_options.explain_empty_selection(error, flags)
         raise unknown or plan_options.describe_refusal(error, refused, names) from error
-    if sqlmesh_compat.state_is_shared(context):
+    if sqlmesh_compat.is_state_shared(context):
         keys = [str(config.project or "") for config in context.configs.values()]
-        plan_options.check_nothing_of_others(context, plan, keys, names)
+        plan_options.check_no_foreign_removal(context, plan, keys, names)
     plan_options.check_restated(plan, flags.restate_models, names)
-    if nothing_changed(plan) and not flags.include_unmodified and not flags.restate_models:
+    if plan_changes_nothing(plan) and not flags.include_unmodified and not flags.restate_models:
         return None
     if flags.include_unmodified or flags.restate_models:
-        plan = sqlmesh_compat.plan_models_to_backfill(plan, changed_with_upstream(plan))
-    notes.extend(_about_windows(plan, given, names))
+        plan = sqlmesh_compat.limit_backfill(plan, list_changed_with_upstream(plan))
+    notes.extend(_note_long_intervals(plan, given, names))
     pinned_start = plan.provided_start
     return BuiltPlan(
         plan=plan,
@@ -233,16 +234,16 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
         ),
         flags=flags,
         deployable=plan.deployability_index,
-        versions_in_prod=prod_versions(context.state_reader),
-        restatements=sqlmesh_compat.first_restatements(builder, plan),
+        versions_in_prod=list_prod_versions(context.state_reader),
+        restatements=sqlmesh_compat.list_first_restatements(builder, plan),
         notes=tuple(notes),
         categorizer=plan_request.categorizer,
     )
 
 
-def _about_windows(plan: Plan, given: Mapping[str, Interval], names: ModelNames) -> list[str]:
-    """What is known of models whose interval is longer than the plan's window."""
-    # A change of metadata reads prod's table, with all that it holds.
+def _note_long_intervals(plan: Plan, given: Mapping[str, Interval], names: ModelNames) -> list[str]:
+    """Notes the models whose interval is longer than the plan's window, one sentence each."""
+    # A metadata change keeps prod's table with all its data.
     own = {
         s.name
         for s in plan.snapshots.values()
@@ -262,13 +263,14 @@ def _about_windows(plan: Plan, given: Mapping[str, Interval], names: ModelNames)
         "it. With "
         "`min-intervals: 1` or an earlier `start` it gets one; until then neither it nor what "
         "reads it can be compared with prod."
-        for name in without_data(plan)
+        for name in list_models_without_data(plan)
     ]
 
 
-def without_data(plan: Plan) -> list[str]:
-    """Changed incremental models with a table of their own of which the plan builds nothing, and of
-    which nothing was built before."""
+def list_models_without_data(plan: Plan) -> list[str]:
+    """Lists changed incremental models with their own table of which the plan builds nothing, and
+    of which nothing was built before.
+    """
     diff, wanted = plan.context_diff, {item.snapshot_id for item in plan.missing_intervals}
     return sorted(
         str(snapshot.name)
@@ -278,24 +280,24 @@ def without_data(plan: Plan) -> list[str]:
         and snapshot.is_incremental
         and plan.is_selected_for_backfill(snapshot.name)
         and s_id not in wanted
-        and not held_intervals(snapshot, plan.deployability_index)
+        and not read_held_intervals(snapshot, plan.deployability_index)
     )
 
 
-def held_intervals(snapshot: Snapshot, deployable: DeployabilityIndex) -> list[Interval]:
-    """What an environment's table of a snapshot holds."""
+def read_held_intervals(snapshot: Snapshot, deployable: DeployabilityIndex) -> list[Interval]:
+    """Returns the intervals that an environment's table of a snapshot holds."""
     own = deployable.is_representative(snapshot)
     return list(snapshot.intervals if own else snapshot.dev_intervals)
 
 
-def nothing_changed(plan: Plan) -> bool:
+def plan_changes_nothing(plan: Plan) -> bool:
     """Whether the plan leaves its environment as it is."""
     diff = plan.context_diff
     return not diff.has_snapshot_changes and not diff.has_environment_statements_changes
 
 
-def changed_with_upstream(plan: Plan) -> set[str]:
-    """Names of the changed models and everything they read: what SQLMesh itself would backfill.
+def list_changed_with_upstream(plan: Plan) -> set[str]:
+    """Lists the changed models and all that they read, by name, as SQLMesh itself would backfill.
 
     With include-unmodified SQLMesh backfills the whole project; views need no data of their own.
     With a restatement it backfills only that, whether the other changes are built or not.
@@ -314,28 +316,28 @@ def changed_with_upstream(plan: Plan) -> set[str]:
     return names
 
 
-def prod_versions(state_reader: StateReader) -> frozenset[tuple[str, str]]:
-    """The table versions that prod references, as (model name, version)."""
+def list_prod_versions(state_reader: StateReader) -> frozenset[tuple[str, str]]:
+    """Lists the table versions that prod references, as (model name, version)."""
     prod = state_reader.get_environment(c.PROD)
     return frozenset((info.name, info.version) for info in prod.snapshots) if prod else frozenset()
 
 
-def prod_frontier(context: Context) -> int | None:
-    """How far prod's data reaches, in milliseconds; None where prod holds no data yet."""
+def find_prod_frontier(context: Context) -> int | None:
+    """Finds how far prod's data reaches, in milliseconds; None if prod holds no data yet."""
     seeds = {name for name, model in context.models.items() if model.kind.is_seed}
     ends = [
         names_and_times.to_milliseconds(end)
-        for name, end in sqlmesh_compat.prod_interval_ends(context).items()
+        for name, end in sqlmesh_compat.read_prod_interval_ends(context).items()
         if name not in seeds  # a seed ends when it was loaded, which bounds nothing
     ]
     return max(ends) if ends else None
 
 
-def _execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
-    """The moment that the plan takes for now.
+def _choose_execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
+    """Chooses the plan's execution time, in milliseconds.
 
-    Unless it is given it is the end of prod's data: the environment is then built as prod was, the
-    two can be compared, and a second review of the same code is the same plan.
+    The default is the end of prod's data: the environment is then built as prod was, the two can be
+    compared, and a second review of the same code gives the same plan.
     """
     if plan_request.window:
         return names_and_times.to_milliseconds(plan_request.window.execution_time)
@@ -348,10 +350,12 @@ def _execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
     )
 
 
-def _plan_range(
+def _resolve_plan_range(
     plan_request: PlanRequest, frontier: int, execution: int
 ) -> tuple[int | None, int, list[str]]:
-    """Start, end and what a report says about them. `1 week ago` is a week before `execution`."""
+    """Resolves start and end, with the report's notes on them. `1 week ago` counts from
+    `execution`.
+    """
     if plan_request.window:
         start = (
             names_and_times.to_milliseconds(plan_request.window.start)
@@ -360,7 +364,7 @@ def _plan_range(
         )
         return start, names_and_times.to_milliseconds(plan_request.window.end or frontier), []
     notes: list[str] = []
-    said = name_of("start", plan_request.said)
+    said = name_option("start", plan_request.said)
     start, end = None, frontier
     if plan_request.start:
         start = names_and_times.parse_start(plan_request.start, relative_to=execution, name=said)
@@ -385,45 +389,49 @@ def _plan_range(
     return start, end, notes
 
 
-def _preview_start(plan_request: PlanRequest, execution: int) -> int | None:
-    """In milliseconds: SQLMesh would count `yesterday` back from the moment of its own run, and an
-    apply on another day would build another plan."""
+def _resolve_preview_start(plan_request: PlanRequest, execution: int) -> int | None:
+    """Resolves the previews' start, in milliseconds. SQLMesh would count `yesterday` from its own
+    run, and an apply on another day would build another plan.
+    """
     text = plan_request.flags.preview_start
     if text is None:
         return None
-    said = name_of("preview-start", plan_request.said)
+    said = name_option("preview-start", plan_request.said)
     return names_and_times.parse_start(text, relative_to=execution, name=said)
 
 
-def category_of(snapshot: Snapshot) -> Category:
-    """The category of a changed snapshot in the words of the report."""
+def name_category(snapshot: Snapshot) -> Category:
+    """Returns the report's name for the category of a changed snapshot."""
     category = snapshot.change_category
     return _CATEGORIES[category] if category is not None else "uncategorized"
 
 
-def target_windows(
+def list_target_intervals(
     planned: BuiltPlan, snapshots: Iterable[Snapshot]
 ) -> dict[SnapshotId, list[Interval]]:
-    """The intervals of each snapshot inside the plan's window, for the plan's identity.
+    """Lists the intervals of each snapshot inside the plan's window, for the plan's identity.
 
-    They depend on the window alone: not on what is built already, and not on prod's frontier,
+    They depend on the window alone, not on intervals that are built already or on prod's frontier,
     which moves with each run of prod.
     """
-    return missing_of(planned, [copy_without_intervals(snapshot) for snapshot in snapshots], None)
+    return list_missing_intervals(
+        planned, [copy_without_intervals(snapshot) for snapshot in snapshots], None
+    )
 
 
 def copy_without_intervals(snapshot: Snapshot) -> Snapshot:
-    """A copy without any interval."""
+    """Copies a snapshot without any interval."""
     copy: Snapshot = snapshot.copy()
     copy.intervals = []
     copy.dev_intervals = []
     return copy
 
 
-def missing_of(
+def list_missing_intervals(
     planned: BuiltPlan, wanted: Iterable[Snapshot], ends: Mapping[str, datetime] | None
 ) -> dict[SnapshotId, list[Interval]]:
-    """What the plan would build of `wanted`, copies of its snapshots with intervals of their own.
+    """Lists the intervals that the plan would build of `wanted`: copies of its snapshots whose
+    intervals may differ.
 
     Args:
         ends: How far each model may be built, by name.
@@ -431,7 +439,7 @@ def missing_of(
     plan = planned.plan
     replaced = {snapshot.snapshot_id: snapshot for snapshot in wanted}
     found = missing_intervals(
-        # All of them: a model without a start begins where what it reads does.
+        # All snapshots are needed: a model without a start begins where its parents begin.
         {**planned.plan_snapshots, **replaced},
         start=plan.provided_start or plan._earliest_interval_start,
         end=plan.provided_end,
@@ -450,11 +458,11 @@ def missing_of(
     }
 
 
-def stages_of(context: Context, planned: BuiltPlan) -> list[PlanStage]:
-    """What an apply would do, in order. Reads the state; writes nothing.
+def build_stages(context: Context, planned: BuiltPlan) -> list[PlanStage]:
+    """Builds the stages of an apply, in order. Reads the state; writes nothing.
 
-    Building the stages refreshes and clears intervals on the plan's snapshots, so everything that
-    is computed from those comes first.
+    Building them refreshes and clears intervals on the plan's snapshots, so compute all that reads
+    those intervals first.
     """
     stages: list[PlanStage] = build_plan_stages(
         make_evaluatable(planned.plan, context.state_reader),

@@ -1,8 +1,8 @@
-"""Which options a plan is made with, and who said each. Pure.
+"""The options that a plan is made with, and the source of each. Pure.
 
-The run's inputs come first. Then comes what the project writes under `cicd_bot:` for SQLMesh's own
-bot, so that a team can move over without a change; that bot's defaults do not hold here. Then comes
-the project's `plan:`. A review and an apply of its plan both come through here, once each.
+The run's inputs come first. Then come the keys under `cicd_bot:`, which the project writes for
+SQLMesh's own bot: a team can switch without a change. That bot's defaults do not hold here. Then
+comes the project's `plan:`. A review and an apply both resolve their options here, once each.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What a plan is made with.
+    """The options of a plan.
 
     Attributes:
-        start, end: as they were said; null if nobody did.
-        categorizer: how SQLMesh categorizes changes by itself; null as `plan:` says.
-        said: every option that somebody has said.
+        start, end: as they were given; None if nobody gave them.
+        categorizer: how SQLMesh categorizes changes by itself; None: as `plan:` says.
+        said: every option that was given, with its source.
     """
 
     flags: PlanFlags
@@ -69,17 +69,17 @@ def resolve_options(
     pinned: bool = False,
     head_branch: str | None = None,
 ) -> PlanOptions:
-    """The options that hold.
+    """Resolves the options that hold.
 
     Args:
-        given: what the run was given.
-        settings: what the project's configuration says.
-        start, end: what the run was given, too.
-        pinned: these dates are a review's, which the same plan is made with again.
-        head_branch: the branch that is to be merged, without `refs/heads/`; None: not known.
+        given: the run's inputs.
+        settings: the project's configuration.
+        start, end: the run's dates.
+        pinned: whether the dates are those of a review, to make the same plan again.
+        head_branch: the pull request's branch, without `refs/heads/`; None: not known.
 
     Raises:
-        BadInput: the project writes a number that cannot be meant.
+        BadInput: the project writes an impossible number.
     """
     options = _OptionChooser(settings)
     dates = _OptionChooser(settings, given="review") if pinned else options
@@ -88,7 +88,7 @@ def resolve_options(
         forward_only=options.choose_value(
             "forward-only",
             given.forward_only,
-            (f"{BOT}.forward_only_branch_suffix", _by_branch(bot, head_branch)),
+            (f"{BOT}.forward_only_branch_suffix", _forward_only_by_branch(bot, head_branch)),
             ("plan.forward_only", settings.forward_only or None),
         )
         or False,
@@ -133,7 +133,7 @@ def resolve_options(
 
 
 class _OptionChooser:
-    """Chooses who says each option, and notes it."""
+    """Chooses the source of each option, and notes it in `said`."""
 
     def __init__(self, settings: PlanSettings, given: Source = "input") -> None:
         self._bot = settings.bot
@@ -141,18 +141,18 @@ class _OptionChooser:
         self.said: list[PlanOption] = []
 
     def read_written(self, key: str) -> tuple[str, Any | None]:
-        """What the project writes under `cicd_bot:`."""
+        """Reads a key under `cicd_bot:`: its dotted name, and its value or None."""
         return f"{BOT}.{key}", self._bot.get(key)
 
     def read_date(self, key: str) -> tuple[str, str | None]:
-        """The same as a text: YAML makes dates of its own of what looks like one."""
+        """Reads a key as text, because YAML turns text that looks like a date into one."""
         name, value = self.read_written(key)
         if isinstance(value, date | datetime):
             return name, value.isoformat()
         return name, None if value is None else str(value)
 
     def read_count(self, key: str) -> tuple[str, int | None]:
-        """The same as a number of intervals.
+        """Reads a key as a number of intervals.
 
         Raises:
             BadInput: it is none.
@@ -170,10 +170,10 @@ class _OptionChooser:
     def choose_value(
         self, name: OptionName, given: Value | None, *others: tuple[str, Value | None]
     ) -> Value | None:
-        """The first value that somebody has said; None if nobody did."""
+        """Returns the first value that is given, and notes its source; None if there is none."""
         for key, value in ((None, given), *others):
             if value is not None:
-                # Each model that is named is an option of its own, as on a command line.
+                # Each named model is a separate option, as on a command line.
                 for item in value if isinstance(value, list) else [value]:
                     self._note_choice(name, item, key)
                 return value
@@ -184,15 +184,15 @@ class _OptionChooser:
         self.said.append(PlanOption(name=name, value=_show_value(value), source=source, key=key))
 
 
-def _by_branch(bot: Any, head_branch: str | None) -> bool | None:
-    """Whether the branch's name makes the plan forward-only; None where it says nothing."""
+def _forward_only_by_branch(bot: Any, head_branch: str | None) -> bool | None:
+    """Whether the branch's name makes the plan forward-only; None if it decides nothing."""
     suffix = bot.get("forward_only_branch_suffix")
     # With an empty one SQLMesh's bot takes its default; every name would end with it.
     return True if suffix and head_branch and head_branch.endswith(suffix) else None
 
 
-def name_of(name: OptionName, said: tuple[PlanOption, ...]) -> str:
-    """What a message calls an option: the project's key where that has said it."""
+def name_option(name: OptionName, said: tuple[PlanOption, ...]) -> str:
+    """Returns a message's name for an option: the project's key if that is its source."""
     key = next((option.key for option in said if option.name == name), None)
     return key or name
 
@@ -206,10 +206,10 @@ def _show_value(value: Any) -> str:
     return shorten_redacted(str(value), SHOWN)
 
 
-# What a request asks for: which options hold, and whether what it names exists and is its own.
+# Checks of a request: its options, and that the models it names exist and belong to it.
 
 
-# Signs of SQLMesh's selector language; what has none of them is the name of one model.
+# Signs of SQLMesh's selector language; a text without them is one model's name.
 SELECTOR = frozenset("*?+^:@&|()!")
 
 _SHOWN = 5
@@ -223,7 +223,7 @@ class PlanRefusedError(PlanError):
     """SQLMesh refuses to plan a project that loads.
 
     Args:
-        models: those that the refusal is about, called as in reports; the first is its cause.
+        models: those that the refusal is about, by their names in reports; the first is its cause.
     """
 
     def __init__(self, message: str, models: Sequence[str] = ()) -> None:
@@ -231,15 +231,16 @@ class PlanRefusedError(PlanError):
         self.models = tuple(models)
 
 
-def options_of(
+def read_request_options(
     context: Context,
     request: ReviewRequest | ApplyRequest | EstimateRequest,
     settings: PlanSettings,
 ) -> PlanOptions:
-    """The options that the request and the project say; `git:` in a selection is known from now on.
+    """Resolves the options of the request and the project, and teaches the context `git:`
+    selections.
 
     Raises:
-        BadInput: the project writes a value that cannot be meant.
+        BadInput: the project writes an impossible value.
     """
     if request.base_names:
         root, changed = Path(request.workplace.repository), request.changed_files
@@ -256,7 +257,7 @@ def options_of(
 
 
 def check_models(context: Context, flags: PlanFlags) -> None:
-    """Every model that the flags name is in the project or in prod.
+    """Checks that every model that the flags name is in the project or in prod.
 
     SQLMesh ignores some names that it does not know and fails late on others.
 
@@ -294,7 +295,7 @@ def check_models(context: Context, flags: PlanFlags) -> None:
 
 
 def _check_selection(context: Context, name: str, text: str) -> None:
-    """A selection that SQLMesh can read, and whose git branch (`git:main`) is there.
+    """Checks that SQLMesh can read a selection, and that its git branch (`git:main`) exists.
 
     Raises:
         BadInput: it cannot.
@@ -316,7 +317,9 @@ def _check_selection(context: Context, name: str, text: str) -> None:
 def describe_refusal(
     error: PlanError, refused: Sequence[sqlmesh_compat.RefusedChange], names: ModelNames
 ) -> PlanRefusedError:
-    """The same refusal, with the models and the statements that SQLMesh tells its console only."""
+    """Makes the same refusal, with the models and statements that SQLMesh only prints to its
+    console.
+    """
     named = [names.short_name(fqn) for fqn in _FQN.findall(str(error))]
     text = _FQN.sub(lambda found: f"`{names.short_name(found[1])}`", str(error))
     if not refused:
@@ -328,8 +331,10 @@ def describe_refusal(
     return PlanRefusedError(f"{text.rstrip('.')}: {', '.join(models)}.{allow}{lines}", models)
 
 
-def selects_nothing(error: PlanError, flags: PlanFlags) -> BadInput | None:
-    """What to say where SQLMesh's refusal means that `select-model` matches no model."""
+def explain_empty_selection(error: PlanError, flags: PlanFlags) -> BadInput | None:
+    """Makes the failure if SQLMesh's refusal means that `select-model` matches no model; else
+    None.
+    """
     if not flags.select_models or "Selector did not return any models" not in str(error):
         return None
     return BadInput(
@@ -349,10 +354,10 @@ def _is_known(context: Context, wanted: str, known: set[str]) -> bool:
     return found in known
 
 
-def check_nothing_of_others(
+def check_no_foreign_removal(
     context: Context, plan: Plan, keys: Iterable[str], names: ModelNames
 ) -> None:
-    """The plan removes no model that belongs to another project on the same state.
+    """Checks that the plan removes no model that belongs to another project on the same state.
 
     Raises:
         BadInput: it would, because this project has no `project:` key, or has changed it.
@@ -378,15 +383,15 @@ def check_nothing_of_others(
         )
 
 
-# Restatement in a PR environment: only of versions that the pull request itself made.
+# A restatement in a PR environment may only name versions that the pull request itself made.
 #
-# SQLMesh skips a model whose version prod uses with a warning that nobody sees, and restricts the
-# backfill to what is restated, so that the views of all other changed models would point at tables
-# that nobody built.
+# SQLMesh skips a model whose version prod uses, with a warning that nobody sees. It also limits the
+# backfill to restated models, so the views of all other changed models would point at tables that
+# nobody built.
 
 
 def check_restated(plan: Plan, wanted: Sequence[str], names: ModelNames) -> None:
-    """Every model that is named has a version of this environment's own.
+    """Checks that every named model has its own version in this environment.
 
     A pattern may match models of prod as well, as long as it matches one of the environment's.
 

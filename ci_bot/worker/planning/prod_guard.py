@@ -1,4 +1,4 @@
-"""prod is never written: what is checked of a plan before anything is executed."""
+"""prod is never written: the checks of a plan before anything is executed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ci_bot.protocol.environment import PROD_HINT
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning.make_plan import BuiltPlan
-from ci_bot.worker.project import files_of, reaches_every_model
+from ci_bot.worker.project import list_defining_files, reaches_every_model
 from ci_bot.worker.runtime import Relation, spark_catalog
 
 if TYPE_CHECKING:
@@ -64,22 +64,22 @@ def check_prod_untouched(planned: BuiltPlan, found: Iterable[PlanStage], names: 
             _refuse_intervals(names.short_name(snapshot.name), start, end)
 
 
-def check_own_place(context: Context, planned: BuiltPlan) -> None:
+def check_views_apart_from_prod(context: Context, planned: BuiltPlan) -> None:
     """Refuses an environment whose views would lie where prod has views or tables.
 
-    The name of a schema does not tell: prod's models can live in one that is called
-    `<schema>__<environment>`, where a promotion would replace their views, and the environment's
-    end would drop the schema.
+    A schema's name proves nothing: prod's models can lie in one that is called
+    `<schema>__<environment>`. A promotion would replace their views there, and the cleanup would
+    drop the schema.
 
     Raises:
-        Refused: names what is there.
+        Refused: names the objects of prod that are there.
     """
     prod = context.state_reader.get_environment(c.PROD)
     if prod is None:
         return
     environment = planned.plan.environment
-    ours = set(spark_catalog.views_of(context, environment).values())
-    theirs = set(spark_catalog.views_of(context, prod).values()) | {
+    ours = set(spark_catalog.list_environment_views(context, environment).values())
+    theirs = set(spark_catalog.list_environment_views(context, prod).values()) | {
         Relation.parse_name(info.table_name(), str(context.default_catalog))
         for info in prod.snapshots
         if info.is_model and not info.is_symbolic and info.version
@@ -110,18 +110,18 @@ def _refuse_intervals(model: str, start: int, end: int) -> None:
     )
 
 
-# Telling the pull request's own changes from what prod has not yet taken over from the base.
+# Separates the pull request's own changes from base branch changes that prod does not have yet.
 #
-# Decided from the list of changed files and the lineage, not by loading the base a second time.
+# The list of changed files and the lineage decide this; the base is not loaded a second time.
 
 
-# Read on load, and no code: what they change is a model, which is known by its own file, or none.
+# Files that loading reads and that are not code: each changes the model that it defines, or none.
 _DATA = (".sql", ".csv", ".tsv", ".yaml", ".yml")
 
 
 @dataclass(frozen=True)
 class BaseDrift:
-    """Which changed models the pull request can have caused; None where its files are unknown.
+    """The changed models that the pull request can have caused; None if its files are unknown.
 
     Attributes:
         removed_by_others: Models of prod that are not in the project, and that no changed file can
@@ -143,8 +143,8 @@ class BaseDrift:
 
         Args:
             nodes: models and audits of the new project by fully qualified name.
-            opened: Absolute paths of what was opened on load: a module of any place may be used by
-                any model.
+            opened: Absolute paths of the files that loading opened: any model may use a module
+                anywhere.
         """
         if changed_files is None or any(reaches_every_model(path) for path in changed_files):
             return cls(None)
@@ -156,7 +156,7 @@ class BaseDrift:
         caused = {
             name
             for name, node in nodes.items()
-            if not files.isdisjoint(map(readable_path, files_of(node)))
+            if not files.isdisjoint(map(readable_path, list_defining_files(node)))
         }
         pending = list(caused)
         readers: dict[str, list[str]] = {}

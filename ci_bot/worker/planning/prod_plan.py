@@ -1,4 +1,4 @@
-"""The same head planned read-only against prod: what a merge would do, or why it would fail."""
+"""The same head planned read-only against prod: the effect of a merge, or why it would fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, error_sentence, names_and_times
 from ci_bot.worker.planning import describe_plan, first_build, make_plan
-from ci_bot.worker.planning.identity import prod_identity_of
+from ci_bot.worker.planning.identity import identify_prod_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def plan_prod(
     """Plans prod without applying it.
 
     Args:
-        repository: Root of the checkout, where the plan is known by its id; null where prod is only
-            assumed to be something, so that no later plan is the same.
-        built: What the PR environment gets. Its tables that prod will reuse are taken off what is
-            left for prod after an apply.
-        estimate: What work will cost.
+        repository: Root of the checkout, to identify the plan; None if prod is only assumed, so
+            that no later plan can be the same.
+        built: The intervals that the PR environment gets. Tables that prod will reuse reduce prod's
+            work after an apply.
+        estimate: Predicts the cost of work.
     """
     try:
-        as_prod = merge_of(context, planned)
+        as_prod = plan_merge(context, planned)
     except SQLMeshError as error:
         failure = shorten_redacted(error_sentence(error), 4_000)
         return ProdPlan(changes=0, backfill=[], would_fail=True, failure=failure)
@@ -70,15 +70,15 @@ def plan_prod(
         return describe_plan.list_backfill(as_prod, intervals, names, reused=lambda snapshot: False)
 
     missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
-    whole = first_build.of_prod(as_prod, missing)
-    now = _of_changed(as_prod, missing)
+    whole = first_build.list_prod_build(as_prod, missing)
+    now = _select_changed(as_prod, missing)
     full = shown(whole)
-    next_run = shown(_computed_whole_by_next_run(as_prod, whole))
+    next_run = shown(_list_recomputed_by_next_run(as_prod, whole))
     return ProdPlan(
         changes=count,
-        backfill=shown(_intervals_left(missing, _list_reused(planned, built))),
+        backfill=shown(_list_remaining_intervals(missing, _list_reused(planned, built))),
         full_backfill=full,
-        # Describing a table takes a while, and nothing is built yet at a first review.
+        # Describing a table takes time, and at a first review nothing is built yet.
         next_run=next_run,
         cost=estimate([*(full if now == whole else shown(now)), *next_run]),
         held=_list_held_ranges(plan, names),
@@ -90,19 +90,19 @@ def plan_prod(
         ),
         gaps=_list_gaps(plan, names),
         would_fail=False,
-        plan_id=_plan_id(plan, repository),
+        plan_id=_identify_merge_plan(plan, repository),
     )
 
 
-def _computed_whole_by_next_run(as_prod: BuiltPlan, whole: Built) -> Built:
-    """Forward-only versions that share prod's table and cannot keep what it holds.
+def _list_recomputed_by_next_run(as_prod: BuiltPlan, whole: Built) -> Built:
+    """Lists forward-only versions that share prod's table and cannot keep its data.
 
     A merge builds nothing of them, because the table's intervals count as built. But SQLMesh
     replaces all rows of a FULL table with each run, and a view has none of its own. (`FullRefresh`,
     `ViewStrategy` of `sqlmesh.core.snapshot.evaluator`)
 
     Returns:
-        Each with the ranges that prod's table holds, which its query reads at least.
+        Each with the ranges that prod's table holds; its query reads at least these.
     """
     replaced = as_prod.plan.context_diff.modified_snapshots
 
@@ -121,15 +121,15 @@ def _computed_whole_by_next_run(as_prod: BuiltPlan, whole: Built) -> Built:
     }
 
 
-def merge_of(context: Context, planned: BuiltPlan) -> BuiltPlan | None:
-    """The plan of the same head against prod, without a category where SQLMesh gives none; None
-    where it changes nothing.
+def plan_merge(context: Context, planned: BuiltPlan) -> BuiltPlan | None:
+    """Plans the same head against prod, without a category if SQLMesh gives none; None if it
+    changes nothing.
 
     Raises:
         SQLMeshError: SQLMesh refuses it.
     """
     try:
-        builder = sqlmesh_compat.plan_builder(
+        builder = sqlmesh_compat.make_plan_builder(
             context,
             c.PROD,
             skip_tests=True,
@@ -152,24 +152,29 @@ def merge_of(context: Context, planned: BuiltPlan) -> BuiltPlan | None:
     )
 
 
-def work_of_merge(as_prod: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
-    """What the cost of a merge is counted of: what prod would build now of the changed models, and
-    what its next run computes whole."""
+def list_merge_work(as_prod: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
+    """Lists the work that a merge costs: intervals of changed models that prod would build now, and
+    tables that its next run computes whole.
+    """
     missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
-    next_run = _computed_whole_by_next_run(as_prod, first_build.of_prod(as_prod, missing))
-    return {s_id: list(ranges) for s_id, ranges in next_run.items()} | _of_changed(as_prod, missing)
+    next_run = _list_recomputed_by_next_run(as_prod, first_build.list_prod_build(as_prod, missing))
+    return {s_id: list(ranges) for s_id, ranges in next_run.items()} | _select_changed(
+        as_prod, missing
+    )
 
 
-def _of_changed(as_prod: BuiltPlan, missing: Built) -> dict[SnapshotId, list[Interval]]:
+def _select_changed(as_prod: BuiltPlan, missing: Built) -> dict[SnapshotId, list[Interval]]:
     changed = {snapshot.snapshot_id for snapshot in as_prod.changed_snapshots}
     return {s_id: list(intervals) for s_id, intervals in missing.items() if s_id in changed}
 
 
-def _plan_id(plan: Plan, repository: Path | None) -> str | None:
-    """Null if nobody could ask for the same plan again, and if nothing changes."""
-    if repository is None or make_plan.nothing_changed(plan):
+def _identify_merge_plan(plan: Plan, repository: Path | None) -> str | None:
+    """Returns the plan's id; None if nobody could ask for the same plan again, or if nothing
+    changes.
+    """
+    if repository is None or make_plan.plan_changes_nothing(plan):
         return None
-    return prod_identity_of(plan, repository=repository).plan_id()
+    return identify_prod_plan(plan, repository=repository).plan_id()
 
 
 def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
@@ -183,17 +188,17 @@ def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
     _, old = plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
     if old is None or not old.is_model:
         return False
-    before, after = columns_as_built(old.model), columns_as_built(snapshot.model)
+    before, after = list_built_columns(old.model), list_built_columns(snapshot.model)
     unknown = before is None or after is None
     return not snapshot.is_metadata if unknown else before != after
 
 
-def columns_as_built(model: Model) -> dict[str, str] | None:
-    """The columns with their types in the words of the model's engine; None where not known.
+def list_built_columns(model: Model) -> dict[str, str] | None:
+    """Lists the columns with their types in the model's dialect; None if not known.
 
-    A type that comes back from the state may be another of SQLGlot's for the same of the engine:
-    SQLMesh makes the validity columns of a history TIMESTAMP, which Spark's dialect reads back as
-    one with a time zone.
+    A type read from the state may be a different SQLGlot type for the same engine type: SQLMesh
+    makes the validity columns of a history TIMESTAMP, and Spark's dialect reads that back as one
+    with a time zone.
     """
     columns = model.columns_to_types
     if columns is None:
@@ -202,7 +207,9 @@ def columns_as_built(model: Model) -> dict[str, str] | None:
 
 
 def _list_reused(planned: BuiltPlan, built: Built) -> dict[str, list[Interval]]:
-    """By model name, what the PR environment builds into tables that prod takes over."""
+    """Lists by model name the intervals that the PR environment builds into tables that prod will
+    use.
+    """
     return {
         s_id.name: list(intervals)
         for s_id, intervals in built.items()
@@ -210,7 +217,7 @@ def _list_reused(planned: BuiltPlan, built: Built) -> dict[str, list[Interval]]:
     }
 
 
-def _intervals_left(
+def _list_remaining_intervals(
     missing: Built, reused: Mapping[str, list[Interval]]
 ) -> dict[SnapshotId, list[Interval]]:
     left = {
@@ -221,7 +228,7 @@ def _intervals_left(
 
 
 def _list_held_ranges(plan: Plan, names: ModelNames) -> list[ModelRange]:
-    """What prod's table of a changed model holds; a view holds nothing."""
+    """Lists the ranges that prod's tables of changed models hold; a view holds nothing."""
     return [
         _model_range(names.short_name(name), interval)
         for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items())
@@ -231,10 +238,10 @@ def _list_held_ranges(plan: Plan, names: ModelNames) -> list[ModelRange]:
 
 
 def _list_lost_ranges(plan: Plan, whole: Built, names: ModelNames) -> list[ModelRange]:
-    """Ranges that prod's table of a changed model holds, and that its new table will not.
+    """Lists the ranges that prod's table of a changed model holds and its new table will lack.
 
-    A model without a `start` gets one interval in a new table, however long prod has been filling
-    the old one; a later `start` or an earlier `end` shorten it, too.
+    A model without a `start` gets one interval in a new table, whatever the old one holds; a later
+    `start` or an earlier `end` shorten it, too.
     """
     lost = []
     for name, (new, old) in sorted(plan.context_diff.modified_snapshots.items()):
@@ -257,9 +264,9 @@ def _model_range(model: str, interval: Interval) -> ModelRange:
 
 
 def subtract_intervals(wanted: list[Interval], built: list[Interval]) -> list[Interval]:
-    """The parts of `wanted` that no interval of `built` covers; both half-open.
+    """Returns the parts of `wanted` that no interval of `built` covers; both half-open.
 
-    One sweep over both: five-minute intervals of some years are hundreds of thousands.
+    One pass over both lists: five-minute intervals of some years are hundreds of thousands.
     """
     remaining: list[Interval] = []
     covers = sorted(built)
@@ -281,7 +288,9 @@ def subtract_intervals(wanted: list[Interval], built: list[Interval]) -> list[In
 
 
 def _list_gaps(plan: Plan, names: ModelNames) -> list[ModelRange]:
-    """Ranges that prod's table of a changed model lacks between intervals that it has."""
+    """Lists the gaps in prod's table of a changed model: ranges that it lacks between its
+    intervals.
+    """
     gaps = []
     for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items()):
         if not old.is_model or not old.is_incremental:

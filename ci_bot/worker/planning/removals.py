@@ -1,8 +1,8 @@
-"""Whose a removed model is: one that prod has, and the pull request's project has not.
+"""The origin of a removed model: one that prod has and the pull request's project lacks.
 
-A model that the base branch has removed stays in prod until prod is deployed. It is the pull
-request's removal where a file that the pull request changes can have defined it before. Where that
-cannot be known it counts as the pull request's, since the other mistake would hide a danger.
+A model that the base branch has removed stays in prod until prod is deployed. The pull request
+removes it if a file that it changes can have defined the model before. If that cannot be known, it
+counts as the pull request's, because the other mistake would hide a danger.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.snapshot import Node
 
 _DEFINING = (".sql", ".py", ".yaml", ".yml")
-# A path without an ending may be a link or a submodule, with models below it. These are neither.
+# A path without an extension may be a link or a submodule, with models below it. These names are
+# neither.
 _PLAIN_FILES = re.compile(r"^(?:\..*|LICEN[CS]E|NOTICE|CODEOWNERS|[A-Z]\w*file)$")
 # Names that are computed: of blueprints, by macros, or from the path of the file.
 _COMPUTED = re.compile(r"@\{|\bblueprints\b|\bname\s+@", re.IGNORECASE)
@@ -26,7 +27,7 @@ _DECORATOR = re.compile(r"@(?:\w+\.)*model\b")
 _NAMED_DECORATOR = re.compile(r"@(?:\w+\.)*model\(\s*(?:name\s*=\s*)?[\"']")
 
 
-def removed_by_others(
+def list_removed_by_others(
     removed: Iterable[str],
     nodes: Mapping[str, Node],
     *,
@@ -35,13 +36,13 @@ def removed_by_others(
     before: Callable[[str], bytes | None],
     unread: Collection[str],
 ) -> frozenset[str]:
-    """The removed models that no changed file can have defined.
+    """Lists the removed models that no changed file can have defined.
 
     Args:
-        removed: Fully qualified names of models that prod has and the project has not.
+        removed: Fully qualified names of models that prod has and the project lacks.
         nodes: The project's models and audits by fully qualified name.
-        caused: The models that the changed files reach; None where they may reach all.
-        before: The base branch's version of a changed file; None where it has none.
+        caused: The models that the changed files reach; None if they may reach all.
+        before: Returns the base branch's version of a changed file; None if it has none.
         unread: Changed files that are too large to be read.
     """
     if caused is None:
@@ -66,12 +67,12 @@ def removed_by_others(
 
 
 def list_schemas_of_models(names: Iterable[str]) -> frozenset[str]:
-    """The schemas, with their catalogs, of fully qualified names."""
+    """Lists the schemas, with their catalogs, of fully qualified names."""
     return frozenset(_schema_of(name) for name in names)
 
 
-def lies_elsewhere(name: str, schemas: Collection[str]) -> bool:
-    """Whether a model lies in a schema that none of the project's models lies in."""
+def is_in_foreign_schema(name: str, schemas: Collection[str]) -> bool:
+    """Whether a model lies in a schema that holds none of the project's models."""
     return _schema_of(name) not in schemas
 
 

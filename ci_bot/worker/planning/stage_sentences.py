@@ -1,7 +1,7 @@
 """The stages of a plan as sentences: what `plan --explain` prints, complete and without elision.
 
 SQLMesh's own explainer needs a terminal, cuts every level to ten entries, and leaves out the
-statements of before_all and after_all, so the stages are walked here.
+statements of before_all and after_all, so this module describes the stages itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 
 from ci_bot.protocol.plan import Stage
 from ci_bot.worker.messages import ModelNames, names_and_times
-from ci_bot.worker.planning.describe_plan import action_of
+from ci_bot.worker.planning.describe_plan import choose_backfill_action
 
 _ACTIONS = {
     "seed": "load the seed",
@@ -25,7 +25,7 @@ _ACTIONS = {
 
 
 def describe_stages(found: Iterable[stages.PlanStage], names: ModelNames) -> list[Stage]:
-    """One entry per stage, in the order of execution."""
+    """Describes each stage in one entry, in the order of execution."""
     return [_DESCRIBE[type(stage)](stage, names) for stage in found]
 
 
@@ -37,12 +37,12 @@ def _table_sentence(snapshot: Snapshot, index: DeployabilityIndex, names: ModelN
     return names.table_name(snapshot, deployable=index.is_deployable(snapshot))
 
 
-def _before_all(stage: stages.BeforeAllStage, names: ModelNames) -> Stage:
+def _describe_before_all(stage: stages.BeforeAllStage, names: ModelNames) -> Stage:
     sql = [text for item in stage.statements for text in item.before_all]
     return Stage(stage="before_all", title="Run the before_all statements", items=sql)
 
 
-def _after_all(stage: stages.AfterAllStage, names: ModelNames) -> Stage:
+def _describe_after_all(stage: stages.AfterAllStage, names: ModelNames) -> Stage:
     sql = [text for item in stage.statements for text in item.after_all]
     return Stage(stage="after_all", title="Run the after_all statements", items=sql)
 
@@ -105,7 +105,7 @@ def _describe_backfill(stage: stages.BackfillStage, names: ModelNames) -> Stage:
         if not snapshot.is_model:
             items.append(f"{names.short_name(snapshot.name)}: run the standalone audit")
             continue
-        action = action_of(snapshot)
+        action = choose_backfill_action(snapshot)
         span = (
             f" {names_and_times.format_iso(intervals[0][0])} to "
             f"{names_and_times.format_iso(intervals[-1][1])}"
@@ -167,8 +167,8 @@ def _describe_finalize(stage: stages.FinalizeEnvironmentStage, names: ModelNames
 
 
 _DESCRIBE: dict[type, Callable[[Any, ModelNames], Stage]] = {
-    stages.BeforeAllStage: _before_all,
-    stages.AfterAllStage: _after_all,
+    stages.BeforeAllStage: _describe_before_all,
+    stages.AfterAllStage: _describe_after_all,
     stages.CreateSnapshotRecordsStage: _describe_records,
     stages.PhysicalLayerSchemaCreationStage: _describe_schemas,
     stages.PhysicalLayerUpdateStage: _describe_tables,

@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.project.configuration import (
         configure_projects,
-        is_spark,
-        new_context,
-        place_of,
+        create_context,
+        gateway_is_spark,
+        make_project_place,
         require_spark,
     )
     from ci_bot.worker.project.loading import load_alone, load_project
     from ci_bot.worker.project.merge_support import (
         GatewayFacts,
+        describe_merge_obstacle,
         list_gateways,
         read_catalog_settings,
-        why_no_merge,
     )
     from ci_bot.worker.project.missing_content import (
         FIX,
         list_files_below,
-        list_loaded,
-        list_named_in_code,
+        list_loaded_pointers,
         list_pointers,
+        list_pointers_named_in_code,
         list_seed_files,
     )
     from ci_bot.worker.project.missing_prod import no_prod_error
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
         ConfigFacts,
         OpenProject,
         StateFacts,
-        described_project,
-        versions_of,
+        collect_versions,
+        describe_project,
     )
     from ci_bot.worker.project.unit_tests import (
-        files_of,
+        list_defining_files,
+        mark_touched_failures,
         reaches_every_model,
         run_unit_tests,
-        with_touched,
     )
 
 __all__ = [
@@ -65,23 +65,26 @@ __all__ = [
     "base_branch",
     "check_formatting",
     "checks",
+    "collect_versions",
     "configure_projects",
-    "described_project",
-    "files_of",
-    "is_spark",
+    "create_context",
+    "describe_merge_obstacle",
+    "describe_project",
+    "gateway_is_spark",
     "lint_project",
+    "list_defining_files",
     "list_files_below",
     "list_gateways",
-    "list_loaded",
-    "list_named_in_code",
+    "list_loaded_pointers",
     "list_pointers",
+    "list_pointers_named_in_code",
     "list_seed_files",
     "load_alone",
     "load_project",
-    "new_context",
+    "make_project_place",
+    "mark_touched_failures",
     "no_prod_error",
     "opening",
-    "place_of",
     "plan_settings",
     "reaches_every_model",
     "read_catalog_settings",
@@ -89,9 +92,6 @@ __all__ = [
     "run_unit_tests",
     "unit_tests",
     "validation",
-    "versions_of",
-    "why_no_merge",
-    "with_touched",
 ]
 
 __getattr__ = open_on_demand(
@@ -102,18 +102,23 @@ __getattr__ = open_on_demand(
         "checks": ["BOT", "PlanSettings", "check_formatting", "lint_project", "plan_settings"],
         "configuration": [
             "configure_projects",
-            "is_spark",
-            "new_context",
-            "place_of",
+            "gateway_is_spark",
+            "create_context",
+            "make_project_place",
             "require_spark",
         ],
         "loading": ["load_project", "load_alone"],
-        "merge_support": ["GatewayFacts", "list_gateways", "read_catalog_settings", "why_no_merge"],
+        "merge_support": [
+            "GatewayFacts",
+            "list_gateways",
+            "read_catalog_settings",
+            "describe_merge_obstacle",
+        ],
         "missing_content": [
             "FIX",
             "list_files_below",
-            "list_loaded",
-            "list_named_in_code",
+            "list_loaded_pointers",
+            "list_pointers_named_in_code",
             "list_pointers",
             "list_seed_files",
         ],
@@ -122,10 +127,15 @@ __getattr__ = open_on_demand(
             "ConfigFacts",
             "OpenProject",
             "StateFacts",
-            "described_project",
-            "versions_of",
+            "describe_project",
+            "collect_versions",
         ],
-        "unit_tests": ["files_of", "reaches_every_model", "run_unit_tests", "with_touched"],
+        "unit_tests": [
+            "list_defining_files",
+            "reaches_every_model",
+            "run_unit_tests",
+            "mark_touched_failures",
+        ],
         "validation": [],
     },
 )

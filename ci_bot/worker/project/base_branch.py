@@ -19,9 +19,9 @@ from sqlmesh.core.state_sync import StateSync
 from ci_bot.errors import EXIT_FAILED, LOG_HINT, BadInput, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import NotLoaded, failure_of, names_and_times
-from ci_bot.worker.project.configuration import ProjectPlace, new_context, read_configuration
-from ci_bot.worker.project.loading import MAX_ROUNDS, every_failure, load_project
+from ci_bot.worker.messages import NotLoaded, make_failure_of_error, names_and_times
+from ci_bot.worker.project.configuration import ProjectPlace, create_context, read_configuration
+from ci_bot.worker.project.loading import MAX_ROUNDS, find_all_load_failures, load_project
 from ci_bot.worker.project.opening import ConfigFacts, OpenProject, open_without_state
 from ci_bot.worker.runtime import BackgroundWork, KilledProcess, PhaseClock, imports
 
@@ -33,12 +33,12 @@ PLAN_ID = "base-branch"
 
 @dataclass(frozen=True)
 class BaseProject:
-    """What became of the base branch's project. Without any of these the branch has none.
+    """The base branch's project. With no field set, the branch has no project.
 
     Attributes:
-        state: A throw-away state whose prod it is, where it loads.
+        state: A throw-away state that holds it as prod; None if it does not load.
         failures: Why it does not load.
-        config: Its configuration, where it loads.
+        config: Its configuration; None if it does not load.
     """
 
     state: Path | None
@@ -54,9 +54,9 @@ def open_on_base(
     clock: PhaseClock,
     on_spark_start: Callable[[], None],
 ) -> OpenProject:
-    """Opens a project on a throw-away state that stands for its base branch.
+    """Opens a project on a throw-away state that holds its base branch as prod.
 
-    Where the base branch has no project, or one that does not load, the state is empty.
+    The state is empty if the base branch has no project, or one that does not load.
 
     Args:
         base: The base branch's tree and project directories, with a cache of their own.
@@ -78,15 +78,17 @@ def open_on_base(
             opened = attempt()
         except (NotLoaded, BadInput) as error:
             with clock.time_phase("base branch"):
-                before = _base_failures(beside, state)
+                before = _list_base_failures(beside, state)
             failures = _list_load_failures(error, place, attempt, base_fails=bool(before))
             raise NotLoaded(failures, base=before) from error
         with clock.time_phase("base branch"):
             found = _wait_for_base(beside, state)
     if found.state is not None:
-        given = sqlmesh_compat.throwaway_state_again(found.state, opened.context)
+        given = sqlmesh_compat.open_throwaway_state(found.state, opened.context)
     else:
-        given = sqlmesh_compat.throwaway_state(place.scratch_dir / "nothing.duckdb", opened.context)
+        given = sqlmesh_compat.make_throwaway_state(
+            place.scratch_dir / "nothing.duckdb", opened.context
+        )
     sqlmesh_compat.give_state(opened.context, given)
     opened.config_before, opened.base_failures = found.config, found.failures
     return opened
@@ -99,24 +101,24 @@ def _list_load_failures(
     *,
     base_fails: bool,
 ) -> list[Failure]:
-    """All that keeps the head from being loaded.
+    """Lists every failure that keeps the head from loading.
 
     Raises:
-        BadInput: it is no fault of the project's files, as a gateway that does not exist.
+        BadInput: the fault is outside the project's files; for example, a gateway does not exist.
     """
     if isinstance(error, NotLoaded):
-        # Where the base branch loads, all are new, and one round shows the models beside the first.
-        # What follows from a macro that does not load would only hide it.
+        # If the base branch loads, all failures are new, and one round shows the models beside the
+        # first. More rounds would hide a macro that does not load behind its consequences.
         models = all(unit.suffix == ".sql" for unit in error.units)
         rounds = MAX_ROUNDS if base_fails else int(models)
-        return every_failure(error, place.repository, attempt, rounds=rounds)
+        return find_all_load_failures(error, place.repository, attempt, rounds=rounds)
     if error.reason_code != "bad_config":
         raise error
     return [_make_failure(error, place, stage="configuration")]
 
 
-def _base_failures(beside: BackgroundWork, state: Path) -> Sequence[Failure] | None:
-    """What keeps the base branch from being loaded; None if that is not known."""
+def _list_base_failures(beside: BackgroundWork, state: Path) -> Sequence[Failure] | None:
+    """Lists why the base branch does not load; None if that is not known."""
     try:
         return _wait_for_base(beside, state).failures
     except WorkerFailed:
@@ -124,7 +126,7 @@ def _base_failures(beside: BackgroundWork, state: Path) -> Sequence[Failure] | N
 
 
 def _wait_for_base(beside: BackgroundWork, state: Path) -> BaseProject:
-    """Waits for the base branch's project, and says what became of it.
+    """Waits for the process that loads the base branch, and returns its project.
 
     Raises:
         WorkerFailed: a signal ended the process. The pull request's code can send one, so it is no
@@ -157,31 +159,31 @@ def _wait_for_base(beside: BackgroundWork, state: Path) -> BaseProject:
 
 
 class BaseValues(TypedDict):
-    """What `BaseProject` is made from, as JSON values: a process of its own gives them."""
+    """The fields of `BaseProject` as JSON values, which its own process sends back."""
 
     config: dict[str, object] | None
     failures: list[dict[str, object]]
 
 
 def _load_base(place: ProjectPlace, head: ProjectPlace, state: Path, execution: int) -> BaseValues:
-    """What `Base` is made from, as JSON values. Runs in the process of its own."""
+    """Loads the base branch into `state`. Runs in its own process, so it returns JSON values."""
     if not place.projects:
         return {"config": None, "failures": []}
     imports.move_search_paths(head.python_path, head.repository, place.repository)
     try:
         context = _open_context(place)
-        sqlmesh_compat.as_if_in(context, place.repository, head.repository)
-        kept = sqlmesh_compat.throwaway_state(state, context)
+        sqlmesh_compat.rewrite_checkout_paths(context, place.repository, head.repository)
+        kept = sqlmesh_compat.make_throwaway_state(state, context)
         sqlmesh_compat.give_state(context, kept)
         try:
             promote_as_prod(context, kept, execution)
         except Exception as error:
-            # Fingerprints render models, which is the first that some broken macros are heard of.
+            # Fingerprints render models, and some broken macros fail only then.
             raise NotLoaded([_make_failure(error, place)]) from error
         kept.close()
         return {"config": ConfigFacts.from_config(context.config).as_values(), "failures": []}
     except NotLoaded as error:
-        found = every_failure(error, place.repository, partial(_open_context, place))
+        found = find_all_load_failures(error, place.repository, partial(_open_context, place))
     except BotError as error:
         absent = error.reason_code == "no_config"  # the pull request adds the project
         found = [] if absent else [_make_failure(error, place, stage="configuration")]
@@ -190,20 +192,20 @@ def _load_base(place: ProjectPlace, head: ProjectPlace, state: Path, execution: 
 
 def _open_context(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
     configs = read_configuration(place, sqlmesh_compat.read_configs_without_state)
-    sqlmesh_compat.make_spark_lazy(configs, _stop_never)
+    sqlmesh_compat.make_spark_lazy(configs, _refuse_spark_start)
     sqlmesh_compat.prepare_configs(configs, place.cache_dir)
     sqlmesh_compat.ignore_files(configs, ignored)
-    context = new_context(configs, place)
-    sqlmesh_compat.merge_nothing_from_state(context)
+    context = create_context(configs, place)
+    sqlmesh_compat.load_without_state_models(context)
     load_project(context, PhaseClock().time_phase("load"), place.repository)
     return context
 
 
 def _make_failure(error: BaseException, place: ProjectPlace, stage: str = "load") -> Failure:
-    return failure_of(error, stage=stage, repository=place.repository)
+    return make_failure_of_error(error, stage=stage, repository=place.repository)
 
 
-def _stop_never() -> None:
+def _refuse_spark_start() -> None:
     raise RuntimeError("the base branch is planned without Spark, and something started it")
 
 
@@ -230,7 +232,7 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
             )
             for snapshot in snapshots
             if snapshot.evaluatable
-            and (interval := _full_history(snapshot, by_id, cache, execution)) is not None
+            and (interval := _full_history_interval(snapshot, by_id, cache, execution)) is not None
         ]
     )
     infos = [snapshot.table_info for snapshot in snapshots]
@@ -249,13 +251,15 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
     state.finalize(environment)
 
 
-def _full_history(
+def _full_history_interval(
     snapshot: Snapshot,
     by_id: dict[SnapshotId, Snapshot],
     cache: dict[str, datetime],
     execution: int,
 ) -> tuple[int, int] | None:
-    """The interval that a prod which never missed a run would hold."""
+    """Returns the interval that prod would hold if it had never missed a run; None for no
+    interval.
+    """
     start = names_and_times.to_milliseconds(
         start_date(snapshot, by_id, cache, relative_to=execution)
     )

@@ -51,10 +51,10 @@ def lint_project(context: Context, names: ModelNames, repository: Path) -> LintC
 
 
 def check_formatting(context: Context, touched: set[Path] | None, repository: Path) -> FormatCheck:
-    """Which SQL files `sqlmesh format` would change; of `touched`, or of all if that is None.
+    """Lists the SQL files that `sqlmesh format` would change, among `touched`, or all if None.
 
-    Nothing is written. Formatting a file parses it again, so that a pull request which touches
-    hundreds has the first of them checked, and says so.
+    Writes nothing. Formatting parses each file again, so only the first `MAX_FORMATTED` files are
+    checked, and the result says so.
     """
     nodes = {
         path: node
@@ -72,7 +72,7 @@ def check_formatting(context: Context, touched: set[Path] | None, repository: Pa
             if sqlmesh_compat.needs_format(context, nodes[path]):
                 unformatted.append(str(file_name_or_last(path, repository)))
         except Exception:
-            # SQLMesh's formatter refuses some files that its loader takes; a macro's, for example.
+            # SQLMesh's formatter refuses some files that its loader accepts, such as a macro's.
             unknown += 1
     return FormatCheck(
         status="needs_format" if unformatted else "passed",
@@ -104,9 +104,10 @@ class PlanSettings:
     """The settings of one configuration that change a plan.
 
     Attributes:
-        forward_only, include_unmodified: of `plan:`.
-        bot: what is written under `cicd_bot:`, which SQLMesh's own bot reads; never its defaults.
-        notes: settings that are written and not read, a sentence each.
+        forward_only, include_unmodified: keys of `plan:`.
+        bot: the keys that are written under `cicd_bot:`, which SQLMesh's own bot reads; never its
+            defaults.
+        notes: one sentence for each setting that is written and has no effect.
     """
 
     forward_only: bool = False
@@ -116,17 +117,17 @@ class PlanSettings:
 
 
 def plan_settings(configs: Mapping[Path, Config]) -> PlanSettings:
-    """The settings that hold: of several projects the first one's, as everywhere in SQLMesh.
+    """Reads the settings that hold: the first project's if there are several, as SQLMesh does.
 
     Args:
         configs: the configurations by directory, in the order in which the projects were named.
     """
     (_, config), *others = configs.items()
-    bot = sqlmesh_compat.written_bot_settings(config)
+    bot = sqlmesh_compat.list_written_bot_settings(config)
     unread = {
         f"{BOT}.{key}": path.name
         for path, other in others
-        for key, value in sqlmesh_compat.written_bot_settings(other).items()
+        for key, value in sqlmesh_compat.list_written_bot_settings(other).items()
         if key in OF_A_PLAN and value != bot.get(key)
     }
     return PlanSettings(

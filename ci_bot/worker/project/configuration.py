@@ -21,10 +21,10 @@ from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     LINE_NUMBER,
-    cause_of,
+    describe_missing_variables,
     error_sentence,
-    missing_variables,
-    unset_variables,
+    find_load_cause,
+    list_unset_variables,
 )
 from ci_bot.worker.project.dbt_projects import find_dbt_failure
 from ci_bot.worker.runtime import PhaseClock
@@ -35,7 +35,7 @@ from ci_bot.yaml_reader import EndlessYaml, UnfitYaml, read_yaml
 
 @dataclass(frozen=True)
 class ProjectPlace:
-    """Where a run reads and writes: the project's directories and the run's private ones.
+    """The directories that a run reads and writes: the project's, and the run's private ones.
 
     `repository` is the root of the tree that the projects lie in: the checkout, or the base
     branch's files.
@@ -50,10 +50,10 @@ class ProjectPlace:
     python_path: tuple[str, ...] = ()
 
 
-def place_of(
+def make_project_place(
     request: Any, projects: list[str], cache_name: str = "", root: Path | None = None
 ) -> ProjectPlace:
-    """The directories of a run, from its request; `root` is another tree than the checkout's."""
+    """Makes the directories of a run from its request; `root` replaces the checkout's tree."""
     workplace = request.workplace
     cache = Path(workplace.cache_dir)
     return ProjectPlace(
@@ -68,7 +68,7 @@ def place_of(
 
 
 def display_path(path: Path, place: ProjectPlace) -> str:
-    """A path as the reader knows it: relative to the repository."""
+    """Returns a path as reports show it: relative to the repository."""
     if path == place.repository:
         return "."
     if path.is_relative_to(place.repository):
@@ -77,7 +77,7 @@ def display_path(path: Path, place: ProjectPlace) -> str:
 
 
 def name_directory(path: Path, place: ProjectPlace) -> str:
-    """A directory where "." would say nothing: the whole path, unless it is a copy's."""
+    """Names a directory in a sentence, and never as ".": the whole path, unless it is a copy's."""
     if place.own:
         return str(path)
     return "the repository's root" if path == place.repository else display_path(path, place)
@@ -93,7 +93,7 @@ def configure_projects(
     clock: PhaseClock,
     read: Callable[[Sequence[Path]], dict[Path, Config]] = sqlmesh_compat.read_configs,
 ) -> tuple[dict[Path, Config], list[float]]:
-    """Reads the configuration, and prepares it for a run of ours.
+    """Reads the configuration, and adapts it so that a run leaves no trace.
 
     Returns:
         The configurations by directory, and a list that receives the moment of every Spark start.
@@ -108,7 +108,7 @@ def configure_projects(
                 hint="`project` names the directory with config.yaml or config.py.",
                 reason_code="no_project",
             )
-    sqlmesh_compat.analytics_off()
+    sqlmesh_compat.disable_analytics()
     sqlmesh_compat.scan_packages_once()
     set_console(NoopConsole())
     starts: list[float] = []
@@ -130,22 +130,22 @@ def configure_projects(
 def read_configuration(
     place: ProjectPlace, read: Callable[[Sequence[Path]], dict[Path, Config]]
 ) -> dict[Path, Config]:
-    """The configurations of a tree's projects, by directory.
+    """Reads the configurations of a tree's projects, by directory.
 
     Raises:
         BadInput: one is absent, broken, or larger than any that could be meant.
     """
     _check_endless(place)
-    sqlmesh_compat.find_engines_unimported()
+    sqlmesh_compat.skip_engine_import()
     try:
         return read(place.projects)
     except (Exception, SystemExit) as error:
         # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
-        raise bad_configuration(error, place) from error
+        raise make_configuration_error(error, place) from error
 
 
 def _check_endless(place: ProjectPlace) -> None:
-    """SQLMesh writes what it does not know into its message, with every alias written out.
+    """Refuses a configuration that YAML aliases make huge: SQLMesh's messages expand every alias.
 
     Raises:
         BadInput: a configuration is larger than any that could be meant.
@@ -167,10 +167,10 @@ def _check_endless(place: ProjectPlace) -> None:
 
 
 def check_project_keys(configs: dict[Path, Config], paths: Sequence[str]) -> None:
-    """Projects that are planned together have a `project:` key each.
+    """Requires a `project:` key of each project if several are planned together.
 
-    Without keys SQLMesh cannot tell whose a model is: planning one of them later, alone, would
-    remove the models of all others.
+    Without keys SQLMesh cannot tell which project a model belongs to: a later plan of one project
+    alone would remove the models of all others.
 
     Raises:
         BadInput: one has no key, or two have the same.
@@ -186,8 +186,8 @@ def check_project_keys(configs: dict[Path, Config], paths: Sequence[str]) -> Non
         )
 
 
-def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
-    """The failure where a configuration could not be read, with its file and what would fix it."""
+def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadInput:
+    """Makes the failure of a configuration that cannot be read, with its file and the fix."""
     text = str(error)
     if _NO_CONFIGURATION.match(text):
         names = ", ".join(name_directory(path, place) for path in place.projects)
@@ -212,19 +212,19 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
         )
     if (failure := find_dbt_failure(error)) is not None:
         return failure
-    cause = cause_of(error, place.repository)
+    cause = find_load_cause(error, place.repository)
     path = cause.path or _configuration_file(error, place)
     line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
     where = f" in {path}" if path else ""
     wrong = "is not valid"
     if cause.message and path is not None and Path(path).name not in ALL_CONFIG_FILENAMES:
-        # What a configuration imports is no configuration; the message names the file.
+        # The error is in a file that the configuration imports; the message names that file.
         where, wrong = "", "does not load"
     said = cause.message or PrivateDirectories({place.repository: ""}).hide_in_text(
         error_sentence(error)
     )
-    unset = unset_variables(place.projects, os.environ) if "Invalid field" in text else []
-    hint = missing_variables(unset) if unset else cause.hint
+    unset = list_unset_variables(place.projects, os.environ) if "Invalid field" in text else []
+    hint = describe_missing_variables(unset) if unset else cause.hint
     return BadInput(
         f"The SQLMesh configuration{where} {wrong}: {said}",
         hint=hint or "Correct the configuration; `sqlmesh info` shows the same error locally.",
@@ -235,7 +235,7 @@ def bad_configuration(error: BaseException, place: ProjectPlace) -> BadInput:
 
 
 def _configuration_file(error: BaseException, place: ProjectPlace) -> str | None:
-    """The file that the error names, else the only one that it can be about."""
+    """Returns the file that the error names, else the only one that can have caused it."""
     location = getattr(error, "location", None)
     if location:
         return display_path(Path(location), place)
@@ -244,8 +244,8 @@ def _configuration_file(error: BaseException, place: ProjectPlace) -> str | None
     return display_path(present[0], place) if len(present) == 1 else None
 
 
-def new_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
-    """A context that has read no model and no state yet.
+def create_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
+    """Creates SQLMesh's context, which has read no model and no state yet.
 
     Raises:
         BadInput: the gateway does not exist.
@@ -262,21 +262,21 @@ def new_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
                 hint=f"Known gateways: {', '.join(names) or 'none'}; `gateway` names one of them.",
                 reason_code="unknown_gateway",
             ) from error
-        raise bad_configuration(error, place) from error
+        raise make_configuration_error(error, place) from error
 
 
-def is_spark(context: Context, gateway: str | None) -> bool:
+def gateway_is_spark(context: Context, gateway: str | None) -> bool:
     """Whether a gateway's engine is Spark; None is the project's default."""
     return isinstance(context.config.get_connection(gateway), SparkConnectionConfig)
 
 
 def require_spark(context: Context) -> None:
-    """What is built or removed here is on Spark.
+    """Refuses a gateway whose engine is not Spark: this bot builds and removes on Spark only.
 
     Raises:
         BadInput: the gateway's engine is another one.
     """
-    if not is_spark(context, context.gateway):
+    if not gateway_is_spark(context, context.gateway):
         engine = context.config.get_connection(context.gateway).type_
         raise BadInput(
             f"The engine of the gateway `{context.selected_gateway}` is {engine}, and "

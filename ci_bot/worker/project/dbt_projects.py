@@ -1,4 +1,4 @@
-"""dbt projects, which SQLMesh reads with a part of its own: which of them can be read here."""
+"""dbt projects, which SQLMesh reads with a separate part, and why one cannot be read here."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from ci_bot.errors import BadInput
 from ci_bot.worker.messages import iterate_causes
 
 _DBT_PART = Path(sqlmesh.__file__).parent / "dbt"
-# What SQLMesh says of a target of dbt's that it has no class for. (`TargetConfig.load`)
+# SQLMesh's message for a dbt target that it has no class for. (`TargetConfig.load`)
 _NO_TARGET = re.compile(r"^(?P<target>[\w-]+) not supported\.?$")
 
 
 def find_dbt_failure(error: BaseException) -> BadInput | None:
-    """What to say where the part of SQLMesh that reads dbt projects fails; None where it does not
-    come from there."""
+    """Makes the failure of SQLMesh's dbt reader; None if `error` has another source."""
     for link in iterate_causes(error):
         if not _was_raised_by_dbt_part(link):
             continue

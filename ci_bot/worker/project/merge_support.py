@@ -3,8 +3,8 @@
 SQLMesh merges into models of the kind INCREMENTAL_BY_UNIQUE_KEY, from their second batch on: the
 first one replaces the whole table (`IncrementalByUniqueKeyStrategy` in `core/snapshot/evaluator`).
 Spark can do that with tables of a format that has a MERGE of its own. Which format a table gets
-follows from the model, else from the catalog, else from Spark's default. Where that cannot be
-known, nothing is reported.
+follows from the model, else from the catalog, else from Spark's default. If that cannot be known,
+nothing is reported.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _FACTS_OF_SPARK = (_CATALOG, _DEFAULT_FORMAT)
 
 @dataclass(frozen=True)
 class GatewayFacts:
-    """What of a gateway decides about the format of tables.
+    """The settings of a gateway that decide the format of its tables.
 
     Attributes:
         engine: SQLMesh's name of its type of connection.
-        catalog: the connection's catalog; None where it names none.
-        settings: those of Spark that say what a catalog is, and the default format.
-        complete: whether no other file of settings is read besides.
+        catalog: the connection's catalog; None if it names none.
+        settings: Spark's settings that define a catalog, and the default format.
+        complete: whether these are all settings; False if Spark also reads a file.
     """
 
     engine: str
@@ -43,12 +43,12 @@ class GatewayFacts:
 
 
 def list_gateways(config: Config, chosen: str | None = None) -> dict[str, GatewayFacts]:
-    """The facts of each gateway by its name in lower case; of the default one by "" too."""
+    """Reads the facts of each gateway, by its name in lower case; "" is the default one."""
     found: dict[str, GatewayFacts] = {}
     for name, gateway in config.gateways.items():
         if gateway.connection is not None:
             found[name.lower()] = _read_gateway_facts(gateway.connection)
-    # Where none is named, SQLMesh takes the first one.
+    # If none is named, SQLMesh takes the first one.
     default = (chosen or config.default_gateway or next(iter(config.gateways), "")).lower()
     if default in found:
         found[""] = found[default]
@@ -58,10 +58,10 @@ def list_gateways(config: Config, chosen: str | None = None) -> dict[str, Gatewa
 
 
 def read_catalog_settings(get: Callable[[str, str], Any]) -> dict[str, str]:
-    """What a running session says of its own catalog and of the default format.
+    """Reads a running session's settings of its own catalog and of the default format.
 
     Args:
-        get: gives a setting, or the second argument where it is not set.
+        get: returns a setting, or the second argument if it is not set.
     """
     keys = (f"{_CATALOG}{_SESSION_CATALOG}", _DEFAULT_FORMAT)
     return {key: str(value) for key in keys if (value := get(key, ""))}
@@ -81,48 +81,48 @@ def _read_gateway_facts(connection: Any) -> GatewayFacts:
     )
 
 
-def why_no_merge(model: Model, gateways: Mapping[str, GatewayFacts]) -> str | None:
-    """Why the second batch of a model fails, as the end of a sentence; None where it does not.
+def describe_merge_obstacle(model: Model, gateways: Mapping[str, GatewayFacts]) -> str | None:
+    """Describes why the second batch of a model fails, as the end of a sentence.
 
-    None as well where SQLMesh merges nothing, and if nobody can say.
+    None if it does not fail, if SQLMesh merges nothing, or if that cannot be known.
     """
     if not model.kind.is_incremental_by_unique_key:
         return None
     gateway = gateways.get((model.gateway or "").lower())
     if gateway is None or gateway.engine not in ("spark", "databricks"):
         return None
-    named = _named_format(model, gateway.engine)
+    named = _read_declared_format(model, gateway.engine)
     if named is not None and named in _MERGING:
         return None
     if gateway.engine == "databricks":  # whose default is Delta
-        return _of_format(named) if named is not None else None
-    return _why_on_spark(model, gateway, named)
+        return _describe_format_obstacle(named) if named is not None else None
+    return _describe_spark_obstacle(model, gateway, named)
 
 
-def _named_format(model: Model, engine: str) -> str | None:
-    """What SQLMesh writes after USING."""
+def _read_declared_format(model: Model, engine: str) -> str | None:
+    """Returns the format that SQLMesh writes after USING; None if it writes none."""
     of_table = str(model.table_format or "").lower() if engine == "spark" else ""
     return of_table or str(model.storage_format or "").lower() or None
 
 
-def _why_on_spark(model: Model, gateway: GatewayFacts, named: str | None) -> str | None:
+def _describe_spark_obstacle(model: Model, gateway: GatewayFacts, named: str | None) -> str | None:
     catalog = model.catalog or gateway.catalog or _SESSION_CATALOG
     catalog = str(catalog).strip('"`')
     kind = gateway.settings.get(f"{_CATALOG}{catalog}")
     if catalog != _SESSION_CATALOG:
-        # A catalog of its own makes tables of its own format, whatever stands after USING; one
-        # that the configuration does not describe is described elsewhere.
+        # A custom catalog makes tables of its own format, whatever follows USING; one that the
+        # configuration does not describe is described elsewhere.
         return None
     if named is not None:
-        return _of_format(named)
+        return _describe_format_obstacle(named)
     default = gateway.settings.get(_DEFAULT_FORMAT, "").lower()
     if default in _MERGING or not gateway.complete:
         return None
     if kind is not None and "iceberg" in kind.lower():
         return None  # it may take tables without a format for its own
-    return _of_format(default or None)
+    return _describe_format_obstacle(default or None)
 
 
-def _of_format(name: str | None) -> str:
+def _describe_format_obstacle(name: str | None) -> str:
     table = f"a table of the format `{name}`" if name else "a table without a table format"
     return f"Spark cannot MERGE into {table}"

@@ -1,6 +1,6 @@
-"""Files of which the checkout holds a pointer of Git LFS, and not the content.
+"""Files for which the checkout holds a Git LFS pointer and not the content.
 
-A pointer is a text of three lines. What reads it as data or as code gets those lines.
+A pointer is a text of three lines. Code that reads the file as data or as code gets those lines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_bot.protocol.limits import POINTER_BYTES, is_lfs_pointer
-from ci_bot.worker.runtime import not_loading
+from ci_bot.worker.runtime import exclude_from_trace
 from ci_bot.worker.sqlmesh_compat import is_seed_model
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 # `oid` and `size` have at least this length together with the first line.
 _SHORTEST = 60
 _SKIPPED = frozenset({".git", ".cache", ".venv", "__pycache__", "node_modules"})
-# Of more files nobody looks at the rest: a project has some thousands.
+# Files beyond this number are not checked: a project has some thousands.
 _MOST_FILES = 200_000
-# What SQLMesh loads from a project's directories.
+# The kinds of files that SQLMesh loads from a project's directories.
 _LOADED = (".sql", ".py", ".yaml", ".yml", ".csv", ".tsv")
 _TEXTS = (".sql", ".py", ".yaml", ".yml")
 FIX = (
@@ -33,7 +33,7 @@ FIX = (
 
 
 def list_pointers(paths: Iterable[str | Path]) -> list[Path]:
-    """Those of some files that are pointers, each once, in order.
+    """Lists the files that are pointers, each once, sorted.
 
     Only small files are opened, and of them only the first bytes are read.
     """
@@ -42,14 +42,14 @@ def list_pointers(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def list_seed_files(models: Iterable[Model]) -> dict[Path, SeedModel]:
-    """The files of the seed models among these, each with its model."""
+    """Lists the files of the seed models, each with its model."""
     # A model of another project comes from the state and has no file here.
     own = (model for model in models if is_seed_model(model) and model._path is not None)
     return {Path(os.path.normpath(model.seed_path)): model for model in own}
 
 
 def list_files_below(directories: Iterable[Path]) -> set[Path]:
-    """The files in some directories and below them, but for caches and what git keeps."""
+    """Lists the files in and below these directories, without caches and git's own files."""
     return {
         Path(os.path.normpath(path))
         for directory in directories
@@ -57,13 +57,17 @@ def list_files_below(directories: Iterable[Path]) -> set[Path]:
     }
 
 
-def list_loaded(pointers: Iterable[Path]) -> list[Path]:
-    """Those of which SQLMesh loads the kind of file."""
+def list_loaded_pointers(pointers: Iterable[Path]) -> list[Path]:
+    """Lists the pointers of a kind of file that SQLMesh loads."""
     return [path for path in pointers if path.suffix.lower() in _LOADED]
 
 
-def list_named_in_code(pointers: Sequence[Path], directories: Iterable[Path]) -> list[Path]:
-    """Those whose names stand in a model, a macro or a configuration below these directories."""
+def list_pointers_named_in_code(
+    pointers: Sequence[Path], directories: Iterable[Path]
+) -> list[Path]:
+    """Lists the pointers whose names appear in a model, macro or configuration below
+    `directories`.
+    """
     if not pointers:
         return []
     texts = [
@@ -115,8 +119,8 @@ def _is_pointer(path: str) -> bool:
 
 def _read_content(path: str, at_most: int = -1) -> bytes:
     try:
-        # Nothing is loaded by this, so it counts as no file that the load has opened.
-        with not_loading(), Path(path).open("rb") as file:
+        # This read is not part of loading the project, so the load trace leaves it out.
+        with exclude_from_trace(), Path(path).open("rb") as file:
             return file.read(at_most)
     except OSError:
         return b""

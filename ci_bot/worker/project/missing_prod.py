@@ -1,4 +1,4 @@
-"""Whether a state holds a prod of this project, and whose models of it do not load."""
+"""Whether a state holds this project's prod, and which project's models fail to load."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     ModelNames,
     NotLoaded,
-    failure_of,
-    missing_variables,
-    unset_variables,
+    describe_missing_variables,
+    list_unset_variables,
+    make_failure_of_error,
 )
-from ci_bot.worker.project.configuration import ProjectPlace, display_path, new_context
+from ci_bot.worker.project.configuration import ProjectPlace, create_context, display_path
 from ci_bot.worker.project.loading import load_project
 from ci_bot.worker.runtime import PhaseClock
 
@@ -43,7 +43,9 @@ _CHECK = (
 
 
 def no_prod_error(missing: ProdNotFound | None, consequence: str) -> BadInput:
-    """The failure of work that needs prod; `consequence` is a sentence on what cannot be done."""
+    """Makes the failure of work that needs prod; `consequence` is a sentence on what cannot be
+    done.
+    """
     absence = missing.describe_absence() if missing else "There is no prod."
     return BadInput(
         f"{absence} {consequence}",
@@ -55,10 +57,11 @@ def no_prod_error(missing: ProdNotFound | None, consequence: str) -> BadInput:
 def find_missing_prod(
     context: Context, *, has_tables: bool, place: ProjectPlace
 ) -> ProdNotFound | None:
-    """None where the state's prod holds models of this project. Call it once the project is loaded.
+    """Finds why the state's prod holds no model of this project; None if it holds one.
 
-    A state that answers, and answers "nothing", may be the wrong one: a file that was never
-    checked out, another schema, an account that sees no table. So its silence is no knowledge.
+    Call it after the project is loaded. An empty state may be the wrong one: a file that was never
+    checked out, another schema, an account that sees no table. So empty does not mean that prod is
+    empty.
 
     Args:
         has_tables: Whether the state that the project configures has SQLMesh's tables.
@@ -66,9 +69,9 @@ def find_missing_prod(
     why = _find_missing(context) if has_tables else "no table of SQLMesh is there"
     if why is None:
         return None
-    unset = unset_variables(place.projects, os.environ)
-    hint = f"{missing_variables(unset)} {_CHECK}" if unset else _CHECK
-    return ProdNotFound(state=_state_in_words(context, place), why=why, hint=hint)
+    unset = list_unset_variables(place.projects, os.environ)
+    hint = f"{describe_missing_variables(unset)} {_CHECK}" if unset else _CHECK
+    return ProdNotFound(state=_describe_state_location(context, place), why=why, hint=hint)
 
 
 def _find_missing(context: Context) -> str | None:
@@ -82,11 +85,14 @@ def _find_missing(context: Context) -> str | None:
         shown = ", ".join(quoted_value(name) for name in others[:_SHOWN])
         noun = "the environment" if len(others) == 1 else "the environments"
         return f"it holds {noun} {shown}{more}, and no `{c.PROD}`"
-    return _of_others(context, prod)
+    return _describe_other_projects(context, prod)
 
 
-def _of_others(context: Context, prod: Environment) -> str | None:
-    """Projects that share a state have one prod; one that is new there has no model in it."""
+def _describe_other_projects(context: Context, prod: Environment) -> str | None:
+    """Describes the other projects that share this prod; None if a model of it is loaded here.
+
+    Projects that share a state have one prod, and a new project has no model in it.
+    """
     if not prod.snapshots:
         return f"its `{c.PROD}` holds no model"
     projects = {
@@ -102,9 +108,11 @@ def _of_others(context: Context, prod: Environment) -> str | None:
     return f"its `{c.PROD}` holds models of other projects only ({shown})"
 
 
-def _state_in_words(context: Context, place: ProjectPlace) -> str:
-    """Where the state is: its server, database and schema, or its file. Never who asks, or how."""
-    connection: Any = sqlmesh_compat.state_connection(context.config, context.gateway)
+def _describe_state_location(context: Context, place: ProjectPlace) -> str:
+    """Describes where the state is: server, database and schema, or file. Never a user or
+    password.
+    """
+    connection: Any = sqlmesh_compat.find_state_connection(context.config, context.gateway)
     if isinstance(connection, DuckDBConnectionConfig):
         file = connection.database
         if not file or file == ":memory:":
@@ -124,15 +132,15 @@ def _state_in_words(context: Context, place: ProjectPlace) -> str:
 
 
 def _quoted_path(path: str) -> str:
-    """A path in quotes. Its end tells files apart, so that is what stays of a long one."""
+    """Quotes a path. A long one keeps its end, which tells files apart."""
     text = hide_shapes(path)
     return repr(text if len(text) <= _LONGEST_PATH else f"…{text[-_LONGEST_PATH:]}")
 
 
-# Whose doing it is that a project does not load together with what its state holds of others.
+# Which project causes a load failure if the state also holds models of other projects.
 #
 # With a `project:` key SQLMesh loads the models that prod has of other projects on the same state,
-# and runs their macros as they were recorded. What fails there is in no file of this checkout.
+# and runs their macros as they were recorded. A failure there is in no file of this checkout.
 
 
 _HINT = (
@@ -143,16 +151,16 @@ _HINT = (
 _MODULE_HINT = "Add what {project} needs to the file that the input `requirements` names."
 
 
-def with_failures_of_others(
+def attribute_load_failure(
     error: NotLoaded, configs: Mapping[Path, Config], place: ProjectPlace, state: StateSync
 ) -> NotLoaded:
-    """The same error, or the one that names the other projects' models that it comes from.
+    """Returns the same error, or one that names the other projects' models that cause it.
 
-    They are why where the project loads without them, and they fail by themselves. So what this
-    pull request breaks is never taken for theirs.
+    They are the cause only if the project loads without them and they fail by themselves. So a
+    failure of this pull request never counts as theirs.
     """
-    context = new_context(dict(configs), place)
-    sqlmesh_compat.merge_nothing_from_state(context)
+    context = create_context(dict(configs), place)
+    sqlmesh_compat.load_without_state_models(context)
     try:
         load_project(context, PhaseClock().time_phase("load"), place.repository)
     except BotError:
@@ -160,7 +168,7 @@ def with_failures_of_others(
     names = ModelNames(context.default_catalog, context.default_dialect)
     failures = [
         _make_failure(found, names, place.repository)
-        for found in sqlmesh_compat.failing_nodes_of_others(context, state)
+        for found in sqlmesh_compat.find_failing_nodes_of_others(context, state)
     ]
     return NotLoaded(failures, base=failures) if failures else error
 
@@ -169,7 +177,7 @@ def _make_failure(
     found: sqlmesh_compat.FailingNode, names: ModelNames, repository: Path
 ) -> Failure:
     model, owner = names.short_name(found.name), found.project
-    failure = failure_of(found.error, stage="load", repository=repository)
+    failure = make_failure_of_error(found.error, stage="load", repository=repository)
     project = f"the project `{owner}`" if owner else "another project"
     can = "does not load here" if owner else f"cannot be read by SQLMesh {sqlmesh.__version__}"
     why = failure.message

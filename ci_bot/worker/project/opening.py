@@ -25,18 +25,18 @@ from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.review_inputs import KnownFile
 from ci_bot.protocol.review_report import Baseline, ProdNotFound, Project
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import NotLoaded, other_version, unusable_state
+from ci_bot.worker.messages import NotLoaded, make_other_version_error, make_state_error
 from ci_bot.worker.project.configuration import (
     ProjectPlace,
-    bad_configuration,
     configure_projects,
+    create_context,
     display_path,
-    new_context,
+    make_configuration_error,
     require_spark,
 )
 from ci_bot.worker.project.loading import load_project
 from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
-from ci_bot.worker.project.missing_prod import find_missing_prod, with_failures_of_others
+from ci_bot.worker.project.missing_prod import attribute_load_failure, find_missing_prod
 from ci_bot.worker.runtime import PhaseClock
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 UNPIN_HINT = "Take it out of `pinned_environments` first."
 
-# What the rules compare of two configurations, as plain values.
+# The settings of two configurations that the rules compare, as plain values.
 #
 # The base branch's configuration is read in another process, and its objects cannot leave it: they
 # may be of classes that its own `config.py` defines.
@@ -58,7 +58,7 @@ class ConfigFacts:
     Attributes:
         settings: values by dotted key (the parts separated by NUL), None if nothing is set.
         variables: the names of all variables, of the gateways' too, in lower case.
-        gateways: what of each gateway decides about the format of tables.
+        gateways: the settings of each gateway that decide the format of its tables.
     """
 
     settings: dict[str, object] = field(default_factory=dict)
@@ -67,10 +67,10 @@ class ConfigFacts:
 
     @classmethod
     def from_config(cls, config: Config, gateway: str | None = None) -> ConfigFacts:
-        """The facts of SQLMesh's configuration object.
+        """Reads the facts from SQLMesh's configuration object.
 
         Args:
-            gateway: the one that runs what names none, if that is not the configuration's.
+            gateway: the gateway of models that name none, if it is not the configuration's default.
         """
         names = set(config.variables)
         for each in config.gateways.values():
@@ -99,12 +99,12 @@ class ConfigFacts:
         )
 
     def as_values(self) -> dict[str, object]:
-        """The facts as JSON holds them; `from_values` reads them again."""
+        """Returns the facts as JSON values, for `from_values`."""
         return {**asdict(self), "variables": sorted(self.variables)}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> ConfigFacts:
-        """The facts that `as_values` gave."""
+        """Reads the facts that `as_values` wrote."""
         return cls(
             dict(values["settings"]),
             frozenset(values["variables"]),
@@ -120,7 +120,7 @@ _READ_BY_PLANS = ("_environments", "_snapshots", "_intervals")
 
 @dataclass(frozen=True)
 class StateFacts:
-    """What is known of the state without reading a snapshot."""
+    """The facts about a state that need no snapshot."""
 
     schema_version: int
     sqlmesh_version: str | None
@@ -146,7 +146,7 @@ class OpenProject:
 
     @property
     def base_models(self) -> int | None:
-        """How many models the base branch has; None where it does not stand for prod."""
+        """Counts the base branch's models; None if prod is not the base branch."""
         if self.baseline != "base-branch" or self.base_failures:
             return None
         base = self.context.state_reader.get_environment(c.PROD)
@@ -164,17 +164,17 @@ class OpenProject:
 def open_state(
     context: Context, place: ProjectPlace, *, write: bool
 ) -> tuple[StateSync | None, StateFacts]:
-    """The project's state, checked but never created or migrated.
+    """Opens the project's state and checks it; never creates or migrates it.
 
     Returns:
-        The state (None if there is none yet: an absent file, or no schema) and what is known
-        of it.
+        The state (None if there is none yet: an absent file, or no schema) and its
+        facts.
 
     Raises:
         BadInput: the state is of another version, cannot be reached, or may not be held there.
         Refused: the DuckDB file is locked by another process.
     """
-    connection = sqlmesh_compat.state_connection(context.config, context.gateway)
+    connection = sqlmesh_compat.find_state_connection(context.config, context.gateway)
     engine = str(connection.type_)
     absent = StateFacts(schema_version=0, sqlmesh_version=None, engine=engine)
     if isinstance(connection, DuckDBConnectionConfig):
@@ -182,25 +182,25 @@ def open_state(
         if not database or database == ":memory:":
             return None, absent
         if database == "None":
-            # What a template makes of a variable that is not set; no state is meant by it.
+            # A template turns an unset variable into this text; nobody means it as a file name.
             error = ValueError("the name of its file is None")
-            raise unusable_state(error, engine, place.projects, os.environ)
+            raise make_state_error(error, engine, place.projects, os.environ)
         if not Path(database).exists():
             return None, absent
     try:
         state: StateSync
         if isinstance(connection, DuckDBConnectionConfig) and not write:
-            state = sqlmesh_compat.state_sync_on(
+            state = sqlmesh_compat.make_state_sync_on(
                 sqlmesh_compat.open_duckdb_read_only(connection), context
             )
-            sqlmesh_compat.state_adapter_of(state).fetchone("SELECT 1")
+            sqlmesh_compat.unwrap_state_adapter(state).fetchone("SELECT 1")
         else:
             state = _connect_state(context)
         versions = state.get_versions(validate=False)
     except ConfigError as error:
-        raise bad_configuration(error, place) from error
+        raise make_configuration_error(error, place) from error
     except Exception as error:
-        raise unusable_state(error, engine, place.projects, os.environ) from error
+        raise make_state_error(error, engine, place.projects, os.environ) from error
     facts = StateFacts(
         schema_version=int(versions.schema_version),
         sqlmesh_version=str(versions.sqlmesh_version) if versions.schema_version else None,
@@ -211,18 +211,18 @@ def open_state(
     try:
         state.get_versions(validate=True)
     except SQLMeshError as error:
-        raise other_version(
+        raise make_other_version_error(
             versions.sqlmesh_version, facts.schema_version, installed=sqlmesh.__version__
         ) from error
     try:
         _try_to_read(state, context)
     except Exception as error:
-        raise unusable_state(error, engine, place.projects, os.environ) from error
+        raise make_state_error(error, engine, place.projects, os.environ) from error
     return state, facts
 
 
 def _try_to_read(state: StateSync, context: Context) -> None:
-    """Raises where the account may see the state's version and not what a plan reads of it.
+    """Raises if the account may read the state's version but not the tables that a plan needs.
 
     One query, so that it costs one round trip.
     """
@@ -231,27 +231,27 @@ def _try_to_read(state: StateSync, context: Context) -> None:
     query = exp.select("1").from_(first).where(exp.false())
     for table in others:
         query = query.join(table, join_type="cross")
-    sqlmesh_compat.state_adapter_of(state).fetchone(query)
+    sqlmesh_compat.unwrap_state_adapter(state).fetchone(query)
 
 
 def _connect_state(context: Context) -> StateSync:
-    """The state on a server that answers.
+    """Connects to the state, and raises if its server does not answer.
 
-    SQLMesh takes every error of "is there a versions table?" for a no, and a state that is locked
-    or out of reach would look empty. So the connection is tried first.
+    SQLMesh reads every error of "is there a versions table?" as no, so a locked or unreachable
+    state would look empty. So the connection is tried first.
     """
     try:
-        state = sqlmesh_compat.new_state_sync(context)
-        sqlmesh_compat.state_adapter_of(state).fetchone("SELECT 1")
+        state = sqlmesh_compat.make_state_sync(context)
+        sqlmesh_compat.unwrap_state_adapter(state).fetchone("SELECT 1")
     except Exception as error:
         options = os.environ.get("PGOPTIONS", "")
         if PG_READ_ONLY not in options or "unsupported startup parameter" not in str(error):
             raise
-        # A pooler (PgBouncer) passes no options on: each transaction says it by itself then.
+        # A pooler (PgBouncer) drops options; then each transaction sets read-only by itself.
         os.environ["PGOPTIONS"] = options.replace(PG_READ_ONLY, "").strip()
-        sqlmesh_compat.read_only_transactions()
-        state = sqlmesh_compat.new_state_sync(context)
-        sqlmesh_compat.state_adapter_of(state).fetchone("SELECT 1")
+        sqlmesh_compat.make_transactions_read_only()
+        state = sqlmesh_compat.make_state_sync(context)
+        sqlmesh_compat.unwrap_state_adapter(state).fetchone("SELECT 1")
     return state
 
 
@@ -262,8 +262,8 @@ def refuse_postgres_writes() -> None:
         os.environ["PGOPTIONS"] = f"{options} {PG_READ_ONLY}".strip()
 
 
-def prod_catalogs(state: StateSync) -> set[str]:
-    """The catalogs in the names of prod's models."""
+def list_prod_catalogs(state: StateSync) -> set[str]:
+    """Lists the catalogs in the names of prod's models."""
     prod = state.get_environment(c.PROD)
     if prod is None:
         return set()
@@ -291,47 +291,48 @@ def open_project(
 ) -> OpenProject:
     """Opens a project against its own state.
 
-    Where the state is empty, an empty throw-away state takes its place, and nothing is created in
-    the project's own. `baseline` is "empty" wherever the state holds no prod.
+    If the state is empty, a throw-away state replaces it, and nothing is created in the project's
+    own. `baseline` is "empty" if the state holds no prod.
 
     Args:
-        only_spark: Whether a gateway of another engine is refused, before anything is opened.
-        known: What the default branch's run found out about files, for those that are the same.
+        only_spark: Refuse a gateway of another engine before anything is opened.
+        known: Facts that the default branch's run found about files; used for files that are the
+            same.
 
     Raises:
-        BadInput, Refused: see `configure`, `new_context` and `open_state`.
+        BadInput, Refused: see `configure_projects`, `create_context` and `open_state`.
         NotLoaded: the project does not load.
     """
     if not write:
         refuse_postgres_writes()
     configs, starts = configure_projects(place, on_spark_start, clock=clock)
-    context = new_context(configs, place)
+    context = create_context(configs, place)
     if only_spark:
         require_spark(context)
     with clock.time_phase("state"):
         state, facts = open_state(context, place, write=write)
         has_tables = state is not None
         if state is None:
-            state = sqlmesh_compat.throwaway_state(
+            state = sqlmesh_compat.make_throwaway_state(
                 place.scratch_dir / "empty-state.duckdb", context
             )
     sqlmesh_compat.give_state(context, state)
-    catalogs = prod_catalogs(state)
-    guess = sqlmesh_compat.default_catalog(context)
+    catalogs = list_prod_catalogs(state)
+    guess = sqlmesh_compat.read_default_catalog(context)
     if catalogs and guess not in catalogs and sqlmesh_compat.has_lazy_spark(configs):
-        # Models would all look removed and added under another catalog's name.
+        # Under another catalog's name all models would look removed and added.
         with clock.time_phase("spark"):
             sqlmesh_compat.set_known_catalog(configs, ask_spark_for_catalog(context))
-        context = new_context(configs, place)
+        context = create_context(configs, place)
         sqlmesh_compat.give_state(context, state)
     files = {file.path: file for file in known}
     try:
-        with sqlmesh_compat.as_in_prod(
-            context, lambda stored: sqlmesh_compat.known_loaded(files, stored, place.repository)
+        with sqlmesh_compat.reuse_prod_models(
+            context, lambda stored: sqlmesh_compat.load_known_files(files, stored, place.repository)
         ):
             load_project(context, clock.time_phase("load"), place.repository)
     except NotLoaded as error:
-        raise with_failures_of_others(error, configs, place, state) from error
+        raise attribute_load_failure(error, configs, place, state) from error
     opened = OpenProject(context, "state", facts, clock, starts)
     opened.baseline = "state" if opened.has_prod else "empty"
     opened.prod_not_found = find_missing_prod(context, has_tables=has_tables, place=place)
@@ -345,38 +346,37 @@ def open_without_state(
     on_spark_start: Callable[[], None],
     ignored: Sequence[Path] = (),
 ) -> OpenProject:
-    """Loads a project from its files alone; `stand_on` gives it a state before it is planned.
+    """Loads a project from its files alone; it needs a state before it is planned.
 
     Args:
         ignored: Files that are left out.
 
     Raises:
-        BadInput: see `configure` and `new_context`.
+        BadInput: see `configure_projects` and `create_context`.
         NotLoaded: the project does not load.
     """
     configs, starts = configure_projects(
         place, on_spark_start, clock=clock, read=sqlmesh_compat.read_configs_without_state
     )
     sqlmesh_compat.ignore_files(configs, ignored)
-    context = new_context(configs, place)
-    sqlmesh_compat.merge_nothing_from_state(context)
+    context = create_context(configs, place)
+    sqlmesh_compat.load_without_state_models(context)
     load_project(context, clock.time_phase("load"), place.repository)
     facts = StateFacts(schema_version=0, sqlmesh_version=None, engine="none")
     return OpenProject(context, "base-branch", facts, clock, starts)
 
 
 @contextmanager
-def state_to_write(
+def open_state_to_write(
     place: ProjectPlace, on_spark_start: Callable[[], None], clock: PhaseClock
 ) -> Iterator[Context]:
-    """A context with the state of a project, for what is only written down there; no model is
-    loaded.
+    """Opens a context with a project's state, to write there; loads no model.
 
     Raises:
         BadInput: the configuration is broken, or there is no state yet.
     """
     configs, _ = configure_projects(place, on_spark_start, clock=clock)
-    context = new_context(configs, place)
+    context = create_context(configs, place)
     state, _ = open_state(context, place, write=True)
     if state is None:
         raise BadInput(
@@ -391,8 +391,8 @@ def state_to_write(
         context.close()
 
 
-def described_project(opened: OpenProject, place: ProjectPlace) -> Project:
-    """What a report calls the project that was loaded."""
+def describe_project(opened: OpenProject, place: ProjectPlace) -> Project:
+    """Describes the loaded project for a report."""
     context = opened.context
     return Project(
         paths=[display_path(path, place) for path in place.projects],
@@ -402,8 +402,8 @@ def described_project(opened: OpenProject, place: ProjectPlace) -> Project:
     )
 
 
-def versions_of(opened: OpenProject | None) -> Versions:
-    """What computed the answer. PySpark's version is read without importing it."""
+def collect_versions(opened: OpenProject | None) -> Versions:
+    """Collects the versions of the programs in use. PySpark's is read without importing it."""
     from importlib import metadata
 
     try:

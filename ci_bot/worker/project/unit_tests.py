@@ -1,4 +1,6 @@
-"""A project's unit tests: run, and told why they fail and whose doing that may be."""
+"""A project's unit tests: runs them, and finds why they fail and whether the pull request can be
+the cause.
+"""
 
 from __future__ import annotations
 
@@ -46,19 +48,24 @@ _COLUMNS_SHOWN = 6
 
 
 def describe_test_failure(message: str) -> str:
-    """What went wrong: the first value, row or column, and how many more there are."""
+    """Describes a failed test: the first wrong value, row or column, and how many more there
+    are.
+    """
     return (
-        _of_values(message) or _of_rows(message) or _of_columns(message) or _first_reason(message)
+        _describe_wrong_values(message)
+        or _describe_wrong_rows(message)
+        or _describe_wrong_columns(message)
+        or _first_reason(message)
     )[:MAX_CAUSE]
 
 
 def _first_reason(message: str) -> str:
-    """The first line that says what, not where."""
+    """Returns the first line that names the problem and not the place."""
     rest = _WHERE_NOT_WHAT.sub("", message).strip() or message.strip()
     return next((line.strip() for line in rest.splitlines() if line.strip()), "it fails")
 
 
-def _of_columns(message: str) -> str | None:
+def _describe_wrong_columns(message: str) -> str | None:
     unknown = _UNKNOWN.search(message)
     if unknown is None:
         return None
@@ -76,7 +83,7 @@ def _join_names(names: str) -> str:
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
-def _of_values(message: str) -> str | None:
+def _describe_wrong_values(message: str) -> str | None:
     if not _VALUES_DIFFER.search(message):
         return None
     lines = _read_table(message.splitlines(), 1)
@@ -89,7 +96,9 @@ def _of_values(message: str) -> str | None:
 
 
 def _iterate_differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Column, expected and actual value of each cell; equal cells stand as NaN on both sides."""
+    """Yields column, expected and actual value of each unequal cell; pandas shows equal cells as
+    NaN on both sides.
+    """
     names, sides, *rows = lines
     edges = [found.end() for found in _SIDE.finditer(sides)]
     margin = _margin_width(rows)
@@ -104,7 +113,7 @@ def _iterate_differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]
 
 
 def _margin_width(rows: Sequence[str]) -> int:
-    """The width of the row numbers at the left."""
+    """Returns the width of the row numbers at the left."""
     return max((len(row.split(maxsplit=1)[0]) for row in rows if row.strip()), default=0)
 
 
@@ -112,7 +121,7 @@ def _show_cell(cell: str) -> str:
     text = cell.strip()
     if text in ("NaN", "None", "NaT", "<NA>"):
         return "NULL"
-    # Whole numbers are shown as decimals where another cell of the column is empty.
+    # pandas shows whole numbers as decimals if another cell of the column is empty.
     return text.partition(".")[0] if _WHOLE_NUMBER.fullmatch(text) else text
 
 
@@ -125,7 +134,7 @@ class _TitledRows:
     count: int
 
 
-def _of_rows(message: str) -> str | None:
+def _describe_wrong_rows(message: str) -> str | None:
     if not _ROWS_DIFFER.search(message):
         return None
     lines = message.splitlines()
@@ -159,11 +168,11 @@ def _read_rows(lines: Sequence[str], fate: str) -> _TitledRows | None:
 
 
 def _read_table(lines: Sequence[str], start: int) -> list[str]:
-    """The lines of the table that begins at or after `start`; a blank line ends it."""
+    """Returns the lines of the table that begins at or after `start`; a blank line ends it."""
     found: list[str] = []
     for line in lines[start:]:
         if line.strip():
-            # A wide table goes on in further blocks; the first has what a sentence needs.
+            # A wide table continues in further blocks; the first block is enough for a sentence.
             found.append(line.removesuffix("\\"))
         elif found:
             break
@@ -173,7 +182,7 @@ def _read_table(lines: Sequence[str], start: int) -> list[str]:
 # Which files of a project define which of its models.
 
 
-# A change in one of these can change any model, so nothing can be called drift any more.
+# A change in one of these can change any model, so no difference counts as drift.
 _REACHES_EVERY_MODEL = ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml", "sqlmesh.yml")
 
 _SHARED_FOLDERS = ("macros", "audits", "signals", "materializations", "linter")
@@ -185,8 +194,8 @@ def reaches_every_model(path: str) -> bool:
     return pure.name in _REACHES_EVERY_MODEL or bool(set(pure.parts) & set(_SHARED_FOLDERS))
 
 
-def files_of(node: Any) -> set[str]:
-    """The files that define a model: its own, and a seed's data."""
+def list_defining_files(node: Any) -> set[str]:
+    """Lists the files that define a model: its own, and a seed's data."""
     if not node._path:
         return set()
     found = {str(node._path)}
@@ -202,14 +211,14 @@ NO_MESSAGE = "the test failed without a message"
 
 def run_unit_tests(context: Context, repository: Path) -> TestsCheck:
     """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
-    return run_unit_tests_of(context, sqlmesh_compat.loaded_tests(context), repository)
+    return run_unit_tests_of(context, sqlmesh_compat.list_loaded_tests(context), repository)
 
 
 def run_unit_tests_of(context: Context, tests: Sequence[Any], repository: Path) -> TestsCheck:
     """Runs `tests`, which the context has loaded.
 
-    SQLMesh builds all tests before it runs the first, so that one broken definition stops them all;
-    then they are run one by one.
+    SQLMesh builds all tests before it runs the first, so one broken definition stops them all. In
+    that case they run one by one.
 
     Raises:
         BadInput: they run on Spark, which cannot start here.
@@ -250,7 +259,7 @@ def _run_tests(context: Context, tests: Sequence[Any]) -> Any:
 
 
 def _name_test_model(context: Context, model: Model | None) -> str | None:
-    """How reports call a test's model."""
+    """Returns the name that reports use for a test's model."""
     names = ModelNames(context.default_catalog, context.default_dialect)
     return names.short_name(model.fqn) if model else None
 
@@ -270,7 +279,7 @@ def _make_test_failure(
 def _make_broken_test(
     context: Context, test: Any, error: Exception, repository: Path
 ) -> TestFailure:
-    """A test that could not even be built."""
+    """Makes the failure of a test that SQLMesh could not build."""
     model = context.get_model(test.model_name) if test.model_name else None
     return TestFailure(
         name=str(test.test_name),
@@ -286,7 +295,7 @@ def _describe_error(error: BaseException | None, repository: Path) -> str:
 
 
 def _full_message(error: BaseException | None, repository: Path) -> str:
-    """The whole message; its tables are read by their columns, so that no space may go."""
+    """Returns the whole message. Its tables are read by column, so every space stays."""
     return _shorten_paths(str(error) if error else NO_MESSAGE, repository)
 
 
@@ -294,14 +303,14 @@ def _shorten_paths(text: str, repository: Path) -> str:
     return text.replace(f"{repository}/", "")
 
 
-def with_touched(
+def mark_touched_failures(
     check: TestsCheck,
     models: Mapping[str, Model],
     changed_files: Sequence[str] | None,
     repository: Path,
     names: ModelNames,
 ) -> TestsCheck:
-    """The same check; each failure says whether the pull request can have caused it."""
+    """Returns the check in which each failure says whether the pull request can have caused it."""
     return check.model_copy(
         update={
             "failures": [
@@ -338,7 +347,7 @@ def _is_touched(
         if name in seen or name not in models:
             continue
         seen.add(name)
-        if changed & files_of(models[name]):
+        if changed & list_defining_files(models[name]):
             return True
         pending.extend(models[name].depends_on)
     return False

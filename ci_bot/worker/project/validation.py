@@ -1,4 +1,4 @@
-"""A project and its surroundings, part by part: what a review and a doctor both look at.
+"""The checks of a project and its surroundings that a review and the doctor share.
 
 Nothing here starts Spark or changes anything. The parts are those of a project validation report:
 versions, configuration, directories, connections, state.
@@ -24,7 +24,7 @@ from ci_bot.protocol.plan import (
 from ci_bot.protocol.review_report import ProdNotFound
 from ci_bot.protocol.supported_versions import PYSPARK_VERSIONS_TEXT, was_tried
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.project.configuration import ProjectPlace, display_path, is_spark
+from ci_bot.worker.project.configuration import ProjectPlace, display_path, gateway_is_spark
 from ci_bot.worker.project.opening import OpenProject, StateFacts
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 SUFFIX_TARGET_HINT = "Use `schema` (the default) or `table`."
 
 _SHOWN = 5
-# What SQLMesh reads from. Only models are needed; the others are worth knowing of.
+# The directories that SQLMesh reads. Only models is required; a line names the others.
 _DIRECTORIES = ("models", "seeds", "audits", "tests", "macros")
 _SOURCES = (".sql", ".py", ".csv", ".yaml", ".yml")
 
 
 def check_versions(found: Versions) -> ProjectCheck:
-    """Whether this release was tested with what is installed."""
+    """Checks whether this release was tested with the installed versions."""
     shown = f"Python {platform.python_version()}, SQLMesh {found.sqlmesh}, "
     shown += f"PySpark {found.pyspark or 'not installed'}"
     status: CheckStatus = "ok"
@@ -57,20 +57,20 @@ def check_versions(found: Versions) -> ProjectCheck:
 
 
 def check_configuration(context: Context, place: ProjectPlace) -> ProjectCheck:
-    """A configuration that got as far as a context is valid."""
+    """Reports a configuration as valid: SQLMesh made a context of it."""
     gateway = context.selected_gateway or "the only one"
     names = ", ".join(display_path(_config_file(path), place) for path in place.projects)
     return ProjectCheck(name="configuration", status="ok", message=f"{names}, gateway {gateway}")
 
 
 def _config_file(project: Path) -> Path:
-    """The file that SQLMesh reads the project's configuration from; more than one it refuses."""
+    """Returns the project's configuration file; SQLMesh refuses a project with more than one."""
     names = [f"config.{suffix}" for suffix in ("yaml", "yml", "py")]
     return next((project / name for name in names if (project / name).is_file()), project)
 
 
 def check_directories(place: ProjectPlace) -> ProjectCheck:
-    """Which of SQLMesh's directories hold anything; a project without models is worth a warning."""
+    """Lists which of SQLMesh's directories hold files; warns of a project without models."""
     counts = dict.fromkeys(_DIRECTORIES, 0)
     for path in place.projects:
         for name in _DIRECTORIES:
@@ -97,8 +97,8 @@ def check_directories(place: ProjectPlace) -> ProjectCheck:
     return ProjectCheck(name="directories", status="warn", message=message, fix=fix)
 
 
-def suffix_target(context: Context) -> ProjectCheck | None:
-    """Only one of SQLMesh's three is worth a line."""
+def check_suffix_target(context: Context) -> ProjectCheck | None:
+    """Reports a suffix target that does not work on Spark; None for the others."""
     if context.config.environment_suffix_target is not EnvironmentSuffixTarget.CATALOG:
         return None
     return ProjectCheck(
@@ -111,10 +111,10 @@ def suffix_target(context: Context) -> ProjectCheck | None:
 
 
 def check_connection(context: Context) -> ProjectCheck:
-    """The warehouse's engine, as configured. Nobody is asked."""
+    """Reports the warehouse's engine as configured, without a connection."""
     engine = context.config.get_connection(context.gateway).type_
-    if is_spark(context, context.gateway):
-        catalog = sqlmesh_compat.default_catalog(context)
+    if gateway_is_spark(context, context.gateway):
+        catalog = sqlmesh_compat.read_default_catalog(context)
         message = f"{engine}, default catalog {catalog}"
         return ProjectCheck(name="connection", status="ok", message=message)
     return ProjectCheck(
@@ -128,10 +128,10 @@ def check_connection(context: Context) -> ProjectCheck:
 def check_state(
     context: Context, *, exists: bool, facts: StateFacts, missing: ProdNotFound | None = None
 ) -> ProjectCheck:
-    """The state database that was opened, or that there is none yet.
+    """Reports the state database that was opened, or that there is none yet.
 
     Args:
-        missing: Where prod was looked for in vain, once the project is loaded.
+        missing: Why the loaded project has no prod in this state; None if it has one.
     """
     if exists and missing is not None:
         return ProjectCheck(
@@ -147,7 +147,8 @@ def check_state(
     shown = f"{facts.engine}, schema version {facts.schema_version}, "
     shown += f"written by SQLMesh {facts.sqlmesh_version}"
     if isinstance(
-        sqlmesh_compat.state_connection(context.config, context.gateway), DuckDBConnectionConfig
+        sqlmesh_compat.find_state_connection(context.config, context.gateway),
+        DuckDBConnectionConfig,
     ):
         return ProjectCheck(
             name="state",
@@ -158,10 +159,12 @@ def check_state(
     return ProjectCheck(name="state", status="ok", message=shown)
 
 
-def of_project(opened: OpenProject, place: ProjectPlace, found: Versions) -> list[ProjectCheck]:
-    """The parts that a review looks at, in the order in which they depend on each other."""
+def check_opened_project(
+    opened: OpenProject, place: ProjectPlace, found: Versions
+) -> list[ProjectCheck]:
+    """Runs the checks of a review, each after those that it depends on."""
     context = opened.context
-    suffix = suffix_target(context)
+    suffix = check_suffix_target(context)
     if opened.base_failures:
         about_state = ProjectCheck(
             name="state",
@@ -192,8 +195,8 @@ def of_project(opened: OpenProject, place: ProjectPlace, found: Versions) -> lis
     ]
 
 
-def lint_line(check: LintCheck) -> ProjectCheck:
-    """The linter's result in a line."""
+def summarize_lint_check(check: LintCheck) -> ProjectCheck:
+    """Summarizes the linter's result in one line."""
     if check.status == "off":
         return ProjectCheck(
             name="lint",
@@ -212,8 +215,8 @@ def lint_line(check: LintCheck) -> ProjectCheck:
     )
 
 
-def tests_line(check: TestsCheck) -> ProjectCheck:
-    """The unit tests' result in a line. None at all is no success."""
+def summarize_tests_check(check: TestsCheck) -> ProjectCheck:
+    """Summarizes the unit tests' result in one line. A project without tests is no success."""
     if check.status == "none":
         return ProjectCheck(
             name="unit tests",
@@ -231,8 +234,8 @@ def tests_line(check: TestsCheck) -> ProjectCheck:
     )
 
 
-def format_line(check: FormatCheck) -> ProjectCheck:
-    """What `sqlmesh format` would change, in a line."""
+def summarize_format_check(check: FormatCheck) -> ProjectCheck:
+    """Summarizes what `sqlmesh format` would change in one line."""
     return _make_check(
         "format",
         failing=False,

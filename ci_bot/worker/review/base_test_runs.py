@@ -1,6 +1,6 @@
-"""The unit tests of the base branch that fail in the pull request: did they fail before?
+"""Whether the unit tests that fail in the pull request also fail on the base branch.
 
-In a process of its own, so that no code of the pull request is loaded beside it.
+They run in a separate process, so that no code of the pull request is loaded beside them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ci_bot.protocol.messages import BaseTestsRequest
 from ci_bot.protocol.review_inputs import BaseTests, TestName, TestOutcome
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.project import load_alone, place_of, unit_tests
+from ci_bot.worker.project import load_alone, make_project_place, unit_tests
 from ci_bot.worker.review.review_plan import ReviewPorts
 from ci_bot.worker.runtime import imports
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
 
-def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
-    """Runs the tests that are asked for, without state and without a plan.
+def run_base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
+    """Runs the tests that the request names, without state and plan.
 
     Raises:
         BadInput: the base branch's configuration cannot be read.
@@ -30,7 +30,7 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
     imports.move_search_paths(
         request.workplace.python_path, Path(request.workplace.repository), base
     )
-    place = place_of(request, request.projects, cache_name="base-tests", root=base)
+    place = make_project_place(request, request.projects, cache_name="base-tests", root=base)
     context = load_alone(place, ports.clock, ports.on_spark_start, name="base-tests")
     ports.progress("tests", f"running {len(request.tests)} unit tests on the base branch")
     chosen = {name: _find_base_test(context, name, place.repository) for name in request.tests}
@@ -55,8 +55,10 @@ def base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
 
 
 def _find_base_test(context: Context, wanted: TestName, repository: Path) -> Any:
-    """The test on the base branch: in the same file, else of the same name in another one."""
-    named = [test for test in sqlmesh_compat.loaded_tests(context) if test.test_name == wanted.name]
+    """Finds the test on the base branch: in the same file, else by its name in another one."""
+    named = [
+        test for test in sqlmesh_compat.list_loaded_tests(context) if test.test_name == wanted.name
+    ]
     same = [test for test in named if _test_path(test, repository) == wanted.path]
     return next(iter(same or named), None)
 

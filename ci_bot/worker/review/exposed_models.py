@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ci_bot.protocol.review_inputs import ExposedModel
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.sql import known_types
+from ci_bot.worker.sql import list_known_types
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -69,7 +69,7 @@ def _list_columns(fqn: str, inputs: RuleInputs) -> list[str] | None:
 
 
 def _columns_of(model: Model | None) -> Sequence[str] | None:
-    types = known_types(model)
+    types = list_known_types(model)
     return None if types is None else tuple(types)
 
 

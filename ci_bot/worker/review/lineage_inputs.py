@@ -1,4 +1,4 @@
-"""A plan's models as the column impact wants them."""
+"""A plan's models as inputs of the column impact."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ci_bot.protocol.plan import ChangeType, Finding
 from ci_bot.protocol.review_report import HowChanged, Impact, IndirectModel
 from ci_bot.protocol.rules import RULES
 from ci_bot.worker.messages import ModelNames
-from ci_bot.worker.planning import BuiltPlan, change_type
+from ci_bot.worker.planning import BuiltPlan, find_change_type
 from ci_bot.worker.review.query_definition import (
     OF_THE_RUN,
-    definition_of,
     list_deciding_columns,
-    own_statements,
-    read_elsewhere,
+    list_own_statements,
+    list_parents_in_statements,
+    read_model_definition,
 )
 from ci_bot.worker.rules import SeedRows
 from ci_bot.worker.sql import (
@@ -27,8 +27,8 @@ from ci_bot.worker.sql import (
     LineageModel,
     ModelChange,
     compare_types,
-    impact_of,
-    known_types,
+    list_known_types,
+    make_impact,
     plain_name,
 )
 from ci_bot.worker.sql_effects import statements_change_rows
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
     from sqlmesh.core.snapshot import Snapshot
 
-# What of an edited model changes that its query does not show.
+# Changes of an edited model that its query does not show.
 
 
 _SAME_DATA = frozenset({"FULL", "VIEW", "EMBEDDED"})  # other storage, the same content
@@ -59,15 +59,15 @@ _OF_INTERVALS = {
 _DECIDING = {"gateway": "It runs on another gateway."}
 
 
-def changed_columns(
+def list_retyped_columns(
     before: Model, after: Model, seed_rows: SeedRows | None = None
 ) -> Iterator[tuple[str, HowChanged]]:
-    """Columns that get another type, and those of a seed that hold other values.
+    """Lists columns that get another type, and a seed's columns that hold other values.
 
     Args:
-        seed_rows: how the rows of a seed differ, where its former text is known.
+        seed_rows: row differences of a seed; None if its former text is not known.
     """
-    old, new = known_types(before) or {}, known_types(after) or {}
+    old, new = list_known_types(before) or {}, list_known_types(after) or {}
     for name, kind in old.items():
         if name in new and compare_types(kind, new[name]) is not None:
             yield name, "retyped"
@@ -82,11 +82,13 @@ def _list_differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]
     return [name.lower() for name in old if name in new and old[name] != new[name]]
 
 
-def beside_query(before: Model, after: Model, seed_rows: SeedRows | None = None) -> str | None:
-    """What besides the query decides about a model's data and differs, as a sentence.
+def describe_change_beside_query(
+    before: Model, after: Model, seed_rows: SeedRows | None = None
+) -> str | None:
+    """Describes a difference beside the query that changes a model's data; None if there is none.
 
     Args:
-        seed_rows: how the rows of a seed differ, where its former text is known.
+        seed_rows: row differences of a seed; None if its former text is not known.
     """
     kinds = {before.kind.name.value, after.kind.name.value}
     if before.kind.data_hash_values != after.kind.data_hash_values and not kinds <= _SAME_DATA:
@@ -100,10 +102,10 @@ def beside_query(before: Model, after: Model, seed_rows: SeedRows | None = None)
     found = next(
         (told for name, told in deciding.items() if _differs_in(before, after, name)), None
     )
-    statements = own_statements(before), own_statements(after)
+    statements = list_own_statements(before), list_own_statements(after)
     if found is None and statements_change_rows(*statements, after.dialect):
         found = "Statements before or after its query change, and they can change rows or values."
-    if found is None and _hidden_code(before, after):
+    if found is None and _hides_code_change(before, after):
         found = "A macro changes that computes with the times of a run."
     seen = statements[0] != statements[1] or any(
         _differs_in(before, after, name)
@@ -118,8 +120,8 @@ def _differs_in(before: Model, after: Model, name: str) -> bool:
     return bool(getattr(before, name, None) != getattr(after, name, None))
 
 
-def _hidden_code(before: Model, after: Model) -> bool:
-    """Whether code differs whose effect a rendering at loading time need not show."""
+def _hides_code_change(before: Model, after: Model) -> bool:
+    """Whether code differs whose effect a rendering at load time may not show."""
     old, new = (dict(node.python_env or {}) for node in (before, after))
     texts = [
         str(getattr(env.get(name), "payload", ""))
@@ -139,10 +141,10 @@ def _hidden_code(before: Model, after: Model) -> bool:
 
 
 def _jinja_code(node: Any) -> tuple[Any, ...]:
-    """The macros of a model's Jinja and what they can read.
+    """Lists the macros of a model's Jinja and the values that they can read.
 
-    What dbt says of the model itself (`model`: its path, checksum, time of parsing) differs with
-    every edit and is no macro. Nor is what a registry keeps of its parsing, which counts for `==`.
+    Left out are dbt's facts of the model itself (`model`: path, checksum, time of parsing), which
+    differ with every edit, and a registry's parsing cache, which `==` would compare.
     """
     registry = getattr(node, "jinja_macros", None)
     if registry is None:
@@ -152,7 +154,7 @@ def _jinja_code(node: Any) -> tuple[Any, ...]:
 
 
 def _is_jinja_of_the_run(node: Any) -> bool:
-    definition = definition_of(node)
+    definition = read_model_definition(node)
     return definition.text is not None
 
 
@@ -165,16 +167,17 @@ class ChangedModels:
 
     Attributes:
         after: all models of the head.
-        before: the former definitions of those that were edited. SQLMesh also calls a model direct
-            whose star now stands for other columns; that one only follows what it reads.
-        kinds: how those differ that do.
-        removed: those that are gone.
-        same_result: what people call those whose edit is proved to change no result.
-        seed_rows: how the rows of seeds differ, of those whose former text is known.
+        before: the former definitions of the edited models. SQLMesh also calls a model direct if
+            its star now expands to other columns; that model only follows its parents, and is left
+            out.
+        kinds: the change type of each model that differs.
+        removed: the removed models.
+        same_result: report names of models whose edit is proved to change no result.
+        seed_rows: row differences of the seeds whose former text is known.
         executed: the columns that an execution has shown to differ, by what people call the model;
             None: how many rows there are.
-        disproved: how a reader has shown that the analysis misses a change, by the fully qualified
-            name of the model that it reads.
+        disproved: by fully qualified name, the models of which the analysis misses a change, with
+            the proof that a run of a reader gave.
     """
 
     after: Mapping[str, Model]
@@ -194,10 +197,12 @@ class ChangedModels:
         seed_rows: Mapping[str, SeedRows] | None = None,
         executions: Iterable[ModelExecution] = (),
     ) -> ChangedModels:
-        """Those of a plan, on which the rules on changes found `findings`."""
+        """Collects the changed models of a plan, with the rules' `findings` on them."""
         diff = planned.plan.context_diff
         after = {s.name: s.model for s in planned.plan_snapshots.values() if s.is_model}
-        kinds = {s.name: change_type(planned, s) for s in planned.changed_snapshots if s.is_model}
+        kinds = {
+            s.name: find_change_type(planned, s) for s in planned.changed_snapshots if s.is_model
+        }
         return cls(
             after=after,
             before={
@@ -239,17 +244,17 @@ def column_impact(
     executions: Iterable[ModelExecution] = (),
     check_readers: Callable[[Iterable[str]], Mapping[str, str]] = lambda _readers: {},
 ) -> Impact:
-    """What depends on each column that the plan changes; empty without a plan.
+    """Computes what depends on each column that the plan changes; empty without a plan.
 
-    A review does not end because of it: where it cannot be computed, every indirect model is
-    `unknown`.
+    It never ends a review: if it cannot be computed, every indirect model is `unknown`.
 
     Args:
-        findings: Of the rules on changes, which may have proved that an edit changes no result.
-        seed_rows: How the rows of seeds differ, of those whose former text is known.
-        executions: What running changed models on generated rows has shown.
+        findings: Findings of the rules on changes, which may prove that an edit changes no result.
+        seed_rows: Row differences of the seeds whose former text is known.
+        executions: Results of running changed models on generated rows.
         check_readers: Runs readers (by fully qualified name) together with the changed models that
-            they read, and tells of which of these a change was missed, and how that was seen.
+            they read. Returns the changed models of which the analysis missed a change, each with
+            the proof.
     """
     if planned is None:
         return Impact()
@@ -273,28 +278,30 @@ def follow_changes(
     names: ModelNames,
     check_readers: Callable[[Iterable[str]], Mapping[str, str]],
 ) -> Impact:
-    """The impact of changed models, with what running unreached readers tells against it.
+    """Computes the impact of changed models, corrected by running the readers that seem unreached.
 
     Args:
-        check_readers: as `column_impact` has it.
+        check_readers: see `column_impact`.
     """
-    impact = impact_of(project_of(changed, names))
+    impact = make_impact(read_changed_project(changed, names))
     unreached = {entry.model for entry in impact.indirect if entry.reached == "no"}
     indirect = sorted(name for name, kind in changed.kinds.items() if kind == "indirect")
     disproved = check_readers([n for n in indirect if names.short_name(n) in unreached])
     if not disproved:
         return impact
-    return impact_of(project_of(replace(changed, disproved=disproved), names))
+    return make_impact(read_changed_project(replace(changed, disproved=disproved), names))
 
 
-def project_of(changed: ChangedModels, names: ModelNames) -> ChangedProject:
-    """The changed models and all below them, each after those that it reads."""
+def read_changed_project(changed: ChangedModels, names: ModelNames) -> ChangedProject:
+    """Reads the changed models and all models below them, parents first."""
     return _LineageReader(changed, names).read_project()
 
 
 class _TableColumns(Mapping[str, tuple[str, ...] | None]):
-    """The columns of tables, worked out for those that somebody asks for: the query of a model has
-    to be optimized to know them, and most models below a change read nothing of it."""
+    """The columns of tables, computed on first use.
+
+    A query has to be optimized to know them, and most models below a change read no such column.
+    """
 
     def __init__(
         self, names: Mapping[str, str], columns: Callable[[str], tuple[str, ...] | None]
@@ -327,7 +334,7 @@ class _LineageReader:
         self._executed = changed.executed
         self._disproved = changed.disproved
         self._readers: dict[str, list[str]] = {}
-        # Files are loaded in any order, and a report of the same plan is the same report.
+        # Sorted, because files load in any order, and the same plan gives the same report.
         for name, node in sorted(self._nodes.items()):
             for parent in node.depends_on:
                 self._readers.setdefault(parent, []).append(name)
@@ -361,7 +368,7 @@ class _LineageReader:
         yield from ((name, "removed") for name in self._removed if self._has_old_reader(name))
 
     def _has_old_reader(self, name: str) -> bool:
-        """Whether a model reads it that was not edited for that."""
+        """Whether a model reads it that was not edited in this change."""
         return any(self._kinds.get(reader) == "indirect" for reader in self._readers.get(name, ()))
 
     def _list_below(self, changes: Iterable[str]) -> set[str]:
@@ -397,30 +404,32 @@ class _LineageReader:
             name=plain_name(name),
             parents=tuple(sorted(plain_name(parent) for parent in node.depends_on)),
             change=change,
-            after=None if is_source else partial(definition_of, node),
-            before=None if before is None or is_source else partial(definition_of, before),
-            columns_before=_names_of(before),
-            columns_after=_names_of(node) if before is not None else None,
-            changed={} if before is None else dict(changed_columns(before, node, rows)),
+            after=None if is_source else partial(read_model_definition, node),
+            before=None if before is None or is_source else partial(read_model_definition, before),
+            columns_before=_list_known_columns(before),
+            columns_after=_list_known_columns(node) if before is not None else None,
+            changed={} if before is None else dict(list_retyped_columns(before, node, rows)),
             same_result=self._names.short_name(name) in self._same_result,
             executed=self._executed.get(self._names.short_name(name), frozenset()),
             disproved=self._disproved.get(name),
-            beside_query=None if before is None else beside_query(before, node, rows),
+            beside_query=None
+            if before is None
+            else describe_change_beside_query(before, node, rows),
             deciding=list_deciding_columns(node),
-            read_elsewhere=frozenset(read_elsewhere(node)),
+            read_elsewhere=frozenset(list_parents_in_statements(node)),
             is_source=is_source,
             opaque="It is a Python model: what it reads is not known." if node.is_python else None,
         )
 
     def _read_columns(self, name: str) -> tuple[str, ...] | None:
         node = self._nodes.get(name)
-        after = _names_of(node)
+        after = _list_known_columns(node)
         if name not in self._before or after is None:
             return after
-        before = _names_of(self._before[name])
+        before = _list_known_columns(self._before[name])
         return None if before is None else tuple(dict.fromkeys((*before, *after)))
 
 
-def _names_of(node: Any) -> tuple[str, ...] | None:
-    types = known_types(node) if node is not None else None
+def _list_known_columns(node: Any) -> tuple[str, ...] | None:
+    types = list_known_types(node) if node is not None else None
     return tuple(types) if types else None

@@ -1,4 +1,4 @@
-"""What a review tells of one plan: its work, its cost, what a merge does, and what to note."""
+"""A review's facts of one plan: its work, its cost, the effect of a merge, and notes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ci_bot.protocol.plan import (
 from ci_bot.protocol.plan_identity import PlanIdentity
 from ci_bot.protocol.review_report import Acceptance
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import known_of, predict_plan_cost, with_reused
+from ci_bot.worker.cost import add_reused_tables, collect_known_costs, predict_plan_cost
 from ci_bot.worker.messages import ModelNames, same_code
 from ci_bot.worker.planning import (
     BaseDrift,
@@ -38,15 +38,15 @@ from ci_bot.worker.planning import (
     PlanRequest,
     describe_plan,
     describe_stages,
+    find_short_window,
     first_build,
-    identity_of,
+    identify_plan,
+    list_removed_by_others,
     make_plan,
     prod_plan,
-    removed_by_others,
-    short_window,
 )
 from ci_bot.worker.project import OpenProject, PlanSettings
-from ci_bot.worker.review.rule_inputs import known_rows
+from ci_bot.worker.review.rule_inputs import read_known_rows
 from ci_bot.worker.rules import inputs
 from ci_bot.worker.runtime import load_trace
 from ci_bot.worker.sql import list_column_changes
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlanParts:
-    """What the plan itself gives to a review; empty if there is none."""
+    """A review's parts that come from the plan itself; empty without a plan."""
 
     identity: PlanIdentity | None = None
     changes: list[Change] = field(default_factory=list)
@@ -75,35 +75,43 @@ class PlanParts:
     stages: list[Stage] = field(default_factory=list)
 
 
-# What other environments of the same state have to do with the models of a plan.
+# Other environments of the same state that use or change the models of a plan.
 #
-# An environment of a pull request is made by an apply and removed when the pull request is closed,
-# so those that the ledger has are of open ones. One that was never applied is not known here.
+# An apply makes a pull request's environment, and closing the pull request removes it, so the
+# ledger's environments belong to open ones. A pull request that was never applied is not known
+# here.
 
 
 Key = tuple[str, str]
 
 
-def also_changed(
+def find_concurrent_changes(
     context: Context, ledger: Ledger, planned: BuiltPlan, owner: Owner, environment: EnvironmentName
 ) -> Mapping[str, list[str]]:
-    """The other pull requests (`#141`) that change what this plan changes directly or removes.
+    """Finds the other pull requests (`#141`) that change a model that this plan changes directly or
+    removes.
 
-    By fully qualified name. A pull request that makes the same change, as one does that is
-    stacked on this one, is none; nor is one in which the model only follows another.
+    By fully qualified name. A pull request with the same change does not count, such as one that is
+    stacked on this one; nor does one in which the model only follows another.
     """
-    own = _own_changes(context, planned)
+    own = _list_own_changes(context, planned)
     others = {
         row.environment: row
-        for row in (ledger.of_owner(owner.name) if own else ())
+        for row in (ledger.list_rows_of_owner(owner.name) if own else ())
         if row.environment != environment and row.pr_number is not None
     }
     recorded = {
         name: {(item.name, item.identifier) for item in row.snapshots if item.name in own}
         for name, row in others.items()
     }
-    used = {name: keys & _in_use(context, name) for name, keys in recorded.items() if keys}
-    theirs = sqlmesh_compat.full_snapshots(context, {key for keys in used.values() for key in keys})
+    used = {
+        name: keys & _list_snapshots_in_use(context, name)
+        for name, keys in recorded.items()
+        if keys
+    }
+    theirs = sqlmesh_compat.read_full_snapshots(
+        context, {key for keys in used.values() for key in keys}
+    )
     found: dict[str, list[str]] = {}
     for name, keys in sorted(used.items(), key=lambda item: others[item[0]].pr_number or 0):
         for key in keys & theirs.keys():
@@ -115,10 +123,12 @@ def also_changed(
     return found
 
 
-def _own_changes(
+def _list_own_changes(
     context: Context, planned: BuiltPlan
 ) -> dict[str, tuple[Snapshot | None, Snapshot]]:
-    """What the plan changes directly or removes: (new snapshot, prod's) by name."""
+    """Lists the models that the plan changes directly or removes: (new snapshot, prod's) by
+    name.
+    """
     diff = planned.plan.context_diff
     changed: dict[str, tuple[Snapshot | None, Snapshot]] = {
         name: (new, old)
@@ -129,24 +139,24 @@ def _own_changes(
     return changed | {item.name: (None, item) for item in removed.values() if item.is_model}
 
 
-def _in_use(context: Context, environment: str) -> set[Key]:
-    """The snapshots that an environment of the state consists of now."""
+def _list_snapshots_in_use(context: Context, environment: str) -> set[Key]:
+    """Lists the snapshots that an environment of the state consists of now."""
     stored = context.state_reader.get_environment(environment)
     return {(info.name, info.identifier) for info in stored.snapshots} if stored else set()
 
 
 def _is_same_definition(one: Snapshot, other: Snapshot) -> bool:
-    """Whether two versions of a model have one definition, whatever they read."""
+    """Whether two versions of a model have one definition, whatever their parents are."""
     mine, its = one.fingerprint, other.fingerprint
     return bool(mine.data_hash == its.data_hash and mine.metadata_hash == its.metadata_hash)
 
 
-def users_of_restated(
+def find_users_of_restated(
     context: Context, planned: BuiltPlan, environment: EnvironmentName
 ) -> Mapping[str, list[str]]:
-    """The other environments that use a table of which this plan restates intervals.
+    """Finds the other environments that use a table of which this plan restates intervals.
 
-    By fully qualified name. Asked only if something is restated: it reads all environments.
+    By fully qualified name. Reads all environments, so call it only if something is restated.
     """
     restated = {
         s_id.name: planned.plan_snapshots[s_id]
@@ -156,7 +166,7 @@ def users_of_restated(
     if not restated:
         return {}
     found: dict[str, list[str]] = {}
-    for name, infos in sorted(sqlmesh_compat.environment_snapshots(context).items()):
+    for name, infos in sorted(sqlmesh_compat.list_environment_snapshots(context).items()):
         for info in infos if name not in (environment, PROD) else ():
             ours = restated.get(info.name)
             if ours is not None and (
@@ -170,7 +180,7 @@ def users_of_restated(
 
 @dataclass
 class PlanFacts:
-    """The parts of the answer that are computed from one plan."""
+    """Computes the parts of a review's answer that come from one plan."""
 
     opened: OpenProject
     planned: BuiltPlan | None
@@ -182,7 +192,7 @@ class PlanFacts:
 
     @cached_property
     def base_drift(self) -> BaseDrift:
-        """Which differences the base branch has made, not the pull request."""
+        """The differences that come from the base branch and not from the pull request."""
         if self.planned is None:
             return BaseDrift(None)
         nodes = {snapshot.name: snapshot.node for snapshot in self.planned.plan_snapshots.values()}
@@ -192,7 +202,7 @@ class PlanFacts:
         )
         if self.opened.baseline != "state" or request.changed_files is None:
             return found  # against the base branch, every difference is the pull request's
-        removed = removed_by_others(
+        removed = list_removed_by_others(
             [info.name for info in self.planned.plan.context_diff.removed_snapshots.values()],
             nodes,
             caused=found.caused,
@@ -204,18 +214,20 @@ class PlanFacts:
         return replace(found, removed_by_others=removed)
 
     @cached_property
-    def _written_otherwise(self) -> set[str]:
+    def _reworded_models(self) -> set[str]:
         if self.planned is None:
             return set()
-        return same_code.written_otherwise(self.planned.plan.context_diff.modified_snapshots)
+        return same_code.list_reworded_models(self.planned.plan.context_diff.modified_snapshots)
 
-    def _is_not_ours(self, name: str, change: ChangeType, path: str | None) -> bool:
+    def _has_other_cause(self, name: str, change: ChangeType, path: str | None) -> bool:
         """Whether a difference has another cause than the pull request."""
-        told = change == "direct" and name in self._written_otherwise
+        told = change == "direct" and name in self._reworded_models
         return told or self.base_drift.is_from_base(name, change, path)
 
     def _column_comparer(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
-        """Column changes of a model, with the models that still read what is gone."""
+        """Makes the comparison of a model's columns, with the models that still read removed
+        columns.
+        """
         models = self.opened.context.models
         readers: dict[str, list[Model]] = {}
         for model in models.values():
@@ -236,16 +248,18 @@ class PlanFacts:
         return columns
 
     def plan_parts(self) -> PlanParts:
-        """Everything that the plan gives; the stages last, because they change its snapshots."""
+        """Collects everything that the plan gives; the stages last, because they change its
+        snapshots.
+        """
         planned = self.planned
         if planned is None:
             return PlanParts()
         uncategorized = bool(planned.plan.uncategorized)
-        work = describe_plan.work_left(planned, self.names)
+        work = describe_plan.list_remaining_work(planned, self.names)
         return PlanParts(
             identity=None
             if uncategorized or self.opened.baseline == "base-branch"
-            else identity_of(
+            else identify_plan(
                 self.opened.context,
                 planned,
                 state_schema_version=self.opened.state.schema_version,
@@ -256,7 +270,7 @@ class PlanFacts:
                 self.names,
                 repository=self.repository,
                 columns=self._column_comparer(),
-                is_from_base=self._is_not_ours,
+                is_from_base=self._has_other_cause,
                 also_in=self._also_changed(planned),
             ),
             backfill=describe_plan.list_backfill(
@@ -266,12 +280,12 @@ class PlanFacts:
             restatements=describe_plan.list_restatements(
                 planned,
                 self.names,
-                users_of_restated(self.opened.context, planned, self.request.environment),
+                find_users_of_restated(self.opened.context, planned, self.request.environment),
             ),
             statements=describe_plan.list_environment_statements(planned),
             lineage=describe_plan.make_lineage(planned, self.names),
             cost=self._estimate_cost(work),
-            short_window=short_window(
+            short_window=find_short_window(
                 planned,
                 self.plan_request,
                 self._built_intervals,
@@ -280,13 +294,13 @@ class PlanFacts:
             ),
             stages=[]
             if uncategorized
-            else describe_stages(make_plan.stages_of(self.opened.context, planned), self.names),
+            else describe_stages(make_plan.build_stages(self.opened.context, planned), self.names),
         )
 
     def _also_changed(self, planned: BuiltPlan) -> Mapping[str, list[str]]:
         if self.opened.baseline != "state":
             return {}
-        return also_changed(
+        return find_concurrent_changes(
             self.opened.context,
             self._read_ledger,
             planned,
@@ -295,38 +309,42 @@ class PlanFacts:
         )
 
     def row_counts(self) -> Mapping[str, int]:
-        """Known rows of the changed models that are built whole, by fully qualified name."""
+        """Reads the known rows of the changed models that are built whole, by fully qualified
+        name.
+        """
         if self.planned is None or self.opened.baseline != "state":
             return {}
-        return known_rows(self.planned, self._cost_ledger, self.names)
+        return read_known_rows(self.planned, self._cost_ledger, self.names)
 
     def _estimate_cost(self, work: list[Backfill]) -> Cost:
         price = self.request.executor_hour_price
         if self.opened.baseline != "state":
             return predict_plan_cost(work, hour_price=price)
         context, planned = self.opened.context, self.planned
-        known = known_of(work, self._cost_ledger, context, self.names)
+        known = collect_known_costs(work, self._cost_ledger, context, self.names)
         cost = predict_plan_cost(work, known, hour_price=price)
         if planned is None:
             return cost
         built = {self.names.short_name(s_id.name) for s_id in self._built_intervals}
-        return with_reused(cost, planned, built, self._cost_ledger, context, self.names)
+        return add_reused_tables(cost, planned, built, self._cost_ledger, context, self.names)
 
     @cached_property
     def _cost_ledger(self) -> CostLedger:
-        return CostLedger(sqlmesh_compat.state_adapter(self.opened.context))
+        return CostLedger(sqlmesh_compat.get_state_adapter(self.opened.context))
 
     @cached_property
     def _read_ledger(self) -> Ledger:
-        return Ledger(sqlmesh_compat.state_adapter(self.opened.context))
+        return Ledger(sqlmesh_compat.get_state_adapter(self.opened.context))
 
     @cached_property
     def _built_intervals(self) -> dict[SnapshotId, list[Interval]]:
-        """What the environment gets. Asked for before the stages, which change the snapshots."""
-        return first_build.of_environment(self.planned) if self.planned else {}
+        """The intervals that the environment gets. Read it before the stages, which change the
+        snapshots.
+        """
+        return first_build.list_environment_build(self.planned) if self.planned else {}
 
     def prod_plan(self) -> ProdPlan | None:
-        """What a merge would do."""
+        """Plans the merge; None without a plan."""
         if self.planned is None:
             return None
         return prod_plan.plan_prod(
@@ -339,7 +357,7 @@ class PlanFacts:
         )
 
     def environment_now(self) -> str | None:
-        """How the plan differs from what the environment holds already."""
+        """Describes how the plan differs from the environment as it is now."""
         found = self._views_that_differ
         if found is None:
             return None
@@ -357,7 +375,9 @@ class PlanFacts:
 
     @cached_property
     def _views_that_differ(self) -> tuple[int, int] | None:
-        """How many views of the environment would change, and be removed; None where it is new."""
+        """The numbers of the environment's views that would change and be removed; None if it is
+        new.
+        """
         stored = self.opened.context.state_reader.get_environment(self.request.environment)
         if stored is None or self.opened.baseline != "state":
             return None
@@ -376,15 +396,16 @@ class PlanFacts:
         return different, len(held.keys() - wanted.keys())
 
     def list_acceptances(self) -> list[Acceptance]:
-        """What owners have accepted in this pull request; without prod's state nobody knows."""
+        """Lists the findings that owners accepted in this pull request; empty without prod's
+        state.
+        """
         owner = self.request.owner
         if self.opened.baseline != "state" or owner.pr_number is None:
             return []
         return self._read_ledger.list_acceptances(owner.name, owner.pr_number)
 
     def list_notes(self) -> list[str]:
-        """What a reader has to know of the whole: what it was compared with, and what stands in the
-        way of an apply."""
+        """Lists notes on the whole review: its comparison base, and obstacles to an apply."""
         notes = [*self.settings.notes, *(self.planned.notes if self.planned else ())]
         if self.opened.baseline == "empty":
             notes.append("No prod was found: everything counts as new.")
@@ -410,8 +431,8 @@ class PlanFacts:
             )
             if refused is not None:
                 notes.append(f"{refused.message} So an apply will be refused.")
-        if self._written_otherwise:
-            otherwise = [self.names.short_name(name) for name in self._written_otherwise]
+        if self._reworded_models:
+            otherwise = [self.names.short_name(name) for name in self._reworded_models]
             notes.append(same_code.describe_same_code(otherwise, platform.python_version()))
         if self.opened.spark_started:
             notes.append("Spark was started for this review.")

@@ -1,4 +1,4 @@
-"""Which models the scopes of a team's policy mean, evaluated by SQLMesh itself."""
+"""The models that the scopes of a team's policy select, evaluated by SQLMesh itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ci_bot.protocol.messages import AcceptAnswer, AcceptRequest, ScopesRequest
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels, ScopesAnswer, SelectedModel
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, error_headline, names_and_times
-from ci_bot.worker.project import load_alone, opening, place_of
+from ci_bot.worker.project import load_alone, make_project_place, opening
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, Ledger
@@ -25,7 +25,7 @@ _LONGEST_PROBLEM = 300
 Expand = Callable[[Sequence[str]], set[str]]
 
 
-def scoped_models(
+def evaluate_scopes(
     context: GenericContext[Any],
     scopes: Sequence[ModelScope],
     *,
@@ -34,14 +34,14 @@ def scoped_models(
     about: Collection[str],
     names: ModelNames,
 ) -> list[ScopedModels]:
-    """The models of each scope, by both versions of the project.
+    """Lists the models of each scope, by both versions of the project.
 
-    A model can be given any tag and any owner by the change that is reviewed. So a new model has
-    none of them before it; and a removed one is after it what it was.
+    The change under review can give a model any tag and any owner. So a new model has none of them
+    before the change, and a removed one keeps its own after it.
 
     Args:
-        before, after: Models by fully qualified name, as prod has them and as the project does.
-        about: The names, as reports call them, that are asked for.
+        before, after: Models by fully qualified name: prod's, and the project's.
+        about: The report names of the models to look for.
     """
     if not scopes:
         return []
@@ -57,15 +57,15 @@ def scoped_models(
     return [_scope_models(scope, sides, about, names) for scope in scopes]
 
 
-def scopes_of_told(
+def evaluate_review_scopes(
     context: Context, scopes: Sequence[ModelScope], inputs: RuleInputs, told: Iterable[Any]
 ) -> list[ScopedModels]:
-    """The scopes of a review, for the models that it says something about.
+    """Evaluates the scopes of a review for the models in its report.
 
     Args:
         told: Changes and findings; each has a model, or None.
     """
-    return scoped_models(
+    return evaluate_scopes(
         context,
         scopes,
         before=inputs.before,
@@ -78,7 +78,8 @@ def scopes_of_told(
 def answer_scopes(
     request: ScopesRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> ScopesAnswer:
-    """Which scopes mean a model of the project as it is; without a model, whether they can be read.
+    """Evaluates which scopes select a model of the project; without a model, checks that SQLMesh
+    can read them.
 
     Raises:
         BadInput: the configuration cannot be read.
@@ -89,7 +90,7 @@ def answer_scopes(
         return ScopesAnswer(
             scoped=[ScopedModels(before=[], after=[], problem=problem) for problem in problems]
         )
-    place = place_of(request, request.projects)
+    place = make_project_place(request, request.projects)
     context = load_alone(place, clock, on_spark_start, name="scopes")
     names = ModelNames(context.default_catalog, context.default_dialect)
     known = {names.short_name(fqn): model for fqn, model in context.models.items()}
@@ -97,7 +98,7 @@ def answer_scopes(
     if model is None:
         near = difflib.get_close_matches(request.model, sorted(known), n=3)
         return ScopesAnswer(scoped=[], near=near)
-    scoped = scoped_models(
+    scoped = evaluate_scopes(
         context,
         request.scopes,
         before=context.models,
@@ -119,7 +120,7 @@ def answer_scopes(
 
 
 def describe_unreadable(selections: Iterable[str]) -> str | None:
-    """Why SQLMesh cannot read one of these selections; None where it can read them all."""
+    """Describes why SQLMesh cannot read one of these selections; None if it can read all."""
     for text in selections:
         try:
             sqlmesh_compat.parse_selection(text)
@@ -140,7 +141,7 @@ class _ProjectSide:
     ) -> None:
         lineage = any("+" in text for scope in scopes for text in scope.models)
         self._models = models
-        self._expand: Expand = sqlmesh_compat.selector_of(context, models, lineage=lineage)
+        self._expand: Expand = sqlmesh_compat.make_selector(context, models, lineage=lineage)
 
     def models_within(self, scope: ModelScope) -> set[str]:
         found = self._expand(scope.models) if scope.models else set(self._models)
@@ -169,20 +170,20 @@ def _scope_models(
     return ScopedModels(before=[], after=[], problem=problem)
 
 
-# An owner's acceptance is written into the ledger, where no pull request's review can write.
+# An owner's acceptance goes into the ledger, where no pull request's review can write.
 
 
 def write_acceptance(
     request: AcceptRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> AcceptAnswer:
-    """Writes it. Only the configuration is read for it, and no model.
+    """Writes an acceptance into the ledger. Reads only the configuration, and no model.
 
     Raises:
         BadInput: the configuration is broken, or there is no state yet.
     """
-    place = place_of(request, request.projects)
-    with opening.state_to_write(place, on_spark_start, clock) as context:
-        ledger = Ledger(sqlmesh_compat.state_adapter(context))
+    place = make_project_place(request, request.projects)
+    with opening.open_state_to_write(place, on_spark_start, clock) as context:
+        ledger = Ledger(sqlmesh_compat.get_state_adapter(context))
         ledger.prepare_tables()
         number = request.owner.pr_number or 0
         oldest = names_and_times.to_milliseconds(request.acceptance.at) - KEEP_DAYS * 86_400_000

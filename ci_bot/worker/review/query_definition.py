@@ -1,4 +1,4 @@
-"""A model's query, and what around it decides about rows, as the column impact wants them."""
+"""A model's query and the settings that decide its rows, as inputs of the column impact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ci_bot.worker.sql import (
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model, SqlModel
 
-# What is rendered otherwise when the model runs than while the project is loaded.
+# Names whose rendering differs between a run and loading the project.
 OF_THE_RUN = re.compile(
     RUN_DATES + r"|\bruntime_stage\b|\bis_incremental\b|\bengine_adapter\b|\blocals\b",
     re.IGNORECASE,
@@ -31,7 +31,7 @@ OF_THE_RUN = re.compile(
 _JINJA_BRANCH = re.compile(r"\{%-?\s*(if|for)\b")
 _IS_INCREMENTAL = "is_incremental"
 _OWN_IS_INCREMENTAL = re.compile(r"\bmacro\s+is_incremental\b")
-# Objects of dbt and SQLMesh that hold other things in a run than while the project is loaded.
+# Objects of dbt and SQLMesh whose content differs between a run and loading the project.
 _OBJECTS_OF_THE_RUN = frozenset({
     "builtins", "context", "deployability_index", "flags", "graph", "invocation_args_dict",
     "invocation_id", "load_relation", "load_result", "model_instance", "modules", "run_query",
@@ -40,8 +40,8 @@ _OBJECTS_OF_THE_RUN = frozenset({
 })  # fmt: skip
 
 
-def definition_of(node: Model) -> ModelDefinition:
-    """The query of a SQL model, as it was rendered when the project was loaded."""
+def read_model_definition(node: Model) -> ModelDefinition:
+    """Reads the query of a model as it was rendered when the project was loaded."""
     if not compat.is_sql_model(node):
         return ModelDefinition(opaque="It has no SQL query.")
     try:
@@ -53,7 +53,7 @@ def definition_of(node: Model) -> ModelDefinition:
         return ModelDefinition(opaque="Its query can be rendered only by a run.")
     text = node.query_.sql
     is_tree = isinstance(written, exp.Query) and not isinstance(written, d.JinjaQuery)
-    code = "" if "@" not in text and is_tree else _macro_code(node)
+    code = "" if "@" not in text and is_tree else _join_macro_code(node)
     hides = ("@" in text or not is_tree) and OF_THE_RUN.search(f"{text}\n{code}") is not None
     incremental = None
     if not is_tree:
@@ -74,10 +74,10 @@ def definition_of(node: Model) -> ModelDefinition:
 
 
 def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp.Query | None:
-    """The query as it is rendered on what earlier runs left; None where that shows not everything.
+    """Renders the query as in an incremental run; None if that does not show all of it.
 
-    Two renderings show all of it where the template has no branch but those of `is_incremental()`,
-    and neither it nor the macros that it calls ask for anything else of a run.
+    Two renderings show all of it if `is_incremental()` decides every branch of the template, and if
+    neither it nor its macros read anything else of a run.
     """
     text = str(node.query.name)
     if "@" in text or not _is_plain(code):
@@ -87,7 +87,7 @@ def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp
     try:
         template = JINJA_PARSER.parse(text)
         asked = {name for part in (text, *macros) for name in _names_in(part)}
-        if any(name in _OBJECTS_OF_THE_RUN or _is_time(name) for name in asked):
+        if any(name in _OBJECTS_OF_THE_RUN or _is_known_only_in_run(name) for name in asked):
             return None
         branches = template.find_all((nodes.If, nodes.CondExpr))
         if template.find(nodes.For) is not None or not all(map(_is_of_earlier_runs, branches)):
@@ -99,18 +99,18 @@ def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp
 
 
 def _names_in(text: str) -> Iterator[str]:
-    """The names and attributes that a template uses."""
+    """Yields the names and attributes that a template uses."""
     tree = JINJA_PARSER.parse(text)
     yield from (found.name for found in tree.find_all(nodes.Name))
     yield from (found.attr for found in tree.find_all(nodes.Getattr))
 
 
-def _is_time(name: str) -> bool:
+def _is_known_only_in_run(name: str) -> bool:
     return name != _IS_INCREMENTAL and OF_THE_RUN.search(name) is not None
 
 
 def _is_of_earlier_runs(branch: Any) -> bool:
-    """Whether a branch asks for `is_incremental()` or `not is_incremental()`, and for no more."""
+    """Whether a branch's condition is just `is_incremental()` or `not is_incremental()`."""
     test = branch.test
     while isinstance(test, nodes.Not):
         test = test.node
@@ -122,12 +122,12 @@ def _is_of_earlier_runs(branch: Any) -> bool:
 
 
 def _is_plain(code: str) -> bool:
-    """Whether macros only write down what they are given, which the tree of the file shows."""
+    """Whether macros depend on their arguments only, so that the file's tree shows their result."""
     return OF_THE_RUN.search(code) is None
 
 
-def _macro_code(node: Model) -> str:
-    """The code of the macros that a query can call."""
+def _join_macro_code(node: Model) -> str:
+    """Joins the code of the macros that a query can call."""
     called = [item.payload for item in node.python_env.values() if item.payload]
     return "\n".join([*called, *(item.sql() for item in getattr(node, "macro_definitions", ()))])
 
@@ -139,7 +139,7 @@ def _has_star(query: exp.Expr) -> bool:
 
 
 def list_deciding_columns(node: Model) -> frozenset[str] | None:
-    """The columns by which a kind decides which rows it keeps; None: all of them may."""
+    """Lists the columns by which a model kind chooses the rows it keeps; None: any column may."""
     kind = node.kind
     if compat.is_incremental_by_time_range(kind):
         return _columns_in(kind.time_column.column)
@@ -159,18 +159,18 @@ def _columns_in(*expressions: Any) -> frozenset[str]:
     )
 
 
-def read_elsewhere(node: Model) -> Iterator[str]:
-    """Parents that the statements around the query name."""
-    statements = own_statements(node) if not node.is_seed and not node.kind.is_external else []
+def list_parents_in_statements(node: Model) -> Iterator[str]:
+    """Yields parents that the statements around the query name."""
+    statements = list_own_statements(node) if not node.is_seed and not node.kind.is_external else []
     text = "\n".join(statements)
     if "@" in text or "{{" in text:
-        text = f"{text}\n{_macro_code(node)}"
+        text = f"{text}\n{_join_macro_code(node)}"
     for parent in node.depends_on if text else ():
         name = plain_name(parent)
         if re.search(rf"\b{re.escape(name.rpartition('.')[2])}\b", text, re.IGNORECASE):
             yield name
 
 
-def own_statements(node: Model) -> list[str]:
+def list_own_statements(node: Model) -> list[str]:
     listed = [*(node.pre_statements_ or ()), *(node.post_statements_ or ())]
     return [item.sql for item in listed if not isinstance(item.parse(node.dialect), d.MacroDef)]

@@ -1,7 +1,7 @@
 """A review of a project that loads, and that SQLMesh refuses to plan.
 
-The refusal is one sentence about one model. What the rules see needs no plan: they compare the
-models with prod's, and say what else a reader has to know.
+The refusal is one sentence about one model. The rules need no plan: they compare the models with
+prod's and find the other risks.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from ci_bot.protocol.plan import AuditsCheck, Checks, Lineage, ProjectCheck, Tab
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_report import ReviewFacts
 from ci_bot.worker.cost import predict_plan_cost
-from ci_bot.worker.messages import ModelNames, failure_of
+from ci_bot.worker.messages import ModelNames, make_failure_of_error
 from ci_bot.worker.planning import BaseDrift, BuiltPlan, PlanRefusedError
 from ci_bot.worker.project import (
     OpenProject,
     check_formatting,
-    described_project,
+    collect_versions,
+    describe_project,
     lint_project,
-    place_of,
+    make_project_place,
+    mark_touched_failures,
     run_unit_tests,
     validation,
-    versions_of,
-    with_touched,
 )
-from ci_bot.worker.review.policy_scopes import scopes_of_told
+from ci_bot.worker.review.policy_scopes import evaluate_review_scopes
 from ci_bot.worker.review.rule_inputs import make_refused_plan_inputs
 from ci_bot.worker.rules import find_all
 from ci_bot.worker.runtime import PhaseClock, load_trace
@@ -49,7 +49,9 @@ def run_checks(
     project: list[ProjectCheck],
     changed_files: list[str] | None,
 ) -> Checks:
-    """Every check that a review can make without touching the warehouse, `project` included."""
+    """Runs every check that a review can make without the warehouse; the result includes
+    `project`.
+    """
     with clock.time_phase("lint"):
         linted = lint_project(context, names, repository)
     with clock.time_phase("format"):
@@ -58,7 +60,7 @@ def run_checks(
     with clock.time_phase("tests"):
         tested = run_unit_tests(context, repository)
         if tested.failures:
-            tested = with_touched(tested, context.models, changed_files, repository, names)
+            tested = mark_touched_failures(tested, context.models, changed_files, repository, names)
     return Checks(
         project=project,
         formatting=formatted,
@@ -74,7 +76,7 @@ def run_checks(
 def _touched_files(
     planned: BuiltPlan | None, changed_files: list[str] | None, repository: Path
 ) -> set[Path]:
-    """The files of the diff, else those of the models that the plan changes directly."""
+    """Returns the files of the diff, else those of the models that the plan changes directly."""
     if changed_files is not None:
         return {repository / name for name in changed_files}
     direct = planned.plan.directly_modified if planned else ()
@@ -88,7 +90,7 @@ def _touched_files(
 
 
 def count_audits(planned: BuiltPlan | None) -> AuditsCheck:
-    """How many audits stand on the changed models; they need data, so a review cannot run them."""
+    """Counts the audits of the changed models; they need data, so a review cannot run them."""
     blocking = non_blocking = 0
     for snapshot in planned.changed_snapshots if planned else ():
         if not snapshot.is_model:
@@ -107,30 +109,32 @@ def count_audits(planned: BuiltPlan | None) -> AuditsCheck:
 
 
 def _is_blocking(audit: ModelAudit | StandaloneAudit, arguments: Any) -> bool:
-    """A model can turn a blocking audit into a warning with the argument `blocking`."""
+    """Whether an audit blocks; the argument `blocking` of a model overrides the audit's own."""
     override = arguments.get("blocking")
     return bool(audit.blocking) if override is None else str(override).lower() not in ("false", "0")
 
 
-def refused_facts(
+def describe_refused_plan(
     error: PlanRefusedError,
     opened: OpenProject,
     request: ReviewRequest,
     flags: PlanFlags,
     clock: PhaseClock,
 ) -> ReviewFacts:
-    """The refusal with its model, the findings on the models, and the checks that need no plan."""
+    """Makes the facts of a refused plan: the refusal, findings on models, and checks without a
+    plan.
+    """
     context = opened.context
     names = ModelNames(context.default_catalog, context.default_dialect)
     repository = Path(request.workplace.repository)
-    place, stamp = place_of(request, request.projects), versions_of(opened)
+    place, stamp = make_project_place(request, request.projects), collect_versions(opened)
     checked = run_checks(
         context,
         None,
         names,
         repository,
         clock,
-        project=validation.of_project(opened, place, stamp),
+        project=validation.check_opened_project(opened, place, stamp),
         changed_files=request.changed_files,
     )
     with clock.time_phase("rules"):
@@ -140,8 +144,8 @@ def refused_facts(
         inputs = make_refused_plan_inputs(opened, drift, request, flags)
         found = find_all(inputs)
         told = (*found, *checked.lint.findings)
-        scoped = scopes_of_told(context, request.scopes, inputs, told)
-    failure = failure_of(error, stage="plan", repository=repository)
+        scoped = evaluate_review_scopes(context, request.scopes, inputs, told)
+    failure = make_failure_of_error(error, stage="plan", repository=repository)
     paths = {
         names.short_name(fqn): inputs.path_of(model)
         for side in (inputs.before, inputs.after)
@@ -149,7 +153,7 @@ def refused_facts(
     }
     cause = next(iter(error.models), None)
     return ReviewFacts(
-        project=described_project(opened, place),
+        project=describe_project(opened, place),
         environment=request.environment,
         baseline=opened.baseline,
         prod_plan=None,

@@ -1,4 +1,4 @@
-"""A review: what would change, read-only, without a start of Spark."""
+"""A review: the changes of a plan, read-only, without starting Spark."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ci_bot.protocol.messages import RememberRequest, ReviewRequest
 from ci_bot.protocol.review_inputs import BaseCache
 from ci_bot.protocol.review_report import ReviewFacts
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import with_unneeded
-from ci_bot.worker.messages import ModelNames, NotLoaded, failure_of, names_and_times
+from ci_bot.worker.cost import add_unneeded_rebuilds
+from ci_bot.worker.messages import ModelNames, NotLoaded, make_failure_of_error, names_and_times
 from ci_bot.worker.planning import BuiltPlan, PlanRefusedError, PlanRequest, make_plan, plan_options
 from ci_bot.worker.project import (
     OpenProject,
     base_branch,
-    described_project,
+    collect_versions,
+    describe_project,
+    make_project_place,
     opening,
-    place_of,
     plan_settings,
     validation,
-    versions_of,
 )
 from ci_bot.worker.review.exposed_models import find_exposed_models
 from ci_bot.worker.review.lineage_inputs import column_impact
 from ci_bot.worker.review.plan_facts import PlanFacts
-from ci_bot.worker.review.policy_scopes import scopes_of_told
-from ci_bot.worker.review.refused_plan import refused_facts, run_checks
-from ci_bot.worker.review.rule_inputs import rule_inputs
+from ci_bot.worker.review.policy_scopes import evaluate_review_scopes
+from ci_bot.worker.review.refused_plan import describe_refused_plan, run_checks
+from ci_bot.worker.review.rule_inputs import make_rule_inputs
 from ci_bot.worker.review.witness_tests import add_witnesses
 from ci_bot.worker.rules import compare_seed_rows, find_all, find_missed_changes, list_executions
 from ci_bot.worker.runtime import PhaseClock
@@ -42,7 +42,7 @@ ReportProgress = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class ReviewPorts:
-    """What a review needs from its surroundings."""
+    """The clock and callbacks that a review gets from its caller."""
 
     clock: PhaseClock
     progress: ReportProgress
@@ -50,7 +50,7 @@ class ReviewPorts:
 
 
 def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
-    """Plans the project against prod and describes what it found.
+    """Plans the project against prod and collects the facts of the report.
 
     Raises:
         BotError: bad input, a state that cannot be used, a lock.
@@ -67,31 +67,31 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     settings = plan_settings(context.configs)
     plan_request = PlanRequest.from_options(
         request.environment,
-        plan_options.options_of(context, request, settings),
+        plan_options.read_request_options(context, request, settings),
         execution_time=request.execution_time,
     )
     try:
         with clock.time_phase("plan"):
             planned = _plan_or_fail(opened, plan_request, repository)
     except PlanRefusedError as error:
-        return refused_facts(error, opened, request, plan_request.flags, clock)
+        return describe_refused_plan(error, opened, request, plan_request.flags, clock)
     facts = PlanFacts(opened, planned, names, repository, request, plan_request, settings)
     with clock.time_phase("describe"):
         parts = facts.plan_parts()
     ports.progress("checks", "running the linter and the unit tests")
-    place, stamp = place_of(request, request.projects), versions_of(opened)
+    place, stamp = make_project_place(request, request.projects), collect_versions(opened)
     checked = run_checks(
         context,
         planned,
         names,
         repository,
         clock,
-        project=validation.of_project(opened, place, stamp),
+        project=validation.check_opened_project(opened, place, stamp),
         changed_files=request.changed_files,
     )
     ports.progress("rules", "looking at models and changes")
     with clock.time_phase("rules"):
-        inputs = rule_inputs(
+        inputs = make_rule_inputs(
             opened,
             planned,
             facts.base_drift,
@@ -103,7 +103,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         found = find_all(inputs)
         executions = add_witnesses(context, inputs, list_executions(inputs))
         told = (*parts.changes, *found, *checked.lint.findings)
-        scoped = scopes_of_told(context, request.scopes, inputs, told)
+        scoped = evaluate_review_scopes(context, request.scopes, inputs, told)
         exposed = find_exposed_models(request.exposed, inputs)
     ports.progress("impact", "following the changed columns")
     with clock.time_phase("impact"):
@@ -119,10 +119,10 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     with clock.time_phase("prod plan"):
         merged = facts.prod_plan()
     if merged is not None and merged.cost is not None:
-        priced = with_unneeded(merged.cost, merged.full_backfill, impact)
+        priced = add_unneeded_rebuilds(merged.cost, merged.full_backfill, impact)
         merged = merged.model_copy(update={"cost": priced})
     return ReviewFacts(
-        project=described_project(opened, place),
+        project=describe_project(opened, place),
         environment=request.environment,
         baseline=opened.baseline,
         identity=parts.identity,
@@ -132,7 +132,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         restatements=parts.restatements,
         statements=parts.statements,
         lineage=parts.lineage,
-        cost=with_unneeded(parts.cost, parts.work, impact),
+        cost=add_unneeded_rebuilds(parts.cost, parts.work, impact),
         short_window=parts.short_window,
         stages=parts.stages,
         prod_plan=merged,
@@ -156,13 +156,13 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
 
 
 def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
-    """Opens the project on the baseline that was asked for. What `auto` means, the bot decides.
+    """Opens the project on the requested baseline; the bot has resolved `auto` before.
 
     Raises:
         BadInput, Refused: the configuration or the state cannot be used.
         NotLoaded: the project does not load.
     """
-    place = place_of(request, request.projects)
+    place = make_project_place(request, request.projects)
     if request.baseline != "base-branch":
         changed = set(request.changed_files or ())
         return opening.open_project(
@@ -170,7 +170,7 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
             write=False,
             clock=ports.clock,
             on_spark_start=ports.on_spark_start,
-            # What the pull request changes is read from its files, whatever a cache says.
+            # Files that the pull request changes are always read; the cache holds the others.
             known=[file for file in request.known_files if file.path not in changed],
         )
     if request.base_repository is None:
@@ -179,7 +179,7 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
             hint=sqlmesh_compat.NO_BASE_HINT,
             reason_code="no_base",
         )
-    base = place_of(
+    base = make_project_place(
         request, request.base_projects, cache_name="base", root=Path(request.base_repository)
     )
     execution = (
@@ -195,35 +195,35 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
 def _plan_or_fail(
     opened: OpenProject, plan_request: PlanRequest, repository: Path
 ) -> BuiltPlan | None:
-    """The plan; a failure where the base branch fails too is reported together with the base's."""
+    """Plans the project; if the base branch fails too, the failure names both."""
     try:
         return make_plan.plan_against_prod(opened.context, plan_request)
     except SQLMeshError as error:
         if not opened.base_failures:
             raise
-        failure = failure_of(error, stage="plan", repository=repository)
+        failure = make_failure_of_error(error, stage="plan", repository=repository)
         raise NotLoaded([failure], base=opened.base_failures) from error
 
 
-# What the default branch's files define is noted, so that reviews need not find it out again.
+# Notes what the default branch's files define, so that reviews do not read it again.
 
 
 def note_base_cache(
     request: RememberRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> BaseCache:
-    """Loads the project on its state, and tells which files define what prod has. Read-only.
+    """Loads the project on its state, and lists the files that define prod's models. Read-only.
 
     Raises:
         BadInput, Refused: the configuration or the state cannot be used.
         NotLoaded: the project does not load.
     """
-    place = place_of(request, request.projects)
+    place = make_project_place(request, request.projects)
     with sqlmesh_compat.note_loaded_files() as found:
         opened = opening.open_project(
             place, write=False, clock=clock, on_spark_start=on_spark_start
         )
     try:
-        files = sqlmesh_compat.known_files_of(opened.context, found, place.repository)
+        files = sqlmesh_compat.list_known_files(opened.context, found, place.repository)
         return BaseCache(files=files, models=len(opened.context.models))
     finally:
         opened.close_state()

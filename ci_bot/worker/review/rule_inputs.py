@@ -1,4 +1,4 @@
-"""Both sides of a change as the rules want them, taken from an opened project and its plan."""
+"""Both sides of a change as inputs of the rules, from an opened project and its plan."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sqlmesh.core import constants as c
 from ci_bot.protocol.messages import ReviewRequest
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import row_counts
+from ci_bot.worker.cost import read_row_counts
 from ci_bot.worker.messages import ModelNames, file_name
 from ci_bot.worker.planning import (
     BaseDrift,
     BuiltPlan,
-    category_of,
-    change_type,
+    find_change_type,
     list_environment_statements,
+    name_category,
 )
 from ci_bot.worker.project import ConfigFacts, OpenProject
 from ci_bot.worker.rules import RuleInputs
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def rule_inputs(
+def make_rule_inputs(
     opened: OpenProject,
     planned: BuiltPlan | None,
     drift: BaseDrift,
@@ -44,10 +44,10 @@ def rule_inputs(
     flags: PlanFlags,
     config_before: ConfigFacts | None = None,
 ) -> RuleInputs:
-    """What `rules.find` is given for this review.
+    """Makes the inputs of the rules for a review.
 
-    Without a plan (nothing changed for SQLMesh) the models are the same on both sides; a password
-    in the configuration or a removed linter is a change anyway, and is found in the files.
+    Without a plan (SQLMesh sees no change) the models are the same on both sides. A password in the
+    configuration or a removed linter is still a change, which the rules find in the files.
 
     Args:
         row_counts: Known rows of changed models, by fully qualified name.
@@ -56,13 +56,15 @@ def rule_inputs(
     context = opened.context
     repository = Path(request.workplace.repository)
     after: dict[str, Model] = dict(context.models)
-    before = _models_before(opened, planned, after)
-    kinds = {s.name: change_type(planned, s) for s in planned.changed_snapshots} if planned else {}
+    before = _list_models_before(opened, planned, after)
+    kinds = (
+        {s.name: find_change_type(planned, s) for s in planned.changed_snapshots} if planned else {}
+    )
     removed = _list_removed(planned)
     return RuleInputs(
         before=before,
         after=after,
-        standalone_before=_standalone_before(planned, context.standalone_audits),
+        standalone_before=_list_standalone_before(planned, context.standalone_audits),
         standalone_after=dict(context.standalone_audits),
         repository=repository,
         projects=tuple(file_name(Path(path), repository) for path in request.projects),
@@ -71,7 +73,7 @@ def rule_inputs(
         direct=_names_of_kinds(kinds, "direct"),
         indirect=_names_of_kinds(kinds, "indirect"),
         metadata=_names_of_kinds(kinds, "metadata"),
-        categories={s.name: category_of(s) for s in planned.changed_snapshots} if planned else {},
+        categories={s.name: name_category(s) for s in planned.changed_snapshots} if planned else {},
         forward_only=frozenset(s.name for s in planned.changed_snapshots if s.is_forward_only)
         if planned
         else frozenset(),
@@ -89,7 +91,7 @@ def rule_inputs(
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,
         forward_only_plan=flags.forward_only,
-        allowed_destructive=_allowed_destructive(context, flags),
+        allowed_destructive=_expand_allowed_destructive(context, flags),
         personal_schemas=None
         if request.personal_schemas is None
         else tuple(request.personal_schemas),
@@ -103,8 +105,8 @@ def rule_inputs(
 def make_refused_plan_inputs(
     opened: OpenProject, drift: BaseDrift, request: ReviewRequest, flags: PlanFlags
 ) -> RuleInputs:
-    """The same where SQLMesh refuses to plan: the project is compared with prod's own models."""
-    inputs = rule_inputs(
+    """Makes the inputs if SQLMesh refuses to plan: compares the project with prod's own models."""
+    inputs = make_rule_inputs(
         opened,
         None,
         drift,
@@ -125,7 +127,7 @@ def make_refused_plan_inputs(
 
 
 def _models_in_prod(opened: OpenProject) -> dict[str, Model]:
-    """The models of prod by fully qualified name; none if there is no prod."""
+    """Lists the models of prod by fully qualified name; empty without prod."""
     prod = opened.context.state_reader.get_environment(c.PROD)
     if prod is None:
         return {}
@@ -133,25 +135,25 @@ def _models_in_prod(opened: OpenProject) -> dict[str, Model]:
     return {s.name: s.model for s in snapshots.values() if s.is_model}
 
 
-def known_rows(planned: BuiltPlan, ledger: CostLedger, names: ModelNames) -> dict[str, int]:
-    """Rows that applies have counted of changed FULL models, by fully qualified name."""
+def read_known_rows(planned: BuiltPlan, ledger: CostLedger, names: ModelNames) -> dict[str, int]:
+    """Reads the rows that applies have counted of changed FULL models, by fully qualified name."""
     full = {
         names.short_name(snapshot.name): str(snapshot.name)
         for snapshot in planned.changed_snapshots
         if snapshot.is_model and snapshot.model.kind.is_full
     }
-    return {full[name]: rows for name, rows in row_counts(ledger, full).items()}
+    return {full[name]: rows for name, rows in read_row_counts(ledger, full).items()}
 
 
-def _allowed_destructive(context: Context, flags: PlanFlags) -> frozenset[str]:
-    """The models that `allow-destructive` means: names, patterns, tags, as SQLMesh reads them."""
+def _expand_allowed_destructive(context: Context, flags: PlanFlags) -> frozenset[str]:
+    """Expands `allow-destructive` to models: names, patterns, tags, as SQLMesh reads them."""
     found: set[str] = set()
     for selection in flags.allow_destructive:
         found |= sqlmesh_compat.expand_selection(context, selection)
     return frozenset(found)
 
 
-def _models_before(
+def _list_models_before(
     opened: OpenProject, planned: BuiltPlan | None, after: Mapping[str, Model]
 ) -> dict[str, Model]:
     if planned is None:
@@ -165,7 +167,7 @@ def _models_before(
     return found
 
 
-def _standalone_before(
+def _list_standalone_before(
     planned: BuiltPlan | None, after: Mapping[str, StandaloneAudit]
 ) -> dict[str, StandaloneAudit]:
     if planned is None:

@@ -1,4 +1,4 @@
-"""Whether two queries give the same, without a project."""
+"""Whether two queries give the same result, without a project."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SCHEMA_HINT = (
 
 
 def answer_same_request(request: SameRequest) -> SameAnswer:
-    """Whether the queries of two files give the same.
+    """Checks whether the queries of two files give the same result.
 
-    Nothing of a project is loaded: a query with a macro of its own is not known.
+    No project is loaded, so a query with a project's macro gives "not known".
 
     Raises:
         BadInput: a file has no query, or several, or the schema cannot be read.
@@ -54,7 +54,7 @@ def _load_model(text: str, name: str, schema: MappingSchema) -> Any:
 
 
 def _read_query(text: str, name: str) -> Any:
-    """The one query of a file; the block above it that makes a model of it is left out."""
+    """Reads the one query of a file, without the MODEL block above it."""
     try:
         parsed = d.parse(text, default_dialect=_DIALECT)
     except (SqlglotError, ValueError, RecursionError) as error:

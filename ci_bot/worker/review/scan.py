@@ -1,9 +1,9 @@
-"""A scan: what the changed files say by themselves, before anything of the project is loaded.
+"""A scan: the findings that the changed files alone give, before the project is loaded.
 
-It runs in a process of its own, which reads both versions of the changed files as bytes and parses
+It runs in a separate process, which reads both versions of the changed files as bytes and parses
 them with libraries. Nothing of the project is imported, rendered or evaluated here, and the process
-has ended before another one loads the project; so no code of a pull request can keep it from seeing
-what it sees, or change what it says. What it finds is reported whatever becomes of the plan.
+ends before another one loads the project. So no code of a pull request can hide or change its
+findings. They are reported even if the plan fails.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _NAME = re.compile(
 
 @dataclass(frozen=True)
 class FileInputs(RuleInputs):
-    """A change of which only the files are known."""
+    """The inputs of the rules if only the changed files are known."""
 
     @cached_property
     def models_by_file(self) -> Mapping[str, Sequence[NamedModel]]:
-        """The names of the models that the changed files define, as they are written."""
+        """The model names in the changed files, as they are written, by file."""
         found: dict[str, list[NamedModel]] = {}
         for path in self.changed_files or ():
             text = self.text_after(path) if path.endswith((".sql", ".py")) else None
@@ -50,13 +50,15 @@ class FileInputs(RuleInputs):
 
 
 def model_in_text(text: str) -> str | None:
-    """The name in a MODEL block or @model call, read as text: it may not parse."""
+    """Finds the name in a MODEL block or @model call by text search, because the file may not
+    parse.
+    """
     found = _NAME.search(text)
     return next((name for name in found.groups() if name), None) if found else None
 
 
 def scan_files(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
-    """Reads the changed files.
+    """Runs the rules on the changed files.
 
     Args:
         now: Monotonic seconds.

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import Context
     from sqlmesh.core.model import Model
 
-# Of a review with more examples the first ones become tests.
+# If a review has more examples, only the first ones become tests.
 MOST_WITNESSES = 4
 _LONGEST_NAME = 80
 _NO_NAME = re.compile(r"\W+")
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
-# Names, and types such as `decimal(10,2)` are no plain text: their comma would end it.
+# Matches names. A type such as `decimal(10,2)` needs quotes: its comma would end the value.
 _PLAIN_TEXT = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
-# What a reader of YAML 1.1 or 1.2 may take for something else than a text.
+# Words that YAML 1.1 or 1.2 may not read as text.
 _YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _HEAD = "# Generated rows. It passes with the change and fails without it.\n"
 
@@ -34,10 +34,10 @@ _HEAD = "# Generated rows. It passes with the change and fails without it.\n"
 def add_witnesses(
     context: Context, inputs: RuleInputs, executions: Iterable[ModelExecution]
 ) -> list[ModelExecution]:
-    """The executions, their examples as unit tests if these tell the two versions apart.
+    """Adds each example as a unit test, if the test tells the two versions of the model apart.
 
     Args:
-        context: SQLMesh's, of the head; its test connection runs them.
+        context: SQLMesh's context of the head; its test connection runs the tests.
     """
     by_name = {inputs.names.short_name(fqn): fqn for fqn in inputs.judged_models.found}
     names: dict[str, str] = {}
@@ -59,18 +59,18 @@ def add_witnesses(
 
 
 def _name_tables(models: Mapping[str, Model]) -> dict[str, str]:
-    """How each model is written as a table; the names of a large project take time."""
+    """Maps each model's report name to its table name; call it once, a large project takes time."""
     return {plain_name(fqn): one.name for fqn, one in models.items()}
 
 
 def _make_witness(
     context: Context, inputs: RuleInputs, fqn: str, example: FoundExample, names: Mapping[str, str]
 ) -> WitnessTest | str:
-    """The test, or why there is none, as a part of a sentence."""
+    """Makes the test; else returns why there is none, as a part of a sentence."""
     before, after = inputs.before.get(fqn), inputs.after.get(fqn)
     if before is None or after is None:
         return "the model has another name"
-    if not sqlmesh_compat.tests_in_memory(context):
+    if not sqlmesh_compat.do_tests_run_in_memory(context):
         return "the project's unit tests run on another connection than DuckDB in memory"
     if any(table.rows and not table.columns for table in example.tables):
         return "a table only counts with its rows"
@@ -86,7 +86,7 @@ def _make_witness(
 
 
 def _write_test(name: str, model: Model, example: FoundExample, names: Mapping[str, str]) -> str:
-    """The test as YAML, a row of a table on a line; `names` says how its tables are written."""
+    """Writes the test as YAML, one table row on a line; `names` has the names of its tables."""
     lines = [f"{_write_key(name)}:", f"  model: {_write_value(model.name)}", "  inputs:"]
     for table in example.tables:
         columns = [column for column, _ in table.columns]
@@ -121,7 +121,7 @@ def _write_key(name: str) -> str:
 
 
 def _write_value(value: Any) -> str:
-    """A value in YAML; its quoted texts are those of JSON."""
+    """Writes a value in YAML, with the quotes of JSON."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -23,11 +23,11 @@ from ci_bot.worker.rules.source_tables import SourceTables
 from ci_bot.worker.sql import (
     ModelQueries,
     ModelQuery,
+    inline_model_queries,
     is_personal,
     plain_name,
     put_queries,
     table_name,
-    with_queries,
 )
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def _run_both_versions(
         return _make_untried_verdict(before)
     if isinstance(after, str):
         return _make_untried_verdict(after)
-    before = rename_tables(with_queries(before, pair.removed), pair.new_names)
-    after = with_queries(after, pair.added)
+    before = rename_tables(inline_model_queries(before, pair.removed), pair.new_names)
+    after = inline_model_queries(after, pair.added)
     known = (pair.before, pair.after, *pair.removed.values(), *pair.added.values())
     return _run_queries(
         (before, after),
@@ -236,7 +236,7 @@ def _make_untried_verdict(reason: str) -> ExecutionVerdict:
 
 
 def _find_relation(before: exp.Expr, after: exp.Expr, models: Mapping[str, Model]) -> str | None:
-    """Why rows of the tables cannot be made one by one; None where they can.
+    """Why rows of the tables cannot be made one by one; None if they can.
 
     Where only one side reads a model, and that is computed from a table that is read as well (or
     the other way round), rows of both would contradict each other.

@@ -17,7 +17,7 @@ from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import ConfigFacts
 from ci_bot.worker.rules.judged_models import JudgedModels
 from ci_bot.worker.rules.observation import NamedModel
-from ci_bot.worker.runtime import not_loading
+from ci_bot.worker.runtime import exclude_from_trace
 from ci_bot.worker.sql_effects import JudgedEffect
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ class RuleInputs:
         repository: root of the checkout that `after` was loaded from.
         projects: project directories, relative to the repository.
         forward_only: changed models whose table in prod this plan alters in place.
-        changed_files: paths of the PR's diff, relative to the repository; None where unknown.
-        files_before, files_after: the text of a file on either side, None where it is not there.
+        changed_files: paths of the PR's diff, relative to the repository; None if unknown.
+        files_before, files_after: the text of a file on either side, None if it is not there.
         config_before, config_after: the configurations, where they are known.
         statements: environment statements (when, sql, change) of the plan.
-        judged: what the plan's statements do to others; None if there is no plan, and the
-            models' own are checked under the names of the project.
+        judged: what the plan's statements do to others; None if there is no plan, and the models'
+            own are checked under the names of the project.
         all_changed_files: the same where `changed_files` is one of them, which is checked alone.
         copied_from: files that the change leaves as they are, which `files_before` reads as well.
         opened: the files that the load has opened, absolute.
@@ -219,7 +219,7 @@ def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
         try:
             if not target.startswith(inside) or not stat.S_ISREG(file.stat().st_mode):
                 return None
-            with not_loading(), file.open("rb") as opened:
+            with exclude_from_trace(), file.open("rb") as opened:
                 content = opened.read(LARGEST_FILE_BYTES + 1)
         except OSError:
             return None

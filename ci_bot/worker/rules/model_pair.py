@@ -19,12 +19,12 @@ from ci_bot.worker.sql import (
     ModelQuery,
     NormalForm,
     QueryMeaning,
-    form_of,
+    inline_model_queries,
     list_column_changes,
+    normalize_query,
     plain_name,
     read_promises,
     table_name,
-    with_queries,
 )
 from ci_bot.worker.sqlmesh_compat import is_sql_model
 
@@ -68,9 +68,9 @@ class ModelPair:
 
     @cached_property
     def both_trees(self) -> tuple[exp.Query | None, exp.Query | None]:
-        """Both queries as they are rendered, and rendered alike; None where one cannot be.
+        """Both queries as they are rendered, and rendered alike; None if one cannot be.
 
-        Where the columns of a table became known or unknown (it was external, and is a model now),
+        If the columns of a table became known or unknown (it was external, and is a model now),
         SQLMesh writes out columns and stars on one side only. Then both are taken as written.
         """
         old, new = self.query_before, self.query_after
@@ -93,12 +93,12 @@ class ModelPair:
 
     @cached_property
     def both_forms(self) -> tuple[NormalForm, NormalForm] | None:
-        """Both queries in normal form; None where one cannot be taken apart."""
+        """Both queries in normal form; None if one cannot be taken apart."""
         old, new = self.both_trees
         if old is None or new is None:
             return None
         keys = KeyInterner()
-        was, now = form_of(old, keys, self.new_names), form_of(new, keys)
+        was, now = normalize_query(old, keys, self.new_names), normalize_query(new, keys)
         return (was, now) if was is not None and now is not None else None
 
     @cached_property
@@ -119,16 +119,19 @@ class ModelPair:
         old, new = self.both_trees
         if old is None or new is None:
             return None
-        before, after = with_queries(old, self.removed), with_queries(new, self.added)
+        before, after = (
+            inline_model_queries(old, self.removed),
+            inline_model_queries(new, self.added),
+        )
         if before is old and after is new:
             return None
         keys = KeyInterner()
-        was, now = form_of(before, keys, self.new_names), form_of(after, keys)
+        was, now = normalize_query(before, keys, self.new_names), normalize_query(after, keys)
         return (was, now) if was is not None and now is not None else None
 
     @cached_property
     def both_meanings(self) -> tuple[QueryMeaning, QueryMeaning] | None:
-        """Both meanings, where they may differ; None where it is proved that they do not.
+        """Both meanings, where they may differ; None if it is proved that they do not.
 
         Then no filter, no join and no group is another one, however they are written now.
         """
@@ -237,9 +240,9 @@ def list_renamed_models(inputs: RuleInputs) -> list[tuple[str, str]]:
     old_names, new_names = list_gone_models(inputs), list_new_models(inputs)
     if not old_names or not new_names:
         return []
-    found = _of_one_text(inputs, old_names, new_names, {})
+    found = _pair_by_equal_text(inputs, old_names, new_names, {})
     while True:
-        again = _of_one_text(
+        again = _pair_by_equal_text(
             inputs, old_names, new_names, {plain_name(old): plain_name(new) for old, new in found}
         )
         if len(again) <= len(found):
@@ -247,7 +250,7 @@ def list_renamed_models(inputs: RuleInputs) -> list[tuple[str, str]]:
         found = again
 
 
-def _of_one_text(
+def _pair_by_equal_text(
     inputs: RuleInputs,
     old_names: Iterable[str],
     new_names: Iterable[str],
@@ -296,7 +299,7 @@ def list_moved_models(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> li
 
 
 def _name_tail(name: str) -> str:
-    """Schema and table of a name with a catalog; nothing where it has none."""
+    """Schema and table of a name with a catalog; nothing if it has none."""
     catalog, _, rest = plain_name(name).partition(".")
     return rest if catalog and "." in rest else ""
 

@@ -150,8 +150,10 @@ def quote_names(items: object, limit: int = 5) -> str:
 _MODEL_BLOCK = re.compile(r"^\s*MODEL\s*\(", re.IGNORECASE | re.MULTILINE)
 
 
-def line_of(text: str, anchors: Iterable[str], model_name: str | None = None) -> int | None:
-    """The 1-based line of the first anchor that occurs in `text` as a word.
+def find_anchor_line(
+    text: str, anchors: Iterable[str], model_name: str | None = None
+) -> int | None:
+    """Finds the 1-based line of the first anchor that occurs in `text` as a word.
 
     Comment lines are passed over. Without a hit it is the line that names the model, or the MODEL
     block's.
@@ -172,8 +174,8 @@ def line_of(text: str, anchors: Iterable[str], model_name: str | None = None) ->
     return 1 if lines else None
 
 
-def columns_of(line: str, anchors: Iterable[str]) -> tuple[int, int]:
-    """Where in a line the first anchor stands that is in it; without one, the text of the line."""
+def find_anchor_columns(line: str, anchors: Iterable[str]) -> tuple[int, int]:
+    """Finds the columns of the first anchor in a line; without one, those of the line's text."""
     for anchor in anchors:
         if found := _word_pattern(anchor).search(line):
             return found.span()

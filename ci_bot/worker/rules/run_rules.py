@@ -20,7 +20,12 @@ from ci_bot.worker.rules.files import (
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, iterate_pairs, list_touched_models
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ProjectView
-from ci_bot.worker.rules.observation import RuleObservation, line_of, make_finding, new_since
+from ci_bot.worker.rules.observation import (
+    RuleObservation,
+    find_anchor_line,
+    make_finding,
+    new_since,
+)
 from ci_bot.worker.rules.registry import CRASHED, ProjectRule
 from ci_bot.worker.rules.statement_rules import STATEMENT_RULES
 from ci_bot.worker.sql import ModelQueries
@@ -57,7 +62,7 @@ def find_without_plan(inputs: RuleInputs) -> list[Finding]:
 
 def find_in_statements(inputs: RuleInputs) -> list[Finding]:
     """What the statements in the changed files do, if nothing else can tell."""
-    return place_findings(_in_files(inputs, STATEMENT_FILE_RULES), inputs)
+    return place_findings(_run_file_rules(inputs, STATEMENT_FILE_RULES), inputs)
 
 
 def place_findings(observations: Iterable[RuleObservation], inputs: RuleInputs) -> list[Finding]:
@@ -71,11 +76,13 @@ def place_findings(observations: Iterable[RuleObservation], inputs: RuleInputs) 
         unique.values(),
         key=lambda f: (f.rule, f.model or "", f.path or "", f.line or 0, f.subject or ""),
     )
-    return [f for _, group in groupby(every, lambda f: f.rule) for f in _not_too_many(list(group))]
+    return [
+        f for _, group in groupby(every, lambda f: f.rule) for f in _limit_findings(list(group))
+    ]
 
 
-def _not_too_many(found: list[Finding]) -> list[Finding]:
-    """The findings of one rule, or the heaviest of them and how many there are besides.
+def _limit_findings(found: list[Finding]) -> list[Finding]:
+    """Limits the findings of one rule to the heaviest, with the number of the others.
 
     Thousands of changed files may have thousands of findings, and an answer that is too large is no
     answer at all.
@@ -95,7 +102,7 @@ def _not_too_many(found: list[Finding]) -> list[Finding]:
     return [*(f for f in found if id(f) not in left_out), told]
 
 
-def _in_files(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterator[RuleObservation]:
+def _run_file_rules(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         every = inputs.changed_files or ()
         alone = replace(inputs, changed_files=(path,), all_changed_files=every)
@@ -116,7 +123,7 @@ def _run_project_rules(
 
 def observed_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the rules see that need no more than the two versions of a file."""
-    yield from _in_files(inputs, FILE_RULES)
+    yield from _run_file_rules(inputs, FILE_RULES)
 
 
 def list_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
@@ -233,5 +240,5 @@ def _place_observation(
         text = texts[path]
         if text is not None:
             name = observation.model.name if observation.model is not None else None
-            line = line_of(text, observation.anchors, name)
+            line = find_anchor_line(text, observation.anchors, name)
     return make_finding(observation, inputs.names, path, line)

@@ -10,7 +10,7 @@ from ci_bot.protocol.plan import Severity, StatementEffect
 from ci_bot.protocol.rules import RuleSpec, find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import iterate_pairs, list_touched_models
-from ci_bot.worker.rules.observation import RuleObservation, line_of
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_statement
 from ci_bot.worker.sql import ModelQueries
 from ci_bot.worker.sql_effects import JudgedEffect, display_name, judge_models
@@ -92,7 +92,7 @@ def _observe_new(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
             "caught up."
         )
     return _make_observation(
-        rule_of(item),
+        find_statement_rule(item),
         told,
         _CLEARS.get(item.effect.action, STATEMENT_IS_GONE),
         severity,
@@ -101,8 +101,8 @@ def _observe_new(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
     )
 
 
-def rule_of(item: JudgedEffect) -> RuleSpec:
-    """Which rule a statement's effect belongs to."""
+def find_statement_rule(item: JudgedEffect) -> RuleSpec:
+    """Finds the rule of a statement's effect."""
     if item.effect.action == "code":
         return CODE
     return SETTING if item.effect.action in ("sets", "fails") and _is_set(item) else STATEMENT
@@ -146,13 +146,15 @@ def _make_observation(
         anchors=anchors,
         path=path,
         line=line,
-        subject=subject_of(item),
-        effect=effect_of(item),
+        subject=make_statement_subject(item),
+        effect=make_statement_effect(item),
     )
 
 
-def subject_of(item: JudgedEffect) -> tuple[str, ...]:
-    """Where the statement stands, what it does, and to what: not its words, and not ours."""
+def make_statement_subject(item: JudgedEffect) -> tuple[str, ...]:
+    """Makes the identity of a finding: the statement's place, effect and object, without any
+    text.
+    """
     effect, statement = item.effect, item.statement
     if effect.action == "unknown":
         return statement.slot, effect.action, effect.kind, statement.source
@@ -161,8 +163,8 @@ def subject_of(item: JudgedEffect) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
-def effect_of(item: JudgedEffect) -> StatementEffect | None:
-    """What a team's policy can allow: something that is done to an object of a known name."""
+def make_statement_effect(item: JudgedEffect) -> StatementEffect | None:
+    """Makes the effect that a team's policy can allow: an action on an object of a known name."""
     target = item.effect.target
     if target is None:
         return None
@@ -170,12 +172,12 @@ def effect_of(item: JudgedEffect) -> StatementEffect | None:
 
 
 def place_of_text(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
-    """The place of a statement in a changed configuration; None where it is in none."""
+    """The place of a statement in a changed configuration; None if it is in none."""
     words = sql.split()
     for path in inputs.changed_files or ():
         if PurePosixPath(path).name in _CONFIGS:
             text = inputs.text_after(path)
             if text is not None and words and words[0] in text:
                 anchors = (" ".join(words[:4]), " ".join(words[:2]), *_AROUND)
-                return path, line_of(text, anchors)
+                return path, find_anchor_line(text, anchors)
     return None, None

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from ci_bot.worker.runtime import early_java, imports, java, load_trace, spark_catalog
     from ci_bot.worker.runtime.background_process import BackgroundWork, KilledProcess, PhaseClock
     from ci_bot.worker.runtime.channel import BotChannel, write_log_line
-    from ci_bot.worker.runtime.imports import compile_late
+    from ci_bot.worker.runtime.imports import compile_time_zones_late
     from ci_bot.worker.runtime.java_watch import WATCH
-    from ci_bot.worker.runtime.load_trace import not_loading
+    from ci_bot.worker.runtime.load_trace import exclude_from_trace
     from ci_bot.worker.runtime.log_silence import silence_log
     from ci_bot.worker.runtime.spark_catalog import (
         SESSION_CATALOG,
@@ -44,12 +44,12 @@ __all__ = [
     "StopRequest",
     "TableStorage",
     "cancel_spark_jobs",
-    "compile_late",
+    "compile_time_zones_late",
     "early_java",
+    "exclude_from_trace",
     "imports",
     "java",
     "load_trace",
-    "not_loading",
     "quote_identifier",
     "silence_log",
     "spark_catalog",
@@ -62,10 +62,10 @@ __getattr__ = open_on_demand(
         "background_process": ["BackgroundWork", "PhaseClock", "KilledProcess"],
         "channel": ["BotChannel", "write_log_line"],
         "early_java": [],
-        "imports": ["compile_late"],
+        "imports": ["compile_time_zones_late"],
         "java": [],
         "java_watch": ["WATCH"],
-        "load_trace": ["not_loading"],
+        "load_trace": ["exclude_from_trace"],
         "log_silence": ["silence_log"],
         "spark_catalog": [
             "AdapterFiles",

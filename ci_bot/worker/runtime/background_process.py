@@ -1,8 +1,8 @@
-"""Work in a process of its own, which has everything imported and nothing of the project loaded.
+"""Work in a forked process that has all imports, but nothing of the project loaded.
 
-What foreign code leaves behind in a process (modules under their names, classes, variables, the
-working directory) cannot all be found and taken back. So what must not meet is loaded in two
-processes: this one, and one that is forked from it before either has begun.
+The effects of a project's code on a process (modules, classes, variables, the working directory)
+cannot all be undone. So two versions of a project load in two processes: this one, and one that is
+forked from it before either has begun.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from typing import Any
 
 
 class KilledProcess(ChildProcessError):
-    """A process that a signal ended: that says nothing of the work that it did."""
+    """A signal ended the process, which proves nothing about its work."""
 
 
 class BackgroundWork:
     """Work that goes on beside this process, and ends with it.
 
     Args:
-        work: Gives a JSON value.
-        answer: A file that does not exist yet, for that value.
+        work: Returns a JSON value.
+        answer: A new file for that value.
     """
 
     def __init__(self, work: Callable[[], Any], answer: Path) -> None:
@@ -42,7 +42,7 @@ class BackgroundWork:
             _run_forked(work, answer)
 
     def wait_for_result(self) -> Any:
-        """What the work gave, once it is done; call it once.
+        """Waits for the work and returns its result; call it once.
 
         Raises:
             KilledProcess: a signal ended it, which any process of this user may have sent.
@@ -75,10 +75,10 @@ class BackgroundWork:
 
 
 def _run_forked(work: Callable[[], Any], answer: Path) -> None:
-    """The whole life of the forked process. It never returns."""
+    """Runs the work in the forked process. Never returns."""
     code = 1
     try:
-        # The handlers of a worker wake a thread, which no fork takes along.
+        # A worker's signal handlers wake a thread, which a fork does not have.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         answer.write_text(json.dumps(work()), encoding="utf-8")
@@ -91,7 +91,7 @@ def _run_forked(work: Callable[[], Any], answer: Path) -> None:
         os._exit(code)
 
 
-# How long each phase of a run takes.
+# The time of each phase of a run.
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""The worker's end of the line to the bot: one request, some progress, one answer.
+"""The worker's channel to the bot: one request, some progress, one answer.
 
 Three inherited descriptors, whose numbers are the process's arguments. Output (descriptors 1 and 2)
-is log and nothing else: what SQLMesh, Spark or the project print can never be taken for an answer.
+is only log, so nothing that SQLMesh, Spark or the project print can count as an answer.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _CHUNK = 1024 * 1024
 
 
 def write_log_line(text: str) -> None:
-    """Writes a line for whoever reads the job's log; the bot takes the secrets out of it."""
+    """Writes a line to the job's log; the bot removes secrets from it."""
     print(text, file=sys.stderr)  # noqa: T201 - the one place that does
 
 
 class BotChannel:
-    """The line to the bot.
+    """The channel to the bot.
 
     Args:
-        request: Descriptor of the file that holds the request.
+        request_fd: Descriptor of the file that holds the request.
         answer: Descriptor of the empty file for the answer.
         progress: Descriptor of the pipe for progress; -1 if nobody listens.
         gate: Descriptor that ends when the process beside this one has ended; -1: there is none.
@@ -43,7 +43,7 @@ class BotChannel:
     def __init__(self, *, request_fd: int, answer: int, progress: int, gate: int = -1) -> None:
         self._request_fd, self._answer, self._progress = request_fd, answer, progress
         self._gate = gate
-        # Reentrant, because a signal handler may answer while its thread is telling progress.
+        # Reentrant, because a signal handler may answer while its thread is sending progress.
         self._lock = threading.RLock()
         self._torn = False
         self.answered = False
@@ -51,13 +51,13 @@ class BotChannel:
             # A JVM that kept them open would keep the bot waiting.
             if descriptor >= 0:
                 os.set_inheritable(descriptor, False)
-        # Progress is a courtesy: work never waits for a reader.
+        # Progress is optional: work never waits for a reader.
         if progress >= 0:
             os.set_blocking(progress, False)
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> BotChannel:
-        """The channel of this process.
+        """Makes the channel of this process.
 
         Args:
             arguments: `sys.argv[1:]`, as the bot starts the worker: three descriptor numbers, and
@@ -65,7 +65,7 @@ class BotChannel:
         """
         request_fd, answer, progress, *gate = (int(argument) for argument in arguments[:4])
         for stream in (sys.stdout, sys.stderr):
-            _line_by_line(stream)
+            _flush_line_by_line(stream)
         return cls(
             request_fd=request_fd, answer=answer, progress=progress, gate=next(iter(gate), -1)
         )
@@ -76,7 +76,7 @@ class BotChannel:
             pass
 
     def read_request(self) -> AnyRequest:
-        """What the bot asks for."""
+        """Reads the bot's request."""
         chunks: list[bytes] = []
         while chunk := os.pread(self._request_fd, _CHUNK, sum(map(len, chunks))):
             chunks.append(chunk)
@@ -91,7 +91,7 @@ class BotChannel:
         *,
         seconds: float | None = None,
     ) -> None:
-        """Tell the bot how far the work is; from any thread, and lost if nobody listens."""
+        """Sends progress to the bot, from any thread; it is lost if nobody listens."""
         fields = {
             "phase": phase[:_PHASE_CHARACTERS] or "work",
             "message": shorten_redacted(message, _MESSAGE_CHARACTERS),
@@ -109,13 +109,13 @@ class BotChannel:
             self._torn = os.write(self._progress, text) < len(text)
 
     def write_answer(self, document: Contract) -> None:
-        """Give the answer; a later one takes the place of an earlier one."""
+        """Writes the answer; a later one replaces an earlier one."""
         with self._lock:
             self._write_document(document)
             self.answered = True
 
     def write_last_words(self, document: Contract) -> None:
-        """Leave what is to be the answer if this process ends without another word."""
+        """Writes the answer that holds if this process ends without a later one."""
         with self._lock:
             if not self.answered:
                 self._write_document(document)
@@ -132,8 +132,8 @@ def _encode_line(fields: dict[str, str | int | float | None]) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _line_by_line(stream: TextIO) -> None:
-    """Lines reach the log as they are printed, and odd characters are no reason to fail."""
+def _flush_line_by_line(stream: TextIO) -> None:
+    """Flushes each line to the log, and escapes characters that it cannot encode."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(line_buffering=True, errors="backslashreplace")

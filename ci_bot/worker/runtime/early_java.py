@@ -1,9 +1,9 @@
 """Spark's JVM, started while SQLMesh is still being imported.
 
-A JVM takes as long to start as SQLMesh takes to be imported, and neither needs the other. What it
-is started with has to be known before there is a configuration, so it is guessed from what stands
-in a project's YAML in plain text. A guess counts only if it is what Spark is asked to start with
-in the end, options and environment alike; else that JVM ends, and Spark starts as ever.
+A JVM takes as long to start as SQLMesh takes to import, and they do not depend on each other. Its
+options are needed before there is a configuration, so they are guessed from the plain text of a
+project's YAML. The guess is used only if Spark's final options and environment are equal to it;
+else that JVM ends, and Spark starts as usual.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ci_bot.errors import BotError
-from ci_bot.worker.runtime.java import spark_version
+from ci_bot.worker.runtime.java import read_spark_version
 
 FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")
-# What `enableHiveSupport` adds, as SQLMesh's connection calls it.
+# The setting that `enableHiveSupport` adds, which SQLMesh's connection calls.
 HIVE = {"spark.sql.catalogImplementation": "hive"}
 _UNTRIED = (4, 0)
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-# Stands for what a template would give.
+# A placeholder for the output of a template.
 _UNKNOWN = "\u2400"
 
 
@@ -40,11 +40,11 @@ StartJava = Callable[[Any], Any]
 def guess_spark_options(
     directory: Path, gateway: str | None, read: Callable[[str], Any]
 ) -> dict[str, str] | None:
-    """The options that Spark will be started with; None where they do not stand there in plain.
+    """Guesses Spark's start options; None if the file does not have them as plain text.
 
     Args:
         directory: The project's, or the first of several.
-        gateway: The gateway that was asked for; None is the project's default.
+        gateway: The requested gateway; None is the project's default.
         read: Gives the document of a YAML text; None if there is none.
     """
     files = [directory / name for name in FILES if (directory / name).is_file()]
@@ -67,22 +67,22 @@ def _as_mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def start_early(
+def start_java_early(
     directory: Path,
     gateway: str | None,
     prepare: Callable[[], None],
     read: Callable[[str], Any],
 ) -> None:
-    """Starts the JVM of a process that will most likely need one; does nothing where it has one,
-    or the options of Spark are not known yet.
+    """Starts the JVM of a process that will most likely need one; does nothing if it has one, or if
+    Spark's options are not known yet.
 
     Args:
-        prepare: Readies the environment for Spark, and may be called again later.
+        prepare: Prepares the environment for Spark; may be called again later.
         read: Gives the document of a YAML text; None if there is none.
     """
     options = guess_spark_options(directory, gateway, read)
-    # Which options PySpark itself adds was looked up for the versions before 4.
-    if options is None or spark_version() >= _UNTRIED:
+    # The options that PySpark itself adds are known for the versions before 4.
+    if options is None or read_spark_version() >= _UNTRIED:
         return
     try:
         prepare()
@@ -98,12 +98,12 @@ def start_early(
 
 
 class EarlyJava:
-    """A JVM that is on its way.
+    """A JVM that is starting.
 
     Args:
-        options: What it is started with.
+        options: Its start options.
         launch: Starts it; called on a thread of its own.
-        environ: The environment that it is started in, and that has to be the same in the end.
+        environ: The environment at its start; it must be the same when Spark starts.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class EarlyJava:
         self._thread.start()
 
     def launch_java(self, conf: SparkOptions) -> Any:
-        """In place of PySpark's own start: this JVM where it is what is asked for, else another.
+        """Replaces PySpark's own start: returns this JVM if its options match, else starts another.
 
         Raises:
             Exception: what PySpark raises where a JVM does not start.
@@ -127,7 +127,7 @@ class EarlyJava:
             if gateway is not None:
                 return gateway
         else:
-            # It may be on its way still, and its end is nothing to wait for.
+            # It may still be starting; nothing needs to wait for its end.
             threading.Thread(target=self._end_java, name="early-java-end", daemon=True).start()
         return self._launch(conf)
 
@@ -135,7 +135,7 @@ class EarlyJava:
         try:
             self._gateway = self._launch(_FixedOptions(self._options))
         except Exception:
-            # The same start, asked for in earnest, says why it fails.
+            # PySpark's own start will report the cause.
             self._gateway = None
 
     def _end_java(self) -> None:
@@ -146,7 +146,7 @@ class EarlyJava:
 
 
 class _FixedOptions:
-    """Options of which PySpark's start reads no more than this."""
+    """Options with the one method that PySpark's start uses."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options

@@ -1,8 +1,8 @@
 """Where the project's Python modules are found, and where its relative paths begin.
 
-Plain `sqlmesh` finds modules through PYTHONPATH, and opens relative paths where the user started
-it. The worker ignores PYTHONPATH, so that nothing can change how it starts; what the team has set
-is put in place here, before the project's first line runs.
+Plain `sqlmesh` finds modules through PYTHONPATH, and opens relative paths from the user's working
+directory. The worker ignores PYTHONPATH, so that nothing can change its start; this module applies
+the team's setting before the project's first line runs.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from typing import Any
 
 
 def add_search_paths(directories: Sequence[str]) -> None:
-    """Puts `directories` where PYTHONPATH would: before everything that is installed.
+    """Adds `directories` to the search path as PYTHONPATH would: before installed packages.
 
-    Processes that are forked or spawned by Python's own means take `sys.path` along; others, such
-    as Spark's, have them in their environment.
+    Processes that Python forks or spawns inherit `sys.path`; others, such as Spark's, have the
+    directories in their environment.
     """
     sys.path[:0] = [directory for directory in directories if directory not in sys.path]
 
 
 def move_search_paths(directories: Sequence[str], old: Path, new: Path) -> None:
-    """Turns this process from one tree to another: its search path, and where it stands.
+    """Moves this process from one tree to another: its search path and working directory.
 
     Args:
-        directories: What `use` was given. Other entries stay, also if they lie in the old tree,
-            as a virtual environment may.
+        directories: The directories of `add_search_paths`. Other entries stay, even in the old
+            tree, such as a virtual environment.
     """
     moved = {directory: str(_move_path(Path(directory), old, new)) for directory in directories}
     sys.path[:] = [moved.get(entry, entry) for entry in sys.path]
@@ -56,26 +56,25 @@ def move_search_paths(directories: Sequence[str], old: Path, new: Path) -> None:
 
 
 def _move_path(path: Path, old: Path, new: Path) -> Path:
-    """`path` in the other tree, where it lies in the old one."""
+    """Returns `path` in the new tree if it lies in the old one."""
     for top in (old, old.resolve()):
         if path.is_relative_to(top):
             return new / path.relative_to(top)
     return path
 
 
-# Imports of the project's modules that leave nothing beside them.
+# Imports of the project's modules that write no byte code.
 #
 # Python writes `__pycache__` into the directory of every module that it imports, and on a laptop
-# that is the user's checkout, which a review promises not to change. To switch that off for the
-# whole process would mean to compile SQLMesh anew in every run where its packages came without
-# byte code.
+# that is the user's checkout, which a review promises not to change. Switching that off for the
+# whole process would compile SQLMesh again in every run if its packages came without byte code.
 
 
 _PACKAGES = ("site-packages", "dist-packages")
 
 
 class _ReadOnlyLoader(SourceFileLoader):
-    """Reads byte code that is there, and writes none."""
+    """Reads existing byte code, and writes none."""
 
     def set_data(self, path: Any, data: Any, *, _mode: int = 0o666) -> None:
         """Where `SourceFileLoader` would write the file."""
@@ -88,8 +87,8 @@ _finder = FileFinder.path_hook(
 )
 
 
-def keep_out_of(repository: Path) -> None:
-    """From now on no import writes below `repository`, except in environments that lie there."""
+def import_without_byte_code(repository: Path) -> None:
+    """Stops imports from writing below `repository`, except in virtual environments there."""
     hook = _make_path_hook(repository.resolve(), Path(sys.prefix).resolve())
     sys.path_hooks.insert(0, hook)
     sys.path_importer_cache.clear()
@@ -106,23 +105,24 @@ def _make_path_hook(repository: Path, environment: Path) -> Callable[[str], Any]
     return finder
 
 
-# Regular expressions that importing SQLMesh compiles and hardly a run asks for, compiled late.
+# Regular expressions that importing SQLMesh compiles and hardly any run uses, compiled late.
 #
-# SQLMesh reads dates with dateparser, whose list of time zones is two thousand expressions: a
-# tenth of a worker's start. A date that names no zone asks for one of them.
+# SQLMesh reads dates with dateparser, whose list of time zones is two thousand expressions: a tenth
+# of a worker's start. A date without a time zone needs one of them.
 
 
 _MODULE = "dateparser.timezone_parser"
 
 
-def compile_late() -> None:
-    """Has the expressions of `dateparser.timezone_parser` compiled at their first use each. Without
-    effect if that is imported already."""
+def compile_time_zones_late() -> None:
+    """Delays compiling the expressions of `dateparser.timezone_parser` to their first use. No
+    effect if the module is already imported.
+    """
     sys.meta_path.insert(0, _RegexFinder())
 
 
 class _RegexFinder(MetaPathFinder):
-    """Finds that one module where it is, and runs it with another `regex.compile`."""
+    """Finds that one module, and runs it with another `regex.compile`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -134,11 +134,11 @@ class _RegexFinder(MetaPathFinder):
         loader: Any = spec.loader if spec else None
         if loader is not None:
             run = loader.exec_module
-            loader.exec_module = lambda module: _with_late_patterns(lambda: run(module))
+            loader.exec_module = lambda module: _run_with_late_patterns(lambda: run(module))
         return spec
 
 
-def _with_late_patterns(run: Any) -> None:
+def _run_with_late_patterns(run: Any) -> None:
     # It is dateparser's dependency and not ours.
     module: Any = import_module("regex")
     plain = module.compile
@@ -150,7 +150,7 @@ def _with_late_patterns(run: Any) -> None:
 
 
 class _LatePattern:
-    """A compiled expression, from the first question on."""
+    """A regular expression that is compiled at its first use."""
 
     def __init__(self, plain: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         self._made = plain, given, named
@@ -158,6 +158,6 @@ class _LatePattern:
     def __getattr__(self, name: str) -> Any:
         plain, given, named = self._made
         pattern = plain(*given, **named)
-        # Whoever asks again finds what is asked for most here, and comes not to this point.
+        # Store the most used methods here, so that later calls skip `__getattr__`.
         self.search, self.match = pattern.search, pattern.match
         return getattr(pattern, name)

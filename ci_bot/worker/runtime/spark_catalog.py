@@ -1,7 +1,7 @@
-"""What Spark's catalog holds, asked with plain statements whose errors are not swallowed.
+"""The contents of Spark's catalog, by plain statements whose errors are not swallowed.
 
-SQLMesh's own listing turns every error into "no objects" (`_get_data_objects`), which is no proof
-that something is gone.
+SQLMesh's own listing turns every error into "no objects" (`_get_data_objects`), which does not
+prove that an object is gone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _NO_SCHEMA = ("SCHEMA_NOT_FOUND", "NoSuchNamespace", "NoSuchDatabase")
 _NO_VIEW = (*_NO_SCHEMA, "TABLE_OR_VIEW_NOT_FOUND", "VIEW_NOT_FOUND", "NoSuchView", "NoSuchTable")
 
 _NO_VIEWS = ("does not support views", "MISSING_CATALOG_ABILITY")
-# A chain of unions is a tree as deep as it is long, and Spark walks down trees by recursion; and
-# where it plans again after each part (adaptively), it walks through all of them.
+# A chain of unions is as deep as it is long, and Spark recurses into it; with adaptive planning,
+# again after each part.
 _COUNTED_TOGETHER = 25
 
 
@@ -57,7 +57,7 @@ class AdapterSql:
 
 
 class FilesPort(Protocol):
-    """Looks at the storage below tables."""
+    """Reads the storage below tables."""
 
     def measure_size(self, location: str) -> int | None: ...
 
@@ -71,8 +71,8 @@ class AdapterFiles:
     def measure_size(self, location: str) -> int | None:
         """Bytes of all files at or below a location; 0 if there is nothing, None: unknown.
 
-        It is no question to Spark: no job runs, and a file system that Hadoop does not know (an
-        object store behind Iceberg's own client) is no failure.
+        It runs no Spark job, and a file system that Hadoop does not know (an object store behind
+        Iceberg's own client) gives None.
         """
         try:
             spark: Any = self._adapter.spark
@@ -87,7 +87,7 @@ class AdapterFiles:
 
 @dataclass(frozen=True, order=True)
 class Relation:
-    """A schema-qualified name in one catalog; `kind` is what the catalog says it is."""
+    """A schema-qualified name in one catalog."""
 
     catalog: str
     schema: str
@@ -95,10 +95,10 @@ class Relation:
 
     @classmethod
     def parse_name(cls, text: str, default_catalog: str) -> Relation:
-        """The object that a name means as SQLMesh writes it, in SQLGlot's own dialect.
+        """Parses a name as SQLMesh writes it, in SQLGlot's own dialect.
 
-        SQLMesh's adapters read it so, too. In Spark's dialect a backslash in it would begin an
-        escape, and the view of another name would be looked for.
+        SQLMesh's adapters do the same. In Spark's dialect a backslash would begin an escape and
+        change the name.
         """
         table = exp.to_table(text)
         return cls(table.catalog or default_catalog, table.db, table.name)
@@ -113,12 +113,12 @@ class Relation:
 
     @property
     def schema_key(self) -> tuple[str, str]:
-        """Equal for what lies in one schema: Spark tells no upper from lower case."""
+        """Equal for objects in one schema: Spark ignores case."""
         return self.catalog.lower(), self.schema.lower()
 
     @property
     def object_key(self) -> tuple[str, str, str]:
-        """Equal for names of one object: Spark tells no upper from lower case."""
+        """Equal for names of one object: Spark ignores case."""
         return *self.schema_key, self.name.lower()
 
 
@@ -131,12 +131,12 @@ class TableStorage:
 
 
 def quote_identifier(identifier: str) -> str:
-    """An identifier in Spark's quotes; a backtick inside is doubled."""
+    """Quotes an identifier for Spark; doubles a backtick inside."""
     return "`" + identifier.replace("`", "``") + "`"
 
 
 class SparkCatalog:
-    """Questions and single drops. Every method raises what Spark raises."""
+    """Queries and single drops. Every method raises Spark's errors."""
 
     def __init__(self, sql: SqlPort) -> None:
         self._sql = sql
@@ -150,7 +150,7 @@ class SparkCatalog:
         return any(str(row[0]).strip("`").lower() == schema.lower() for row in rows)
 
     def list_objects(self, catalog: str, schema: str) -> dict[str, ObjectKind]:
-        """Names of all tables and views of a schema; empty where the schema does not exist."""
+        """Lists all tables and views of a schema; empty if the schema does not exist."""
         tables = self._list_tables(catalog, schema)
         if tables is None:
             return {}
@@ -160,22 +160,22 @@ class SparkCatalog:
         return found | dict.fromkeys(self._list_views(catalog, schema) or (), "view")
 
     def list_names(self, catalog: str, schema: str) -> set[str] | None:
-        """Names of all tables and views of a schema; None where the schema does not exist.
+        """Lists the names of all tables and views of a schema; None if the schema does not exist.
 
-        With the fewest questions that settle it, because each takes tenths of a second in a fresh
-        session. Spark's own catalog lists views among the tables, also if Iceberg's
-        `SparkSessionCatalog` stands before it; other catalogs need not.
+        It uses the fewest statements, because each takes tenths of a second in a fresh session.
+        Spark's own catalog lists views among the tables, also if Iceberg's `SparkSessionCatalog`
+        stands before it; other catalogs need not.
         """
         tables = self._list_tables(catalog, schema)
         if tables is None or catalog.lower() == SESSION_CATALOG:
             return tables
         if not tables and not self.schema_exists(catalog, schema):
-            # Some list nothing where there is nothing to list from.
+            # Some catalogs list nothing for a missing schema.
             return None
         return tables | (self._list_views(catalog, schema) or set())
 
     def list_absent(self, relations: Iterable[Relation]) -> list[Relation]:
-        """Those of the relations that are not there, asked schema by schema."""
+        """Lists the relations that do not exist, schema by schema."""
         wanted = sorted(relations)
         places = {relation.schema_key: relation for relation in wanted}
         there = {
@@ -186,7 +186,7 @@ class SparkCatalog:
         return [relation for relation in wanted if relation.object_key not in there]
 
     def holds_views(self, catalog: str, schema: str) -> bool:
-        """Whether the catalog knows views at all; the schema need not be there."""
+        """Whether the catalog supports views; the schema need not exist."""
         # Iceberg's Hadoop catalog holds tables only, and answers SHOW VIEWS with nothing.
         (setting,) = self._sql.query_rows(
             f"SET {quote_identifier(f'spark.sql.catalog.{catalog}.type')}"
@@ -201,7 +201,7 @@ class SparkCatalog:
             raise
 
     def _list_tables(self, catalog: str, schema: str) -> set[str] | None:
-        """What SHOW TABLES lists; None where it says that there is no such schema."""
+        """Runs SHOW TABLES; None if there is no such schema."""
         try:
             rows = self._sql.query_rows(
                 f"SHOW TABLES IN {quote_identifier(catalog)}.{quote_identifier(schema)}"
@@ -213,7 +213,7 @@ class SparkCatalog:
         return {str(row["tableName"]) for row in rows if not row["isTemporary"]}
 
     def _list_views(self, catalog: str, schema: str) -> set[str] | None:
-        """What SHOW VIEWS lists; None where the catalog does not know views."""
+        """Runs SHOW VIEWS; None if the catalog does not support views."""
         try:
             rows = self._sql.query_rows(
                 f"SHOW VIEWS IN {quote_identifier(catalog)}.{quote_identifier(schema)}"
@@ -225,7 +225,7 @@ class SparkCatalog:
         return {str(row["viewName"]) for row in rows if not row["isTemporary"]}
 
     def drop_view(self, view: Relation) -> bool:
-        """Drops a view; False where there was none."""
+        """Drops a view; returns False if there was none."""
         try:
             self._sql.query_rows(f"DROP VIEW {view.sql_text}")
         except Exception as error:
@@ -235,11 +235,11 @@ class SparkCatalog:
         return True
 
     def drop_table(self, table: Relation, *, purge: bool = False) -> None:
-        """Drops a table. Iceberg leaves its files where they are unless they are purged, too."""
+        """Drops a table. Iceberg keeps its files unless `purge` is set."""
         self._sql.query_rows(f"DROP TABLE IF EXISTS {table.sql_text}{' PURGE' if purge else ''}")
 
     def read_storage(self, table: Relation) -> TableStorage:
-        """How and where a table is stored, as far as the catalog says."""
+        """Reads how and where a table is stored, as far as the catalog says."""
         known = {
             str(row["col_name"]): str(row["data_type"])
             for row in self._sql.query_rows(f"DESCRIBE TABLE EXTENDED {table.sql_text}")
@@ -251,17 +251,17 @@ class SparkCatalog:
         """Drops a schema that holds nothing; never with CASCADE.
 
         What CASCADE does depends on the catalog. In Spark's own (Hive's, also with Iceberg's
-        `SparkSessionCatalog` over it) it takes everything along, objects of other people too. In
-        Iceberg's own catalogs (seen with JDBC) Spark hands it on but they know no such thing: a
-        schema that holds a view or a table is refused as "not empty" either way, so SQLMesh's
-        cleanup, which relies on CASCADE, leaves schema and views where they are.
+        `SparkSessionCatalog` over it) it drops everything, other people's objects too. In Iceberg's
+        own catalogs (seen with JDBC) Spark passes it on but they ignore it: they refuse a schema
+        with a view or a table as "not empty", so SQLMesh's cleanup, which relies on CASCADE, leaves
+        schema and views.
         """
         self._sql.query_rows(
             f"DROP SCHEMA IF EXISTS {quote_identifier(catalog)}.{quote_identifier(schema)}"
         )
 
     def analyse_relation(self, relation: Relation) -> None:
-        """Has Spark analyse a relation."""
+        """Lets Spark analyse a relation; raises if it does not resolve."""
         # Names come from SQLMesh's own naming, and `Relation.sql` quotes them.
         self._sql.query_rows(f"SELECT * FROM {relation.sql_text} LIMIT 0")  # noqa: S608 - quoted  # nosec B608
 
@@ -272,12 +272,12 @@ class SparkCatalog:
         at_once: int = 1,
         analyse: Callable[[Relation], None] | None = None,
     ) -> dict[Relation, Exception | None]:
-        """Asks Spark to analyse each relation; the value is its error, None where it resolves.
+        """Lets Spark analyse each relation; the value is its error, None if it resolves.
 
         Args:
-            at_once: How many questions may be on their way. No job runs for one; its time goes to
-                the driver and to the metastore.
-            analyse: How Spark is asked, if that is to be of use for more.
+            at_once: How many relations are analysed at once. None runs a job; the driver and the
+                metastore do the work.
+            analyse: How to analyse a relation, if the result is to be kept.
         """
         asked = list(relations)
         ask = partial(_find_analysis_error, analyse or self.analyse_relation)
@@ -290,7 +290,7 @@ class SparkCatalog:
         """Row counts, many in one statement, so that Spark schedules them side by side.
 
         Args:
-            names: What those are called that the session has checked already, by their SQL.
+            names: The session's names of relations that it has already analysed, by their SQL.
         """
         found: dict[Relation, int] = {}
         for first in range(0, len(relations), _COUNTED_TOGETHER):
@@ -319,11 +319,11 @@ def _mentions_any(error: Exception, signs: tuple[str, ...]) -> bool:
     return any(sign in text for sign in signs)
 
 
-# Which schemas, views and physical tables an environment consists of.
+# The schemas, views and physical tables of an environment.
 
 
-def views_of(context: Context, environment: Environment) -> dict[str, Relation]:
-    """The view of each promoted model of an environment, by SQLMesh's own naming rule."""
+def list_environment_views(context: Context, environment: Environment) -> dict[str, Relation]:
+    """Lists the view of each promoted model of an environment, by SQLMesh's own naming rule."""
     naming = environment.naming_info
     catalog, dialect = str(context.default_catalog), context.engine_adapter.dialect
     found = {}
@@ -335,10 +335,12 @@ def views_of(context: Context, environment: Environment) -> dict[str, Relation]:
     return found
 
 
-def physical_tables(
+def list_physical_tables(
     snapshots: Iterable[Snapshot], deployable: DeployabilityIndex, default_catalog: str
 ) -> list[Relation]:
-    """The tables that building `snapshots` fills: prod's to be, or the `__dev` preview."""
+    """Lists the tables that building `snapshots` fills: prod's future one, or the `__dev`
+    preview.
+    """
     return sorted(
         {
             Relation.parse_name(

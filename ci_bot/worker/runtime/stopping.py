@@ -1,7 +1,7 @@
-"""Stopping within seconds, whatever SQLMesh and Spark are doing at that moment.
+"""Stops the worker within seconds, whatever SQLMesh and Spark are doing.
 
-SQLMesh waits for its thread pool before it lets an interrupt through; with a Python model that took
-36 s, and the runner gives 7.5. So a thread of our own gives the last words, cancels Spark's jobs,
+SQLMesh waits for its thread pool before it passes an interrupt on; with a Python model that took 36
+s, and the runner gives 7.5 s. So a separate thread writes the answer, cancels Spark's jobs,
 releases the leases and ends the process.
 """
 
@@ -19,20 +19,19 @@ from ci_bot.worker.runtime.channel import write_log_line
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-# Spark's end, which goes on beside what is left to do without it.
+# Stopping Spark in parallel with the remaining work.
 #
-# A JVM whose process just leaves it takes most of a second to go, and whoever waits for it waits
-# for nothing. But a Spark that is killed before it has stopped leaves its application without an
-# end: in its event log, and at the cluster's manager. So it is stopped as soon as its last
-# question is answered, and once it has, its JVM has nothing left to do and is killed.
+# An abandoned JVM takes most of a second to end, for no benefit. But a Spark that is killed before
+# it has stopped leaves its application without an end, in its event log and at the cluster's
+# manager. So Spark is stopped after its last query, and then its idle JVM is killed.
 
 
-# On a cluster that does not answer. The cage gives the JVM a moment more, and ends it.
+# The limit for a cluster that does not answer. The sandbox waits a moment more, and ends the JVM.
 PATIENCE_SECONDS = 2.0
 
 
-def active_context() -> Any | None:
-    """The SparkContext of this process; None if there is none, or no PySpark."""
+def find_active_context() -> Any | None:
+    """Finds the SparkContext of this process; None if there is none, or no PySpark."""
     context: type[SparkContext] | None = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     return getattr(context, "_active_spark_context", None)
 
@@ -41,13 +40,13 @@ class SparkEnd:
     """Ends the Spark of this process, if it has one. Nothing here raises.
 
     Args:
-        context: The SparkContext, asked for when Spark is to end.
+        context: Returns the SparkContext; called when Spark is to end.
         patience: Seconds that Spark gets to stop.
     """
 
     def __init__(
         self,
-        context: Callable[[], Any | None] = active_context,
+        context: Callable[[], Any | None] = find_active_context,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._context, self._patience = context, patience
@@ -55,11 +54,11 @@ class SparkEnd:
         self._jvm: Any = None
 
     def begin_end(self) -> None:
-        """Spark will not be asked any more; comes back at once."""
+        """Starts to stop Spark after its last query; returns at once."""
         context = self._context()
         if self._thread is not None or context is None:
             return
-        # The process that PySpark has started; none where it was given a JVM.
+        # The process that PySpark has started; None if PySpark was given a JVM.
         self._jvm = getattr(context._gateway, "proc", None)
         self._thread = threading.Thread(
             target=_run_quietly, args=(context.stop,), name="spark-end", daemon=True
@@ -67,7 +66,7 @@ class SparkEnd:
         self._thread.start()
 
     def finish_end(self) -> None:
-        """Ends the JVM of a Spark that has stopped. One that has not is left to the cage."""
+        """Ends the JVM of a Spark that has stopped. The sandbox ends one that has not."""
         if self._thread is None:
             return
         self._thread.join(self._patience)
@@ -88,7 +87,7 @@ EXIT_AFTER_SECONDS = 4.0
 
 
 class StopRequest:
-    """Whether this process was asked to stop, and what happens then.
+    """A request to stop this process, and the actions that follow.
 
     Args:
         monotonic: A clock in seconds.
@@ -108,11 +107,11 @@ class StopRequest:
         return self._event.is_set()
 
     def on_last_words(self, action: Callable[[], None]) -> None:
-        """Adds what must be done before the process ends; last added, first done."""
+        """Adds an action for before the process ends; the last added runs first."""
         self._last_words.append(action)
 
     def at_the_end(self, action: Callable[[], None]) -> None:
-        """Adds what is done after everything else, if there is time left for it."""
+        """Adds an action for after everything else, if there is time."""
         self._at_the_end.append(action)
 
     def install_and_watch(self) -> None:
@@ -143,7 +142,7 @@ class StopRequest:
         self._exit_now(128 + self._signal)
 
     def _wind_down(self) -> None:
-        # The leases after the jobs: whoever waits for one may begin the moment that it is free.
+        # The leases after the jobs: a waiting run may begin the moment that one is free.
         first = (*reversed(self._last_words), cancel_spark_jobs, release_leases)
         for action in (*first, *self._at_the_end):
             try:
@@ -154,13 +153,13 @@ class StopRequest:
 
 def cancel_spark_jobs() -> None:
     """Cancels every job of this process's Spark, if it has one."""
-    active = active_context()
+    active = find_active_context()
     if active is not None:
         active.cancelAllJobs()
 
 
 def release_leases() -> None:
-    """Gives back every lease of this process, on a connection of this thread's own."""
+    """Releases every lease of this process, on this thread's own connection."""
     module: Any = sys.modules.get("ci_bot.worker.state_store.leases")
     if module is not None:
-        module.release_all()
+        module.release_all_leases()

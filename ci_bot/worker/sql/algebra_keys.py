@@ -2,7 +2,7 @@
 
 Within a SELECT each occurrence of a source has a number, and every column is called by it. The
 numbers do not come from names: sources are sorted by what they are, and of several occurrences of
-one thing that numbering is taken which gives the least key. Where what is computed depends on the
+one thing that numbering is taken which gives the least key. If what is computed depends on the
 order of rows, sources and branches keep the order in which they are written.
 """
 
@@ -377,10 +377,10 @@ def walk_with_origins(term: Term) -> Iterator[Term]:
             seen.add(mark)
             yield item
             if isinstance(item, SourceColumn):
-                queue += _terms_behind(item)
+                queue += _list_terms_behind(item)
 
 
-def _terms_behind(column: SourceColumn) -> list[Term]:
+def _list_terms_behind(column: SourceColumn) -> list[Term]:
     source = column.source
     if isinstance(source, DerivedTable):
         term = source.block.find_output(column.name)

@@ -95,7 +95,7 @@ def read_promises(model: Model) -> AuditPromises:
         if named is None:
             named = args.get("column")
         condition = _read_condition(args)
-        nulls, keys = _read_columns(name, column_names(named)) if own is None else ([], [])
+        nulls, keys = _read_columns(name, list_column_names(named)) if own is None else ([], [])
         if condition is None and (nulls or keys):
             for column in nulls:
                 not_null[column] = blocking or not_null.get(column, False)
@@ -125,7 +125,7 @@ def _read_condition(args: Mapping[str, Any]) -> str | None:
     condition = args.get("condition")
     if condition is None or str(getattr(condition, "this", condition)).lower() == "true":
         return None
-    return _value_text(condition)
+    return _render_value(condition)
 
 
 def _parse_flag(value: Any, default: bool) -> bool:
@@ -147,7 +147,7 @@ def _render_arguments(args: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(shown.items()))
 
 
-def column_names(value: Any) -> list[str]:
+def list_column_names(value: Any) -> list[str]:
     """Column names, in lower case, of an audit's argument, a grain or a key.
 
     A literal names a column where it stands alone, and is a value within an expression:
@@ -161,7 +161,7 @@ def column_names(value: Any) -> list[str]:
         elif isinstance(item, exp.Literal | exp.Identifier):
             found.append(item.name.lower())
         elif isinstance(item, exp.Tuple | exp.Array | exp.Paren):
-            found.extend(column_names(list(item.iter_expressions())))
+            found.extend(list_column_names(list(item.iter_expressions())))
         elif isinstance(item, exp.Expression):
             found.extend(column.name.lower() for column in item.find_all(exp.Column))
     return list(dict.fromkeys(found))
@@ -277,7 +277,7 @@ def _find_bound(term: Term, keys: KeyInterner, names: Any) -> _NumberBound | Non
         return None
     left, right = term.parts
     for value, limit, is_right in ((left, right, True), (right, left, False)):
-        number = _number_of(limit)
+        number = _read_number(limit)
         if number is not None:
             is_upper = is_right == (term.op == "lt")
             return _NumberBound(
@@ -286,11 +286,11 @@ def _find_bound(term: Term, keys: KeyInterner, names: Any) -> _NumberBound | Non
     return None
 
 
-def _number_of(term: Term) -> float | None:
+def _read_number(term: Term) -> float | None:
     if not isinstance(term, TermOperation):
         return None
     if term.op.startswith("neg("):
-        number = _number_of(term.parts[0])
+        number = _read_number(term.parts[0])
         return None if number is None else -number
     kind, _, text = term.op.partition(":")
     return float(text) if kind == "number" else None
@@ -324,10 +324,10 @@ def _parse_number(node: exp.Expr | None) -> float | None:
 
 def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictness:
     """The verdict on two calls of the same audit."""
-    old, new = _without_plain_condition(old), _without_plain_condition(new)
+    old, new = _drop_plain_condition(old), _drop_plain_condition(new)
     more, fewer = new.keys() - old.keys(), old.keys() - new.keys()
     if {*more, *fewer} == {"condition"} and all(
-        _value_text(old[name]) == _value_text(new[name]) for name in old.keys() & new.keys()
+        _render_value(old[name]) == _render_value(new[name]) for name in old.keys() & new.keys()
     ):
         return "weaker" if more else "stricter"
     if more or fewer:
@@ -337,12 +337,12 @@ def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictn
     verdicts = {
         _compare_argument(name, old[name], new[name])
         for name in old
-        if _value_text(old[name]) != _value_text(new[name])
+        if _render_value(old[name]) != _render_value(new[name])
     }
     return verdicts.pop() if len(verdicts) == 1 else "unknown"
 
 
-def _without_plain_condition(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def _drop_plain_condition(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """SQLMesh's own audits have `condition := true` by default."""
     if _read_condition(arguments) is not None:
         return arguments
@@ -352,7 +352,7 @@ def _without_plain_condition(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 def same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether two calls differ in their spelling at most."""
     return set(old) == set(new) and all(
-        _value_text(old[name]) == _value_text(new[name]) for name in old
+        _render_value(old[name]) == _render_value(new[name]) for name in old
     )
 
 
@@ -378,10 +378,10 @@ def _compare_argument(name: str, old: Any, new: Any) -> Strictness:
 def _list_members(value: exp.Expr) -> set[str]:
     inner = value.unnest() if isinstance(value, exp.Expression) else value
     items = getattr(inner, "expressions", None) or [inner]
-    return {_value_text(item) for item in items}
+    return {_render_value(item) for item in items}
 
 
-def _value_text(value: exp.Expr) -> str:
+def _render_value(value: exp.Expr) -> str:
     """A value as text: names in lower case, and texts as they are."""
     if not isinstance(value, exp.Expression):
         return str(value)

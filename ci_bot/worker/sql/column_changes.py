@@ -11,15 +11,15 @@ from sqlglot import exp
 from ci_bot.protocol.plan import ColumnChange
 from ci_bot.worker.sql.model_query import (
     ModelQueries,
+    find_column_source,
     find_origins,
     find_projection,
     iterate_selects,
     list_outer_scopes,
     plain_name,
-    source_of,
     table_name,
 )
-from ci_bot.worker.sqlmesh_compat import column_types
+from ci_bot.worker.sqlmesh_compat import read_column_types
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -51,7 +51,7 @@ def list_column_changes(
     """How the columns of a model change.
 
     Args:
-        before, after: the model on both sides; None where a side has none.
+        before, after: the model on both sides; None if a side has none.
         readers: models of the head that read it directly.
         queries: shared renderings, if there are some.
 
@@ -61,7 +61,7 @@ def list_column_changes(
     """
     if before is not None and after is not None and _reads_the_same(before, after):
         return []
-    old, new = known_types(before), known_types(after)
+    old, new = list_known_types(before), list_known_types(after)
     if old is None or new is None:
         return []
     queries = queries or ModelQueries()
@@ -88,12 +88,12 @@ def list_column_changes(
     return changes
 
 
-def known_types(model: Model | None) -> Mapping[str, exp.DataType] | None:
-    """Column types by name in lower case; None where the columns cannot be known."""
+def list_known_types(model: Model | None) -> Mapping[str, exp.DataType] | None:
+    """Column types by name in lower case; None if the columns cannot be known."""
     if model is None:
         return {}
     try:
-        types = column_types(model)
+        types = read_column_types(model)
     except Exception:  # a rendering of the project may raise anything
         return None
     if types is None or "*" in types:
@@ -136,7 +136,7 @@ def _is_table(table: exp.Table, wanted: str) -> bool:
 
 
 def compare_types(old: exp.DataType, new: exp.DataType) -> str | None:
-    """How a type changes: "wider", "narrower", "other", or None where it stays.
+    """How a type changes: "wider", "narrower", "other", or None if it stays.
 
     Types that cannot be known are no change, and neither is another length of a VARCHAR: Spark
     casts it to STRING whatever the number says.
@@ -184,7 +184,7 @@ def is_supposed(
         if table == plain_name(model.fqn):
             return False
         # Through its own CTEs a column is not followed: what they compute is seen as a whole.
-        source = source_of(branch, item)
+        source = find_column_source(branch, item)
         model = models.get(table) if isinstance(source, exp.Table) else None
     return False
 
@@ -224,7 +224,7 @@ def _count_digits(kind: Any) -> tuple[int, int]:
     name = kind.this.value
     if name in _DIGITS:
         return _DIGITS[name], 0
-    precision, scale = _precision_and_scale(kind)
+    precision, scale = _read_precision_and_scale(kind)
     return precision - scale, scale
 
 
@@ -237,7 +237,7 @@ def _is_unknown(kind: Any) -> bool:
     return bool(kind.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.NULL))
 
 
-def _precision_and_scale(kind: Any) -> tuple[int, int]:
+def _read_precision_and_scale(kind: Any) -> tuple[int, int]:
     """Precision and scale; Spark's own default is (10, 0)."""
     numbers = [int(n) for item in kind.expressions if (n := item.name or item.sql()).isdigit()]
     precision = numbers[0] if numbers else 10

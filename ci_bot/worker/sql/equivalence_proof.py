@@ -68,7 +68,7 @@ class NormalForm:
 
     @property
     def grouped_by(self) -> frozenset[str]:
-        """The results that tell each row from every other; empty where none are known to."""
+        """The results that tell each row from every other; empty if none are known to."""
         group = self.block.group
         if group is None or group.sets or self.gaps:
             return frozenset()
@@ -83,10 +83,10 @@ class NormalForm:
         return frozenset(name for name, key in found.items() if key in keys)
 
 
-def form_of(
+def normalize_query(
     tree: exp.Expr, keys: KeyInterner, new_names: Mapping[str, str] | None = None
 ) -> NormalForm | None:
-    """The form of a query; None where it is too large to be taken apart.
+    """The form of a query; None if it is too large to be taken apart.
 
     Args:
         tree: the query as the parser gives it.

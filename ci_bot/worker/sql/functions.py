@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from ci_bot.worker.sqlmesh_compat import known_classes
+from ci_bot.worker.sqlmesh_compat import find_known_classes
 
 # Another value at each evaluation, or from a model that somebody else runs.
-_DRAWN = known_classes(
+_DRAWN = find_known_classes(
     """
 AIAgg AIClassify AIEmbed AIForecast AIGenerate AISimilarity AISummarizeAgg GenerateBool
 GenerateDouble GenerateEmbedding GenerateInt GenerateTable GenerateText Generator NextValueFor
@@ -20,7 +20,7 @@ Normal Rand Randn Randstr Seq1 Seq2 Seq4 Seq8 Uniform Uuid Zipf
 """
 )
 # A value that depends on which row comes first where the order leaves ties, or none is given.
-_ORDERED = known_classes(
+_ORDERED = find_known_classes(
     """
 AnyValue ApproxPercentileAccumulate ApproxPercentileCombine ApproxQuantile ApproxQuantiles
 ApproxTopK ApproxTopKAccumulate ApproxTopKCombine ApproxTopSum ArgMax ArgMin ArrayAgg
@@ -91,20 +91,20 @@ _PLAIN: tuple[type, ...] = (
 
 
 # They make a structure, whose fields are called as what they are made of.
-_STRUCTURES = known_classes("ArraysZip Struct Tuple")
+_STRUCTURES = find_known_classes("ArraysZip Struct Tuple")
 # A row in brackets is compared or listed there, and its fields have no names.
-_WITHOUT_FIELDS = known_classes("Cube Group GroupingSets In Rollup Values")
+_WITHOUT_FIELDS = find_known_classes("Cube Group GroupingSets In Rollup Values")
 
 
-def field_names(node: exp.Expr) -> tuple[str, ...]:
+def list_field_names(node: exp.Expr) -> tuple[str, ...]:
     """The names that the value of `node` takes over from the columns that it is made of."""
     if type(node) not in _STRUCTURES or isinstance(node.parent, _WITHOUT_FIELDS):
         return ()
     parts = [node.this] if isinstance(node.this, exp.Expression) else []
-    return tuple(_name_of(part) for part in (*parts, *node.expressions))
+    return tuple(_read_function_name(part) for part in (*parts, *node.expressions))
 
 
-def _name_of(part: exp.Expr) -> str:
+def _read_function_name(part: exp.Expr) -> str:
     while isinstance(part, exp.Paren | exp.Cast):
         part = part.this
     if isinstance(part, exp.PropertyEQ):

@@ -66,14 +66,14 @@ class IntervalBounds:
 NONE = IntervalBounds()
 
 
-def bounds_of(query: ModelQuery) -> IntervalBounds:
-    """The bounds that every row of the query's result meets.
+def find_interval_bounds(query: ModelQuery) -> IntervalBounds:
+    """Finds the bounds that every row of the query's result meets.
 
     The written form is read where it shows its structure, else the rendered one.
     """
     if query.scopes is None:
         return IntervalBounds(True, True)  # nothing can be said, so nothing is
-    return _scope_bounds(query.scopes, 0)
+    return _find_scope_bounds(query.scopes, 0)
 
 
 def mentions_interval(query: ModelQuery) -> bool:
@@ -105,12 +105,12 @@ def _has_marker(node: exp.Expr | None, side: str) -> bool:
     )
 
 
-def _scope_bounds(scope: Scope, depth: int) -> IntervalBounds:
+def _find_scope_bounds(scope: Scope, depth: int) -> IntervalBounds:
     expression = scope.expression
     if depth > MAX_DEPTH:
         return NONE
     if isinstance(expression, exp.SetOperation):
-        branches = [_scope_bounds(branch, depth + 1) for branch in scope.union_scopes or []]
+        branches = [_find_scope_bounds(branch, depth + 1) for branch in scope.union_scopes or []]
         if not branches:
             return NONE
         if isinstance(expression, exp.Except | exp.Intersect) or _is_recursive(scope):
@@ -121,7 +121,7 @@ def _scope_bounds(scope: Scope, depth: int) -> IntervalBounds:
         return result
     leaves = list_outer_scopes(scope)
     if not isinstance(expression, exp.Select):
-        return _scope_bounds(leaves[0], depth + 1) if leaves else NONE
+        return _find_scope_bounds(leaves[0], depth + 1) if leaves else NONE
     return _select_bounds(scope, expression, depth)
 
 
@@ -135,35 +135,35 @@ def _select_bounds(scope: Scope, select: exp.Select, depth: int) -> IntervalBoun
     for clause in ("where", "qualify", "having"):
         part = select.args.get(clause)
         if part is not None:
-            result = result.combine_both(predicate_bounds(scope, part.this))
+            result = result.combine_both(find_predicate_bounds(scope, part.this))
     from_ = select.args.get(FROM)
     joins = select.args.get("joins") or []
     if from_ is None:
         return IntervalBounds(True, True) if not joins else result
     only_right = any(join.side == "RIGHT" for join in joins)
     if not only_right:
-        result = result.combine_both(_source_bounds(scope, from_.this, depth))
+        result = result.combine_both(_find_source_bounds(scope, from_.this, depth))
     for join in joins:
         if join.side in {"LEFT", "FULL"}:
             continue
         on = join.args.get("on")
         if on is not None and not join.side:
-            result = result.combine_both(predicate_bounds(scope, on))
-        result = result.combine_both(_source_bounds(scope, join.this, depth))
+            result = result.combine_both(find_predicate_bounds(scope, on))
+        result = result.combine_both(_find_source_bounds(scope, join.this, depth))
     for lateral in select.args.get("laterals") or []:
-        result = result.combine_both(_bounds_of_series(lateral))
+        result = result.combine_both(_find_series_bounds(lateral))
     return result
 
 
-def _source_bounds(scope: Scope, node: exp.Expr, depth: int) -> IntervalBounds:
+def _find_source_bounds(scope: Scope, node: exp.Expr, depth: int) -> IntervalBounds:
     source = scope.sources.get(node.alias_or_name)
     if isinstance(source, Scope):
-        inner = _scope_bounds(source, depth + 1)
-        return inner if inner.is_bounded else _bounds_of_series(source.expression)
-    return NONE if isinstance(node, exp.Table) else _bounds_of_series(node)
+        inner = _find_scope_bounds(source, depth + 1)
+        return inner if inner.is_bounded else _find_series_bounds(source.expression)
+    return NONE if isinstance(node, exp.Table) else _find_series_bounds(node)
 
 
-def _bounds_of_series(node: exp.Expr) -> IntervalBounds:
+def _find_series_bounds(node: exp.Expr) -> IntervalBounds:
     """A list of dates made from start and end is bounded by them, as in SEQUENCE(start, end)."""
     tables = list(node.find_all(exp.Table))
     if tables:
@@ -171,34 +171,36 @@ def _bounds_of_series(node: exp.Expr) -> IntervalBounds:
     return IntervalBounds(_has_marker(node, "start"), _has_marker(node, "end"))
 
 
-def predicate_bounds(scope: Scope, node: exp.Expr) -> IntervalBounds:
+def find_predicate_bounds(scope: Scope, node: exp.Expr) -> IntervalBounds:
     """What one boolean expression says about the interval."""
     if isinstance(node, exp.Paren):
-        return predicate_bounds(scope, node.this)
+        return find_predicate_bounds(scope, node.this)
     if isinstance(node, exp.And):
-        return predicate_bounds(scope, node.this).combine_both(
-            predicate_bounds(scope, node.expression)
+        return find_predicate_bounds(scope, node.this).combine_both(
+            find_predicate_bounds(scope, node.expression)
         )
     if isinstance(node, exp.Or):
-        return predicate_bounds(scope, node.this).combine_either(
-            predicate_bounds(scope, node.expression)
+        return find_predicate_bounds(scope, node.this).combine_either(
+            find_predicate_bounds(scope, node.expression)
         )
     if isinstance(node, exp.Not):
         return NONE
-    return _bounds_of_comparison(scope, node)
+    return _find_comparison_bounds(scope, node)
 
 
-def _bounds_of_comparison(scope: Scope, node: exp.Expr) -> IntervalBounds:
+def _find_comparison_bounds(scope: Scope, node: exp.Expr) -> IntervalBounds:
     if isinstance(node, exp.Between):
         low, high = _has_marker(node.args["low"], "start"), _has_marker(node.args["high"], "end")
         if low or high or is_interval_predicate(node):
             return IntervalBounds(
-                low, high or _has_marker(node.args["high"], "start"), _columns_of(scope, node.this)
+                low,
+                high or _has_marker(node.args["high"], "start"),
+                _list_interval_columns(scope, node.this),
             )
         return NONE
     if not is_interval_predicate(node):
         return NONE
-    columns = _columns_of(scope, node)
+    columns = _list_interval_columns(scope, node)
     if isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE):
         left = is_interval_predicate(node.this)
         at_least = isinstance(node, exp.GT | exp.GTE) is not left
@@ -207,7 +209,7 @@ def _bounds_of_comparison(scope: Scope, node: exp.Expr) -> IntervalBounds:
     return IntervalBounds(True, True, columns)
 
 
-def _columns_of(scope: Scope, node: exp.Expr) -> frozenset[tuple[str, str]]:
+def _list_interval_columns(scope: Scope, node: exp.Expr) -> frozenset[tuple[str, str]]:
     return frozenset(find_origins(scope, node))
 
 

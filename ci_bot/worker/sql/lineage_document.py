@@ -19,8 +19,10 @@ MOST_INDIRECT = 10_000
 MOST_REASONS = 3
 
 
-def impact_of(project: ChangedProject) -> Impact:
-    """What depends on each changed part of `project`, and which rebuilds read none of them."""
+def make_impact(project: ChangedProject) -> Impact:
+    """Lists the dependents of each changed part of `project`, and the rebuilds that read none of
+    them.
+    """
     found = spread_changes(project)
     entries = _reached_by_part(project, found)
     changed = [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.functions import field_names
+from ci_bot.worker.sql.functions import list_field_names
 from ci_bot.worker.sql.lineage_scopes import (
     ANY,
     FromEntry,
@@ -16,9 +16,9 @@ from ci_bot.worker.sql.lineage_scopes import (
     LineageTerms,
     NameScope,
     TracedValue,
-    at_place,
-    columns_by_name,
-    opaque_relation,
+    make_opaque_relation,
+    map_columns_by_name,
+    name_by_position,
 )
 from ci_bot.worker.sqlmesh_compat import EXCEPT, Tree
 
@@ -40,7 +40,7 @@ class UnreadableError(Exception):
     """A query of a kind that is not read here."""
 
 
-def _by_key(value: TracedValue) -> int:
+def _read_key_number(value: TracedValue) -> int:
     return value.key
 
 
@@ -99,7 +99,7 @@ class ExpressionReader:
         if kind in _ANY_ORDER:
             operands = node.flatten() if kind in _CONNECTORS else (node.this, node.expression)
             values = [self.trace_value(operand, frame) for operand in operands]
-            return self.terms.combine_values(kind.__name__, sorted(values, key=_by_key))
+            return self.terms.combine_values(kind.__name__, sorted(values, key=_read_key_number))
         found = self._trace_node(node, frame)
         if kind is exp.Window and node.args.get("alias") and frame.windows is not None:
             return self.terms.combine_values("named window", [found, frame.windows])
@@ -108,7 +108,7 @@ class ExpressionReader:
     def _trace_node(self, node: exp.Expr, frame: NameScope) -> TracedValue:
         """A node by all of its arguments, each with its name."""
         deps = 0
-        parts: list[Any] = [type(node).__name__, *field_names(node)]
+        parts: list[Any] = [type(node).__name__, *list_field_names(node)]
         for name, argument in node.args.items():
             if argument is None or argument is False or argument == []:
                 continue
@@ -159,7 +159,7 @@ def find_traits(node: exp.Expr) -> ProjectionTraits:
     aggregates = multiplies = spreads = False
     for found in node.walk(prune=_is_query):
         if isinstance(found, exp.AggFunc):
-            aggregates = aggregates or not _in_window(found)
+            aggregates = aggregates or not _is_in_window(found)
         elif isinstance(found, _GENERATORS):
             multiplies = True
         elif isinstance(found, exp.Columns):
@@ -180,7 +180,7 @@ def _takes_in(node: exp.Expr) -> bool:
     return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.Query)
 
 
-def _in_window(node: exp.Expr) -> bool:
+def _is_in_window(node: exp.Expr) -> bool:
     while isinstance(node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
@@ -226,7 +226,7 @@ class ProjectionList:
         self._open: list[tuple[FromEntry, _StarChanges]] = []
         self._order = 0
         for position, item in enumerate(node.expressions):
-            star = _star_of(item)
+            star = _find_star(item)
             if star is not None:
                 self._add_star(item, star)
             else:
@@ -244,7 +244,7 @@ class ProjectionList:
             self.ungrouped.append(value)
         if isinstance(item, exp.Aliases):
             listed = [
-                (name.name.lower(), at_place(self._terms, value, place))
+                (name.name.lower(), name_by_position(self._terms, value, place))
                 for place, name in enumerate(item.args["expressions"])
             ]
         else:
@@ -314,7 +314,7 @@ class ProjectionList:
             listed = [
                 (n, self._terms.combine_values("aggregate", [v, also])) for n, v in self.listed
             ]
-        columns, repeated = columns_by_name(self._terms, listed)
+        columns, repeated = map_columns_by_name(self._terms, listed)
         return LineageRowset(
             columns=columns,
             rows=rows,
@@ -329,7 +329,7 @@ class ProjectionList:
     def make_mixed_relation(self, rows: TracedValue, more: list[TracedValue]) -> LineageRowset:
         """The result where any column may hold anything that is read."""
         parts = [self._frame.trace_everything(), rows, *self.values, *more]
-        return opaque_relation(
+        return make_opaque_relation(
             self._terms,
             self._terms.combine_values("mixed", parts),
             dict(self.listed),
@@ -348,7 +348,7 @@ class ProjectionList:
         return frozenset(t for source in self._frame.sources for t in source.relation.tables)
 
 
-def _star_of(item: exp.Expr) -> exp.Expr | None:
+def _find_star(item: exp.Expr) -> exp.Expr | None:
     """The star of a projection that is one: `*` or `o.*`."""
     if isinstance(item, exp.Star):
         return item

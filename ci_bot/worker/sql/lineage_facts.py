@@ -11,7 +11,7 @@ from ci_bot.protocol.review_report import HowChanged
 if TYPE_CHECKING:
     from sqlglot import exp
 
-# `added` and `removed` only where a model reads it that was not edited for that.
+# `added` and `removed` only if a model reads it that was not edited for that.
 ModelChange = Literal["added", "removed", "direct", "indirect"]
 # Tables by their name as `table_name` writes it, with their columns in order; None: not known.
 KnownColumns = Mapping[str, tuple[str, ...] | None]
@@ -23,9 +23,9 @@ class ModelDefinition:
 
     Attributes:
         rendered: the tree that SQLMesh would run, with the times of a load; None where `opaque`.
-        written: the tree of the file, with macros; None where it is Jinja or a macro as a whole.
-        incremental: the tree as a run renders it that finds what earlier runs left, if nothing
-            else of times and conditions is hidden in Jinja (dbt's `is_incremental`).
+        written: the tree of the file, with macros; None if it is Jinja or a macro as a whole.
+        incremental: the tree as a run renders it that finds what earlier runs left, if nothing else
+            of times and conditions is hidden in Jinja (dbt's `is_incremental`).
         has_star: the file has a star, so the rendering shows only columns that still exist.
         hides: the rendering may have folded something away that depends on times or conditions.
         text: the file's text with its macros', for the names in it, where it hides and no other

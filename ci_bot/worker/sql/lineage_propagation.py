@@ -22,7 +22,7 @@ from ci_bot.worker.sql.lineage_query import (
     ModelDependencies,
     StoredTables,
     read_definition,
-    reading_of,
+    read_dependencies,
 )
 from ci_bot.worker.sql.lineage_scopes import (
     ANY,
@@ -109,17 +109,19 @@ def _list_compared_changes(model: LineageModel, columns: KnownColumns) -> list[O
         new = read_definition(after, terms, tables, with_written=hides)
     except UnreadableError as error:
         return [*found, OwnPart(model.name, None, "unknown", f"Its query cannot be read: {error}.")]
-    cannot = _incomparable(model.name, before, after, (*old.gaps, *new.gaps))
+    cannot = _find_incomparable_part(model.name, before, after, (*old.gaps, *new.gaps))
     if cannot is not None:
         return [*found, cannot]
     known = {part.column for part in found if part.column is not None}
-    found += [part for part in _of_queries(model.name, old, new) if part.column not in known]
+    found += [
+        part for part in _list_query_changes(model.name, old, new) if part.column not in known
+    ]
     if hides and (old.written is None or new.written is None) and before.text != after.text:
         found.append(OwnPart(model.name, None, "rows", "Its Jinja differs in what times decide."))
     return _merge_parts(found)
 
 
-def _incomparable(
+def _find_incomparable_part(
     model: str, before: ModelDefinition, after: ModelDefinition, gaps: tuple[str, ...]
 ) -> OwnPart | None:
     """What is reported where equal computations need not be equal."""
@@ -145,17 +147,17 @@ def _list_listed_changes(model: LineageModel) -> Iterator[OwnPart]:
     yield from (OwnPart(model.name, name, how) for name, how in sorted(model.changed.items()))
 
 
-def _of_queries(
+def _list_query_changes(
     model: str, old: DefinitionRelations, new: DefinitionRelations
 ) -> Iterator[OwnPart]:
-    yield from _of_relations(model, old.rendered, new.rendered)
+    yield from _list_relation_changes(model, old.rendered, new.rendered)
     if old.written is not None and new.written is not None:
-        yield from _of_relations(model, old.written, new.written)
+        yield from _list_relation_changes(model, old.written, new.written)
     if old.incremental is not None or new.incremental is not None:
-        yield from _of_relations(model, old.later, new.later)
+        yield from _list_relation_changes(model, old.later, new.later)
 
 
-def _of_relations(model: str, old: LineageRowset, new: LineageRowset) -> Iterator[OwnPart]:
+def _list_relation_changes(model: str, old: LineageRowset, new: LineageRowset) -> Iterator[OwnPart]:
     if old.rows.key != new.rows.key:
         yield OwnPart(model, None, "rows", _describe_difference(old, new))
     for name, value in new.columns.items():
@@ -282,7 +284,7 @@ def spread_changes(project: ChangedProject) -> ChangeSpread:
     # Those of most tables are never asked for: a copy would ask for all. It is not written to.
     given = cast(MutableMapping[str, tuple[str, ...] | None], project.columns)
     columns = ChainMap[str, tuple[str, ...] | None]({}, given)
-    own = {model.name: list(_own_parts(model, project)) for model in project.models}
+    own = {model.name: list(_list_own_parts(model, project)) for model in project.models}
     bits = _number_parts(own, parts)
     for model in project.models:
         reach = reached[model.name] = ModelReach()
@@ -301,7 +303,7 @@ def spread_changes(project: ChangedProject) -> ChangeSpread:
     return ChangeSpread(parts, reached)
 
 
-def _own_parts(model: LineageModel, project: ChangedProject) -> Iterable[OwnPart]:
+def _list_own_parts(model: LineageModel, project: ChangedProject) -> Iterable[OwnPart]:
     if model.change == "direct":
         return list_own_changes(model, project.columns)
     if model.change == "removed":
@@ -364,7 +366,7 @@ class _ModelStep:
             relations = read_definition(definition, terms, tables, with_written=with_written)
         except UnreadableError as error:
             return self._mark_unknown(f"Its query cannot be read: {error}.")
-        reading = reading_of(relations, terms)
+        reading = read_dependencies(relations, terms)
         self._add_side_dependencies(reading)
         self._add_named_dependencies(definition)
         while self._fold_sources(reading):

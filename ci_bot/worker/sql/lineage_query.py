@@ -24,8 +24,8 @@ from ci_bot.worker.sql.lineage_scopes import (
     LineageTerms,
     NameScope,
     TracedValue,
-    columns_by_name,
-    opaque_relation,
+    make_opaque_relation,
+    map_columns_by_name,
 )
 from ci_bot.worker.sql.lineage_sources import FromClause, StoredTable
 from ci_bot.worker.sql.spark_precedence import read_as_spark
@@ -90,7 +90,7 @@ class QueryReader:
             names = [column.name.lower() for column in cte.args["alias"].columns]
             if not isinstance(cte.this, exp.Query):
                 value = self._expressions.trace_value(cte.this, frame)
-                known[name] = opaque_relation(self.terms, value, names, frozenset())
+                known[name] = make_opaque_relation(self.terms, value, names, frozenset())
             elif clause.args.get("recursive") and _reads_name(cte.this, name):
                 known[name] = self._read_recursive(cte.this, name, names, frame)
             else:
@@ -104,10 +104,10 @@ class QueryReader:
         """A query that reads itself: everything in it may depend on all that it reads."""
         names = names or [item.output_name.lower() for item in query.selects]
         itself = TracedValue(0, self.terms.computation_key("recursion", len(frame.ctes)))
-        known = {**frame.ctes, name: opaque_relation(self.terms, itself, names, frozenset())}
+        known = {**frame.ctes, name: make_opaque_relation(self.terms, itself, names, frozenset())}
         inside = frame.open_inner(ctes=known)
         found = self._read_node(query, inside)
-        return opaque_relation(self.terms, found.trace_whole(self.terms), names, found.tables)
+        return make_opaque_relation(self.terms, found.trace_whole(self.terms), names, found.tables)
 
     def _set_operation(self, node: exp.SetOperation, around: NameScope) -> LineageRowset:
         left, right = self._read_node(node.left, around), self._read_node(node.right, around)
@@ -132,7 +132,7 @@ class QueryReader:
             whole = self.terms.combine_values(
                 "union", [left.trace_whole(self.terms), right.trace_whole(self.terms)]
             )
-            return opaque_relation(self.terms, whole, left.columns, tables)
+            return make_opaque_relation(self.terms, whole, left.columns, tables)
         parts = [left.rows, right.rows]
         if kind != "Union" or distinct:
             parts += [
@@ -141,7 +141,7 @@ class QueryReader:
                 for _, value in side
             ]
         rows = self.terms.combine_values(kind, parts, distinct)
-        columns, repeated = columns_by_name(self.terms, pairs)
+        columns, repeated = map_columns_by_name(self.terms, pairs)
         branches = self.terms.combine_values("branches", [left.rows, right.rows])
         return LineageRowset(
             columns=columns,
@@ -178,7 +178,7 @@ class QueryReader:
                 "modified",
                 [relation.trace_whole(self.terms), *self._trace_clauses(node, left_over, frame)],
             )
-            return opaque_relation(self.terms, whole, relation.columns, relation.tables)
+            return make_opaque_relation(self.terms, whole, relation.columns, relation.tables)
         chosen = self._trace_limit(node, frame, list(relation.columns.values()), root=root)
         if chosen is None:
             return relation
@@ -263,7 +263,7 @@ class QueryReader:
     def _trace_limit(
         self, node: exp.Expr, frame: NameScope, columns: list[TracedValue], *, root: bool
     ) -> TracedValue | None:
-        """Which rows a LIMIT keeps; None where all are kept, in an order that nobody reads.
+        """Which rows a LIMIT keeps; None if all are kept, in an order that nobody reads.
 
         Inside of a query the order may be read, by an aggregate that collects values.
         """
@@ -320,7 +320,7 @@ class StoredTables:
             for table in found:
                 deps |= self._terms.atom_bit(table, DOUBT)
             value = TracedValue(deps, self._terms.computation_key("table", name))
-            return opaque_relation(self._terms, value, (), frozenset(found))
+            return make_opaque_relation(self._terms, value, (), frozenset(found))
         return self._stored_relation(found[0] if found else name)
 
     def _list_matching(self, name: str) -> list[str]:
@@ -406,8 +406,8 @@ def read_definition(
     return DefinitionRelations(rendered, written, tuple(sorted(gaps)), incremental)
 
 
-def reading_of(relations: DefinitionRelations, terms: LineageTerms) -> ModelDependencies:
-    """All trees together: what one of them does not show, another does."""
+def read_dependencies(relations: DefinitionRelations, terms: LineageTerms) -> ModelDependencies:
+    """Reads the dependencies of all trees together: one tree may show what another lacks."""
     columns: dict[str, int] = {}
     rows = order = unlisted = 0
     for relation in (relations.rendered, relations.written, relations.incremental):

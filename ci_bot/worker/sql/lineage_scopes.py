@@ -82,7 +82,7 @@ class LineageRowset:
     Attributes:
         columns: values by column name in lower case, in their order.
         rows: which rows there are.
-        missing: the value of a column that is not listed; None where all are listed.
+        missing: the value of a column that is not listed; None if all are listed.
         order: what the order of the columns depends on, where a star has put it together.
         tables: the stored tables that it reads.
         clauses: what the rows are made by, by kind of clause, to say which one differs.
@@ -120,7 +120,7 @@ class LineageRowset:
         return terms.combine_values("whole", [self.trace_content(terms), self.rows])
 
 
-def columns_by_name(
+def map_columns_by_name(
     terms: LineageTerms, listed: Iterable[tuple[str, TracedValue]]
 ) -> tuple[dict[str, TracedValue], tuple[tuple[str, TracedValue], ...]]:
     """Columns by name, and `Rowset.repeated`; a name that occurs twice may mean either."""
@@ -132,12 +132,12 @@ def columns_by_name(
     return columns, pairs if len(columns) < len(pairs) else ()
 
 
-def at_place(terms: LineageTerms, value: TracedValue, place: int) -> TracedValue:
-    """A column of what is made of `value`, whose name says nothing: a list of aliases gave it."""
+def name_by_position(terms: LineageTerms, value: TracedValue, place: int) -> TracedValue:
+    """Names a column by its position, because a list of aliases gave its name."""
     return TracedValue(value.deps, terms.computation_key("at place", place, value.key))
 
 
-def opaque_relation(
+def make_opaque_relation(
     terms: LineageTerms, value: TracedValue, names: Iterable[str], tables: frozenset[str]
 ) -> LineageRowset:
     """A relation of which is only known what it is made of: any column may hold any of it."""

@@ -14,9 +14,9 @@ from ci_bot.worker.sql.lineage_scopes import (
     LineageRowset,
     NameScope,
     TracedValue,
-    at_place,
-    columns_by_name,
-    opaque_relation,
+    make_opaque_relation,
+    map_columns_by_name,
+    name_by_position,
 )
 from ci_bot.worker.sql.model_query import table_name
 from ci_bot.worker.sqlmesh_compat import FROM, Tree
@@ -96,7 +96,7 @@ class FromClause:
         )
         tables = _list_tables(inside.sources)
         frame.add_entry(
-            frozenset({node.alias.lower()}), opaque_relation(self._terms, whole, (), tables)
+            frozenset({node.alias.lower()}), make_opaque_relation(self._terms, whole, (), tables)
         )
         frame.mixed = frame.mixed or bool(node.args.get("pivots"))
         return conditions
@@ -106,7 +106,7 @@ class FromClause:
     ) -> tuple[frozenset[str], LineageRowset]:
         if not isinstance(node.this, exp.Identifier):  # a function that gives a table
             value = self._expressions.trace_value(node.this, frame)
-            return frozenset({node.alias_or_name.lower()}), opaque_relation(
+            return frozenset({node.alias_or_name.lower()}), make_opaque_relation(
                 self._terms, value, (), frozenset()
             )
         name = table_name(node)
@@ -135,7 +135,7 @@ class FromClause:
             type(node).__name__,
             bool(node.args.get("outer")),
         )
-        return opaque_relation(self._terms, value, (), frozenset())
+        return make_opaque_relation(self._terms, value, (), frozenset())
 
     def pivot_relation(self, relation: LineageRowset, node: exp.Expr) -> LineageRowset:
         """A relation under the PIVOT or UNPIVOT behind `node`: any column may hold any of it."""
@@ -144,17 +144,19 @@ class FromClause:
             return relation
         if any(item.find(exp.Query) for item in pivots):
             raise UnreadableError("a PIVOT over what a query gives")
-        text = [_without_its_name(item).sql(comments=False) for item in pivots]
+        text = [_keep_alias_columns(item).sql(comments=False) for item in pivots]
         whole = self._terms.combine_values("pivot", [relation.trace_whole(self._terms)], *text)
-        return opaque_relation(self._terms, whole, (), relation.tables)
+        return make_opaque_relation(self._terms, whole, (), relation.tables)
 
     def rename_relation(self, relation: LineageRowset, names: list[str]) -> LineageRowset:
         """A relation whose columns are called otherwise, in their order."""
         old = relation.list_columns()
         if relation.missing is not None or relation.unplaced or len(names) > len(old):
             value = relation.trace_content(self._terms)
-            renamed = opaque_relation(self._terms, value, (), relation.tables)
-            columns = {n: at_place(self._terms, value, place) for place, n in enumerate(names)}
+            renamed = make_opaque_relation(self._terms, value, (), relation.tables)
+            columns = {
+                n: name_by_position(self._terms, value, place) for place, n in enumerate(names)
+            }
             return replace(renamed, columns=columns, rows=relation.rows)
         pairs = [
             (
@@ -163,7 +165,7 @@ class FromClause:
             )
             for place, (name, v) in enumerate(old)
         ]
-        columns, repeated = columns_by_name(self._terms, pairs)
+        columns, repeated = map_columns_by_name(self._terms, pairs)
         return replace(relation, columns=columns, repeated=repeated)
 
     def _read_join(self, join: exp.Join, frame: NameScope) -> list[TracedValue]:
@@ -217,7 +219,7 @@ def _list_tables(sources: Iterable[FromEntry]) -> frozenset[str]:
     return frozenset(table for source in sources for table in source.relation.tables)
 
 
-def _without_its_name(pivot: exp.Expr) -> exp.Expr:
+def _keep_alias_columns(pivot: exp.Expr) -> exp.Expr:
     """A PIVOT in which only the columns of its alias are left, if it lists them."""
     copied = pivot.copy()
     alias = copied.args.get("alias")

@@ -38,37 +38,37 @@ _HIDDEN = frozenset(
 def list_missing_columns(
     query: exp.Expr, columns_of: ColumnsOf
 ) -> Iterator[tuple[str, str | None]]:
-    """(column, the table that it is read from, None where it could be any) of what is not there.
+    """(column, the table that it is read from, None if it could be any) of what is not there.
 
     Where anything is unknown that could have the column, it is assumed to be there.
 
     Args:
-        columns_of: the columns of a table in lower case, or None where they are not known.
+        columns_of: the columns of a table in lower case, or None if they are not known.
     """
     outputs: dict[int, frozenset[str] | None] = {}
     for scope in traverse_scope(query):  # inner ones come first
-        sources = _known_sources(scope, outputs, columns_of)
+        sources = _list_known_sources(scope, outputs, columns_of)
         if isinstance(scope.expression, exp.Select):
             around: list[ColumnsBySource] = []
             outer = scope.parent if scope.is_subquery else None
             while outer is not None:
-                around.append(_known_sources(outer, outputs, columns_of))
+                around.append(_list_known_sources(outer, outputs, columns_of))
                 outer = outer.parent
-            yield from _missing_in(scope, sources, around)
+            yield from _list_missing_in_scope(scope, sources, around)
         outputs[id(scope.expression)] = _list_outputs(scope, sources, outputs)
 
 
-def _known_sources(
+def _list_known_sources(
     scope: Scope, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
 ) -> ColumnsBySource:
     """The columns of what a query selects from, by the name that it has there."""
     return {
-        name.lower(): _columns_of_source(source, outputs, columns_of)
+        name.lower(): _list_source_columns(source, outputs, columns_of)
         for name, (_, source) in scope.selected_sources.items()
     }
 
 
-def _columns_of_source(
+def _list_source_columns(
     source: Any, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
 ) -> frozenset[str] | None:
     if isinstance(source, exp.Table):
@@ -106,7 +106,7 @@ def _list_outputs(
     return frozenset(found)
 
 
-def _missing_in(
+def _list_missing_in_scope(
     scope: Scope, sources: ColumnsBySource, around: list[ColumnsBySource]
 ) -> Iterator[tuple[str, str | None]]:
     expression = scope.expression
@@ -117,21 +117,21 @@ def _missing_in(
     every = [columns for known in (sources, *around) for columns in known.values()]
     for column in scope.columns:
         name, table = column.name.lower(), column.table.lower()
-        if isinstance(column.this, exp.Star) or name in _HIDDEN or _of_lambda(column):
+        if isinstance(column.this, exp.Star) or name in _HIDDEN or _is_lambda_parameter(column):
             continue
         if table in sources:
             known = sources[table]
             if known is not None and name not in known:
-                yield name, _table_of(scope, column.table)
+                yield name, _find_alias_table(scope, column.table)
         elif id(column) not in inner and not any(table in known for known in around):
             # A qualifier that is no table is a column with parts.
             read = column.parts[0].name.lower()
             given = {each for columns in every for each in columns or ()} | aliases | _HIDDEN
             if None not in every and read not in given:
-                yield read, _table_of(scope, None)
+                yield read, _find_alias_table(scope, None)
 
 
-def _of_lambda(column: exp.Column) -> bool:
+def _is_lambda_parameter(column: exp.Column) -> bool:
     around = column.find_ancestor(exp.Lambda)
     while around is not None:
         if any(
@@ -143,7 +143,7 @@ def _of_lambda(column: exp.Column) -> bool:
     return False
 
 
-def _table_of(scope: Scope, alias: str | None) -> str | None:
+def _find_alias_table(scope: Scope, alias: str | None) -> str | None:
     names = [alias] if alias is not None else list(scope.selected_sources)
     if len(names) != 1:
         return None
@@ -171,7 +171,7 @@ class AuditFault:
 
     Attributes:
         audit: the audit as SQLMesh defines it.
-        column: what it reads; None where an argument is missing.
+        column: what it reads; None if an argument is missing.
         table: where it reads the column, unless that is the audited model or not known.
         argument: the argument that is missing.
     """
@@ -196,9 +196,9 @@ def list_audit_faults(model: Model, columns_of: ColumnsOf) -> Iterator[AuditFaul
         if audit.skip or str(arguments.get("skip", "")).lower() == "true":
             continue
         given = {name: value for name, value in arguments.items() if name not in _OF_THE_CALL}
-        faults = _of_built_in(audit, given, own)
+        faults = _check_built_in_audit(audit, given, own)
         if faults is None:
-            faults = _of_rendered(model, audit, given, columns_of)
+            faults = _check_rendered_audit(model, audit, given, columns_of)
         yield from dict.fromkeys(faults)
 
 
@@ -210,22 +210,26 @@ def list_standalone_audit_faults(audit: StandaloneAudit, columns_of: ColumnsOf) 
         with silence_log("sqlmesh.core.renderer"):
             missing = list(list_missing_columns(audit.render_audit_query(), columns_of))
     except Exception as error:  # the project's own macros run in here
-        return _of_undefined(audit, error)
+        return _judge_undefined_name(audit, error)
     return [AuditFault(audit, column=column, table=table) for column, table in missing]
 
 
-def _of_undefined(audit: ModelAudit | StandaloneAudit, error: Exception) -> list[AuditFault]:
-    """Anything else may be there when the audit runs: what a macro asks of the engine, say."""
+def _judge_undefined_name(
+    audit: ModelAudit | StandaloneAudit, error: Exception
+) -> list[AuditFault]:
+    """Reports an undefined name; other errors may not occur in a run, such as a macro's query to
+    the engine.
+    """
     undefined = _UNDEFINED.search(str(error))
     return [AuditFault(audit, argument=undefined.group(1))] if undefined else []
 
 
-def _of_built_in(
+def _check_built_in_audit(
     audit: ModelAudit | StandaloneAudit, given: Mapping[str, Any], own: frozenset[str]
 ) -> list[AuditFault] | None:
-    """Of SQLMesh's own audits, without rendering: they read what their arguments name.
+    """Checks SQLMesh's own audits without rendering: they read the columns in their arguments.
 
-    None where that does not say everything.
+    None if that does not say everything.
     """
     if audit.name not in BUILT_IN_AUDITS:
         return None
@@ -257,7 +261,7 @@ def _is_more(part: exp.Expr) -> bool:
     )
 
 
-def _of_rendered(
+def _check_rendered_audit(
     model: Model,
     audit: ModelAudit | StandaloneAudit,
     given: Mapping[str, Any],
@@ -268,7 +272,7 @@ def _of_rendered(
             query = model.render_audit_query(audit, **given, runtime_stage=RuntimeStage.AUDITING)
         missing = list(list_missing_columns(query, columns_of))
     except Exception as error:  # the project's own macros run in here
-        return _of_undefined(audit, error)
+        return _judge_undefined_name(audit, error)
     mine = plain_name(model.fqn)
     return [
         AuditFault(audit, column=column, table=None if table in (None, mine) else table)

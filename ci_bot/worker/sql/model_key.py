@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def grain_columns(grains: Sequence[exp.Expr]) -> tuple[str, ...]:
-    """The unquoted columns of a model's grain (`model.grains`); empty where it has none.
+def list_grain_columns(grains: Sequence[exp.Expr]) -> tuple[str, ...]:
+    """The unquoted columns of a model's grain (`model.grains`); empty if it has none.
 
     Several grains are several keys, each unique by itself, so the first is enough. SQLMesh's own
     `model.on` joins on all of them together, and on the model's references too; then a row whose
@@ -30,15 +30,15 @@ def grain_columns(grains: Sequence[exp.Expr]) -> tuple[str, ...]:
     return tuple((part.this.name if isinstance(part, exp.Alias) else part.name) for part in parts)
 
 
-def key_columns(model: Model) -> tuple[str, ...]:
-    """The unquoted columns that tell a model's rows apart; empty where it names none.
+def list_key_columns(model: Model) -> tuple[str, ...]:
+    """The unquoted columns that tell a model's rows apart; empty if it names none.
 
     Without a grain these are the columns that SQLMesh itself keeps rows apart by: the unique key,
     and with it the start of validity where each key has a row for every version. A key with an
     expression is no list of columns, so nothing is paired by it. (`ModelMeta.unique_key`, which
     dbt's `unique_key` becomes, too)
     """
-    if grain := grain_columns(model.grains):
+    if grain := list_grain_columns(model.grains):
         return grain
     unique, kind = list(model.unique_key), model.kind
     if unique and is_scd_type_2(kind):

@@ -59,8 +59,8 @@ def _walk_nodes(root: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 MAX_DEPTH = 12
-# While a project is loaded, SQLMesh renders start and end at the epoch. Where the two have to be
-# told apart, the query is rendered once more between days that nobody writes into a model.
+# While a project is loaded, SQLMesh renders start and end at the epoch. If the two have to be told
+# apart, the query is rendered once more between days that nobody writes into a model.
 EPOCH = "1970-01-01"
 
 SENTINEL_START = "1971-03-05"
@@ -73,7 +73,7 @@ SENTINEL_NOW = "1977-11-23"
 class ModelQuery:
     """One SQL model's query.
 
-    `written` is as in the file, with macro variables (None where it is Jinja or one big macro);
+    `written` is as in the file, with macro variables (None if it is Jinja or one big macro);
     `rendered` has macros expanded and columns qualified where schemas are known, with the dates of
     the interval at the epoch. Trees and scopes are made when they are first asked for.
     """
@@ -87,7 +87,7 @@ class ModelQuery:
 
     @cached_property
     def rendered_query(self) -> exp.Query | None:
-        """The query as SQLMesh would run it; None where that takes the engine, or fails."""
+        """The query as SQLMesh would run it; None if that takes the engine, or fails."""
         try:
             query = self._render_query()
             if query is not None and self._may_fold(query) and _is_emptied(query):
@@ -140,12 +140,12 @@ class ModelQuery:
 
         Otherwise SQLMesh renders columns without their tables, and stars as they stand.
         """
-        known = {plain_name(name) for name in _tables_of(self._model.mapping_schema)}
+        known = {plain_name(name) for name in _list_schema_tables(self._model.mapping_schema)}
         return all(plain_name(name) in known for name in self._model.depends_on - {self._model.fqn})
 
     def _render_query(self, **when: Any) -> exp.Query | None:
         query = self._model.render_query(**when)
-        return query if query is None else _with_embedded(query, self._embedded, when)
+        return query if query is None else _inline_embedded_models(query, self._embedded, when)
 
     def _may_fold(self, query: exp.Expr) -> bool:
         """Whether a comparison with start or end is strict: on one epoch day it folds to FALSE."""
@@ -231,10 +231,10 @@ def _make_query(model: Model, embedded: Mapping[str, Model]) -> ModelQuery | Non
     return query
 
 
-def _with_embedded(
+def _inline_embedded_models(
     query: exp.Query, embedded: Mapping[str, Model], when: Mapping[str, Any]
 ) -> exp.Query:
-    """The query with those of the embedded models that it reads, as SQLMesh puts them in."""
+    """Inlines the embedded models that a query reads, as SQLMesh does."""
     names = embedded and {
         exp.table_name(table, identify=True) for table in query.find_all(exp.Table)
     }
@@ -250,25 +250,29 @@ def _with_embedded(
         inner = model.render_query(**when) if model is not None else None
         if model is None or inner is None:
             return node
-        return _with_embedded(inner, embedded, when).subquery(alias=node.alias or model.view_name)
+        return _inline_embedded_models(inner, embedded, when).subquery(
+            alias=node.alias or model.view_name
+        )
 
     found = query.copy().transform(put_in, copy=False)
     return cast("exp.Query", found)  # a table is never the root
 
 
-def _tables_of(schema: Mapping[str, Any]) -> Iterator[str]:
-    """The names of the tables in SQLMesh's mapping of catalogs, schemas, tables and columns."""
+def _list_schema_tables(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the table names in SQLMesh's mapping of catalogs, schemas, tables and columns."""
     for name, inner in schema.items():
         if isinstance(inner, Mapping) and any(isinstance(one, Mapping) for one in inner.values()):
-            yield from (f"{name}.{rest}" for rest in _tables_of(inner))
+            yield from (f"{name}.{rest}" for rest in _list_schema_tables(inner))
         else:
             yield name
 
 
-def with_queries(query: exp.Query, models: Mapping[str, Model]) -> exp.Query:
-    """The query with those of `models` in the place of their tables; itself where it reads none."""
+def inline_model_queries(query: exp.Query, models: Mapping[str, Model]) -> exp.Query:
+    """Replaces the tables of `models` in a query by their queries; returns the query itself if it
+    reads none.
+    """
     try:
-        return _with_embedded(query, models, {})
+        return _inline_embedded_models(query, models, {})
     except Exception:  # a macro of the project may raise anything
         return query
 
@@ -344,7 +348,7 @@ def split_conditions(condition: exp.Expr) -> list[exp.Expr]:
     return [condition]
 
 
-def source_of(scope: Scope, column: exp.Column) -> exp.Expr | Scope | None:
+def find_column_source(scope: Scope, column: exp.Column) -> exp.Expr | Scope | None:
     """Where a column comes from: a table, a scope, or None."""
     if column.table:
         return scope.sources.get(column.table)
@@ -365,7 +369,7 @@ def find_origins(scope: Scope, node: exp.Expr, depth: int = 0) -> set[tuple[str,
 
 def _find_origin(scope: Scope, column: exp.Column, depth: int) -> set[tuple[str, str]]:
     name = column.name.lower()
-    source = source_of(scope, column)
+    source = find_column_source(scope, column)
     if isinstance(source, exp.Table):
         return {(table_name(source), name)}
     if isinstance(source, Scope) and depth < MAX_DEPTH:
@@ -391,8 +395,8 @@ def plain_name(fqn: str) -> str:
 # Where in a query something stands, in words that a renamed alias or CTE leaves as they are.
 
 
-def place_of(node: exp.Expr, query: ModelQuery) -> str:
-    """The result column or the clause that a node of one of its trees or scopes is a part of."""
+def name_query_part(node: exp.Expr, query: ModelQuery) -> str:
+    """Names the result column or the clause that contains a node of the query."""
     below, above = node, node.parent
     while above is not None and not isinstance(above, exp.Select):
         below, above = above, above.parent

@@ -122,8 +122,8 @@ class SelectFrame:
 def list_spellings(tree: exp.Expr | None) -> tuple[dict[str, str], bool]:
     """The names in a query by their lower case, and whether each has one spelling.
 
-    Names are read in lower case. Where a project tells capital letters from small ones, they are
-    not lower case in its rendering, and a name is another one if its spelling is.
+    Names are read in lower case. If a project tells capital letters from small ones, they are not
+    lower case in its rendering, and a name is another one if its spelling is.
     """
     found: dict[str, str] = {}
     is_clear = True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ci_bot.worker.sql.audit_promises import column_names, read_promises
+from ci_bot.worker.sql.audit_promises import list_column_names, read_promises
 from ci_bot.worker.sql.model_query import (
     find_projection,
     iterate_selects,
@@ -67,7 +67,7 @@ class ProjectQueries(Protocol):
     def name_of_table(self, table: str) -> str: ...
 
 
-def null_reason(model: Model, column: str, project: ProjectQueries) -> str:
+def find_null_reason(model: Model, column: str, project: ProjectQueries) -> str:
     """Why a result column of `model` can be NULL; `NEVER` or `UNKNOWN` otherwise."""
     told = read_promises(model)
     if told.not_null.get(column.lower()):
@@ -76,8 +76,8 @@ def null_reason(model: Model, column: str, project: ProjectQueries) -> str:
     if query is None or query.root is None:
         return UNKNOWN
     items = [(branch, find_projection(branch, column)) for branch in list_outer_scopes(query.root)]
-    return _worst_reason(
-        UNKNOWN if item is None else _null_reason(branch, item, project, 0)
+    return _choose_worst_reason(
+        UNKNOWN if item is None else _find_expression_null_reason(branch, item, project, 0)
         for branch, item in items
     )
 
@@ -94,8 +94,8 @@ def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> 
     if not isinstance(part, exp.Column):
         return _read_default(
             part,
-            lambda value: _worst_reason(
-                null_reason(model, c, project) for c in column_names([value])
+            lambda value: _choose_worst_reason(
+                find_null_reason(model, c, project) for c in list_column_names([value])
             ),
         )
     query = project.queries.query_of(model)
@@ -103,7 +103,9 @@ def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> 
         return None
     for branch in list_outer_scopes(query.root):
         item = find_projection(branch, part.name)
-        found = item and _read_default(item, partial(_null_reason, branch, project=project))
+        found = item and _read_default(
+            item, partial(_find_expression_null_reason, branch, project=project)
+        )
         if found:
             return found
     return None
@@ -126,7 +128,7 @@ def _read_default(node: exp.Expr, reason_of: Callable[[exp.Expr], str]) -> NullD
     return NullDefault(constant.sql(), reasons[0] if UNKNOWN not in reasons else UNKNOWN)
 
 
-def _worst_reason(reasons: Iterable[str]) -> str:
+def _choose_worst_reason(reasons: Iterable[str]) -> str:
     found = list(reasons)
     named = [one for one in found if one not in {NEVER, UNKNOWN}]
     if named:
@@ -134,7 +136,7 @@ def _worst_reason(reasons: Iterable[str]) -> str:
     return NEVER if found and all(one == NEVER for one in found) else UNKNOWN
 
 
-def _null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
+def _find_expression_null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node reads best
     scope: Scope, node: exp.Expr, project: ProjectQueries, depth: int = 0
 ) -> str:
     if depth > MAX_DEPTH:
@@ -144,13 +146,13 @@ def _null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node r
     if isinstance(node, _NEVER):
         return NEVER
     if isinstance(node, exp.Column):
-        return _of_column(scope, node, project, depth)
+        return _find_column_null_reason(scope, node, project, depth)
     # The parser reads a plain CAST of Spark as one that does not fail, too.
     if isinstance(node, exp.TryCast) and node.args.get("safe"):
         return "TRY_CAST gives NULL for what it cannot read"
     if isinstance(node, exp.Coalesce):
         values = (node.this, *node.expressions)
-        parts = [_null_reason(scope, value, project, depth + 1) for value in values]
+        parts = [_find_expression_null_reason(scope, value, project, depth + 1) for value in values]
         if NEVER in parts:
             return NEVER
         return parts[0] if UNKNOWN not in parts else UNKNOWN
@@ -161,60 +163,68 @@ def _null_reason(  # noqa: PLR0911, PLR0912 - one branch for each kind of node r
         default = node.args.get("default")
         if default is None:
             return "its CASE has no ELSE"
-        return _worst_reason(
-            _null_reason(scope, part, project, depth + 1) for part in (*results, default)
+        return _choose_worst_reason(
+            _find_expression_null_reason(scope, part, project, depth + 1)
+            for part in (*results, default)
         )
     if isinstance(node, exp.If):
         other = node.args.get("false")
         if other is None:
             return "its IF has no other value"
         sides = (node.args["true"], other)
-        return _worst_reason(_null_reason(scope, side, project, depth + 1) for side in sides)
+        return _choose_worst_reason(
+            _find_expression_null_reason(scope, side, project, depth + 1) for side in sides
+        )
     if isinstance(node, _PASSING_ON):
-        return _null_reason(scope, node.this, project, depth + 1)
+        return _find_expression_null_reason(scope, node.this, project, depth + 1)
     if isinstance(node, exp.Concat | exp.DPipe | exp.Binary):
         columns = [
-            _null_reason(scope, one, project, depth + 1) for one in node.find_all(exp.Column)
+            _find_expression_null_reason(scope, one, project, depth + 1)
+            for one in node.find_all(exp.Column)
         ]
-        return _worst_reason(columns)
+        return _choose_worst_reason(columns)
     return UNKNOWN
 
 
-def _of_column(scope: Scope, column: exp.Column, project: ProjectQueries, depth: int) -> str:
+def _find_column_null_reason(
+    scope: Scope, column: exp.Column, project: ProjectQueries, depth: int
+) -> str:
     if _is_tested(scope, column):
         return NEVER
     name = column.name.lower()
     alias, source = column.table, scope.sources.get(column.table)
     if not alias and len(scope.selected_sources) == 1:
         alias, (_, source) = next(iter(scope.selected_sources.items()))
-    how = _unmatched_by(scope.expression, alias)
+    how = _find_unmatched_join(scope.expression, alias)
     if how:
         return f"rows without a match have none (`{alias}` comes by {how})"
     if isinstance(source, Scope):
         found = [(branch, find_projection(branch, name)) for branch in list_outer_scopes(source)]
-        return _worst_reason(
+        return _choose_worst_reason(
             UNKNOWN
             if item is None or branch is scope
-            else _null_reason(branch, item, project, depth + 1)
+            else _find_expression_null_reason(branch, item, project, depth + 1)
             for branch, item in found
         )
     if isinstance(source, exp.Table):
-        return _of_table(table_name(source), name, project, depth)
+        return _find_table_null_reason(table_name(source), name, project, depth)
     return UNKNOWN
 
 
-def _of_table(table: str, name: str, project: ProjectQueries, depth: int) -> str:
+def _find_table_null_reason(table: str, name: str, project: ProjectQueries, depth: int) -> str:
     model = project.by_table.get(table)
     if model is None:
         return _treated_as_nullable(table, name, project)
     if read_promises(model).not_null.get(name) or any(
-        name in column_names(grain) for grain in model.grains
+        name in list_column_names(grain) for grain in model.grains
     ):
         return NEVER
     query = project.queries.query_of(model)
     if query is not None and query.root is not None:
-        above = _worst_reason(
-            UNKNOWN if item is None else _null_reason(branch, item, project, depth + 1)
+        above = _choose_worst_reason(
+            UNKNOWN
+            if item is None
+            else _find_expression_null_reason(branch, item, project, depth + 1)
             for branch in list_outer_scopes(query.root)
             for item in [find_projection(branch, name)]
         )
@@ -244,7 +254,7 @@ def _treated_as_nullable(table: str, name: str, project: ProjectQueries) -> str:
                 if (
                     isinstance(source, exp.Table)
                     and table_name(source) == table
-                    and not _unmatched_by(scope.expression, column.table)
+                    and not _find_unmatched_join(scope.expression, column.table)
                 ):
                     return (
                         f"`{project.name_of_table(model.fqn)}` asks whether it is NULL in its "
@@ -253,7 +263,7 @@ def _treated_as_nullable(table: str, name: str, project: ProjectQueries) -> str:
     return UNKNOWN
 
 
-def _unmatched_by(select: exp.Expr, alias: str) -> str:
+def _find_unmatched_join(select: exp.Expr, alias: str) -> str:
     """The outer join by which rows come that have no match in a source; "" if there is none."""
     if not alias or not isinstance(select, exp.Select):
         return ""

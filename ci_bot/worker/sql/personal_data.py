@@ -76,15 +76,15 @@ def list_exposed_columns(model: Model, queries: ModelQueries | None = None) -> d
     return {name.lower(): "" for name in model.columns_to_types or {} if is_personal(name)}
 
 
-def names_in(model: Model | None, queries: ModelQueries | None = None) -> set[str]:
-    """Every name in the query of a model, in lower case; none if there is no query."""
+def list_names_in(model: Model | None, queries: ModelQueries | None = None) -> set[str]:
+    """Lists every name in a model's query, in lower case; empty without a query."""
     query = (queries or ModelQueries()).query_of(model) if model is not None else None
     return (
         {str(node.this).lower() for node in query.tree.find_all(exp.Identifier)} if query else set()
     )
 
 
-def computed_from(
+def trace_sources(
     model: Model, queries: ModelQueries | None = None
 ) -> dict[str, set[tuple[str, str]]]:
     """The (table, column) pairs that each result column is computed from, if that is known."""

@@ -15,7 +15,7 @@ class ClauseKey:
     """A key of GROUP BY or ORDER BY.
 
     Attributes:
-        position: the position that it is written as, from 1; None where it is no position.
+        position: the position that it is written as, from 1; None if it is no position.
         name: what it stands for, as readers of the query call it.
         expression: the same as it is computed, without the names of tables.
         direction: for ORDER BY, DESC and where NULLs stand, as far as they are not the usual ones.
@@ -42,7 +42,9 @@ def list_clauses(
     None at all where a query came or went, so that nobody knows which is which.
     """
     for form in ("rendered_as_written", "rendered_query"):
-        sides = [_with_clause(getattr(query, form), clause) for query in (before, after)]
+        sides = [
+            _list_queries_with_clause(getattr(query, form), clause) for query in (before, after)
+        ]
         if len(sides[0]) != len(sides[1]):
             return
         hidden = any(_is_behind_star(query, clause) for side in sides for query in side)
@@ -71,7 +73,7 @@ def describe_moved(
     ]
 
 
-def expression_text(node: exp.Expr) -> str:
+def render_expression_text(node: exp.Expr) -> str:
     """An expression without its alias, the names of tables, and quotes."""
     bare = node.unalias().copy()
     for column in bare.find_all(exp.Column):
@@ -82,7 +84,7 @@ def expression_text(node: exp.Expr) -> str:
     return str(bare.sql(dialect="spark", comments=False)).lower()
 
 
-def _with_clause(tree: exp.Expr, clause: str) -> list[exp.Query]:
+def _list_queries_with_clause(tree: exp.Expr, clause: str) -> list[exp.Query]:
     if not isinstance(tree, exp.Query):
         return []
     return [query for query in tree.find_all(exp.Query) if query.args.get(clause) is not None]
@@ -112,8 +114,8 @@ def _clause_key(query: exp.Query, key: exp.Expr) -> ClauseKey | None:
     inner = node.unalias()
     if position is None and inner.find(exp.Column, exp.AggFunc) is None:
         return None  # a constant puts nothing in order
-    expression = expression_text(node)
-    named = next((item for item in items if expression_text(item) == expression), node)
+    expression = render_expression_text(node)
+    named = next((item for item in items if render_expression_text(item) == expression), node)
     name = (named.alias_or_name or expression).lower()
     direction = ""
     if isinstance(key, exp.Ordered):

@@ -64,7 +64,7 @@ def iterate_code_trees(model: Model) -> Iterator[ast.AST]:
 
 
 def parse_python(source: str) -> ast.AST | None:
-    """The syntax tree, or None where the text is no Python."""
+    """The syntax tree, or None if the text is no Python."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -106,18 +106,18 @@ def _dotted_name(node: ast.AST) -> str | None:
     return None
 
 
-def clock_calls(model: Model) -> list[str]:
+def find_clock_calls(model: Model) -> list[str]:
     """Calls in a Python model that read the clock, each as it is written."""
-    return clock_calls_in(list(iterate_code_trees(model)))
+    return find_clock_calls_in(list(iterate_code_trees(model)))
 
 
-def random_calls(model: Model) -> list[str]:
-    """Calls in a Python model whose result is chance, as `clock_calls` gives them."""
-    return random_calls_in(list(iterate_code_trees(model)))
+def find_random_calls(model: Model) -> list[str]:
+    """Calls in a Python model whose result is chance, as `find_clock_calls` gives them."""
+    return find_random_calls_in(list(iterate_code_trees(model)))
 
 
-def clock_calls_in(found: list[ast.AST]) -> list[str]:
-    """See `clock_calls`, for a tree that is parsed already."""
+def find_clock_calls_in(found: list[ast.AST]) -> list[str]:
+    """See `find_clock_calls`, for a tree that is parsed already."""
     names = map_imports(found)
     hits: list[str] = []
     for tree in found:
@@ -154,8 +154,8 @@ def _sql_clock(call: ast.Call) -> str:
     return ""
 
 
-def random_calls_in(found: list[ast.AST]) -> list[str]:
-    """See `random_calls`, for a tree that is parsed already."""
+def find_random_calls_in(found: list[ast.AST]) -> list[str]:
+    """See `find_random_calls`, for a tree that is parsed already."""
     names = map_imports(found)
     calls = [item for tree in found for item in iterate_calls(tree, names)]
     seeded = {
@@ -226,7 +226,7 @@ def reads_argument(model: PythonModel, name: str) -> bool:
     )
 
 
-def environment_reads(model: Model) -> list[str]:
+def find_environment_reads(model: Model) -> list[str]:
     """Variables of the environment that the code stored with a model reads, by name.
 
     A name that is not written out counts as `…`.
@@ -252,7 +252,7 @@ def _text_of(node: ast.AST | None) -> str:
     return str(node.value) if is_text and isinstance(node, ast.Constant) else "…"
 
 
-def always_ready(source: str | None) -> bool:
+def is_signal_always_ready(source: str | None) -> bool:
     """Whether a signal lets every interval through: it returns True, or its whole batch."""
     tree = parse_python(source) if source is not None else None
     function = (
@@ -326,21 +326,21 @@ _COMPUTES = frozenset(
 )  # fmt: skip
 
 
-def side_effects_in(tree: ast.AST) -> list[str]:
+def find_side_effects(tree: ast.AST) -> list[str]:
     """Calls that do something besides computing a value: files, network, processes, the engine."""
     names = map_imports([tree])
     hits: list[str] = []
     for full, call in iterate_calls(tree, names):
         if full.startswith(_SIDE_EFFECTS) and not full.startswith("os.path"):
             hits.append(full)
-        elif full == "open" and _writes_file(call):
+        elif full == "open" and _is_file_write(call):
             hits.append("open(…, 'w')")
         elif ".engine_adapter." in full and full.rpartition(".")[2] in _ENGINE_WRITES:
             hits.append(full)
     return hits
 
 
-def _writes_file(call: ast.Call) -> bool:
+def _is_file_write(call: ast.Call) -> bool:
     mode = call.args[1] if len(call.args) > 1 else None
     for keyword in call.keywords:
         if keyword.arg == "mode":

@@ -42,8 +42,8 @@ class JoinNote:
     """A join as it can be known.
 
     Attributes:
-        on: each condition, what it was read from, and the (target, column) pairs of several
-            queries that it compares; none where a stored table is among them.
+        on: each condition, what it was read from, and the (target, column) pairs of several queries
+            that it compares; none if a stored table is among them.
     """
 
     node: exp.Expr
@@ -107,7 +107,9 @@ class QueryNotes:
         for join in self.joined:
             for item in join.frame.items.values():
                 if item.query is not None:
-                    found.setdefault(item.read_target, set()).update(written_names(*item.query))
+                    found.setdefault(item.read_target, set()).update(
+                        list_written_names(*item.query)
+                    )
         return found
 
     def set_operation(self, node: exp.Expr) -> None:
@@ -147,7 +149,7 @@ def _shows_its_groups(select: exp.Select) -> bool:
     )
 
 
-def written_names(query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> set[str]:
+def list_written_names(query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> set[str]:
     """The names of a query's columns, as far as they are written somewhere in it."""
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
@@ -164,9 +166,9 @@ def written_names(query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> set[s
                 continue
             cte = ctes.get(source.name.lower()) if isinstance(source, exp.Table) else None
             if cte is not None and not source.db:
-                found |= written_names(cte.query, cte.around)
+                found |= list_written_names(cte.query, cte.around)
             elif isinstance(source, exp.Subquery):
-                found |= written_names(source.this, ctes)
+                found |= list_written_names(source.this, ctes)
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sqlmesh_compat import WITH, known_classes
+from ci_bot.worker.sqlmesh_compat import WITH, find_known_classes
 
 # How tightly Spark binds what is written without brackets, from the loosest.
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON = range(5)
@@ -43,11 +43,11 @@ _VALUES: dict[type, int] = {
 _CONNECTORS: dict[type, int] = {exp.And: _AND, exp.Or: _OR}
 # What stands behind one value and says yes or no; a second one cannot follow. SQLGlot writes `<=>`
 # as IS NOT DISTINCT FROM, which is one of them.
-_PREDICATES = known_classes(
+_PREDICATES = find_known_classes(
     "Between Escape Glob ILike In Is Like NullSafeEQ NullSafeNEQ RegexpLike"
 )
 _SIGNS: tuple[type, ...] = (exp.Neg, exp.BitwiseNot)
-_COMPARED_AS_NULL_SAFE = known_classes("NullSafeEQ NullSafeNEQ")
+_COMPARED_AS_NULL_SAFE = find_known_classes("NullSafeEQ NullSafeNEQ")
 # What is closed by itself, or stands where brackets or commas close it.
 _CLOSED: tuple[type, ...] = (exp.Dot, exp.Collate, exp.Kwarg, exp.PropertyEQ, exp.Func)
 # The operand of these is written right before something that binds tightest.
@@ -107,12 +107,12 @@ def _binding_level(node: exp.Expr) -> int:
 def _reads_differently(node: exp.Expr) -> bool:
     """Whether Spark may read the operands of a node otherwise than they stand in the tree."""
     kind: Any = type(node)
-    check = _check_of(kind)
+    check = _make_operator_check(kind)
     return check is not None and check(node)
 
 
 @cache
-def _check_of(kind: Any) -> Callable[[Any], bool] | None:
+def _make_operator_check(kind: Any) -> Callable[[Any], bool] | None:
     for kinds, check in (
         (tuple(_VALUES), _differs_as_value),
         (tuple(_CONNECTORS), _differs_as_connector),
@@ -189,7 +189,7 @@ def _put_operators_right(node: exp.Expr, tree: exp.Expr) -> exp.Expr:
     root = node
     while root.parent is not None and type(root.parent) in _VALUES:
         root = root.parent
-    items = list(_in_line(root))
+    items = list(_flatten_operators(root))
     if any(_binding_level(item) < _SIGN for item in items[::2]):
         return tree
     for above in _iterate_ancestors(root):  # worked out from another tree
@@ -199,14 +199,14 @@ def _put_operators_right(node: exp.Expr, tree: exp.Expr) -> exp.Expr:
     return _put_in_place(built, place, tree)
 
 
-def _in_line(node: exp.Expr) -> Iterator[exp.Expr]:
+def _flatten_operators(node: exp.Expr) -> Iterator[exp.Expr]:
     """Operands and operators as they follow each other in the text."""
     if type(node) not in _VALUES:
         yield node
         return
-    yield from _in_line(node.this)
+    yield from _flatten_operators(node.this)
     yield node
-    yield from _in_line(node.expression)
+    yield from _flatten_operators(node.expression)
 
 
 def _climb_operators(items: list[exp.Expr], least: int) -> exp.Expr:
@@ -234,7 +234,7 @@ def _put_sets_right(tree: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.SetOperation) and not isinstance(node.parent, exp.SetOperation)
     ]
     for root in roots:
-        items = list(_sets_in_line(root))
+        items = list(_flatten_set_operations(root))
         if not any(_differs_as_set(item) for item in items[1::2]) or any(
             item.args.get(end) for item in items[1::2] if item is not root for end in _END_OF_SET
         ):
@@ -252,13 +252,13 @@ def _put_sets_right(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _sets_in_line(node: exp.Expr) -> Iterator[exp.Expr]:
+def _flatten_set_operations(node: exp.Expr) -> Iterator[exp.Expr]:
     if not isinstance(node, exp.SetOperation):
         yield node
         return
-    yield from _sets_in_line(node.this)
+    yield from _flatten_set_operations(node.this)
     yield node
-    yield from _sets_in_line(node.expression)
+    yield from _flatten_set_operations(node.expression)
 
 
 def _climb_sets(items: list[exp.Expr], least: int) -> exp.Expr:

@@ -51,7 +51,7 @@ def find_mentions(select: exp.Select) -> ClauseMentions:
         all_of={_starred_alias(item) for item in select.expressions if item.is_star}
     )
     for node, is_own in _iterate_clauses(select):
-        kind = _kind_of(node)
+        kind = _name_node_kind(node)
         if kind == "column":
             table = node.args.get("table")
             if table is None:
@@ -77,8 +77,8 @@ def _starred_alias(item: exp.Expr) -> str:
     return item.table.lower() if isinstance(item, exp.Column) else ""
 
 
-def _kind_of(node: exp.Expr) -> str:
-    """What kind of node it is, as far as that is of interest; mostly its type tells."""
+def _name_node_kind(node: exp.Expr) -> str:
+    """Names the kind of a node; for most nodes it is their type."""
     kind = _KINDS.get(type(node))
     if kind is None:
         kind = (
@@ -315,7 +315,7 @@ def _names_all(keys: list[exp.Expr], items: Sequence[exp.Expr]) -> bool:
 
 
 def _numbered_result(item: exp.Expr, select: exp.Select) -> exp.Expr | None:
-    """The result that a number in GROUP BY means; None where it is no number."""
+    """The result that a number in GROUP BY means; None if it is no number."""
     if not isinstance(item, exp.Literal) or item.is_string:
         return None
     place = int(item.this) - 1

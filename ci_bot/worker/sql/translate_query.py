@@ -43,8 +43,8 @@ _TWO = 2
 _STRUCTURES = (exp.DataType.Type.STRUCT, exp.DataType.Type.OBJECT, exp.DataType.Type.VARIANT)
 
 
-def kind_of(node: exp.Expr) -> SetKind | None:
-    """Which set operation it is; None for one with clauses that change what it does."""
+def find_set_kind(node: exp.Expr) -> SetKind | None:
+    """Finds which set operation it is; None for one with clauses that change its result."""
     told = any(value for name, value in node.args.items() if name not in _SET_CLAUSES)
     return None if told else _KINDS.get(type(node))
 
@@ -54,7 +54,7 @@ def combine_branches(
 ) -> tuple[SetOperation, list[str]] | None:
     """The set operation of `branches`, and the names of its columns by place.
 
-    None where the branches cannot be matched: a star, or another number of columns.
+    None if the branches cannot be matched: a star, or another number of columns.
     """
     distinct = bool(node.args.get("distinct"))
     names = list(branches[0].outputs)
@@ -153,7 +153,7 @@ class QueryTranslator:
     """Reads one query; everything that it does not understand is a gap, and it goes on.
 
     Attributes:
-        gaps: what was not understood, in words; empty where a key says all.
+        gaps: what was not understood, in words; empty if a key says all.
         notes: joins, filters and so on as they are met, for whoever tells changes.
     """
 
@@ -274,7 +274,7 @@ class QueryTranslator:
         outer: SelectFrame | None,
         used: frozenset[str] | None,
     ) -> QueryBlock:
-        kind = kind_of(query)
+        kind = find_set_kind(query)
         if kind is None:
             self.add_gap("a set operation with more clauses")
         branches = [

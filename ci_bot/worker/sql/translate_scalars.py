@@ -118,7 +118,7 @@ class ScalarTranslator:
             if value is not None and items and name != without:
                 names.append(f"{name}{len(items) if isinstance(value, list) else ''}")
                 parts += [self._translate_argument(item) for item in items]
-        fields = functions.field_names(node)
+        fields = functions.list_field_names(node)
         return TermOperation(
             f"{node.key}({','.join(names)}){','.join(fields)}",
             tuple(parts),

@@ -77,7 +77,7 @@ class FromEntries:
     def enter_source(
         self, node: exp.Expr, role: Role, may_stand_for: Callable[[QueryBlock], bool] | None = None
     ) -> tuple[FromItem, SourcePart | None]:
-        """What stands in FROM, and its part; None where its query stands for the whole SELECT."""
+        """What stands in FROM, and its part; None if its query stands for the whole SELECT."""
         found = self._query_of(node)
         if found is None:
             source, item = self._enter_stored(node)
@@ -92,7 +92,7 @@ class FromEntries:
             item = FromItem(block=block)
         elif _may_melt(block, role):
             item, part = FromItem(block=block), block.part
-            table = _only_table(part)
+            table = _find_only_table(part)
         else:
             derived = DerivedTable(block)
             item, part = FromItem(source=derived), SourcePart([derived])
@@ -203,12 +203,12 @@ def _may_melt(block: QueryBlock, role: Role) -> bool:
     part = block.part
     if len(part.inner) != 1 or part.hung or isinstance(part.inner[0], OuterJoin):
         return False
-    # Where there is no match, a column is NULL, and what is computed of NULLs may be something.
+    # If there is no match, a column is NULL, and what is computed of NULLs may be something.
     is_plain = all(isinstance(term, SourceColumn) for term in block.outputs.values())
     return is_plain and (role == "hung" or not part.where)
 
 
-def _only_table(part: SourcePart) -> str:
+def _find_only_table(part: SourcePart) -> str:
     only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
     return only.name if isinstance(only, TableRead) else ""
 

@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from ci_bot.worker.sql_effects.judgement import JudgedEffect
     from ci_bot.worker.sql_effects.plan_statements import check_statements, judge_models, judge_plan
     from ci_bot.worker.sql_effects.raw_files import read_raw_file
-    from ci_bot.worker.sql_effects.read_statement import effects_of
+    from ci_bot.worker.sql_effects.read_statement import list_statement_effects
     from ci_bot.worker.sql_effects.row_effects import statements_change_rows
-    from ci_bot.worker.sql_effects.spark_settings import meaning_of, spelling_of
+    from ci_bot.worker.sql_effects.spark_settings import find_setting_meaning, find_setting_spelling
 
 __all__ = [
     "JudgedEffect",
     "check_statements",
     "display_name",
-    "effects_of",
+    "find_setting_meaning",
+    "find_setting_spelling",
     "judge_models",
     "judge_plan",
-    "meaning_of",
+    "list_statement_effects",
     "read_raw_file",
-    "spelling_of",
     "statements_change_rows",
 ]
 
@@ -35,8 +35,8 @@ __getattr__ = open_on_demand(
         "judgement": ["JudgedEffect"],
         "plan_statements": ["check_statements", "judge_models", "judge_plan"],
         "raw_files": ["read_raw_file"],
-        "read_statement": ["effects_of"],
+        "read_statement": ["list_statement_effects"],
         "row_effects": ["statements_change_rows"],
-        "spark_settings": ["meaning_of", "spelling_of"],
+        "spark_settings": ["find_setting_meaning", "find_setting_spelling"],
     },
 )

@@ -20,7 +20,7 @@ from ci_bot.worker.sql_effects.effects import (
     Action,
     ObjectName,
     SqlEffect,
-    unknown_effect,
+    make_unknown_effect,
 )
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ _ALTERS: tuple[tuple[tuple[str, ...], Action], ...] = (
 )
 
 
-def of_command(tree: exp.Expr, dialect: str) -> SqlEffect:
-    """What a statement without a tree does.
+def read_command_effect(tree: exp.Expr, dialect: str) -> SqlEffect:
+    """Reads the effect of a statement that the parser keeps as text.
 
     Args:
         tree: sqlglot's `Command`: its first word or words, and the rest as text.
@@ -61,10 +61,10 @@ def of_command(tree: exp.Expr, dialect: str) -> SqlEffect:
     if word == "SHOW":
         return SqlEffect("nothing", "SHOW")
     if word == "SET":
-        return spark_settings.of_set(rest, dialect, parsed=False)
+        return spark_settings.read_set_effect(rest, dialect, parsed=False)
     tokens = _tokenize_command(rest, dialect) if dialect in SPARK else None
     if tokens is None:
-        return unknown_effect(word, NOT_LISTED)
+        return make_unknown_effect(word, NOT_LISTED)
     words = [*head, *(token.text.upper() for token in tokens)]
     if RUNS_JAVA & {token.text.lower() for token in tokens}:
         return SqlEffect("code", word)  # in a condition, say; there is no tree to find it in
@@ -73,12 +73,12 @@ def of_command(tree: exp.Expr, dialect: str) -> SqlEffect:
         or _create_function(words)
         or _read_alter(tokens, words)
         or _read_maintenance(tokens, words)
-        or unknown_effect(word, "this form is not on the list")
+        or make_unknown_effect(word, "this form is not on the list")
     )
 
 
 def _tokenize_command(text: str, dialect: str) -> list[Token] | None:
-    """The words of a command; None where a comment could hide some from one of two readers."""
+    """The words of a command; None if a comment could hide some from one of two readers."""
     try:
         tokens: list[Token] = Dialect.get_or_raise(dialect).tokenize(text)
     except SqlglotError:

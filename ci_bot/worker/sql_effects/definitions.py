@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ci_bot.worker.sql_effects import effects
-from ci_bot.worker.sql_effects.effects import SPARK, Action, ObjectName, SqlEffect, unknown_effect
+from ci_bot.worker.sql_effects.effects import (
+    SPARK,
+    Action,
+    ObjectName,
+    SqlEffect,
+    make_unknown_effect,
+)
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -44,16 +50,16 @@ SHARED_PLACE = (
 _BASES = frozenset({"s3_base_location"})
 
 
-def odd_clause(tree: exp.Expr) -> str | None:
+def find_odd_clause(tree: exp.Expr) -> str | None:
     """What the first clause of a CREATE does that leads its files elsewhere or is not known."""
     properties = tree.args.get("properties")
     for clause in properties.expressions if properties is not None else ():
         if clause.key in _PLAIN:
             continue
         if clause.key == "property":
-            odd = odd_key(clause.this if isinstance(clause.this, str) else clause.this.name)
+            odd = find_odd_key(clause.this if isinstance(clause.this, str) else clause.this.name)
         elif clause.key == "fileformatproperty":
-            odd = odd_format(clause.name)
+            odd = find_odd_format(clause.name)
         elif clause.key == "languageproperty":
             odd = None if clause.name.upper() == "SQL" else f"LANGUAGE {clause.name} is a program"
         elif clause.key == "locationproperty":
@@ -65,12 +71,12 @@ def odd_clause(tree: exp.Expr) -> str | None:
     return None
 
 
-def odd_format(name: str) -> str | None:
+def find_odd_format(name: str) -> str | None:
     """Why the name of a format is no plain word: SQLMesh puts it into its SQL as it is."""
     return None if _WORD.match(name) else f"the format {name[:80]!r} is no plain word"
 
 
-def odd_key(key: str) -> str | None:
+def find_odd_key(key: str) -> str | None:
     """Why a table property is no plain one: it leads somewhere, or its name is no name.
 
     What says where files are is the same for each version of a model, which SQLMesh keeps apart by
@@ -96,25 +102,29 @@ _STRUCTURE = frozenset(
 )  # fmt: skip
 
 
-def of_create(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def list_create_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     if kind == "FUNCTION":
         yield _read_function(tree)
         return
-    odd = odd_clause(tree)
+    odd = find_odd_clause(tree)
     if odd is not None:
-        yield unknown_effect(f"CREATE {kind}", odd)
+        yield make_unknown_effect(f"CREATE {kind}", odd)
     elif kind in ("TABLE", "VIEW") and _is_temporary(tree):
         yield _temporary_object(tree, kind, dialect)
     elif kind in ("TABLE", "VIEW"):
         action: Action = "replaces" if tree.args.get("replace") else "creates"
-        yield SqlEffect(action, f"CREATE {kind}", effects.of_table(tree.this))
+        yield SqlEffect(action, f"CREATE {kind}", effects.read_table_name(tree.this))
     elif kind in _SCHEMAS:
-        yield SqlEffect("creates", f"CREATE {kind}", effects.of_table(tree.this), schema=True)
+        yield SqlEffect(
+            "creates", f"CREATE {kind}", effects.read_table_name(tree.this), schema=True
+        )
     elif kind == "INDEX":
-        yield SqlEffect("describes", "CREATE INDEX", effects.of_table(tree.this.args.get("table")))
+        yield SqlEffect(
+            "describes", "CREATE INDEX", effects.read_table_name(tree.this.args.get("table"))
+        )
     else:
-        yield unknown_effect(f"CREATE {kind}", "this kind of object is not on the list")
+        yield make_unknown_effect(f"CREATE {kind}", "this kind of object is not on the list")
 
 
 def _is_temporary(tree: exp.Expr) -> bool:
@@ -126,11 +136,11 @@ def _is_temporary(tree: exp.Expr) -> bool:
 
 def _temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
     """A temporary view over files writes these files; one over a query cannot be written."""
-    target = effects.of_table(tree.this)
+    target = effects.read_table_name(tree.this)
     query = tree.args.get("expression")
     over_query = query is not None and query.key in _QUERIES
     if target is None or len(target) > 1 or (dialect in SPARK and not over_query):
-        return unknown_effect(f"CREATE TEMPORARY {kind}", "not a query under a plain name")
+        return make_unknown_effect(f"CREATE TEMPORARY {kind}", "not a query under a plain name")
     return SqlEffect("nothing", f"CREATE TEMPORARY {kind}", target)
 
 
@@ -138,44 +148,46 @@ def _read_function(tree: exp.Expr) -> SqlEffect:
     """A function in SQL is an expression; everything else is a program."""
     body = tree.args.get("expression")
     kind = "CREATE TEMPORARY FUNCTION" if _is_temporary(tree) else "CREATE FUNCTION"
-    if body is None or body.key != "return" or odd_clause(tree) is not None:
+    if body is None or body.key != "return" or find_odd_clause(tree) is not None:
         detail = body.name if body is not None and body.key == "literal" else ""
-        return SqlEffect("code", kind, effects.of_table(tree.this), detail=detail)
+        return SqlEffect("code", kind, effects.read_table_name(tree.this), detail=detail)
     if _is_temporary(tree):
         return SqlEffect("nothing", kind)
     action: Action = "replaces" if tree.args.get("replace") else "creates"
-    return SqlEffect(action, kind, effects.of_table(tree.this))
+    return SqlEffect(action, kind, effects.read_table_name(tree.this))
 
 
-def of_drop(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def list_drop_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
-    target = effects.of_table(tree.this)
+    target = effects.read_table_name(tree.this)
     if tree.args.get("temporary"):
         yield SqlEffect("nothing", f"DROP TEMPORARY {kind}")
     elif kind in _SCHEMAS:
         yield SqlEffect("drops", f"DROP {kind}", target, schema=True)
     else:
-        for more in (target, *(effects.of_table(one) for one in tree.expressions)):
+        for more in (target, *(effects.read_table_name(one) for one in tree.expressions)):
             yield SqlEffect("drops", f"DROP {kind}".strip(), more)
 
 
-def of_alter(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def list_alter_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = f"ALTER {tree.args.get('kind') or ''}".strip()
-    target = effects.of_table(tree.this)
+    target = effects.read_table_name(tree.this)
     actions = tree.args.get("actions") or []
     if not actions:
-        yield unknown_effect(kind, "what it alters is not on the list")
+        yield make_unknown_effect(kind, "what it alters is not on the list")
     for action in actions:
-        yield from _of_action(action, kind, target)
+        yield from _list_action_effects(action, kind, target)
 
 
-def _of_action(action: exp.Expr, kind: str, target: ObjectName | None) -> Iterator[SqlEffect]:
+def _list_action_effects(
+    action: exp.Expr, kind: str, target: ObjectName | None
+) -> Iterator[SqlEffect]:
     if action.key == "alterset":
         yield _read_properties(action, kind, target)
     elif action.key == "alterrename":
         yield SqlEffect("drops", f"{kind} RENAME", target)
         yield SqlEffect(
-            "creates", f"{kind} RENAME", _name_beside(target, effects.of_table(action.this))
+            "creates", f"{kind} RENAME", _name_beside(target, effects.read_table_name(action.this))
         )
     elif action.key == "altercolumn" and set(action.args) <= {"this", "comment"}:
         yield SqlEffect("describes", f"{kind} COMMENT", target)
@@ -184,7 +196,7 @@ def _of_action(action: exp.Expr, kind: str, target: ObjectName | None) -> Iterat
     elif action.key in _STRUCTURE and not action.args.get("location"):
         yield SqlEffect("alters", kind, target)
     else:
-        yield unknown_effect(kind, f"{action.key.upper()} is not on the list")
+        yield make_unknown_effect(kind, f"{action.key.upper()} is not on the list")
 
 
 def _read_properties(action: exp.Expr, kind: str, target: ObjectName | None) -> SqlEffect:
@@ -200,10 +212,12 @@ def _read_properties(action: exp.Expr, kind: str, target: ObjectName | None) -> 
     ]
     if others or not keys or any(item.key != "properties" for item in lists):
         what = f"SET {', '.join(sorted(others)).upper() or 'something'}"
-        return unknown_effect(kind, f"{what} {SHARED_PLACE}" if others == {"location"} else what)
-    odd = next((why for key in keys if (why := odd_key(key))), None)
+        return make_unknown_effect(
+            kind, f"{what} {SHARED_PLACE}" if others == {"location"} else what
+        )
+    odd = next((why for key in keys if (why := find_odd_key(key))), None)
     if odd is not None:
-        return unknown_effect(kind, odd)
+        return make_unknown_effect(kind, odd)
     return SqlEffect("describes", f"{kind} SET TBLPROPERTIES", target)
 
 

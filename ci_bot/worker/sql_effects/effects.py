@@ -50,8 +50,8 @@ class SqlEffect:
     Attributes:
         action: what sort of thing it is; it decides how it is judged.
         kind: the statement's name, as in `INSERT` or `CREATE VIEW`.
-        target: the object that it does it to, with as many parts as the statement names; None where
-            it has none, or where the name is known only when it runs.
+        target: the object that it does it to, with as many parts as the statement names; None if it
+            has none, or if the name is known only when it runs.
         schema: the target is a schema, and not an object in one.
         detail: what a reader must know besides, as in a function's name.
     """
@@ -68,7 +68,7 @@ class SqlEffect:
         return f"{self.kind}: {self.detail[:300]}" if self.detail else self.kind
 
 
-def unknown_effect(kind: str, why: str) -> SqlEffect:
+def make_unknown_effect(kind: str, why: str) -> SqlEffect:
     """A statement that nobody can vouch for."""
     return SqlEffect("unknown", kind, detail=why)
 
@@ -146,8 +146,8 @@ class OwnObjects:
 RUNS_JAVA = frozenset({"java_method", "reflect", "try_reflect"})
 
 
-def code_in(tree: exp.Expr) -> Iterator[SqlEffect]:
-    """What in a tree runs a program when the engine evaluates it."""
+def list_code_effects(tree: exp.Expr) -> Iterator[SqlEffect]:
+    """Yields the parts of a tree that run a program when the engine evaluates it."""
     for node in tree.walk():
         if node.key == "querytransform":
             yield SqlEffect("code", "TRANSFORM", detail=node.sql())
@@ -162,12 +162,12 @@ def code_in(tree: exp.Expr) -> Iterator[SqlEffect]:
 THIS_MODEL: ObjectName = ("@this_model",)
 
 
-def of_table(node: exp.Expr | None) -> ObjectName | None:
-    """The name in a table's node; None where a part is computed when the statement runs."""
+def read_table_name(node: exp.Expr | None) -> ObjectName | None:
+    """The name in a table's node; None if a part is computed when the statement runs."""
     if node is None:
         return None
     if node.key in ("schema", "userdefinedfunction"):  # with a list of columns or arguments
-        return of_table(node.this)
+        return read_table_name(node.this)
     parts: list[exp.Expr]
     if node.key in ("table", "column"):
         parts = [*cast("exp.Column | exp.Table", node).parts]
@@ -201,7 +201,7 @@ SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 
 
 def find_hidden_meaning(text: str, tokens: list[Token], dialect: str) -> str | None:
-    """Why `text` may mean something else to the engine than to us; None where it cannot."""
+    """Why `text` may mean something else to the engine than to us; None if it cannot."""
     if dialect in SPARK and _VARIABLE.search(text):
         return "Spark replaces a variable, ${...}, in its text before it reads it"
     for token in tokens:

@@ -14,7 +14,7 @@ from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.sql_effects.effects import THIS_MODEL, Action, ObjectName, SqlEffect
-from ci_bot.worker.sql_effects.read_statement import literal_effects, literals_in
+from ci_bot.worker.sql_effects.read_statement import literal_effects, read_literal_effects
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -45,7 +45,7 @@ def literal_parts(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], 
     """What of an unrendered statement stands there literally, and whether rendering could add."""
     if tree.key.startswith("jinja"):
         return tuple(list_literal_effects(tree.name, dialect)), True
-    return literals_in(tree, dialect)
+    return read_literal_effects(tree, dialect)
 
 
 def list_literal_effects(template: str, dialect: str) -> Iterator[SqlEffect]:

@@ -13,7 +13,7 @@ from ci_bot.worker.sql_effects.effects import (
     SqlEffect,
     display_name,
 )
-from ci_bot.worker.sql_effects.read_statement import effects_of
+from ci_bot.worker.sql_effects.read_statement import list_statement_effects
 
 _VERBS = {
     "describes": "changes what the catalog says of",
@@ -44,12 +44,12 @@ class RenderedStatement:
         slot: where it stands, as in `post-statement` or `before_all`.
         model: fully qualified name of the model; None for statements of the project.
         source: its text in the project.
-        text: what the engine is given; None where it cannot be rendered without the engine.
+        text: what the engine is given; None if it cannot be rendered without the engine.
         dialect: of the engine.
         problem: why it cannot be rendered.
         part: the text is only a part of a statement that SQLMesh makes.
-        literal: in place of a text, what stands literally in the source. It counts if no
-            rendering does it: behind a condition on a date, say, which holds on some other day.
+        literal: in place of a text, what stands literally in the source. It counts if no rendering
+            does it: behind a condition on a date, say, which holds on some other day.
     """
 
     slot: str
@@ -67,7 +67,7 @@ class RenderedStatement:
             return self.literal
         if self.text is None:
             return (SqlEffect("unknown", "statement", detail=self.problem),)
-        found = effects_of(self.text, self.dialect)
+        found = list_statement_effects(self.text, self.dialect)
         return tuple(e for e in found if not (self.part and e.target == PLACEHOLDER))
 
 
@@ -155,7 +155,7 @@ def effect_key(item: JudgedEffect) -> tuple[str, str]:
 def weigh_effect(
     effect: SqlEffect, own: OwnObjects, temporary: Container[ObjectName | None] = ()
 ) -> Severity | None:
-    """How much a new effect weighs; None where it does not.
+    """How much a new effect weighs; None if it does not.
 
     Args:
         temporary: views of the session that earlier statements of the same place have made.

@@ -40,13 +40,13 @@ def judge_plan(context: Context, planned: BuiltPlan) -> list[JudgedEffect]:
     not executed, so they are not checked. Nothing asks the engine.
     """
     diff = planned.plan.context_diff
-    both = render_site.of_plan(context, planned)
+    both = render_site.make_plan_sites(context, planned)
     found: list[JudgedEffect] = []
     for snapshot in planned.changed_snapshots:
         _, old = diff.modified_snapshots.get(snapshot.name, (None, None))
-        found += _of_node(snapshot.node, old.node if old is not None else None, both)
-    now = partial(_of_environment, diff.environment_statements)
-    then = partial(_of_environment, diff.previous_environment_statements)
+        found += _judge_node(snapshot.node, old.node if old is not None else None, both)
+    now = partial(_list_environment_statements, diff.environment_statements)
+    then = partial(_list_environment_statements, diff.previous_environment_statements)
     return [*found, *_judge_new_statements(now, then, attrgetter("own_objects"), both)]
 
 
@@ -55,8 +55,8 @@ def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedE
     return [
         item
         for model, old in pairs
-        for item in _of_node(
-            model, old, [render_site.without_plan(model, dialect or model.dialect)]
+        for item in _judge_node(
+            model, old, [render_site.make_site_without_plan(model, dialect or model.dialect)]
         )
     ]
 
@@ -91,26 +91,28 @@ def check_statements(context: Context, planned: BuiltPlan, names: ModelNames) ->
             )
 
 
-def _of_node(node: Node, old: Any, where: Sequence[RenderSite]) -> list[JudgedEffect]:
+def _judge_node(node: Node, old: Any, where: Sequence[RenderSite]) -> list[JudgedEffect]:
     """One model or audit. Names of environments do not reach its query: one rendering is enough."""
 
     def read(of: Any, site: RenderSite) -> Iterator[RenderedStatement]:
         if of is not None and of.is_audit:
-            yield from statement_sources.of_standalone(of, site) if site is where[0] else ()
+            yield from (
+                statement_sources.list_standalone_statements(of, site) if site is where[0] else ()
+            )
         elif of is not None:
-            yield from rendered.of_model(of, site)
-            yield from statement_sources.inside_model(of, site) if site is where[0] else ()
+            yield from rendered.list_model_statements(of, site)
+            yield from statement_sources.list_inner_statements(of, site) if site is where[0] else ()
 
     return _judge_new_statements(
         partial(read, node), partial(read, old), lambda s: s.own_of(node), where
     )
 
 
-def _of_environment(
+def _list_environment_statements(
     items: Iterable[EnvironmentStatements], site: RenderSite
 ) -> Iterator[RenderedStatement]:
     for item in items:
-        yield from rendered.environment_statements(item, site)
+        yield from rendered.list_environment_statements_of_site(item, site)
 
 
 def _judge_new_statements(

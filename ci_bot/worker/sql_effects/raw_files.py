@@ -30,13 +30,13 @@ from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import effects as names
-from ci_bot.worker.sql_effects.definitions import odd_format, odd_key
+from ci_bot.worker.sql_effects.definitions import find_odd_format, find_odd_key
 from ci_bot.worker.sql_effects.effects import (
     NOT_PARSED,
     RUNS_JAVA,
     OwnObjects,
     SqlEffect,
-    unknown_effect,
+    make_unknown_effect,
 )
 from ci_bot.worker.sql_effects.jinja_templates import list_literal_effects, literal_parts
 from ci_bot.worker.sql_effects.judgement import (
@@ -133,20 +133,20 @@ def _read_model_block(tree: exp.Expr, model: str | None, dialect: str) -> Iterat
     slot = f"{tree.key.upper()} block"
     piece = _make_piece(slot, model, tree, dialect)
     code = [effect for effect in piece.effects if effect.action == "code"]
-    odd = [unknown_effect("CREATE TABLE", why) for why in _odd_properties(tree)]
+    odd = [make_unknown_effect("CREATE TABLE", why) for why in _odd_properties(tree)]
     yield _StatementPiece(slot, model, piece.source, (*code, *odd), piece.undecided)
 
 
 def _odd_properties(block: exp.Expr) -> Iterator[str]:
     for name in ("storage_format", "table_format"):
         value = _find_property(block, name)
-        why = odd_format(value.name) if value is not None else None
+        why = find_odd_format(value.name) if value is not None else None
         if why is not None:
             yield why
     for name in ("physical_properties", "virtual_properties"):
         value = _find_property(block, name)
         for pair in value.find_all(exp.EQ) if value is not None else ():
-            why = odd_key(pair.left.name)
+            why = find_odd_key(pair.left.name)
             if why is not None:
                 yield why
 
@@ -158,7 +158,7 @@ def _make_piece(slot: str, model: str | None, tree: exp.Expr, dialect: str) -> _
 
 def _block_name(block: exp.Expr) -> str | None:
     value = _find_property(block, "name")
-    name = names.of_table(value) if value is not None else None
+    name = names.read_table_name(value) if value is not None else None
     return ".".join(name) if name else None
 
 
@@ -195,7 +195,7 @@ def _read_yaml(text: str, dialect: str) -> FileReading:
             with silence_log("sqlglot"):
                 trees = d.parse(sql, default_dialect=dialect)
         except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
-            why = (unknown_effect("statement", NOT_PARSED),)
+            why = (make_unknown_effect("statement", NOT_PARSED),)
             pieces.append(_StatementPiece(slot, None, sql, why, False))
             continue
         pieces += [_make_piece(slot, None, tree, dialect) for tree in trees]

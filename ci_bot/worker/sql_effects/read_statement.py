@@ -17,14 +17,14 @@ from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import definitions, effects, spark_settings
-from ci_bot.worker.sql_effects.commands import of_command
+from ci_bot.worker.sql_effects.commands import read_command_effect
 from ci_bot.worker.sql_effects.effects import (
     NOT_LISTED,
     SPARK,
     SqlEffect,
-    code_in,
     find_hidden_meaning,
-    unknown_effect,
+    list_code_effects,
+    make_unknown_effect,
 )
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ ACTING_WORDS = frozenset(
 
 
 @lru_cache(maxsize=4_096)
-def effects_of(text: str, dialect: str) -> tuple[SqlEffect, ...]:
-    """What the statements in `text` do, with at least one effect.
+def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
+    """Lists the effects of the statements in `text`; at least one.
 
     Args:
         text: as the engine gets it: macros and Jinja are rendered.
@@ -64,10 +64,12 @@ def effects_of(text: str, dialect: str) -> tuple[SqlEffect, ...]:
             tokens = Dialect.get_or_raise(dialect).tokenize(text)
             why = find_hidden_meaning(text, tokens, dialect)
             if why is not None:
-                return (unknown_effect("statement", why),)
+                return (make_unknown_effect("statement", why),)
             trees = Dialect.get_or_raise(dialect).parser().parse(tokens, text)
         except (SqlglotError, ValueError, AttributeError, RecursionError) as error:
-            return (unknown_effect("statement", f"it cannot be parsed ({type(error).__name__})"),)
+            return (
+                make_unknown_effect("statement", f"it cannot be parsed ({type(error).__name__})"),
+            )
         try:
             found = [
                 e for tree in trees if tree is not None for e in _read_given_form(tree, dialect)
@@ -75,7 +77,9 @@ def effects_of(text: str, dialect: str) -> tuple[SqlEffect, ...]:
         except Exception as error:
             # A tree of a shape that nobody expected: `DELETE t` is one, which Spark takes.
             return (
-                unknown_effect("statement", f"it cannot be understood ({type(error).__name__})"),
+                make_unknown_effect(
+                    "statement", f"it cannot be understood ({type(error).__name__})"
+                ),
             )
     return tuple(found) or (SqlEffect("nothing", "nothing"),)
 
@@ -93,7 +97,7 @@ def _read_given_form(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
             "JINJA_STATEMENT_BEGIN; ... {{ this_model }} ...; JINJA_END",
         )
     else:
-        yield from of_tree(tree, dialect)
+        yield from list_tree_effects(tree, dialect)
 
 
 def _has_variable(command: Any, dialect: str) -> bool:
@@ -104,11 +108,11 @@ def _has_variable(command: Any, dialect: str) -> bool:
     return any(token.token_type.name == "PARAMETER" and token.text == "@" for token in tokens)
 
 
-def of_tree(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    """What one parsed statement does, and everything inside it."""
+def list_tree_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+    """Yields the effects of one parsed statement and of everything inside it."""
     yield from _list_effects_of(tree, dialect)
     if any(node.key.startswith(_MACROS) for node in tree.walk()):
-        yield unknown_effect(_object_kind(tree), "a macro in it was not resolved")
+        yield make_unknown_effect(_object_kind(tree), "a macro in it was not resolved")
     yield from _read_nested(tree, dialect)
 
 
@@ -116,7 +120,7 @@ def _read_nested(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for node in tree.walk():
         if node is not tree and node.key in _DEEDS and not _belongs_to_statement(node, tree):
             yield from _list_effects_of(node, dialect)
-    yield from code_in(tree)
+    yield from list_code_effects(tree)
 
 
 def _is_macro(node: exp.Expr) -> bool:
@@ -124,8 +128,8 @@ def _is_macro(node: exp.Expr) -> bool:
     return node.key.startswith(_MACROS) or (node.key == "identifier" and "@" in node.this)
 
 
-def literals_in(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
-    """What of an unrendered statement stands there literally, and whether a macro could add to it.
+def read_literal_effects(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
+    """Reads the literal effects of an unrendered statement, and whether a macro could add to them.
 
     Statements that are arguments of a macro count, and strings that are SQL. An effect whose target
     a macro computes is left out: only running it would say more.
@@ -153,7 +157,7 @@ def _has_target(effect: SqlEffect) -> bool:
 
 
 def literal_effects(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
-    """What a piece of text does if it is SQL; None where it is none, or means nothing by itself."""
+    """What a piece of text does if it is SQL; None if it is none, or means nothing by itself."""
     with silence_log("sqlglot"):
         try:
             trees = (
@@ -166,7 +170,7 @@ def literal_effects(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
         found: list[SqlEffect] = []
         for tree in trees:
             if tree is not None and tree.key in (_QUERIES | _DEEDS | _SESSION | {"cache"}):
-                found += literals_in(tree, dialect)[0]
+                found += read_literal_effects(tree, dialect)[0]
     return None if any(effect.action == "unknown" for effect in found) else tuple(found)
 
 
@@ -179,13 +183,13 @@ def _list_effects_of(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if tree.key in _QUERIES or tree.key in _SESSION:
         yield SqlEffect("nothing", _object_kind(tree))
     elif tree.key == "command":
-        yield of_command(tree, dialect)
+        yield read_command_effect(tree, dialect)
     elif tree.key == "set":
-        yield spark_settings.of_set(_after_word(tree, dialect), dialect, parsed=True)
+        yield spark_settings.read_set_effect(_after_word(tree, dialect), dialect, parsed=True)
     elif tree.key in _READERS:
         yield from _READERS[tree.key](tree, dialect)
     else:
-        yield unknown_effect(_object_kind(tree), NOT_LISTED)
+        yield make_unknown_effect(_object_kind(tree), NOT_LISTED)
 
 
 def _read_insert(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -193,12 +197,12 @@ def _read_insert(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if tree.this is not None and tree.this.key == "directory":
         yield SqlEffect("writes", f"{kind} DIRECTORY", detail=tree.this.name)
     else:
-        yield SqlEffect("writes", kind, effects.of_table(tree.this))
+        yield SqlEffect("writes", kind, effects.read_table_name(tree.this))
 
 
 def _read_row_changes(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for table in (tree.this, *(tree.args.get("tables") or ())):
-        yield SqlEffect("writes", _object_kind(tree), effects.of_table(table))
+        yield SqlEffect("writes", _object_kind(tree), effects.read_table_name(table))
 
 
 def _read_load(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -211,19 +215,19 @@ def _read_load(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 
 def _read_truncate(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for table in tree.expressions:
-        yield SqlEffect("writes", "TRUNCATE", effects.of_table(table))
+        yield SqlEffect("writes", "TRUNCATE", effects.read_table_name(table))
 
 
 def _read_copy(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """COPY INTO a table; a COPY to files has no table to write."""
     yield SqlEffect(
-        "writes", "COPY", effects.of_table(tree.this) if tree.args.get("kind") else None
+        "writes", "COPY", effects.read_table_name(tree.this) if tree.args.get("kind") else None
     )
 
 
 def _read_describe(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
-    target = effects.of_table(tree.this)
+    target = effects.read_table_name(tree.this)
     if target is not None and kind == "COLUMN":
         target = target[:-1]
     schema = kind in ("SCHEMA", "DATABASE", "NAMESPACE", "TABLES IN", "TABLES FROM")
@@ -233,11 +237,11 @@ def _read_describe(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 def _read_grant(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "TABLE").upper()
     if kind in ("TABLE", "VIEW", "SCHEMA", "DATABASE"):
-        target = effects.of_table(tree.args.get("securable"))
+        target = effects.read_table_name(tree.args.get("securable"))
         schema = kind in ("SCHEMA", "DATABASE")
         yield SqlEffect("grants", _object_kind(tree), target, schema=schema)
     else:
-        yield unknown_effect(_object_kind(tree), f"rights on {kind}")
+        yield make_unknown_effect(_object_kind(tree), f"rights on {kind}")
 
 
 def _read_use(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -246,7 +250,7 @@ def _read_use(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if word == "WAREHOUSE":  # Snowflake's word for a cluster
         yield SqlEffect("nothing", "USE")
     else:
-        target = effects.of_table(tree.this)
+        target = effects.read_table_name(tree.this)
         schema = word in ("", "SCHEMA", "DATABASE")
         yield SqlEffect("directs", f"USE {word}".strip(), target if schema else None, schema=True)
 
@@ -256,17 +260,19 @@ def _read_refresh(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if kind in ("", "TABLE") and dialect in SPARK:
         yield SqlEffect("nothing", "REFRESH")
     else:
-        yield unknown_effect("REFRESH", f"of {kind or 'something'}")
+        yield make_unknown_effect("REFRESH", f"of {kind or 'something'}")
 
 
 def _read_cache(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """With a query it makes a temporary view."""
     query = tree.args.get("expression")
-    yield SqlEffect("nothing", "CACHE", effects.of_table(tree.this) if query is not None else None)
+    yield SqlEffect(
+        "nothing", "CACHE", effects.read_table_name(tree.this) if query is not None else None
+    )
 
 
 def _read_into(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    yield SqlEffect("creates", "SELECT INTO", effects.of_table(tree.this))
+    yield SqlEffect("creates", "SELECT INTO", effects.read_table_name(tree.this))
 
 
 _READERS: dict[str, Callable[[Any, str], Iterator[SqlEffect]]] = {
@@ -277,9 +283,9 @@ _READERS: dict[str, Callable[[Any, str], Iterator[SqlEffect]]] = {
     "loaddata": _read_load,
     "truncatetable": _read_truncate,
     "copy": _read_copy,
-    "create": definitions.of_create,
-    "drop": definitions.of_drop,
-    "alter": definitions.of_alter,
+    "create": definitions.list_create_effects,
+    "drop": definitions.list_drop_effects,
+    "alter": definitions.list_alter_effects,
     "analyze": _read_describe,
     "comment": _read_describe,
     "grant": _read_grant,

@@ -166,7 +166,7 @@ class RenderSite:
     def parse_object_name(self, name: str) -> ObjectName:
         """A name in SQLMesh's own form, as ours; with its catalog, if there are any."""
         table = exp.to_table(name)
-        found = names.of_table(table) or (name.lower(),)
+        found = names.read_table_name(table) or (name.lower(),)
         return found if table.catalog else (self.catalog, *found)
 
     @cached_property
@@ -236,8 +236,8 @@ class _ObjectOwners:
         return found
 
 
-def of_plan(context: Context, planned: BuiltPlan) -> tuple[RenderSite, RenderSite]:
-    """The pull request's environment, and prod with the same project."""
+def make_plan_sites(context: Context, planned: BuiltPlan) -> tuple[RenderSite, RenderSite]:
+    """Makes the sites of the pull request's environment, and of prod with the same project."""
     here = planned.plan.environment_naming_info
     in_prod = EnvironmentNamingInfo.from_environment_catalog_mapping(
         context.config.environment_catalog_mapping,
@@ -262,6 +262,6 @@ def of_plan(context: Context, planned: BuiltPlan) -> tuple[RenderSite, RenderSit
     return site, replace(site, naming=in_prod)
 
 
-def without_plan(model: Model, dialect: str) -> RenderSite:
-    """If there is no plan: the names of the project, of which none is an environment's own."""
+def make_site_without_plan(model: Model, dialect: str) -> RenderSite:
+    """Makes the site without a plan: the project's names, without an environment's suffix."""
     return RenderSite(catalog=str(model.default_catalog or "").lower(), default_dialect=dialect)

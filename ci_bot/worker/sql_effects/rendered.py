@@ -22,8 +22,8 @@ from ci_bot.worker.sql_effects.render_site import RenderArguments, RenderSite
 from ci_bot.worker.sql_effects.statement_sources import (
     StatementPlace,
     calls_nothing,
-    code_of,
-    stages_of,
+    list_render_stages,
+    render_code_key,
 )
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def of_model(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
-    """The statements around a model's query and on its virtual update, each text once."""
-    place = StatementPlace(model.fqn, site.dialect_of(model), code_of(model))
+def list_model_statements(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
+    """Lists the statements around a model's query and on its virtual update, each text once."""
+    place = StatementPlace(model.fqn, site.dialect_of(model), render_code_key(model))
     evaluation = partial(site.evaluation_arguments, model.fqn)
     for slot, trees in (
         ("pre-statement", model.pre_statements),
@@ -41,14 +41,18 @@ def of_model(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
     ):
         for tree in trees:
             source = tree.sql(dialect=model.dialect)
-            yield from _of_statement(place, slot, model, tree, evaluation, stages_of(model, source))
+            yield from _render_statement_variants(
+                place, slot, model, tree, evaluation, list_render_stages(model, source)
+            )
     promotion = partial(site.promotion_arguments, model.fqn)
     stages = (RuntimeStage.PROMOTING,)
     for tree in model.on_virtual_update:
-        yield from _of_statement(place, "on-virtual-update", model, tree, promotion, stages)
+        yield from _render_statement_variants(
+            place, "on-virtual-update", model, tree, promotion, stages
+        )
 
 
-def _of_statement(
+def _render_statement_variants(
     place: StatementPlace,
     slot: str,
     model: Model,
@@ -68,7 +72,7 @@ def _of_statement(
 def _with_all(
     context: Callable[..., RenderArguments], model: Model, tree: exp.Expr, stage: RuntimeStage
 ) -> list[exp.Expr] | None:
-    return sqlmesh_compat.rendered_statement(model, tree, **context(), runtime_stage=stage)
+    return sqlmesh_compat.render_statement(model, tree, **context(), runtime_stage=stage)
 
 
 def _named_only(
@@ -78,7 +82,7 @@ def _named_only(
 
     To lead the names of a thousand models takes SQLMesh a second for each statement.
     """
-    first = sqlmesh_compat.rendered_statement(model, tree, **context(()), runtime_stage=stage)
+    first = sqlmesh_compat.render_statement(model, tree, **context(()), runtime_stage=stage)
     tables = {
         exp.table_name(table, identify=True)
         for one in first or ()
@@ -87,14 +91,14 @@ def _named_only(
     led = context(tables)
     if len(led.get("snapshots", ())) <= 1:
         return first
-    return sqlmesh_compat.rendered_statement(model, tree, **led, runtime_stage=stage)
+    return sqlmesh_compat.render_statement(model, tree, **led, runtime_stage=stage)
 
 
-def environment_statements(
+def list_environment_statements_of_site(
     item: EnvironmentStatements, site: RenderSite
 ) -> Iterator[RenderedStatement]:
     """The before_all and after_all statements of one project (`EnvironmentStatements`)."""
-    place = StatementPlace(None, site.default_dialect, code_of(item))
+    place = StatementPlace(None, site.default_dialect, render_code_key(item))
     for stage in (RuntimeStage.BEFORE_ALL, RuntimeStage.AFTER_ALL):
         for source in getattr(item, stage.value):
             try:
@@ -104,7 +108,7 @@ def environment_statements(
                 continue
             for tree in trees:
                 render = partial(
-                    sqlmesh_compat.rendered_environment_statements,
+                    sqlmesh_compat.render_environment_statements,
                     item,
                     tree,
                     place.dialect,

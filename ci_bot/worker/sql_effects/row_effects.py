@@ -11,7 +11,7 @@ from sqlmesh.core import dialect as d
 
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects.effects import SqlEffect
-from ci_bot.worker.sql_effects.read_statement import effects_of
+from ci_bot.worker.sql_effects.read_statement import list_statement_effects
 
 _THIS_MODEL = re.compile(
     r"@\{this_model\}|@this_model(?!\w)|\{\{\s*this_model\s*\}\}", re.IGNORECASE
@@ -54,7 +54,7 @@ def can_change_rows(text: str, dialect: str) -> bool:
     return any(
         not _keeps_rows(effect)
         for part in _split_condition(text, dialect)
-        for effect in effects_of(part, dialect)
+        for effect in list_statement_effects(part, dialect)
     )
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from ci_bot.worker.sql_effects.effects import SPARK, SqlEffect, unknown_effect
+from ci_bot.worker.sql_effects.effects import SPARK, SqlEffect, make_unknown_effect
 
 SettingMeaning = Literal[
     "nothing",  # messages, names of jobs, what is checked, passwords
@@ -224,8 +224,8 @@ def _list_settings() -> tuple[
 _WHOLE, _BEGINNINGS = _list_settings()
 
 
-def meaning_of(key: str, value: str = "") -> SettingMeaning:
-    """What the setting changes; for a few of them the value decides."""
+def find_setting_meaning(key: str, value: str = "") -> SettingMeaning:
+    """Finds the effect of a setting; for a few settings it depends on the value."""
     key = key.lower()
     if key == _OVERWRITE:  # static replaces whole tables in place of partitions
         return "nothing" if value.strip("'\"`").lower() == "dynamic" else "places"
@@ -247,8 +247,8 @@ def _meaning_of_group(key: str) -> SettingMeaning:
     return "speed" if _PROCESS.match(key) else "unknown"
 
 
-def spelling_of(key: str) -> str | None:
-    """How Spark spells a key that it tells from others by case; None if that is not known."""
+def find_setting_spelling(key: str) -> str | None:
+    """Finds Spark's spelling of a case-sensitive key; None if that is not known."""
     known = _WHOLE.get(key.lower())
     return known[0] if known is not None else None
 
@@ -271,8 +271,8 @@ _TIME_ZONE = "spark.sql.session.timeZone"
 _IN_PARTS = re.compile(r"^`[^`]*`(\.`?[^`]*`?)+$")
 
 
-def of_set(text: str, dialect: str, *, parsed: bool) -> SqlEffect:
-    """What `SET ...` does.
+def read_set_effect(text: str, dialect: str, *, parsed: bool) -> SqlEffect:
+    """Reads the effect of `SET ...`.
 
     Args:
         text: what follows the word SET, as the engine is given it.
@@ -283,17 +283,17 @@ def of_set(text: str, dialect: str, *, parsed: bool) -> SqlEffect:
     if words and words[0] in ("variable", "var"):
         return _harmless_setting() if parsed else _unknown_setting(key)
     if not equals:
-        return _without_value(words, key, dialect)
+        return _read_set_without_value(words, key, dialect)
     plain = key.replace("`", "").replace('"', "")
     if not _KEY.match(plain):
         return _unknown_setting(key)
     if dialect in SPARK:
-        return _of_spark(plain, key, value)
+        return _make_spark_setting_effect(plain, key, value)
     return _directing_setting(plain.lower()) if _DOORS.search(text.lower()) else _harmless_setting()
 
 
-def _of_spark(key: str, written: str, value: str) -> SqlEffect:
-    meaning = meaning_of(key, value)
+def _make_spark_setting_effect(key: str, written: str, value: str) -> SqlEffect:
+    meaning = find_setting_meaning(key, value)
     if meaning in ("places", "unknown"):
         return _directing_setting(key.lower())
     if _IN_PARTS.match(written):
@@ -302,7 +302,7 @@ def _of_spark(key: str, written: str, value: str) -> SqlEffect:
         return SqlEffect("fails", "SET", detail=f"Spark takes {key} only when it starts")
     if meaning != "values":
         return _harmless_setting()
-    spelling = spelling_of(key)
+    spelling = find_setting_spelling(key)
     if spelling is not None and spelling != key:
         return SqlEffect(
             "sets",
@@ -314,7 +314,7 @@ def _of_spark(key: str, written: str, value: str) -> SqlEffect:
 
 def _refused_setting(key: str, written: str, value: str) -> SqlEffect:
     """SQLMesh puts each part of a key into quotes, and Spark's SET takes one pair at most."""
-    spelling = spelling_of(key) or key
+    spelling = find_setting_spelling(key) or key
     if spelling == _TIME_ZONE:
         works = "write `SET TIME ZONE '...'`"
     elif spelling == spelling.lower() and re.fullmatch(r"\w+", value):
@@ -330,7 +330,7 @@ def _refused_setting(key: str, written: str, value: str) -> SqlEffect:
     )
 
 
-def _without_value(words: list[str], key: str, dialect: str) -> SqlEffect:
+def _read_set_without_value(words: list[str], key: str, dialect: str) -> SqlEffect:
     if not words or words == ["-v"] or (len(words) == 1 and _KEY.match(words[0])):
         return _harmless_setting()  # shows what is set
     if words[:2] == ["time", "zone"]:
@@ -353,4 +353,4 @@ def _harmless_setting() -> SqlEffect:
 
 
 def _unknown_setting(key: str) -> SqlEffect:
-    return unknown_effect("SET", f"the setting {key[:80]}")
+    return make_unknown_effect("SET", f"the setting {key[:80]}")

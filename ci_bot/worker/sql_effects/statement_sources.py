@@ -60,7 +60,7 @@ class StatementPlace:
         """What a statement becomes, each text once; without a text where it does not render.
 
         Args:
-            renders: give text or trees, one or a list; None where rendering must ask the engine.
+            renders: give text or trees, one or a list; None if rendering must ask the engine.
         """
         texts: dict[str | None, str] = {}
         for render in renders:
@@ -104,11 +104,15 @@ class StatementPlace:
         return RenderedStatement(slot, self.model, source, None, self.dialect, NOT_PARSED)
 
     def _render_text(self, tree: exp.Expr | str) -> str:
-        return tree if isinstance(tree, str) else sqlmesh_compat.executed_text(tree, self.dialect)
+        return (
+            tree
+            if isinstance(tree, str)
+            else sqlmesh_compat.render_executed_text(tree, self.dialect)
+        )
 
 
-def code_of(node: EnvironmentStatements | Node) -> str:
-    """What stands for the code that a node's macros run."""
+def render_code_key(node: EnvironmentStatements | Node) -> str:
+    """Renders a key of the code that a node's macros run."""
     macros = getattr(node, "jinja_macros", None)
     code = [(name, item.payload) for name, item in sorted((node.python_env or {}).items())]
     jinja = list(macros.data_hash_values) if macros is not None else []
@@ -121,7 +125,7 @@ def calls_nothing(node: Node, source: str) -> bool:
     return not code and not _JINJA.search(source)
 
 
-def stages_of(node: Node, source: str) -> tuple[RuntimeStage, ...]:
+def list_render_stages(node: Node, source: str) -> tuple[RuntimeStage, ...]:
     """The stages to render for: both where the text, or code that takes part, may ask for it."""
     asks = _STAGE.search(source) or not calls_nothing(node, source)
     return _BUILDING if asks else _BUILDING[-1:]
@@ -141,9 +145,9 @@ _MAY_RUN_CODE = re.compile(
 )
 
 
-def inside_model(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
+def list_inner_statements(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
     """What becomes a part of SQLMesh's own statements: query, audits, merges, table properties."""
-    place = StatementPlace(model.fqn, site.dialect_of(model), code_of(model))
+    place = StatementPlace(model.fqn, site.dialect_of(model), render_code_key(model))
     yield from _query_statements(model, site, place)
     for audit, arguments in model.audits_with_args:
         yield from _audit_statements(model, audit, arguments, site, place)
@@ -152,9 +156,11 @@ def inside_model(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
         yield from _clause_statements(model, site, place)
 
 
-def of_standalone(audit: StandaloneAudit, site: RenderSite) -> Iterator[RenderedStatement]:
-    """The query of an audit that is a node by itself."""
-    place = StatementPlace(audit.name, site.default_dialect, code_of(audit))
+def list_standalone_statements(
+    audit: StandaloneAudit, site: RenderSite
+) -> Iterator[RenderedStatement]:
+    """Lists the query of a standalone audit."""
+    place = StatementPlace(audit.name, site.default_dialect, render_code_key(audit))
     if may_run_code(audit.query_.sql, audit):
         render = partial(
             audit.render_audit_query,
@@ -179,7 +185,7 @@ def _query_statements(
             needs_optimization=False,
             runtime_stage=stage,
         )
-        for stage in stages_of(model, query.sql)
+        for stage in list_render_stages(model, query.sql)
     ]
     yield from place.render_statements("query", query.sql, renders, part=True)
     yield from place.list_hidden_statements("query", model.dialect, model.query, part=True)
@@ -262,7 +268,7 @@ def _clause_statements(
 
 
 def _render_create(model: Model, properties: Callable[[], Any], place: StatementPlace) -> str:
-    clauses = sqlmesh_compat.table_clauses(model, properties(), place.dialect)
+    clauses = sqlmesh_compat.render_table_clauses(model, properties(), place.dialect)
     return f"CREATE TABLE {display_name(PLACEHOLDER)} (a INT) {clauses}"
 
 

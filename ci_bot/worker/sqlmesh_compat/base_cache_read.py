@@ -1,4 +1,4 @@
-"""Files that are known stand for prod's models: their SQL is not parsed to load them."""
+"""Known files give prod's recorded models, so that loading does not parse their SQL."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from sqlmesh.core.model.definition import SqlModel
 
 import ci_bot
 from ci_bot.protocol.review_inputs import KnownFile
-from ci_bot.worker.sqlmesh_compat.lazy_queries import left_in_file
+from ci_bot.worker.sqlmesh_compat.lazy_queries import make_query_in_file
 from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import StoredModel
 
-# All that decides what the SQL file of a model becomes, beside the file, as one digest.
+# A digest of everything besides its SQL file that decides a model.
 
 
 # What is run or read before models are, and could change how they are read.
@@ -38,10 +38,10 @@ _TEMPLATES = ("@", "{{", "{%")
 
 
 class _UnknownError(Exception):
-    """Something that has no sure text."""
+    """A value without a reliable text."""
 
 
-def settings_digest(
+def digest_load_settings(
     loader: Any,
     *,
     macros: Mapping[str, Any],
@@ -49,10 +49,10 @@ def settings_digest(
     audits: Mapping[str, Any],
     signals: Mapping[str, Any],
 ) -> bytes | None:
-    """The digest of what `SqlMeshLoader._load_sql_models` hands to each file's loading.
+    """Makes the digest of the arguments that `SqlMeshLoader._load_sql_models` loads each file with.
 
     Returns:
-        None where it cannot be known: then no file of the project is known.
+        None if it cannot be computed: then no file of the project is known.
     """
     if type(loader) is not SqlMeshLoader:
         return None
@@ -80,7 +80,7 @@ def settings_digest(
             [sorted(jinja_macros.root_macros), sorted(jinja_macros.packages)],
         ]
         digest = hashlib.sha256(_as_text(told).encode())
-        for path in _files_around(loader.config_path):
+        for path in _list_files_around(loader.config_path):
             name = path.relative_to(loader.config_path).as_posix()
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"\0{name}\0{content}".encode())
@@ -98,7 +98,7 @@ def is_plain_dialect(name: str | None) -> bool:
     return found is Dialect or found.__module__.startswith("sqlglot.dialects.")
 
 
-def _files_around(project: Path) -> list[Path]:
+def _list_files_around(project: Path) -> list[Path]:
     folders = [project / name for name in _DIRECTORIES]
     found = [path for folder in folders for path in folder.rglob("*")]
     kept = [path for path in found if path.is_file() and "__pycache__" not in path.parts]
@@ -131,30 +131,30 @@ def _as_plain(value: Any) -> Any:  # noqa: PLR0911 - one return per type
     raise _UnknownError
 
 
-# So few files load sooner than processes are forked for them.
+# This many files load faster than processes are forked for them.
 _FEW = 40
 
 OnSettings = Callable[[Path, bytes, Mapping[str, Any]], None]
 
 
-def record_digest(settings: bytes, stored: StoredModel) -> str:
-    """The digest of all that a model was loaded with but its file, and of prod's record of it.
+def digest_stored_model(settings: bytes, stored: StoredModel) -> str:
+    """Makes the digest of everything that a model was loaded with but its file, and of prod's
+    record.
 
-    What the settings hold is not in the cache in a form that could be guessed: prod's record has
-    the moment at which it was made.
+    The settings cannot be guessed from the cached digest: prod's record includes its creation time.
     """
     return hashlib.sha256(settings + stored.text.encode()).hexdigest()
 
 
 @contextmanager
-def known_loaded(
+def load_known_files(
     known: Mapping[str, KnownFile], stored: Mapping[str, StoredModel], repository: Path
 ) -> Iterator[None]:
-    """Takes the models of known files from prod's records while a project is loaded inside.
+    """Takes the models of known files from prod's records while a project loads in this block.
 
-    A file counts as known while it, what is around it and prod's record are the same as in the run
-    that noted it; each other one is loaded as ever. (`SqlMeshLoader._load_sql_models` asks its
-    cache for each file first)
+    A file counts as known if it, its surroundings and prod's record are the same as in the run that
+    noted it; every other one loads as usual. (`SqlMeshLoader._load_sql_models` asks its cache for
+    each file first)
 
     Args:
         known: Files by their path, relative to `repository`.
@@ -167,25 +167,26 @@ def known_loaded(
     def cache_of(given: Any, loader: Any, settings: bytes, audits: Mapping[str, Any]) -> Any:
         return _KnownFirst(given, loader, known, stored, repository, settings, audits)
 
-    with _models_loaded(cache_of):
+    with _replace_model_cache(cache_of):
         yield
 
 
 @contextmanager
-def settings_noted(note: OnSettings) -> Iterator[None]:
-    """Tells `note` with what each project inside this block loads its SQL files: its directory, the
-    digest, and its audits by name."""
+def note_load_settings(note: OnSettings) -> Iterator[None]:
+    """Calls `note` for each project that loads in this block: its directory, the digest of its
+    settings, and its audits by name.
+    """
 
     def cache_of(given: Any, loader: Any, settings: bytes, audits: Mapping[str, Any]) -> Any:
         note(loader.config_path, settings, audits)
         return given
 
-    with _models_loaded(cache_of):
+    with _replace_model_cache(cache_of):
         yield
 
 
 @contextmanager
-def _models_loaded(cache_of: Callable[..., Any]) -> Iterator[None]:
+def _replace_model_cache(cache_of: Callable[..., Any]) -> Iterator[None]:
     kind: Any = loader_module.SqlMeshLoader
     plain = kind._load_sql_models
     constants: Any = c
@@ -201,7 +202,7 @@ def _models_loaded(cache_of: Callable[..., Any]) -> Iterator[None]:
         *rest: Any,
         **more: Any,
     ) -> Any:
-        settings = settings_digest(
+        settings = digest_load_settings(
             self, macros=macros, jinja_macros=jinja_macros, audits=audits, signals=signals
         )
         if settings is not None:
@@ -219,7 +220,7 @@ def _models_loaded(cache_of: Callable[..., Any]) -> Iterator[None]:
 
 
 class _KnownFirst:
-    """The cache of a loader, with what is known of files in front of it."""
+    """A loader's cache that first looks for known files."""
 
     def __init__(
         self,
@@ -242,7 +243,7 @@ class _KnownFirst:
         return getattr(self._given, name)
 
     def get(self, path: Path) -> list[Any]:
-        """The models of a file; none: it is to be loaded. (`CacheBase.get`)"""
+        """Returns the models of a file; empty if it must be loaded. (`CacheBase.get`)"""
         model = self._model_of(path)
         if model is not None:
             return [model]
@@ -261,27 +262,30 @@ class _KnownFirst:
             return None
         try:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
-            if content != file.content or record_digest(self._settings, stored) != file.record:
+            if (
+                content != file.content
+                or digest_stored_model(self._settings, stored) != file.record
+            ):
                 return None
             return self._from_prod(path, file, stored)
         except Exception:
             return None  # what is wrong with the file is said where it is loaded
 
     def _from_prod(self, path: Path, file: KnownFile, stored: StoredModel) -> SqlModel | None:
-        model = model_in(stored)
+        model = parse_stored_model(stored)
         if model is None or model.fqn != file.model or not model.enabled:
             return None
         for name in model.audit_definitions:
             model.audit_definitions[name] = self._audits[name]
         model._path = path
         model._full_depends_on = set(file.depends_on)
-        vars(model)["query_"] = left_in_file(
+        vars(model)["query_"] = make_query_in_file(
             model, file_dialect=self._dialect, lists_columns=file.lists_columns
         )
         return model
 
 
-def model_in(stored: StoredModel) -> SqlModel | None:
-    """The SQL model of prod's record, as the state has it; None where it is none."""
+def parse_stored_model(stored: StoredModel) -> SqlModel | None:
+    """Parses the SQL model of prod's record; None if it is not a SQL model."""
     node = json.loads(stored.text)["node"]
     return SqlModel.parse_obj(node) if node.get("source_type") == "sql" else None

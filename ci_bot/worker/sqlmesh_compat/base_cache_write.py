@@ -1,4 +1,4 @@
-"""Which files of a loaded project a later run can take as known, and what is noted of each."""
+"""The files of a loaded project that a later run can count as known, with their digests."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ from sqlmesh.core.model.definition import SqlModel
 
 from ci_bot.protocol.review_inputs import MOST_FILES, KnownFile
 from ci_bot.worker.sqlmesh_compat.base_cache_read import (
+    digest_stored_model,
     is_plain_dialect,
-    model_in,
-    record_digest,
-    settings_noted,
+    note_load_settings,
+    parse_stored_model,
 )
 from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
-from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import StoredModel, has_hashes, in_prod
+from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import (
+    StoredModel,
+    has_hashes,
+    read_prod_models,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -41,30 +45,30 @@ _STATEMENTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
 
 @dataclass
 class NotedFiles:
-    """What each project's files were loaded with: the digest, and its audits by name."""
+    """The settings of each loaded project: the digest, and its audits by name."""
 
     settings: dict[Path, tuple[bytes, Mapping[str, Any]]] = field(default_factory=dict)
 
 
 @contextmanager
 def note_loaded_files() -> Iterator[NotedFiles]:
-    """Notes it while projects are loaded inside this block; `known_files_of` wants it."""
+    """Notes it while projects are loaded inside this block; `list_known_files` wants it."""
     made = NotedFiles()
 
     def note(project: Path, settings: bytes, audits: Mapping[str, Any]) -> None:
         made.settings[project] = settings, audits
 
-    with settings_noted(note):
+    with note_load_settings(note):
         yield made
 
 
-def known_files_of(context: Context, found: NotedFiles, repository: Path) -> list[KnownFile]:
-    """The files that define one model each, which is as prod's record has it in every field.
+def list_known_files(context: Context, found: NotedFiles, repository: Path) -> list[KnownFile]:
+    """Lists the files that define exactly one model, which equals prod's record in every field.
 
-    Only if the file and what is noted of its surroundings decide what the model is: a model
-    that uses code, a template, or a macro that is more than a moment may read anything.
+    Only if the file and its noted surroundings decide the model: one that uses code, a template, or
+    a macro other than a time may read anything.
     """
-    stored = in_prod(context)
+    stored = read_prod_models(context)
     models = [(model, model._path) for model in context.models.values() if model._path is not None]
     of_path = Counter(path for _, path in models)
     made: list[KnownFile] = []
@@ -88,14 +92,14 @@ def _make_known_file(
         path=path.relative_to(repository).as_posix(),
         content=hashlib.sha256(path.read_bytes()).hexdigest(),
         model=model.fqn,
-        record=record_digest(settings, record),
+        record=digest_stored_model(settings, record),
         depends_on=sorted(model.full_depends_on),
         lists_columns=lists_columns(model),
     )
 
 
 def _is_defined_by_its_file(model: Model, path: Path) -> TypeGuard[SqlModel]:
-    """Whether its file says by itself, with the settings, what the model is."""
+    """Whether the file and the settings alone decide the model."""
     if not is_pure(model) or not is_plain_dialect(model.dialect):
         return False
     if any(getattr(model, name, None) for name in _STATEMENTS):
@@ -118,8 +122,8 @@ def _is_defined_by_its_file(model: Model, path: Path) -> TypeGuard[SqlModel]:
 
 
 def _is_as_stored(model: SqlModel, record: StoredModel, audits: Mapping[str, Any]) -> bool:
-    """Whether prod's record gives exactly this model back."""
-    back = model_in(record)
+    """Whether prod's record restores exactly this model."""
+    back = parse_stored_model(record)
     if back is None or back.fqn != model.fqn or type(model) is not SqlModel:
         return False
     if (model.data_hash, model.metadata_hash) != (

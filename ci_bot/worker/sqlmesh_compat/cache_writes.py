@@ -1,4 +1,4 @@
-"""Work that SQLMesh does for its next run, which here never comes: the cache is thrown away.
+"""Skips work that SQLMesh does for its next run: here the cache is thrown away.
 
 A project of a thousand models spends a third of a review on it: every model, every optimized query
 and every stored snapshot is written into a file of its own, and all stored queries are rendered
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 _MOMENTS = 100_000
 
 
-def spare_the_cache(*, loaded_again: bool) -> None:
-    """Leaves out what only another run would read; to be called before a project is loaded.
+def skip_cache_writes(*, loaded_again: bool) -> None:
+    """Skips cache writes that only another run would read. Call it before a project is loaded.
 
     Args:
         loaded_again: Whether another process of this run loads the same files, so that models and
             queries are worth a file each.
     """
-    _read_snapshots_as_they_are()
-    _compare_what_is_there()
-    _compare_as_from_one_entry()
-    _remember_crons()
+    _skip_snapshot_rendering()
+    _ignore_empty_arguments()
+    _compare_by_cache_entry()
+    _cache_cron_steps()
     if not loaded_again:
-        _pass_models_on()
+        _send_models_through_pipe()
 
 
-def _read_snapshots_as_they_are() -> None:
-    """Stored snapshots come from the state alone, and a query is rendered where one is asked for.
+def _skip_snapshot_rendering() -> None:
+    """Reads stored snapshots from the state alone, and renders a query only on use.
 
     (`SnapshotCache.get_or_load` renders them all, in a pool of processes)
     """
@@ -66,11 +66,11 @@ def _read_snapshots_as_they_are() -> None:
     kind.put = lambda self, snapshot: None
 
 
-def _compare_what_is_there() -> None:
-    """A query that went through a file or a pipe has lost its empty arguments, one that is rendered
-    here has them. The `diff` of sqlglot 27 and 28 takes that for an edit, and SQLMesh a new column
-    for a breaking change. Where SQLMesh uses its cache, both queries come from files.
-    (`SqlModel.is_breaking_change`; since 0.236 without `diff`)
+def _ignore_empty_arguments() -> None:
+    """Removes empty arguments before a diff of queries. A query that went through a file or a pipe
+    has lost them, one that is rendered here has them. The `diff` of sqlglot 27 and 28 counts that
+    as an edit, and SQLMesh then counts a new column as breaking. With SQLMesh's cache, both queries
+    come from files. (`SqlModel.is_breaking_change`; since 0.236 without `diff`)
     """
     module: Any = definition
     if not hasattr(module, "diff"):
@@ -87,11 +87,11 @@ def _compare_what_is_there() -> None:
     module.diff = diff
 
 
-def _compare_as_from_one_entry() -> None:
-    """Two definitions of a model whose rendered queries would be one entry of the cache have one
-    rendered query: that of the project, which is loaded first. The name of an entry does not tell
-    dialects and kinds apart, so SQLMesh takes another dialect of the same text for metadata.
-    (`OptimizedQueryCache._entry_name`, `SnapshotCache.get_or_load`)
+def _compare_by_cache_entry() -> None:
+    """Compares definitions by SQLMesh's cache entries. Two definitions with one entry share the
+    rendered query of the project, which loads first. An entry's name ignores dialect and kind, so
+    SQLMesh counts another dialect of the same text as metadata. (`OptimizedQueryCache._entry_name`,
+    `SnapshotCache.get_or_load`)
     """
     kind: Any = SqlModel
     plain = kind.is_metadata_only_change
@@ -113,8 +113,8 @@ def _compare_as_from_one_entry() -> None:
     kind.is_metadata_only_change = is_metadata_only_change
 
 
-def _pass_models_on() -> None:
-    """Loader processes answer through the pool's pipe and not through a file for each model.
+def _send_models_through_pipe() -> None:
+    """Lets loader processes send models through the pool's pipe and not through files.
 
     (`load_sql_models` sends what `ModelCache.put` has not stored. Before `get_or_create_entry` the
     pool that renders answers with the name of a file; there `OptimizedQueryCache` goes on.)
@@ -142,7 +142,7 @@ def _pass_models_on() -> None:
 
 
 class _CronMoment:
-    """A place in the calendar of a cron; what comes next to it is worked out once."""
+    """A moment of a cron; its next and previous moments are computed once."""
 
     def __init__(self, expression: str, moment: Any = None) -> None:
         self._at = expression, moment
@@ -167,21 +167,21 @@ def _step_cron(expression: str, moment: Any, *, forward: bool) -> float:
     return float(found.get_next() if forward else found.get_prev())
 
 
-def _remember_crons() -> None:
+def _cache_cron_steps() -> None:
     """(`CroniterCache` makes a `croniter` for each step)"""
     module: Any = cron
     module.croniter = _CronMoment
 
 
-# Types of columns are read from their text once for each text, and copied for each column.
+# Each text of a column type is parsed once, and copied for each column.
 #
-# A Python model says the types of all its columns as texts: in a project of 3,000 such models
-# 150,000 texts are read twice each, and hardly a hundred of them differ.
+# A Python model declares its column types as texts: a project of 3,000 such models has 150,000
+# texts, which are parsed twice each, and hardly a hundred of them differ.
 
 
 @contextmanager
-def types_read_once() -> Iterator[None]:
-    """Has `DataType.build` and the reading of columns remember texts while this block lasts.
+def cache_parsed_types() -> Iterator[None]:
+    """Caches the parsed texts of `DataType.build` and of column declarations in this block.
 
     (`exp.DataType.build`, `ModelMeta._columns_validator`)
     """
@@ -223,12 +223,12 @@ def types_read_once() -> Iterator[None]:
             module["parse_one"] = plain_parse
 
 
-# Stored snapshots of models that are as they were loaded, without a second model made of JSON.
+# Stored snapshots of unchanged models, without parsing a second model from JSON.
 
 
 @contextmanager
-def loaded_nodes(context: Context) -> Iterator[None]:
-    """Gives a snapshot that the state has under a loaded model's fingerprint that model.
+def reuse_loaded_nodes(context: Context) -> Iterator[None]:
+    """Gives a stored snapshot the loaded model if both have the same fingerprint.
 
     SQLMesh parses the stored one first and then puts the loaded one in its place.
     (`GenericContext._snapshots`, `ContextDiff.create`, `parse_snapshot`)

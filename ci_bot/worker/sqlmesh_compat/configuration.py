@@ -1,4 +1,4 @@
-"""Reading a project's configuration, what a run of ours changes in it, and what it says to
+"""A project's configuration: reading it, the run's own changes to it, and its settings for
 SQLMesh's own CI bot.
 """
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model, SqlModel
 
 
-def analytics_off() -> None:
-    """No run of ours sends SQLMesh's usage statistics, whatever the project says.
+def disable_analytics() -> None:
+    """Stops SQLMesh's usage statistics, whatever the project's setting.
 
-    Nor does it look for who has called: what stands around methods of a context for that reads the
-    source of every frame and imports IPython, 0.1 s of a review. (`python_api_analytics`)
+    It also removes the wrapper around a context's methods, which reads the source of every frame
+    and imports IPython: 0.1 s of a review. (`python_api_analytics`)
     """
     analytics.disable_analytics()
     for name, found in list(vars(GenericContext).items()):
@@ -48,7 +48,7 @@ def analytics_off() -> None:
 
 
 class _LazyDistributions(Mapping[str, list[str]]):
-    """Which distributions give a module; looked up when the first module is asked for."""
+    """The distributions of each module, computed at the first lookup."""
 
     @functools.cached_property
     def _found(self) -> Mapping[str, list[str]]:
@@ -69,8 +69,8 @@ _metadata: Any = context_diff.metadata
 
 
 def scan_packages_once() -> None:
-    """Lets the plans of this process share one scan of the installed packages, and spares it if
-    no model imports one.
+    """Lets the plans of this process share one scan of the installed packages; there is none if no
+    model imports one.
 
     Every `ContextDiff` reads the metadata of all of them again to infer requirements
     (`_build_requirements`), 0.3 s each, although they cannot change while the process runs.
@@ -85,7 +85,7 @@ def scan_packages_once() -> None:
         )
 
 
-def find_engines_unimported() -> None:
+def skip_engine_import() -> None:
     """Lets a connection's check that its engine is installed pass for PySpark.
 
     A review starts no Spark, so it needs none, and importing one takes 0.1 s. A PySpark that is
@@ -103,13 +103,13 @@ def _import_or_find(name: str) -> ModuleType | None:
 
 
 def read_configs(paths: Iterable[Path]) -> dict[Path, Config]:
-    """The configuration of each project directory, as `sqlmesh` itself would read it."""
+    """Reads the configuration of each project directory, as `sqlmesh` itself would."""
     configs: dict[Path, Config] = load_configs(None, Config, list(paths))
     return configs
 
 
 def prepare_configs(configs: dict[Path, Config], cache_dir: Path) -> None:
-    """Settings of the run that must not be written into the project.
+    """Applies the run's own settings to the configurations.
 
     An ephemeral cache, no analytics, and plans that compare with prod also when the PR environment
     exists. None of them takes part in a fingerprint.
@@ -120,7 +120,7 @@ def prepare_configs(configs: dict[Path, Config], cache_dir: Path) -> None:
         config.plan.always_recreate_environment = True
 
 
-def default_catalog(context: Context) -> str | None:
+def read_default_catalog(context: Context) -> str | None:
     """The default catalog of the selected gateway."""
     catalog: str | None = context.default_catalog
     return catalog
@@ -136,12 +136,12 @@ def is_dbt_project(path: Path) -> bool:
 
 
 def read_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
-    """The configuration of each directory with every `state_connection` taken out unread.
+    """Reads the configuration of each directory without its `state_connection`.
 
-    A state connection whose variables are missing fails the validation of the whole configuration,
-    so it goes before anything is validated. All else is as `read_configs` reads it, so that both
-    baselines plan alike: the project's `.env`, `SQLMESH__` variables, keys that do not exist.
-    (`load_configs` and `load_config_from_paths`, without the user's own file and without dbt)
+    A state connection with missing variables fails the validation of the whole configuration, so it
+    is removed before. All else is as `read_configs` reads it, so that both baselines plan alike:
+    the project's `.env`, `SQLMESH__` variables, keys that do not exist. (`load_configs` and
+    `load_config_from_paths`, without the user's own file and without dbt)
 
     Raises:
         DbtProjectError: a directory holds a dbt project.
@@ -153,10 +153,10 @@ def read_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
     for path in paths:
         if (path / ".env").is_file():
             load_dotenv(dotenv_path=path / ".env", override=True)
-    return {path: _config_without_state(path) for path in paths}
+    return {path: _read_config_without_state(path) for path in paths}
 
 
-def _config_without_state(path: Path) -> Config:
+def _read_config_without_state(path: Path) -> Config:
     settings: dict[str, Any] = {}  # what people wrote; SQLMesh judges it
     for name in YAML_CONFIG_FILENAMES:
         if (path / name).is_file():
@@ -188,10 +188,11 @@ def _config_without_state(path: Path) -> Config:
 
 
 def _drop_state_connections(settings: dict[str, Any]) -> None:
-    """In all three spellings: gateways by name, `gateways` as the only one, and `gateway`.
+    """Removes state connections in all three spellings: gateways by name, `gateways` as the only
+    one, and `gateway`.
 
     Args:
-        settings: What people wrote, not judged yet.
+        settings: The settings as written, not validated yet.
     """
     for key in ("gateways", "gateway"):
         gateways = settings.get(key)
@@ -204,18 +205,20 @@ def _drop_state_connections(settings: dict[str, Any]) -> None:
 
 
 class _OwnKeys(frozenset[str]):
-    """The keys of the loaded projects, of which nobody learns by asking whether there is any."""
+    """The keys of the loaded projects; iterating over them yields none, see
+    `load_without_state_models`.
+    """
 
     def __iter__(self) -> Iterator[str]:
         return iter(())
 
 
-def merge_nothing_from_state(context: Context) -> None:
+def load_without_state_models(context: Context) -> None:
     """Loads only what lies in the context's directories.
 
     With a `project:` key, SQLMesh adds the models that prod's state holds of other projects
-    (`Context.load`). In a state that stands for the base branch these are the base branch's own,
-    under the key that they had there. Call it before loading.
+    (`Context.load`). In a state made of the base branch these are the base branch's own models,
+    under their key there. Call it before loading.
 
     SQLMesh asks `any(self._projects)` for that, in all versions; `load_state`, which would say the
     same, came with 0.236. What is whose (`in self._projects`) stays known.
@@ -224,10 +227,10 @@ def merge_nothing_from_state(context: Context) -> None:
     context._projects = keys
 
 
-def state_is_shared(context: Context) -> bool:
-    """Whether other projects may live in the state: not in one that stands for a base branch.
+def is_state_shared(context: Context) -> bool:
+    """Whether the state may hold other projects; one made of the base branch does not.
 
-    (`merge_nothing_from_state`)
+    (`load_without_state_models`)
     """
     return not isinstance(context._projects, _OwnKeys)
 
@@ -238,12 +241,12 @@ def needs_format(context: Context, node: Any) -> bool:
     return bool(context._format(node, before) != before)
 
 
-def written_bot_settings(config: Config) -> dict[str, object]:
-    """The keys that a configuration writes under `cicd_bot:`, by their names there, with values.
+def list_written_bot_settings(config: Config) -> dict[str, object]:
+    """Lists the keys that a configuration writes under `cicd_bot:`, with their values.
 
-    Null counts as not written. What SQLMesh copies there from `plan:` does not count either; it
-    is known by being the same object. A configuration of a class of the project's own reaches
-    us with every default set, so there what equals a default was most likely not written.
+    Null counts as not written. What SQLMesh copies there from `plan:` does not count either; it is
+    known by being the same object. A configuration of a class of the project's own reaches us with
+    every default set, so there what equals a default was most likely not written.
     (`GithubCICDBotConfig`, `Config._inherit_project_config_in_cicd_bot`, `convert_config_type`)
     """
     bot = getattr(config, "cicd_bot", None)
@@ -265,28 +268,28 @@ def written_bot_settings(config: Config) -> dict[str, object]:
     return found
 
 
-def known_bot_settings(bot: Any) -> set[str]:
+def list_known_bot_settings(bot: Any) -> set[str]:
     """The keys that the installed version of SQLMesh's bot knows. (`GithubCICDBotConfig`)"""
     return {info.alias or name for name, info in type(bot).model_fields.items()}
 
 
-# What SQLMesh would send to an engine, without an engine.
+# The SQL that SQLMesh would send to an engine, rendered without one.
 
 
 @functools.cache
 def _make_adapter(dialect: str) -> Any:
-    """An adapter that makes SQL and can reach nothing: it is given no connection."""
+    """Makes an adapter that renders SQL; it has no connection."""
     return create_engine_adapter(lambda: None, dialect)
 
 
-def executed_text(tree: exp.Expr, dialect: str) -> str:
-    """The text of a statement or query as the adapter of `dialect` executes it (`_to_sql`)."""
+def render_executed_text(tree: exp.Expr, dialect: str) -> str:
+    """Renders a statement or query as the adapter of `dialect` executes it (`_to_sql`)."""
     text: str = _make_adapter(dialect)._to_sql(tree)
     return text
 
 
-def table_clauses(model: Model, properties: Mapping[str, Any], dialect: str) -> str:
-    """What CREATE TABLE says of a model beside name, columns and query.
+def render_table_clauses(model: Model, properties: Mapping[str, Any], dialect: str) -> str:
+    """Renders the clauses of a model's CREATE TABLE besides name, columns and query.
 
     Args:
         properties: rendered; physical ones, or those of the view.
@@ -296,27 +299,27 @@ def table_clauses(model: Model, properties: Mapping[str, Any], dialect: str) -> 
         storage_format=model.storage_format,
         table_properties=dict(properties),
     )
-    return executed_text(clauses, dialect) if clauses is not None else ""
+    return render_executed_text(clauses, dialect) if clauses is not None else ""
 
 
-def rendered_statement(model: Model, tree: exp.Expr, **context: Any) -> list[exp.Expr] | None:
-    """One statement of a model as SQLMesh renders it (`_statement_renderer`).
+def render_statement(model: Model, tree: exp.Expr, **context: Any) -> list[exp.Expr] | None:
+    """Renders one statement of a model as SQLMesh does (`_statement_renderer`).
 
     Returns:
-        Trees, none where a condition leaves nothing; None where rendering must ask the engine.
+        The trees, empty if a condition leaves none; None if rendering needs the engine.
     """
     rendered: list[Any] | None = model._statement_renderer(tree).render(**context)
     return rendered
 
 
 def render_on_earlier_runs(model: SqlModel) -> exp.Expr | None:
-    """A model's query as a run renders it that finds what earlier runs left.
+    """Renders a model's query as in a run after earlier runs.
 
-    SQLMesh hands the model's snapshot to Jinja, and dbt's `is_incremental` looks at its intervals.
+    SQLMesh passes the model's snapshot to Jinja, and dbt's `is_incremental` reads its intervals.
     (`create_builtin_globals` of `sqlmesh.dbt.builtin`)
 
     Returns:
-        The tree; None where rendering must ask the engine.
+        The tree; None if rendering needs the engine.
     """
     snapshot = SimpleNamespace(
         is_incremental=model.kind.is_incremental,
@@ -327,7 +330,7 @@ def render_on_earlier_runs(model: SqlModel) -> exp.Expr | None:
     return model.render_query(snapshot=snapshot)
 
 
-def rendered_environment_statements(
+def render_environment_statements(
     item: EnvironmentStatements, tree: exp.Expr, dialect: str, catalog: str | None, **context: Any
 ) -> list[str] | None:
     """One statement of `EnvironmentStatements` as `render_statements` renders it; see above."""

@@ -1,4 +1,6 @@
-"""SQLMesh's evaluator of plans and its scheduler: what is heard of them, and a part of a plan."""
+"""SQLMesh's plan evaluator and scheduler, with callbacks, fences, and plans of which only a part is
+built.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AuditQuestion:
-    """What an audit asked of a model's table over a range of time, to be put to another table.
+    """An audit's query on a model's table and time range, to be run on another table.
 
     (`SnapshotEvaluator._audit`)
     """
@@ -47,17 +49,17 @@ class AuditQuestion:
     execution_time: Any
 
     def cover_both(self, other: AuditQuestion | None) -> AuditQuestion:
-        """The same over both ranges, and what lies between them."""
+        """Returns the question over both ranges and the time between them."""
         if other is None:
             return self
         return replace(self, start=min(self.start, other.start), end=max(self.end, other.end))
 
     def render_sql(self, adapter: EngineAdapter, tables: Mapping[str, str]) -> str:
-        """A query of how many rows the audit finds, with these tables (quoted names, as SQL) in
-        the place of models (fully qualified names).
+        """Renders a query that counts the audit's rows, with these tables (quoted SQL names) for
+        models (fully qualified names).
 
         Raises:
-            KeyError: the audit's own model is none of them.
+            KeyError: the audit's own model is not among them.
             Exception: the audit's query cannot be rendered for that table.
         """
         query = self.snapshot.model.render_audit_query(
@@ -76,10 +78,10 @@ class AuditQuestion:
 
 @dataclass(frozen=True)
 class AuditOutcome:
-    """One audit of one batch; `failed_rows` is None where the audit was skipped.
+    """One audit of one batch; `failed_rows` is None if the audit was skipped.
 
     Attributes:
-        query: What SQLMesh ran, which gives the rows that failed.
+        query: The query that SQLMesh ran, which returns the failed rows.
     """
 
     audit: str
@@ -100,8 +102,8 @@ class FailedAudit:
 _FAILED_AUDIT = "_ci_bot_failed_audit"
 
 
-def failed_audit_of(error: BaseException) -> FailedAudit | None:
-    """The audit that an error of a plan's evaluation comes from; None where it is none's."""
+def find_failed_audit(error: BaseException) -> FailedAudit | None:
+    """Finds the audit that raised an error of a plan's evaluation; None if none did."""
     found = None
     step: BaseException | None = error
     while step is not None and found is None:
@@ -111,7 +113,7 @@ def failed_audit_of(error: BaseException) -> FailedAudit | None:
 
 
 def _name_failing_audits(evaluator: SnapshotEvaluator) -> None:
-    """Lets each error of an audit's query say which audit it was. (`SnapshotEvaluator._audit`)"""
+    """Makes each error of an audit's query name its audit. (`SnapshotEvaluator._audit`)"""
     run = evaluator._audit
     if hasattr(run, _FAILED_AUDIT):
         return
@@ -141,13 +143,13 @@ StateFence = Callable[[], AbstractContextManager[None]]
 
 
 class RecordingScheduler(Scheduler):
-    """SQLMesh's scheduler, which also hands on the result of every audit.
+    """SQLMesh's scheduler, which also reports the result of every audit.
 
-    It has no notification targets: an apply to a PR environment must not ring the alarms that the
-    project configured for prod. (`Scheduler._audit_snapshot`, `Scheduler.evaluate`)
+    It has no notification targets: an apply to a PR environment must not trigger the alerts that
+    the project configured for prod. (`Scheduler._audit_snapshot`, `Scheduler.evaluate`)
 
     It also creates the tables of selected models that get no interval, which SQLMesh does not do
-    beside batches of others: what reads such a table would not find it. (`Scheduler._dag`)
+    beside batches of others: readers of such a table would not find it. (`Scheduler._dag`)
     """
 
     def __init__(
@@ -174,7 +176,7 @@ class RecordingScheduler(Scheduler):
         self, batches: Any, snapshot_dag: Any = None, snapshots_to_create: Any = None
     ) -> DAG[Any]:
         created: set[SnapshotId] = set() if snapshots_to_create is None else snapshots_to_create
-        # In place: SQLMesh goes on with the set that it gave.
+        # Changed in place, because SQLMesh continues with this set.
         created.update(self._list_missing_tables_without_batches(batches))
         dag: DAG[Any] = super()._dag(batches, snapshot_dag, created)
         return dag
@@ -276,9 +278,9 @@ class FencedState:
 
 
 class LeasedPlanEvaluator(BuiltInPlanEvaluator):
-    """SQLMesh's evaluator, which asks before it promotes and before each stage that writes on
-    Spark: a circuit breaker is asked between batches only. (`visit_..._stage`)
-    What is recorded already is not recorded again. (`visit_create_snapshot_records_stage`)
+    """SQLMesh's evaluator with a check before the promotion and before each stage that writes on
+    Spark; SQLMesh checks its circuit breaker between batches only. (`visit_..._stage`) Recorded
+    snapshots are not recorded again. (`visit_create_snapshot_records_stage`)
     """
 
     promotion: StateFence = nullcontext
@@ -318,14 +320,16 @@ class LeasedPlanEvaluator(BuiltInPlanEvaluator):
 
     def visit_virtual_layer_update_stage(self, stage: Any, plan: EvaluatablePlan) -> None:
         with self.promotion():
-            # The views take their time on Spark; no transaction on the state waits for that.
+            # Making views on Spark takes time; no transaction on the state should wait for it.
             pass
         super().visit_virtual_layer_update_stage(stage, plan)
 
 
 @dataclass(frozen=True)
 class PartOfPlan:
-    """What a probe builds of a plan: a range of each of these snapshots, and views below them."""
+    """The part of a plan that a probe builds: a range of each of these snapshots, and views that
+    they read.
+    """
 
     batches: Mapping[SnapshotId, tuple[int, int]]
     views: Collection[SnapshotId]
@@ -334,7 +338,7 @@ class PartOfPlan:
         return snapshot.snapshot_id in self.batches or snapshot.snapshot_id in self.views
 
     def narrow_stage(self, stage: BackfillStage) -> BackfillStage:
-        """The stage with only that, and of that nothing which is there by now."""
+        """Limits a stage to this part, without intervals that are already built."""
         wanted: dict[Snapshot, list[tuple[int, int]]] = {}
         for snapshot, missing in stage.snapshot_to_intervals.items():
             if snapshot.snapshot_id in self.views:
@@ -396,7 +400,7 @@ class ProbingPlanEvaluator(LeasedPlanEvaluator):
     visit_after_all_stage = _leave_out
 
 
-def plan_evaluator(
+def make_plan_evaluator(
     context: Context,
     console: Console,
     on_audits: AuditListener,
@@ -409,7 +413,7 @@ def plan_evaluator(
     around_batch: AroundBatch = lambda _snapshot, _span: nullcontext(),
     part: PartOfPlan | None = None,
 ) -> BuiltInPlanEvaluator:
-    """What executes a plan's stages, with our console and our scheduler.
+    """Makes the evaluator of a plan's stages, with our console and our scheduler.
 
     Args:
         max_workers: How many batches run at once; None takes the connection's setting.

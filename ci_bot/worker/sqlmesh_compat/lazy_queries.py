@@ -1,4 +1,4 @@
-"""Queries that wait in their files: of most models nobody asks for more than the text."""
+"""Queries that are parsed from their files on use: most models need only their text."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class QueryInFile(ParsableSql):
-    """A query whose tree is made again, with its comments and places, where somebody asks for it.
+    """A query whose tree, with comments and positions, is parsed again on use.
 
-    The process that loaded the model had the tree; on its way to another process a tree is four
-    fifths of a model.
+    The loading process had the tree; a tree is four fifths of the bytes of a model that is sent to
+    another process.
     """
 
     _path: Path = Path()
@@ -29,7 +29,7 @@ class QueryInFile(ParsableSql):
 
     @property
     def lists_columns(self) -> bool:
-        """What `plain_models.lists_columns` says of the tree."""
+        """Whether the tree lists its columns; see the function `lists_columns`."""
         return self._lists_columns
 
     def parse(self, dialect: str) -> Any:
@@ -38,7 +38,9 @@ class QueryInFile(ParsableSql):
         return super().parse(dialect)
 
     def _from_file(self) -> Any:
-        """None where the file holds something else by now: then the text that was loaded counts."""
+        """Parses the tree from the file; None if the file has changed, and then the loaded text
+        counts.
+        """
         try:
             text = self._path.read_text(encoding="utf-8")
             found = parse(text, default_dialect=self._file_dialect)
@@ -48,21 +50,23 @@ class QueryInFile(ParsableSql):
 
 
 def leave_in_file(model: SqlModel, *, file_dialect: str, lists_columns: bool) -> None:
-    """Takes the tree out of a SQL model that is the only one of its file.
+    """Removes the tree from a SQL model that is the only one of its file.
 
     Args:
         file_dialect: The project's, for files that name none. (`load_sql_models`)
-        lists_columns: see `plain_models.lists_columns`.
+        lists_columns: see the function `lists_columns`.
     """
     whole = model.query_
     if _is_query(whole._parsed, whole.sql):
-        left = left_in_file(model, file_dialect=file_dialect, lists_columns=lists_columns)
+        left = make_query_in_file(model, file_dialect=file_dialect, lists_columns=lists_columns)
         left._parsed_dialect = whole._parsed_dialect
         vars(model)["query_"] = left  # models are frozen
 
 
-def left_in_file(model: SqlModel, *, file_dialect: str, lists_columns: bool) -> QueryInFile:
-    """The query of a SQL model without its tree; the arguments are those of `leave_in_file`."""
+def make_query_in_file(model: SqlModel, *, file_dialect: str, lists_columns: bool) -> QueryInFile:
+    """Makes the query of a SQL model without its tree; the arguments are those of
+    `leave_in_file`.
+    """
     whole = model.query_
     left = QueryInFile(sql=whole.sql, transaction=whole.transaction)
     left._path, left._file_dialect = Path(model._path or ""), file_dialect
@@ -74,12 +78,13 @@ def _is_query(found: Any, sql: str) -> bool:
     return isinstance(found, exp.Query) and found.meta.get("sql") == sql
 
 
-# What a model's definition tells by itself, without its query being rendered.
+# Facts of a model's definition that need no rendering.
 
 
 def is_pure(model: Model) -> TypeGuard[SqlModel]:
-    """Whether nothing outside of the model decides what its query is: code of the project can read
-    a file or a clock, and what it gives is not known before it ran."""
+    """Whether only the model itself decides its query: code of the project can read a file or a
+    clock, so its result is not known before it runs.
+    """
     return (
         isinstance(model, SqlModel)
         and not model.kind.is_custom
@@ -111,7 +116,7 @@ def lists_columns(model: SqlModel) -> bool:
 
 
 def find_dependencies(model: Model) -> None:
-    """Lets the model know what it depends on, as `full_depends_on` finds it.
+    """Sets the model's dependencies, as `full_depends_on` finds them.
 
     Half of the time that it takes to load a file SQLMesh renders the query for that: it prepares
     macros and moments, copies the tree in search of macros, and names all columns.
@@ -124,7 +129,7 @@ def find_dependencies(model: Model) -> None:
 
 
 def _list_tables(model: SqlModel) -> set[str] | None:
-    """None where the query has to be rendered, and if no query is asked.
+    """Lists the tables of the query; None if it must be rendered, or if there is no query.
 
     (`_Model.full_depends_on`, `BaseExpressionRenderer._render`)
     """

@@ -1,4 +1,4 @@
-"""What the loader of SQLMesh keeps to itself: every model that fails, and not the first alone."""
+"""Facts that SQLMesh's loader does not report: every model that fails, not just the first."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def model_failures(found: list[tuple[Path, BaseException]]) -> Iterator[None]:
-    """Notes each SQL model that does not load while this is entered.
+def collect_model_failures(found: list[tuple[Path, BaseException]]) -> Iterator[None]:
+    """Collects each SQL model that does not load inside this block.
 
     SQLMesh hands all files to a pool, and raises the failure that it meets first.
     (`SqlMeshLoader._load_sql_models`, `create_process_pool_executor`)
@@ -55,8 +55,8 @@ def model_failures(found: list[tuple[Path, BaseException]]) -> Iterator[None]:
         module.create_process_pool_executor = make
 
 
-def load_error(path: Path, problem: BaseException) -> ConfigError:
-    """The error that SQLMesh raises where `problem` keeps the model in `path` from being loaded.
+def make_load_error(path: Path, problem: BaseException) -> ConfigError:
+    """Makes the error that SQLMesh raises if `problem` keeps the model in `path` from loading.
 
     (`Loader._failed_to_load_model_error`, which needs nothing of the loader itself)
     """
@@ -67,7 +67,7 @@ def load_error(path: Path, problem: BaseException) -> ConfigError:
 
 
 def ignore_files(configs: dict[Path, Config], files: Sequence[Path]) -> None:
-    """Lets the next load leave these files out. (`Loader._glob_paths`)"""
+    """Makes the next load skip these files. (`Loader._glob_paths`)"""
     for config in configs.values():
         config.ignore_patterns = [
             *config.ignore_patterns,
@@ -76,8 +76,8 @@ def ignore_files(configs: dict[Path, Config], files: Sequence[Path]) -> None:
 
 
 @contextmanager
-def registries_kept() -> Iterator[None]:
-    """Puts back the registries of macros and signals, which a failed load leaves filled.
+def restore_registries() -> Iterator[None]:
+    """Restores the registries of macros and signals, which a failed load leaves filled.
 
     (`SqlMeshLoader._load_scripts` and `_load_signals` restore them only if they come to an end)
     """
@@ -92,31 +92,31 @@ def registries_kept() -> Iterator[None]:
 def order_models(context: Context) -> None:
     """Puts the loaded models in the order of their names.
 
-    SQLMesh's own order is that in which its processes come back, so what is reported model by model
-    would be reported otherwise each time. (`SqlMeshLoader._load_sql_models`, `UniqueKeyDict`)
+    SQLMesh's own order depends on the timing of its processes, so a report by model would change
+    each time. (`SqlMeshLoader._load_sql_models`, `UniqueKeyDict`)
     """
     models = sorted(context._models.items())
     context._models.clear()
     context._models.update(models)
 
 
-def loaded_tests(context: Context) -> list[Any]:
+def list_loaded_tests(context: Context) -> list[Any]:
     """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
     either: Any = context
     read = getattr(either, "select_tests", None) or either.load_model_tests
     return list(read())
 
 
-# What the state holds of other projects, and whether it can be used here.
+# Models of other projects in the state, and whether they load here.
 
 
 @dataclass(frozen=True)
 class FailingNode:
-    """A node of prod's that is in no loaded project, and what its recorded code fails with.
+    """A node of prod that is in no loaded project, and the error of its recorded code.
 
     Attributes:
         name: fully qualified.
-        project: None where the record itself cannot be read.
+        project: None if the record itself cannot be read.
     """
 
     name: str
@@ -124,8 +124,8 @@ class FailingNode:
     error: Exception
 
 
-def failing_nodes_of_others(context: Context, state: Any) -> Iterator[FailingNode]:
-    """The nodes of other projects in prod that cannot be read from the state, or not be rendered.
+def find_failing_nodes_of_others(context: Context, state: Any) -> Iterator[FailingNode]:
+    """Yields the nodes of other projects in prod that cannot be read from the state or rendered.
 
     Args:
         context: Holds the models of the loaded projects, and nothing from the state.
@@ -153,7 +153,7 @@ def failing_nodes_of_others(context: Context, state: Any) -> Iterator[FailingNod
 
 
 def _exercise_node(node: Any) -> Collection[str]:
-    """Does with a node what loading and planning do: what is wrong with its code shows then."""
+    """Runs a node's code as loading and planning do, so that its errors appear."""
     read: Collection[str] = node.depends_on
     if hasattr(node, "render_query"):
         node.render_query()

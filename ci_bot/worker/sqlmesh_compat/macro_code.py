@@ -1,4 +1,4 @@
-"""What Python a macro may make of SQL.
+"""Which Python a macro may make of SQL.
 
 SQLMesh turns an argument of `@EVAL`, `@IF`, `@FILTER`, `@WITH`, `@JOIN`, `@WHERE`, `@GROUP_BY`,
 `@HAVING`, `@ORDER_BY`, `@LIMIT`, `@UNION` and `@SQL`, and what a macro of the project hands to
@@ -73,22 +73,22 @@ _LONGEST_SHOWN = 60
 MayCall = Callable[[str], bool]
 
 
-def not_built_in(name: str) -> bool:
+def is_not_built_in(name: str) -> bool:
     """Whether a name can only be a function of SQLMesh's or of the project's, or none at all."""
     return name in CONVERTERS or name not in _BUILT_IN | _ITS_OWN
 
 
 def find_objection(
-    source: str, may_call: MayCall = not_built_in, *, may_read: bool = False
+    source: str, may_call: MayCall = is_not_built_in, *, may_read: bool = False
 ) -> str | None:
-    """What a piece of Python that was made from SQL does besides computing; None: nothing.
+    """Finds what Python that was made from SQL does besides computing; None: nothing.
 
     Source that is no Python is harmless: it fails before any of it runs.
 
     Args:
         may_call: Whether a function of that name may be called.
-        may_read: Whether the name of anything may be read. SQL has columns of any name, and only
-            if they are evaluated could a macro call what such a name means in Python.
+        may_read: Whether any name may be read. SQL has columns of any name, and a macro could call
+            what such a name means in Python only if it is evaluated.
     """
     try:
         # As `eval` reads it, which passes over blanks before an expression.
@@ -101,7 +101,7 @@ def find_objection(
 
 
 class _CodeJudge:
-    """Looks at a tree depth first."""
+    """Checks a tree, depth first."""
 
     def __init__(self, may_call: MayCall, may_read: bool) -> None:
         self._may_call = may_call
@@ -202,7 +202,7 @@ _LOCALS = ast.dump(ast.parse("locals()", mode="eval").body)
 # The one place where SQLMesh's macro evaluator evaluates Python that it made from SQL.
 
 
-def judge_macro_code() -> None:
+def guard_macro_evaluation() -> None:
     """Lets the macros of this process evaluate only what comes from SQL that means SQL.
 
     To be called before anything of a project is loaded. The text of the changed files is judged
@@ -224,7 +224,7 @@ def _judged_eval(
     def may_call(name: str) -> bool:
         found = local_variables.get(name, variables.get(name))
         if found is None:
-            # Nothing that is known by this name, unless Python itself does.
+            # A name that is not registered is allowed unless Python itself has it.
             return name in CONVERTERS or not hasattr(builtins, name)
         return found is ENV.get(name) or getattr(found, "__globals__", None) is variables
 
@@ -254,7 +254,7 @@ _BY_A_LAMBDA = frozenset({"EACH", "REDUCE"})
 
 
 def list_evaluated(root: Any, *, own_macros: bool = False) -> Iterator[Any]:
-    """The largest parts of a tree that become Python, whole.
+    """Yields the largest parts of a tree that become Python as a whole.
 
     Args:
         root: What SQLMesh's parser made of a text.
@@ -270,22 +270,22 @@ def list_evaluated(root: Any, *, own_macros: bool = False) -> Iterator[Any]:
         if arguments is None:
             yield part
             continue
-        yield _call_alone(part)
+        yield _strip_arguments(part)
         count = len(arguments)
         if not own_macros:
-            count = _count_of_evaluated(part.this.name.upper(), arguments)
+            count = _count_evaluated_arguments(part.this.name.upper(), arguments)
         yield from arguments[:count]
         todo += reversed(arguments[count:])
 
 
-def _call_alone(macro: Any) -> Any:
-    """A macro without its arguments: its name lands in Python where it is an argument itself."""
+def _strip_arguments(macro: Any) -> Any:
+    """Returns a macro without its arguments: as an argument itself, its name becomes Python."""
     name = macro.this.this
     return d.MacroFunc(this=exp.Anonymous(this=name if isinstance(name, str) else name.copy()))
 
 
-def _count_of_evaluated(name: str, arguments: list[Any]) -> int:
-    """How many of a macro's arguments are evaluated, from the first one on."""
+def _count_evaluated_arguments(name: str, arguments: list[Any]) -> int:
+    """Counts a macro's arguments that are evaluated, from the first one on."""
     if any(isinstance(argument, exp.PropertyEQ) for argument in arguments):
         return len(arguments)
     if name in _NOTHING:

@@ -1,7 +1,7 @@
-"""Where the trees of SQL differ between the parsers (sqlglot) that versions of SQLMesh bring.
+"""Differences between SQL trees of the parser (sqlglot) versions that SQLMesh versions need.
 
-A clause that is asked for by a name that the parser does not use is no error: it is not there, and
-a rule would take a query for one that reads nothing. So nobody else writes these names.
+Reading a clause by a name that the parser does not use is no error: the clause is just absent, and
+a rule would see a query that reads nothing. So only this module writes these names.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def argument_name(kind: type[Any], name: str) -> str:
-    """How the installed parser calls an argument that is a word of Python's: with an underscore
-    since sqlglot 28, without before. (`arg_types`)
+def find_argument_name(kind: type[Any], name: str) -> str:
+    """Finds the parser's name of an argument that is a Python keyword: with an underscore since
+    sqlglot 28, without before. (`arg_types`)
 
     Raises:
         KeyError: with neither; another release of sqlglot has renamed it.
@@ -30,19 +30,20 @@ def argument_name(kind: type[Any], name: str) -> str:
     raise KeyError(f"{kind.__name__}.{name}")
 
 
-def known_classes(names: str) -> tuple[type, ...]:
-    """The classes of trees by these names, blanks between; without those that the installed parser
-    does not have. It reads such a function as one that it does not know (`exp.Anonymous`)."""
+def find_known_classes(names: str) -> tuple[type, ...]:
+    """Finds tree classes by their names, separated by blanks, without those that the installed
+    parser lacks. It reads such a function as one that it does not know (`exp.Anonymous`).
+    """
     found = (getattr(exp, name, None) for name in names.split())
     return tuple(one for one in found if one is not None)
 
 
-FROM = argument_name(exp.Select, "from")
+FROM = find_argument_name(exp.Select, "from")
 
-WITH = argument_name(exp.Select, "with")
+WITH = find_argument_name(exp.Select, "with")
 
-EXCEPT = argument_name(exp.Star, "except")
-# What every tree is; sqlglot 30 has parts of trees that are no `Expression`.
+EXCEPT = find_argument_name(exp.Star, "except")
+# The base of every tree; sqlglot 30 has parts of trees that are not an `Expression`.
 Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
 
 
@@ -52,15 +53,15 @@ Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
 _DECIMAL = exp.DataType.Type.DECIMAL
 
 
-def column_types(model: Model) -> Mapping[str, exp.DataType] | None:
-    """The types of a model's columns by name, as far as they can be known.
+def read_column_types(model: Model) -> Mapping[str, exp.DataType] | None:
+    """Reads the types of a model's columns by name, as far as they can be known.
 
     Before sqlglot 28 the parser forgets the digits of a decimal that is computed: `amount * 2` is
     DECIMAL there, which means (10, 0) where somebody writes it. Such a column is UNKNOWN here,
     unless the model itself says DECIMAL somewhere. (`TypeAnnotator._maybe_coerce`)
 
     Returns:
-        None where SQLMesh cannot list the columns (`Model.columns_to_types`).
+        None if SQLMesh cannot list the columns (`Model.columns_to_types`).
 
     Raises:
         Exception: whatever the rendering of the project's macros raises.
@@ -69,7 +70,7 @@ def column_types(model: Model) -> Mapping[str, exp.DataType] | None:
     if types is None or keeps_digits():
         return types
     computed = [name for name, kind in types.items() if _is_bare(kind)]
-    if not computed or _writes_it(model):
+    if not computed or _writes_bare_decimal(model):
         return types
     return {**types, **dict.fromkeys(computed, exp.DataType.build("UNKNOWN"))}
 
@@ -85,7 +86,7 @@ def _is_bare(kind: Any) -> bool:
     return bool(kind.this == _DECIMAL and not kind.expressions)
 
 
-def _writes_it(model: Model) -> bool:
+def _writes_bare_decimal(model: Model) -> bool:
     """Whether a declared column or a cast of the model is a DECIMAL without digits."""
     if getattr(model, "columns_to_types_", None) or not model.is_sql:
         return True

@@ -1,4 +1,4 @@
-"""Work of the plan builder that grows with the whole project and not with what changed in it."""
+"""Reduces the plan builder's work from the whole project to its changed part."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
 
 
 def build_plan(builder: PlanBuilder) -> Plan:
-    """The plan, as `PlanBuilder.build` makes it.
+    """Builds the plan as `PlanBuilder.build` does, faster.
 
     Raises:
-        PlanError: what that raises.
+        PlanError: whatever that raises.
     """
     made: Any = builder
     categorize = made._categorize_snapshots
@@ -28,15 +28,15 @@ def build_plan(builder: PlanBuilder) -> Plan:
 
     made._categorize_snapshots = narrowed
     try:
-        with _columns_when_asked():
+        with _delay_column_types():
             return builder.build()
     finally:
         del made._categorize_snapshots
 
 
 class _KindsAbove(DAG[Any]):
-    """A DAG of snapshots that has above each what it reads, and of all else one new snapshot of
-    each kind.
+    """A DAG of snapshots in which a snapshot's upstream is its parents, and one new snapshot of
+    each kind for all others.
 
     To categorize a snapshot SQLMesh walks through all above it, and with them the work grows with
     the square of a project. It keeps sets of their categories, and whether they are forward-only;
@@ -46,7 +46,9 @@ class _KindsAbove(DAG[Any]):
 
     @classmethod
     def from_builder(cls, dag: DAG[Any], builder: Any) -> _KindsAbove | None:
-        """None where the installed version looks at something else than the known ones."""
+        """Makes the DAG; None if the installed version reads other fields than the known
+        versions.
+        """
         if set(PlanBuilder._categorize_snapshot.__code__.co_names) - set(_LOOKED_AT.split()):
             return None
         made = cls()
@@ -86,18 +88,17 @@ modified_snapshots name parents set snapshot_id snapshots source_type upstream
 
 
 @contextmanager
-def _columns_when_asked() -> Iterator[None]:
-    """Of models below an edited one the builder asks whether their columns are known, for which
-    SQLMesh optimizes each of their queries. (`PlanBuilder._categorize_snapshot`)
+def _delay_column_types() -> Iterator[None]:
+    """The builder checks whether columns of models below an edited one are known, for which SQLMesh
+    optimizes each query. (`PlanBuilder._categorize_snapshot`)
 
-    Which columns there are can mostly be seen in the file; their types are worked out where
-    somebody asks for them.
+    The column names are mostly visible in the file; their types are computed on use.
     """
     kind: Any = SqlModel
     plain = kind.columns_to_types
 
     def columns(self: Any) -> Mapping[str, Any] | None:
-        if are_known(self):
+        if are_columns_known(self):
             return _LaterColumns(lambda: plain.fget(self))
         found: Mapping[str, Any] | None = plain.fget(self)
         return found
@@ -109,7 +110,7 @@ def _columns_when_asked() -> Iterator[None]:
         kind.columns_to_types = plain
 
 
-def are_known(model: SqlModel) -> bool:
+def are_columns_known(model: SqlModel) -> bool:
     """Whether the text alone shows that SQLMesh knows the model's columns.
 
     False also if that is no work: they are declared, or the query is optimized already.
@@ -125,7 +126,7 @@ def are_known(model: SqlModel) -> bool:
 
 
 class _LaterColumns(Mapping[str, Any]):
-    """Columns that are known to be known."""
+    """Columns that exist for sure; their types are computed on use."""
 
     def __init__(self, ask: Callable[[], Mapping[str, Any] | None]) -> None:
         self._ask = ask

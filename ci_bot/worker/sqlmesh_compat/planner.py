@@ -1,4 +1,4 @@
-"""SQLMesh's planner."""
+"""SQLMesh's planner: its builder, selections, and the ranges of its plans."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sqlmesh.utils.date import TimeLike, make_exclusive, to_datetime, to_timesta
 
 from ci_bot.errors import BadInput
 from ci_bot.redaction import quoted_value
-from ci_bot.worker.sqlmesh_compat.cache_writes import loaded_nodes
+from ci_bot.worker.sqlmesh_compat.cache_writes import reuse_loaded_nodes
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import GenericContext
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 NO_BASE_HINT = "Check out with `fetch-depth: 2`, so that the merge commit has its first parent."
 
 
-def plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
-    """SQLMesh's plan builder with these options; None is not handed on.
+def make_plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
+    """Makes SQLMesh's plan builder with these options; leaves out None.
 
     Older versions do not have all of them. (`Context.plan_builder`)
 
@@ -49,12 +49,12 @@ def plan_builder(context: Context, environment: str, **options: Any) -> PlanBuil
             f"SQLMesh {sqlmesh.__version__} does not know {named}.",
             hint="Leave it out, or pin a newer version in `requirements`.",
         )
-    with loaded_nodes(context):
+    with reuse_loaded_nodes(context):
         return context.plan_builder(environment, **asked)
 
 
-def prod_interval_ends(context: Context) -> dict[str, datetime]:
-    """How far prod's tables reach, by model name; empty without prod.
+def read_prod_interval_ends(context: Context) -> dict[str, datetime]:
+    """Reads how far prod's tables reach, by model name; empty without prod.
 
     The frontier of a plan is the latest of them. (`_get_max_interval_end_per_model`, which looks at
     snapshots only to find what some models read)
@@ -75,8 +75,8 @@ def keep_model_caps(builder: PlanBuilder) -> None:
     """Keeps every model's own end at prod's frontier, or at the plan's end if that is earlier.
 
     With an explicit `end` SQLMesh drops the caps per model (`override_end`), and then backfills
-    unmodified models into the tables that prod reads. Where it has caps, it takes them and not
-    the plan's end, so they must not be later. (`missing_intervals`)
+    unmodified models into the tables that prod reads. If it has caps, it takes them and not the
+    plan's end, so they must not be later. (`missing_intervals`)
     """
     builder.override_end = False
     if builder.end is not None:
@@ -86,12 +86,12 @@ def keep_model_caps(builder: PlanBuilder) -> None:
 
 
 def give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
-    """Gives changed models that are computed whole their last interval, where the window has none.
+    """Gives changed models that are computed whole their last interval if the window has none.
 
     A table that is filled by months has no interval in a window of a week: SQLMesh would leave it
-    empty, and its readers would be computed from nothing. `min_intervals` would fix it, but for
-    all models. Where a window holds an interval the plan stays as it is, and so does its identity.
-    Call it before the plan is built.
+    empty, and its readers would be computed from nothing. `min_intervals` would fix it, but for all
+    models. If the window holds an interval, the plan and its identity stay as they are. Call it
+    before the plan is built.
 
     Returns:
         By model name, the interval that it gets. It depends on the plan's window, and on how far
@@ -121,7 +121,7 @@ def give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
         given[snapshot.name] = (to_timestamp(start), end)
     if given:
         builder._start_override_per_model = overrides
-        _preview_last_intervals(builder, given)
+        _apply_last_intervals_to_previews(builder, given)
     return given
 
 
@@ -137,8 +137,10 @@ def _window_has_interval(
     return bool(empty.missing_intervals(begins, until, execution_time=builder.execution_time))
 
 
-def _preview_last_intervals(builder: PlanBuilder, given: Mapping[str, tuple[int, int]]) -> None:
-    """A preview's interval is that of a restatement, which takes no notice of a model's start."""
+def _apply_last_intervals_to_previews(
+    builder: PlanBuilder, given: Mapping[str, tuple[int, int]]
+) -> None:
+    """Sets the last intervals of previews: SQLMesh restates them, which ignores a model's start."""
     build = builder._build_restatements
 
     def with_last_intervals(*arguments: Any) -> dict[SnapshotId, tuple[int, int]]:
@@ -155,7 +157,7 @@ def _preview_last_intervals(builder: PlanBuilder, given: Mapping[str, tuple[int,
 
 
 def expand_selection(context: Context, text: str) -> set[str]:
-    """The models that one selection stands for, by fully qualified name.
+    """Expands one selection to models, by fully qualified name.
 
     (`GenericContext._new_selector`)
     """
@@ -164,7 +166,7 @@ def expand_selection(context: Context, text: str) -> set[str]:
 
 
 def parse_selection(text: str) -> None:
-    """Reads one selection and gives nothing.
+    """Checks that SQLMesh can read one selection.
 
     Raises:
         Exception: SQLMesh cannot read it; its parser raises more than one kind.
@@ -174,10 +176,11 @@ def parse_selection(text: str) -> None:
     parse(f"({text})")
 
 
-def selector_of(
+def make_selector(
     context: GenericContext[Any], models: Mapping[str, Model], *, lineage: bool
 ) -> Callable[..., Any]:
-    """What expands a list of selections over some models, by fully qualified name.
+    """Makes the function that expands a list of selections over these models, by fully qualified
+    name.
 
     Args:
         lineage: Whether a selection asks for what models read, or what reads them. Of a stored
@@ -207,9 +210,9 @@ class RefusedChange:
 
 
 def note_refused_changes(builder: PlanBuilder) -> list[RefusedChange]:
-    """A list that gets the change for which `build` refuses a destructive or additive change.
+    """Returns a list that will hold the destructive or additive change that `build` refuses.
 
-    The exception names neither the model nor the columns, only the console hears.
+    The exception names neither the model nor the columns; SQLMesh only prints them to its console.
     (`PlanBuilder._check_destructive_additive_changes`)
     """
     refused: list[RefusedChange] = []
@@ -241,8 +244,8 @@ def inherits_intervals(old: Snapshot, new: Snapshot) -> bool:
     return same and new.is_model and old.is_model and not should_force_rebuild(old, new)
 
 
-def first_restatements(builder: PlanBuilder, plan: Plan) -> dict[SnapshotId, tuple[int, int]]:
-    """What `plan` restates when it is applied for the first time, previews included.
+def list_first_restatements(builder: PlanBuilder, plan: Plan) -> dict[SnapshotId, tuple[int, int]]:
+    """Lists the ranges that `plan` restates in its first apply, previews included.
 
     SQLMesh computes previews of forward-only models whose snapshots are new to the state, so once
     they are recorded the same plan restates nothing. (`PlanBuilder._build_restatements`)
@@ -264,23 +267,23 @@ def first_restatements(builder: PlanBuilder, plan: Plan) -> dict[SnapshotId, tup
         builder._context_diff = diff
 
 
-def plan_models_to_backfill(plan: Plan, names: set[str]) -> Plan:
-    """The same plan, restricted to building data for `names`. Views are not restricted."""
+def limit_backfill(plan: Plan, names: set[str]) -> Plan:
+    """Returns the same plan, limited to building data for `names`. Views are not limited."""
     restricted: Plan = plan.model_copy(update={"models_to_backfill": names})
     return restricted
 
 
-# Selections of models by what has changed since a branch (`git:main`), where git is not there.
+# Selections of models changed since a branch (`git:main`), without git.
 
 
 class _ChangedFiles:
-    """Stands in a selector's place for git, with the files that are known to have changed.
+    """Replaces a selector's git client, with the known changed files.
 
     (`GitClient`, of which a selector asks these three)
     """
 
     def __init__(self, files: Iterable[Path] | None, bases: Collection[str]) -> None:
-        # A file that is gone is the file of no model any more; SQLMesh leaves it out, too.
+        # A deleted file defines no model; SQLMesh leaves it out, too.
         self._files = None if files is None else [path for path in files if path.exists()]
         self._bases = bases
 
@@ -311,14 +314,14 @@ class _ChangedFiles:
 def select_by_changed_files(
     context: Context, files: Iterable[Path] | None, bases: Collection[str]
 ) -> None:
-    """Lets `git:<base>` in this context's selections stand for these files.
+    """Makes `git:<base>` in this context's selections mean these files.
 
     Without this SQLMesh asks git, in the project's directory. (`GenericContext._new_selector`,
     `Selector._git_client`)
 
     Args:
         files: absolute paths, as the context's models have theirs; None: not known.
-        bases: how a selection may call the base.
+        bases: the names of the base in a selection.
     """
     made: Any = context._new_selector
     known = _ChangedFiles(files, bases)

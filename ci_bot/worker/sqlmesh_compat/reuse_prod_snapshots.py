@@ -1,4 +1,4 @@
-"""Models that are defined as in prod are not optimized: the columns that prod's state knows stand.
+"""Models that are defined as in prod are not optimized: they keep the columns of prod's state.
 
 To load a project SQLMesh renders and optimizes every query, to know which columns each model gives
 to those that read it. A model that has prod's hashes when it gets the columns that prod's got, and
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import Context
     from sqlmesh.core.model import Model
 
-# Prod's models as its state has them, and whether a model that was loaded is one of those.
+# Prod's models in the state, and whether a loaded model equals one of them.
 
 
 # Columns by table, below schemas and catalogs: nested as deep as the names of tables are.
@@ -57,11 +57,11 @@ class StoredModel:
     text: str
 
 
-def in_prod(context: Context) -> dict[str, StoredModel]:
-    """Prod's models by name; none where another version of SQLMesh or sqlglot may have written
-    them, whose columns could be of other types, or where they cannot be read, which the plan says.
+def read_prod_models(context: Context) -> dict[str, StoredModel]:
+    """Reads prod's models by name; empty if another version of SQLMesh or sqlglot may have written
+    them, with other column types, or if they cannot be read, which the plan reports.
 
-    Nothing stays in the state's cache: a plan wants the intervals of its own moment.
+    Nothing stays in the state's cache, because a plan needs its own current intervals.
     (`SnapshotState.snapshots_table`)
     """
     try:
@@ -87,7 +87,7 @@ def in_prod(context: Context) -> dict[str, StoredModel]:
 def has_hashes(model: SqlModel, fingerprint: SnapshotFingerprint) -> bool:
     """Whether these are the model's own hashes in the fingerprint.
 
-    What would ask for the optimized query is guessed first: the comments of columns, and that a
+    Values that would need the optimized query are guessed first: column comments, and that a
     partition needs no types (`_Model.partitioned_by` hands them over in any case). A wrong guess
     gives another hash.
     """
@@ -120,7 +120,7 @@ def _column_comments(query: Any) -> dict[str, str]:
 
 
 def set_mapping_schema(model: _Model, schema: Mapping[str, Any]) -> None:
-    """Tells the model the columns of what it reads; what it worked out of others is forgotten."""
+    """Sets the columns of a model's parents, and clears results that depend on others."""
     copied = _copy_schema(schema)
     model.mapping_schema.clear()
     model.mapping_schema.update(copied)
@@ -138,19 +138,19 @@ def _copy_schema(schema: Mapping[str, Any]) -> ColumnMapping:
     }
 
 
-# What the processes that load SQL files do beside loading: they compare models with prod's, and
-# send those that are defined as in prod without the trees of their queries.
+# Loader processes also compare models with prod's, and send those that are defined as in prod
+# without their query trees.
 
 
 _load = loader.load_sql_models
-# What the processes of a pool find in their memory: they are forked, and the pool knows the
-# function by its name.
+# The pool's forked processes read this from memory, because the pool finds the function by its
+# name.
 _stored: dict[str, StoredModel] = {}
 
 
 @contextmanager
-def compared_where_loaded(stored: Mapping[str, StoredModel]) -> Iterator[None]:
-    """Lets every process that loads files inside this block compare. A model that
+def compare_while_loading(stored: Mapping[str, StoredModel]) -> Iterator[None]:
+    """Makes every process that loads files in this block compare models with prod's. A model that
     is defined as in prod comes with a `QueryInFile`, prod's columns, and no hashes.
     """
     module: Any = loader
@@ -184,25 +184,25 @@ def load_models_and_compare_with_prod(path: Path) -> list[Any]:
     return models
 
 
-# Each round works out the models that read what the round before changed. A change of columns that
-# goes on from model to model is not followed further: then everything is worked out.
+# Each round computes the models that read changed columns of the previous round. After the last
+# round everything is computed.
 _ROUNDS = 5
 
 EnterForLoad = Callable[[Mapping[str, StoredModel]], AbstractContextManager[None]]
 
 
 @contextmanager
-def as_in_prod(
+def reuse_prod_models(
     context: Context, beside: EnterForLoad = lambda _stored: nullcontext()
 ) -> Iterator[None]:
-    """Spares the load inside this block models that are defined as in prod.
+    """Skips optimizing models that are defined as in prod, for the load in this block.
 
     (`update_model_schemas` optimizes, `validate_definition` asks for the optimized query)
 
     Args:
-        beside: What else is entered for the load, once prod's models are known.
+        beside: Another context to enter for the load, with prod's models.
     """
-    stored = in_prod(context)
+    stored = read_prod_models(context)
     if not stored:
         yield
         return
@@ -234,14 +234,14 @@ def as_in_prod(
 
     module.update_model_schemas, kind.validate_definition = update, validate_others
     try:
-        with compared_where_loaded(stored), beside(stored):
+        with compare_while_loading(stored), beside(stored):
             yield
     finally:
         module.update_model_schemas, kind.validate_definition = plain, validate
 
 
 class _ModelLoad:
-    """One load's models: those that stand as in prod, and those that wait to be worked out."""
+    """One load's models: those that equal prod's, and those that wait to be computed."""
 
     def __init__(self, models: Mapping[str, Model], stored: Mapping[str, StoredModel]) -> None:
         self._models, self._stored = models, stored
@@ -261,10 +261,11 @@ class _ModelLoad:
         self.waiting = rest | {name: models[name] for name in self._read}
 
     def compare_models(self) -> None:
-        """Takes what was worked out as known, and lets those wait that it tells something new."""
+        """Keeps computed models, and lets those wait whose parents' columns changed."""
         fresh, self.waiting = self.waiting, {}
         for name in fresh.keys() & self.standing.keys():
-            # One that waited beside it may have told it something new. (The order counts: a star.)
+            # A model that waited beside it may have changed its columns. (Their order matters for a
+            # star.)
             if str(fresh[name].mapping_schema) != str(self._stored[name].schema):
                 del self.standing[name]
         for name, model in self._models.items():
@@ -277,7 +278,7 @@ class _ModelLoad:
             if not news:
                 continue
             if any(parent in self._read and parent in self.standing for parent in news):
-                # The same model gave prod other columns: nothing of what is stored is sure.
+                # The same model had other columns in prod, so no stored columns are reliable.
                 self.waiting = dict(self._models)
                 return
             set_mapping_schema(model, model.mapping_schema)
@@ -288,7 +289,7 @@ class _ModelLoad:
             self.standing.pop(name, None)
 
     def abandon_reuse(self) -> None:
-        """Leaves every model as it was before prod was asked."""
+        """Resets every model to its state before the comparison with prod."""
         for model in self._models.values():
             set_mapping_schema(model, {})
         self.standing = {}
@@ -324,14 +325,14 @@ class _ModelLoad:
 
 
 class _SchemaTable:
-    """The name of a model as schemas have it."""
+    """A model's name as schemas use it."""
 
     def __init__(self, name: str) -> None:
         self._table = exp.to_table(name)
         self._parts = [part.sql(copy=False) for part in self._table.parts]
 
     def columns_in(self, schema: ColumnMapping) -> dict[str, str] | None:
-        """The columns that a model with this schema was given, with their types."""
+        """Returns the columns that this schema has for the model, with their types."""
         path = ((part, part) for part in self._parts)
         return nested_get(schema, *path, raise_on_missing=False) or None
 
@@ -339,7 +340,7 @@ class _SchemaTable:
         nested_set(schema, self._parts, columns or {})
 
     def columns_for_dialect(self, columns: Any, dialect: Any) -> dict[str, str] | None:
-        """The same for a model of this dialect that reads it now. (`_Model.update_schema`)"""
+        """Returns the columns as a reader of this dialect gets them. (`_Model.update_schema`)"""
         if not columns:
             return None
         schema = MappingSchema(normalize=False)
@@ -349,5 +350,5 @@ class _SchemaTable:
 
 
 def _is_same(columns: dict[str, str] | None, others: dict[str, str] | None) -> bool:
-    """In the same order, too: a star gives them so."""
+    """Whether columns are equal, also in order, which a star keeps."""
     return list((columns or {}).items()) == list((others or {}).items())

@@ -18,7 +18,7 @@ from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
 from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.messages import error_headline, spark_not_started
+from ci_bot.worker.messages import error_headline, make_spark_start_error
 from ci_bot.worker.runtime import SESSION_CATALOG, WATCH, AdapterSql, SparkCatalog
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class ListingSparkAdapter(SparkEngineAdapter):
-    """SQLMesh's adapter, which also sees what catalogs other than Spark's own hold.
+    """SQLMesh's adapter, which also lists objects in catalogs other than Spark's own.
 
     SQLMesh asks with SHOW TABLE EXTENDED, which Spark 3.5 refuses for every catalog but
-    `spark_catalog`, and takes the refusal for "nothing there". Tables survive that (CREATE TABLE IF
+    `spark_catalog`, and reads the refusal as "nothing there". Tables survive that (CREATE TABLE IF
     NOT EXISTS), views do not: an apply that is repeated after the physical view of a VIEW model was
     made would keep failing with VIEW_ALREADY_EXISTS. (`_get_data_objects`)
     """
@@ -55,7 +55,8 @@ class ListingSparkAdapter(SparkEngineAdapter):
 
 
 class LazySparkConnectionConfig(SparkConnectionConfig):
-    """A Spark connection whose session starts at the first statement, not at the first look.
+    """A Spark connection whose session starts at the first statement, not when the connection is
+    read.
 
     SQLMesh builds the session while it computes the keyword arguments of the connection factory
     (`_static_connection_kwargs`), long before anything is executed. Here the arguments are computed
@@ -83,7 +84,7 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
         try:
             return super()._connection_factory_with_kwargs()
         except Exception as error:
-            raise spark_not_started(error, os.environ) from error
+            raise make_spark_start_error(error, os.environ) from error
 
     def get_catalog(self) -> str | None:
         return self._known_catalog or super().get_catalog()
@@ -108,10 +109,10 @@ def make_spark_lazy(configs: dict[Path, Config], on_start: Callable[[], None]) -
 
 
 def announce_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
-    """Says that Spark is about to start, where the connection of one of `tests` is Spark.
+    """Announces the start of Spark if the connection of one of `tests` is Spark.
 
-    SQLMesh makes the connection inside of a test, where a failure is that test's; one that has
-    nothing to do with the project is reported before. (`create_testing_engine_adapters`)
+    SQLMesh connects inside a test, so a failure would count as that test's; this reports one that
+    has other causes before. (`create_testing_engine_adapters`)
 
     Raises:
         BadInput: Spark cannot start here.
@@ -132,12 +133,12 @@ def _make_lazy(
         **{name: getattr(connection, name) for name in connection.model_fields_set - {"type_"}}
     )
     lazy._on_start = on_start
-    lazy._known_catalog = configured_catalog(connection)
+    lazy._known_catalog = read_configured_catalog(connection)
     return lazy
 
 
-def configured_catalog(connection: SparkConnectionConfig) -> str:
-    """The default catalog that Spark will have, from its configuration alone.
+def read_configured_catalog(connection: SparkConnectionConfig) -> str:
+    """Reads the default catalog that Spark will have from its configuration alone.
 
     In order: `catalog` of the connection, `spark.sql.defaultCatalog` in its `config`,
     spark-defaults.conf of `config_dir`, SPARK_CONF_DIR or SPARK_HOME, Spark's own default.
@@ -147,30 +148,31 @@ def configured_catalog(connection: SparkConnectionConfig) -> str:
     key = "spark.sql.defaultCatalog"
     if key in connection.config:
         return str(connection.config[key])
-    for path in _defaults_files(connection):
-        if found := _from_spark_defaults(path).get(key):
+    for path in _list_defaults_files(connection):
+        if found := _read_spark_defaults(path).get(key):
             return found
     return SESSION_CATALOG
 
 
-def spark_settings(context: Context) -> dict[str, str]:
-    """What the gateway's session is made with: its `config`, above what spark-defaults.conf says.
+def read_spark_settings(context: Context) -> dict[str, str]:
+    """Reads the settings of the gateway's session: its `config`, which overrides
+    spark-defaults.conf.
 
     Of several files of that name Spark reads the first. (`SparkConnectionConfig.config`)
     """
     connection = context.config.get_connection(context.gateway)
     if not isinstance(connection, SparkConnectionConfig):
         return {}
-    defaults = next((path for path in _defaults_files(connection) if path.is_file()), None)
-    given = {str(key): _as_spark_reads(value) for key, value in connection.config.items()}
-    return {**(_from_spark_defaults(defaults) if defaults else {}), **given}
+    defaults = next((path for path in _list_defaults_files(connection) if path.is_file()), None)
+    given = {str(key): _format_spark_value(value) for key, value in connection.config.items()}
+    return {**(_read_spark_defaults(defaults) if defaults else {}), **given}
 
 
-def _as_spark_reads(value: object) -> str:
+def _format_spark_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _defaults_files(connection: SparkConnectionConfig) -> list[Path]:
+def _list_defaults_files(connection: SparkConnectionConfig) -> list[Path]:
     directories = [
         connection.config_dir,
         os.environ.get("SPARK_CONF_DIR"),
@@ -179,7 +181,7 @@ def _defaults_files(connection: SparkConnectionConfig) -> list[Path]:
     return [Path(directory) / "spark-defaults.conf" for directory in directories if directory]
 
 
-def _from_spark_defaults(path: Path) -> dict[str, str]:
+def _read_spark_defaults(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     found: dict[str, str] = {}
@@ -191,7 +193,7 @@ def _from_spark_defaults(path: Path) -> dict[str, str]:
 
 
 def set_known_catalog(configs: dict[Path, Config], catalog: str) -> None:
-    """Corrects a wrong guess of `configured_catalog` after Spark was asked."""
+    """Corrects a wrong guess of `read_configured_catalog` after Spark gave its catalog."""
     for config in configs.values():
         connections = [gateway.connection for gateway in config.gateways.values()]
         for connection in [*connections, config.default_connection]:
@@ -208,13 +210,13 @@ def has_lazy_spark(configs: dict[Path, Config]) -> bool:
     )
 
 
-def runs_a_job(context: Context, seconds: float) -> str | None:
-    """Why no executor did a tiny job in that time; None where one did.
+def try_spark_job(context: Context, seconds: float) -> str | None:
+    """Runs a tiny job; returns why no executor did it in time, None if one did.
 
     In a group of its own, which is cancelled at the end of the time: Spark itself waits forever.
     (`SparkContext.setJobGroup`)
     """
-    spark = spark_session_of(context.engine_adapter)
+    spark = get_spark_session(context.engine_adapter)
     group = "ci-bot-doctor"
     spark.sparkContext.setJobGroup(group, "whether an executor answers", True)
     too_late = threading.Event()
@@ -238,19 +240,19 @@ def runs_a_job(context: Context, seconds: float) -> str | None:
     return None
 
 
-def spark_session_of(adapter: EngineAdapter) -> SparkSession:
-    """The session of a Spark adapter, which starts it if there is none.
+def get_spark_session(adapter: EngineAdapter) -> SparkSession:
+    """Returns the session of a Spark adapter, which starts it if there is none.
 
     (`SparkEngineAdapter.spark`; the base of all adapters declares None, and also Spark Connect)
     """
     return cast("SparkSession", adapter.spark)
 
 
-def executor_count(context: Context) -> int:
-    """How many executors Spark has now; 1 in local mode, where the driver is the executor.
+def count_executors(context: Context) -> int:
+    """Counts Spark's executors; 1 in local mode, with the driver as executor.
 
     (`SparkContext.getExecutorMemoryStatus`, which lists the driver, too)
     """
-    context_of_spark = spark_session_of(context.engine_adapter).sparkContext
+    context_of_spark = get_spark_session(context.engine_adapter).sparkContext
     known = context_of_spark._jsc.sc().getExecutorMemoryStatus().size()
     return max(1, int(known) - 1)

@@ -1,4 +1,4 @@
-"""SQLMesh's state: opening it, and the rows that its own interface does not give."""
+"""SQLMesh's state: opening it, and rows that its own interface does not return."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _WITHOUT_TABLE = frozenset({"embedded", "external"})
 
 
-def state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
-    """The connection that holds SQLMesh's state (the warehouse's own where none is configured)."""
+def find_state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
+    """Finds the connection of SQLMesh's state (the warehouse's own if none is configured)."""
     connection: ConnectionConfig = config.get_state_connection(gateway) or config.get_connection(
         gateway
     )
@@ -41,7 +41,7 @@ def state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
 
 
 def open_duckdb_read_only(connection: DuckDBConnectionConfig) -> EngineAdapter:
-    """An adapter on a DuckDB state file that cannot write a byte of it.
+    """Opens an adapter on a DuckDB state file that cannot write to it.
 
     `connector_config` is applied with SET after connecting, which is too late for the access mode,
     so the connection is made with `read_only`.
@@ -58,10 +58,10 @@ def open_duckdb_read_only(connection: DuckDBConnectionConfig) -> EngineAdapter:
     )
 
 
-def state_sync_on(
+def make_state_sync_on(
     adapter: EngineAdapter, context: Context, schema: str | None = None
 ) -> EngineAdapterStateSync:
-    """SQLMesh's state on `adapter`, in `schema` or in the schema that the project configures."""
+    """Makes SQLMesh's state on `adapter`, in `schema` or in the project's configured schema."""
     return EngineAdapterStateSync(
         adapter,
         schema=schema or context.config.get_state_schema(context.gateway),
@@ -70,29 +70,29 @@ def state_sync_on(
     )
 
 
-def throwaway_state(path: Path, context: Context) -> StateSync:
-    """A fresh, migrated state in a file of our own. The only state that is ever migrated here."""
-    state = throwaway_state_again(path, context)
+def make_throwaway_state(path: Path, context: Context) -> StateSync:
+    """Makes a fresh, migrated state in our own file. No other state is ever migrated here."""
+    state = open_throwaway_state(path, context)
     state.migrate()
     return state
 
 
-def throwaway_state_again(path: Path, context: Context) -> StateSync:
-    """The state in `path`, which another process made with `throwaway_state`, and has closed."""
+def open_throwaway_state(path: Path, context: Context) -> StateSync:
+    """Opens the state in `path`, which another process made and has closed."""
     connection = DuckDBConnectionConfig(database=str(path), concurrent_tasks=4)
-    return state_sync_on(connection.create_engine_adapter(), context, schema=c.SQLMESH)
+    return make_state_sync_on(connection.create_engine_adapter(), context, schema=c.SQLMESH)
 
 
-def new_state_sync(context: Context) -> StateSync:
-    """The project's state, without the check and the migration that `Context.state_sync` makes."""
+def make_state_sync(context: Context) -> StateSync:
+    """Makes the project's state, without the check and the migration of `Context.state_sync`."""
     state: StateSync = context._scheduler.create_state_sync(context)
     return state
 
 
-def read_only_transactions() -> None:
+def make_transactions_read_only() -> None:
     """Makes every transaction on a PostgreSQL server read-only, from the next connection on.
 
-    For a server behind a pooler, where a session's settings would be the next client's, too.
+    For a server behind a pooler, where the next client would inherit a session's settings.
     (`PostgresConnectionConfig._connection_factory`)
     """
     connect = vars(PostgresConnectionConfig)["_connection_factory"].fget
@@ -100,7 +100,7 @@ def read_only_transactions() -> None:
     def factory(config: PostgresConnectionConfig) -> Callable[..., Any]:
         def read_only(*args: Any, **options: Any) -> Any:
             connection = connect(config)(*args, **options)
-            # Without autocommit psycopg2 sends it with each BEGIN, and nothing stays behind.
+            # Without autocommit psycopg2 sends it with each BEGIN, so the session keeps no setting.
             connection.set_session(readonly=True)
             return connection
 
@@ -115,13 +115,13 @@ def give_state(context: Context, state: StateSync) -> None:
     context._provided_state_sync = state
 
 
-def state_adapter(context: Context) -> EngineAdapter:
-    """The engine adapter below SQLMesh's state, for the ledger that lives beside it."""
-    return state_adapter_of(context.state_sync)
+def get_state_adapter(context: Context) -> EngineAdapter:
+    """Returns the engine adapter below SQLMesh's state, for the ledger beside it."""
+    return unwrap_state_adapter(context.state_sync)
 
 
-def state_adapter_of(state: StateSync) -> EngineAdapter:
-    """The engine adapter of a state, also of one that SQLMesh has wrapped in its cache."""
+def unwrap_state_adapter(state: StateSync) -> EngineAdapter:
+    """Returns the engine adapter of a state, also of one that SQLMesh has wrapped in its cache."""
     adapter: EngineAdapter = _unwrap_state(state).engine_adapter
     return adapter
 
@@ -134,7 +134,7 @@ def forget_cached_snapshots(context: Context) -> None:
 
 
 def count_snapshots(state: StateSync) -> int:
-    """How many snapshots a state holds, old ones included. (`EngineAdapterStateSync.schema`)"""
+    """Counts the snapshots of a state, old ones included. (`EngineAdapterStateSync.schema`)"""
     store = _unwrap_state(state)
     table = exp.table_("_snapshots", db=store.schema)
     row = store.engine_adapter.fetchone(exp.select("COUNT(*)").from_(table))
@@ -142,15 +142,15 @@ def count_snapshots(state: StateSync) -> int:
 
 
 def mark_environment_unfinished(context: Context, stored: Environment, *, lives_until: int) -> None:
-    """Says in the state that the views of an environment are not to be counted on: its promotion
-    has not ended. Whoever plans it makes every view again, and no run takes it for whole.
+    """Marks an environment in the state as unfinished, as if its promotion had not ended. The next
+    plan makes every view again, and no run counts it as complete.
 
-    It is not invalidated: from then on the janitor of anybody's `sqlmesh run` drops its schema with
-    CASCADE, whoever made what is in there. (`EnvironmentState.finalize`)
+    It is not invalidated, because then the janitor of any `sqlmesh run` would drop its schema with
+    CASCADE, with other people's objects. (`EnvironmentState.finalize`)
 
     Args:
-        stored: The environment as it was read; nothing happens where it was planned again since.
-        lives_until: One that expires earlier expires then, in milliseconds.
+        stored: The environment as it was read; nothing happens if it was planned again since.
+        lives_until: If it expires earlier, it now expires at this time, in milliseconds.
     """
     state: Any = _state_store(context).environment_state
     expires = exp.column("expiration_ts")
@@ -177,7 +177,7 @@ def delete_environment_record(context: Context, stored: Environment) -> bool:
         stored: The environment as it was read.
 
     Returns:
-        Whether there is no record of it any more; False where somebody has planned it again since.
+        Whether the record is gone; False if somebody has planned it again since.
     """
     state: Any = _state_store(context).environment_state
     named = exp.Literal.string(stored.name)
@@ -206,8 +206,10 @@ class StoredSnapshot:
     ttl_ms: int
 
 
-def stored_snapshots(context: Context, names: Iterable[str]) -> list[StoredSnapshot]:
-    """Every row that the state has of these models, without reading a model. (`SnapshotState`)"""
+def list_stored_snapshots(context: Context, names: Iterable[str]) -> list[StoredSnapshot]:
+    """Lists every row that the state has of these models, without reading a model.
+    (`SnapshotState`)
+    """
     store: Any = _state_store(context).snapshot_state
     columns = ("name", "identifier", "version", "dev_version", "updated_ts", "ttl_ms")
     found = []
@@ -238,9 +240,9 @@ class UnusedVersion:
     ended_ts: int
 
 
-def unused_versions(state: StateSync) -> list[UnusedVersion]:
-    """Versions of models that no environment refers to, with the moment when SQLMesh's janitor may
-    remove them, in milliseconds. No model is read. (`SnapshotState.get_expired_snapshots`)
+def list_unused_versions(state: StateSync) -> list[UnusedVersion]:
+    """Lists versions of models that no environment refers to, with the time (ms) from which
+    SQLMesh's janitor may remove them. No model is read. (`SnapshotState.get_expired_snapshots`)
     """
     store: Any = _unwrap_state(state).snapshot_state
     used = {
@@ -258,9 +260,9 @@ def unused_versions(state: StateSync) -> list[UnusedVersion]:
     return [UnusedVersion(name, version, end) for (name, version), end in sorted(ends.items())]
 
 
-def missing_in_prod(state: StateSync, until: int) -> dict[str, tuple[int, int]]:
-    """What prod's own versions of its models lack before a moment: from the first to the last
-    missing interval, in milliseconds, by the name that the model gives itself. (`Scheduler.run`)
+def list_missing_in_prod(state: StateSync, until: int) -> dict[str, tuple[int, int]]:
+    """Lists the gaps of prod's models before a moment: from the first to the last missing interval,
+    in milliseconds, by the model's own name. (`Scheduler.run`)
     """
     prod = state.get_environment(c.PROD)
     if prod is None:
@@ -289,9 +291,10 @@ def lock_environments(context: Context) -> None:
     fetchall(store.engine_adapter, exp.select("name").from_(store.environments_table).lock())
 
 
-def environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]]:
-    """What each environment uses, expired ones too. Of one whose promotion has not ended also what
-    it used before, as `get_expired_snapshots` counts it."""
+def list_environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]]:
+    """Lists the snapshots that each environment uses, expired ones too. An unfinished promotion
+    adds those that it used before, as `get_expired_snapshots` counts them.
+    """
     return {
         str(environment.name): [
             *environment.snapshots,
@@ -305,10 +308,10 @@ def environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]
     }
 
 
-def full_snapshots(
+def read_full_snapshots(
     context: Context, keys: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Snapshot]:
-    """Those of the snapshots (name, identifier) that the state has."""
+    """Reads those of the snapshots (name, identifier) that the state has."""
     ids = [SnapshotId(name=name, identifier=identifier) for name, identifier in keys]
     found = _state_store(context).get_snapshots(ids) if ids else {}
     return {(str(item.name), str(item.identifier)): item for item in found.values()}
@@ -323,8 +326,8 @@ def forget_snapshots(
     all of them first. (`_delete_intervals_by_version`, `_delete_intervals_by_dev_version`)
 
     Args:
-        snapshots: Each with the intervals that go: of its whole version, of its preview, which
-            another plan would take for built otherwise, or none.
+        snapshots: Each with the intervals to delete: of its whole version, of its preview, which
+            another plan would otherwise count as built, or none.
     """
     chosen = list(snapshots)
     if not chosen:
@@ -345,16 +348,16 @@ def _state_store(context: Context) -> EngineAdapterStateSync:
 
 
 def _unwrap_state(state: Any) -> EngineAdapterStateSync:
-    """The state below the cache that SQLMesh wraps it in."""
+    """Returns the state below SQLMesh's cache."""
     store: EngineAdapterStateSync = getattr(state, "state_sync", state)
     return store
 
 
-# Two checkouts of one project, compared as if they lay in the same place.
+# Two checkouts of one project, compared as if they had the same path.
 #
-# A configuration may put the directory that it lies in into a variable, and a module may do so
-# with its own. SQLMesh keeps such values with each model that uses them, and they count in
-# fingerprints: the base branch's project, which lies elsewhere, would differ in every such model.
+# A configuration may put the directory that it lies in into a variable, and a module may do so with
+# its own. SQLMesh keeps such values with each model that uses them, and they count in fingerprints:
+# the base branch's project, which lies elsewhere, would differ in every such model.
 #
 # Leans on `Context._models`, `_standalone_audits`, and the hashes that nodes keep once computed.
 
@@ -363,8 +366,8 @@ Moved = Callable[[str], str]
 MovedNode = TypeVar("MovedNode", bound="Node")
 
 
-def as_if_in(context: Context, here: Path, there: Path) -> None:
-    """Lets a loaded project's values say `there` where they say `here`.
+def rewrite_checkout_paths(context: Context, here: Path, there: Path) -> None:
+    """Replaces `here` by `there` in a loaded project's values.
 
     Args:
         here: The root of the checkout that was loaded.
@@ -385,7 +388,7 @@ def _move_all_paths(named: dict[str, MovedNode], moved: Moved) -> None:
 
 
 def _make_path_mover(here: Path, there: Path) -> Moved:
-    """Also of paths whose first slash was taken off, as they are put after a scheme."""
+    """Makes the function that replaces paths, also without their first slash, as after a scheme."""
     named = re.compile(
         "|".join(
             rf"(?<![\w.-]){re.escape(str(path).lstrip('/'))}(?![\w.-])"
@@ -397,7 +400,7 @@ def _make_path_mover(here: Path, there: Path) -> Moved:
 
 
 def _move_node_paths(node: Node, moved: Moved) -> dict[str, object]:
-    """The fields of a model or audit that hold a path."""
+    """Returns the changed fields of a model or audit that hold a path."""
     changed: dict[str, object] = {}
     values = {
         name: item.copy(update={"payload": moved(item.payload)})

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def tests_in_memory(context: Context) -> bool:
-    """Whether the project's unit tests run on a DuckDB that keeps nothing."""
+def do_tests_run_in_memory(context: Context) -> bool:
+    """Whether the project's unit tests run on an in-memory DuckDB."""
     connection = context.test_connection_config
     if not isinstance(connection, BaseDuckDBConnectionConfig) or connection.type_ != "duckdb":
         return False
@@ -25,7 +25,8 @@ def tests_in_memory(context: Context) -> bool:
 
 
 def run_test_alone(context: Context, models: Mapping[str, Model], text: str) -> str | None:
-    """Runs the one test of a YAML text on other models; its failure as a line, None if it passes.
+    """Runs the one test of a YAML text on other models; returns its failure in a line, None if it
+    passes.
 
     (`ModelTest.create_test`, which `Context.test` calls)
     """

@@ -1,4 +1,4 @@
-"""Rows of ours in the state database: leases, owned environments, applies, costs."""
+"""The bot's own rows in the state database: leases, owned environments, applies, costs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         LedgerPhase,
         LedgerRow,
         LedgerSnapshot,
-        ledger_objects,
+        list_ledger_objects,
     )
     from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
 
@@ -47,7 +47,7 @@ __all__ = [
     "RunRow",
     "Say",
     "leases",
-    "ledger_objects",
+    "list_ledger_objects",
     "ownership",
 ]
 
@@ -64,7 +64,7 @@ __getattr__ = open_on_demand(
             "LedgerRow",
             "LedgerSnapshot",
             "REMOVED",
-            "ledger_objects",
+            "list_ledger_objects",
         ],
         "ledger_schema": ["KEEP_DAYS"],
         "ownership": [],

@@ -1,4 +1,4 @@
-"""What models and applies have cost, as the ledger keeps it."""
+"""The ledger's rows on the cost of models and applies."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ci_bot.worker.state_store.ledger_schema import (
 if TYPE_CHECKING:
     from sqlmesh.core.engine_adapter import EngineAdapter
 
-# `probed`: only the newest batch of models was built, on purpose. That tells of these models as any
-# run of them does, and nothing of how good the estimate of an apply was.
+# `probed`: only the newest batch of models was built, on purpose. It counts as a run of these
+# models, but not for the accuracy of an apply's estimate.
 Outcome = Literal["applied", "probed", "failed", "cancelled"]
 
 
@@ -33,7 +33,7 @@ class RunRow(Contract):
     `lost_seconds` is executor time that went into batches which failed or were stopped.
     """
 
-    # Earlier rows also say of which plan they are, and how many bytes.
+    # Rows of older versions also have a plan id and a number of bytes.
     model_config = ConfigDict(extra="ignore")
 
     environment: Name
@@ -45,7 +45,7 @@ class RunRow(Contract):
     executor_seconds: float
     rows: Count | None
     at: Timestamp
-    # Rows of 0.1.0 have none of these: wall time times the executors that were left at the end.
+    # Rows of 0.1.0 have none of these: their cost is wall time times the executors at the end.
     source: Literal["counters", "clock"] = "clock"
     outcome: Outcome = "applied"
     counters: Counters | None = None
@@ -90,9 +90,9 @@ class ProdRunRow(Contract):
 
 
 class CostLedger:
-    """Rows about cost in the ledger's tables. Reading takes what an older version has left.
+    """Reads and writes the ledger's rows on cost. Reading accepts rows of older versions.
 
-    Every method raises BadInput where a newer version of ci-bot has written the ledger.
+    Every method raises BadInput if a newer version of ci-bot has written the ledger.
     """
 
     def __init__(self, adapter: EngineAdapter) -> None:
@@ -100,35 +100,35 @@ class CostLedger:
         self._tables = LedgerTables(adapter)
 
     def prepare_tables(self) -> None:
-        """Creates the ledger's tables where they are not there yet."""
+        """Creates the ledger's tables if they do not exist."""
         self._tables.prepare_tables()
 
     def list_runs(
         self, models: Collection[str] | None = None, *, newest: int = 5_000
     ) -> list[RunRow]:
-        """The newest rows of what these models cost, or all models, newest first."""
+        """Lists the newest cost rows of these models, or of all if None, newest first."""
         if models is not None and not models:
             return []
         where = None if models is None else exp.column("model").isin(*sorted(models))
         return [RunRow.model_validate_json(text) for text in self._read_newest(RUNS, where, newest)]
 
     def add_runs(self, runs: Sequence[RunRow], *, forget_before: str) -> None:
-        """Appends to the history of what models cost, and forgets what is older than that."""
+        """Appends cost rows, and deletes those older than `forget_before`."""
         rows = [{"model": run.model, "at": run.at, "document": run.to_json()} for run in runs]
         self._append_rows(RUNS, rows, forget_before)
 
     def list_applies(self, *, newest: int) -> list[ApplyRow]:
-        """The newest applies, newest first."""
+        """Lists the newest applies, newest first."""
         found = self._read_newest(APPLIES, None, newest)
         return [ApplyRow.model_validate_json(text) for text in found]
 
     def add_apply(self, row: ApplyRow, *, forget_before: str) -> None:
-        """Writes down an apply."""
+        """Adds an apply, and deletes those older than `forget_before`."""
         rows = [{"environment": row.environment, "at": row.at, "document": row.to_json()}]
         self._append_rows(APPLIES, rows, forget_before)
 
     def prod_runs(self, tables: Collection[str], *, newest: int = 5_000) -> list[ProdRunRow]:
-        """The newest writes of prod's own into these physical tables, newest first."""
+        """Lists prod's newest writes into these physical tables, newest first."""
         if not tables:
             return []
         where = exp.column("table_name").isin(*sorted(tables))
@@ -141,14 +141,14 @@ class CostLedger:
         return self._tables.table_exists(PROD_RUNS)
 
     def list_sources(self) -> set[str]:
-        """Which applications' logs were read to their end."""
+        """Lists the applications whose logs were read to their end."""
         if not self._tables.table_exists(PROD_RUNS):
             return set()
         query = exp.select("source").distinct().from_(PROD_RUNS.table_expression)
         return {str(row[0]) for row in self._adapter.fetchall(query)}
 
     def remember_source(self, source: str, at: str) -> None:
-        """An application's log was read, and it tells of nothing."""
+        """Records that an application's log was read and has no write."""
         self._append_rows(
             PROD_RUNS, [{"source": source, "table_name": "", "at": at, "document": ""}], ""
         )
@@ -156,7 +156,7 @@ class CostLedger:
     def replace_prod_runs(
         self, source: str, rows: Sequence[ProdRunRow], *, forget_before: str
     ) -> None:
-        """Writes what one application has written, in the place of what was known of it."""
+        """Replaces the recorded writes of one application."""
         found = [
             {"source": source, "table_name": row.table, "at": row.at, "document": row.to_json()}
             for row in rows

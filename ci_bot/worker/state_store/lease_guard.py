@@ -1,4 +1,4 @@
-"""What an apply holds of its environment while it builds, and why it has to stop."""
+"""The lease that an apply holds on its environment while it builds, and reasons to stop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Seen = tuple[int, list[Any]]
 
 
 class LeaseHold:
-    """The lease of one apply. Call `end` whatever happens.
+    """The lease of one apply. Always call `end_lease`.
 
     Args:
         stopped: Whether the run was asked to stop.
@@ -55,14 +55,14 @@ class LeaseHold:
         self._lease: Lease | None = None
 
     def read_state_facts(self) -> Seen:
-        """What the state is like, as far as a plan depends on it: for `moved_since`."""
+        """Reads the facts of the state that a plan depends on: for `has_moved_since`."""
         stored = map(self._context.state_reader.get_environment, (c.PROD, self._environment))
-        return self._leases.last_number(), [
+        return self._leases.last_fencing_number(), [
             item and (item.plan_id, item.finalized_ts, item.expiration_ts) for item in stored
         ]
 
     def take_lease(self, progress: Say) -> None:
-        """Takes the lease: at once or not at all, but a reclaim is waited for.
+        """Takes the lease at once, or waits for a reclaim to end.
 
         Raises:
             HeldByAnother: another run holds the environment.
@@ -70,7 +70,8 @@ class LeaseHold:
         holder = LeaseHolder.from_request("apply", self._owner)
 
         def on_end(_reason: LeaseReason) -> None:
-            # What runs on Spark now would be waited for, and nobody wants it any more.
+            # Cancel the running Spark jobs: nobody needs their result, and stopping would wait for
+            # them.
             cancel_spark_jobs()
 
         try:
@@ -86,9 +87,10 @@ class LeaseHold:
                 on_end=on_end,
             )
 
-    def moved_since(self, seen: Seen) -> bool:
-        """Whether somebody else held a lease since then, and may have removed or reclaimed what a
-        plan builds on; or promoted without one, from a terminal."""
+    def has_moved_since(self, seen: Seen) -> bool:
+        """Whether another run held a lease since `seen`, and may have removed or reclaimed tables
+        that a plan builds on; or someone promoted without a lease, from a terminal.
+        """
         number, environments = seen
         return self.fencing_token - number > 1 or self.read_state_facts()[1] != environments
 
@@ -98,19 +100,19 @@ class LeaseHold:
 
     @property
     def end_reason(self) -> LeaseReason | None:
-        """Why the lease says that the work has to end."""
+        """Why the lease requires the work to end; None while it does not."""
         return self._lease.end_reason if self._lease else None
 
     def should_stop(self) -> bool:
-        """Whether the work has to end: the run was stopped, or its lease says so."""
+        """Whether the work has to end: the run was stopped, or its lease ended."""
         return self._stopped() or self.end_reason is not None
 
     def must_stop(self) -> bool:
-        """`stop`, and the server is asked whether the lease is still ours."""
+        """Like `should_stop`, and also confirms on the server that the lease is still ours."""
         return self.should_stop() or (self._lease is not None and not self._lease.confirm_lease())
 
     def check_lease(self) -> None:
-        """Before a write on Spark, which no transaction can fence.
+        """Checks the lease before a write on Spark, which no transaction can fence.
 
         Raises:
             CircuitBreakerError: the work has to end.
@@ -120,26 +122,26 @@ class LeaseHold:
 
     @contextmanager
     def fence_write(self) -> Iterator[None]:
-        """Around a write to the state that must not happen without the lease.
+        """Wraps a write to the state that must not happen without the lease.
 
         Raises:
             LeaseLostError: there is none any more.
         """
         if self._lease is None:
             raise LeaseLostError(self._environment)
-        with self._lease.fence_transaction(sqlmesh_compat.state_adapter(self._context)):
+        with self._lease.fence_transaction(sqlmesh_compat.get_state_adapter(self._context)):
             yield
 
     @contextmanager
     def fence_promotion(self) -> Iterator[None]:
-        """`fence` around the promotion, which does not begin where the work has to end."""
+        """Fences the promotion, and does not begin it if the work has to end."""
         if self.should_stop():
             raise CircuitBreakerError
         with self.fence_write():
             yield
 
     def make_failure(self) -> Failure:
-        """Why the work was stopped, for the person who asked for it."""
+        """Makes the failure of stopped work, for the person who asked for it."""
         if self._stopped():
             return Failure(
                 stage="apply",
@@ -166,7 +168,7 @@ class LeaseHold:
         )
 
     def end_lease(self) -> None:
-        """Gives the lease back, if it was taken."""
+        """Releases the lease, if it was taken."""
         if self._lease is not None:
             self._lease.release_lease()
         self._leases.close_connections()

@@ -1,4 +1,4 @@
-"""The table of leases, and who stands in it.
+"""The table of leases, and its rows.
 
 Every taker first adds one to the same counter row. That row's lock lets one taker in at a time, on
 every database with transactions, so that "is it free?" and "it is mine" are one step; and the count
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LeasedActivity = Literal["apply", "cleanup", "reclaim"]
 
-# No environment can be called so: SQLMesh allows word characters only.
+# No environment can have this name: SQLMesh allows word characters only.
 RECLAIM = "*reclaim*"
 _COUNTER = "*fencing*"
 _NEVER = 2**62
@@ -37,7 +37,7 @@ _NOW = {
     "postgres": "CAST(EXTRACT(EPOCH FROM CLOCK_TIMESTAMP()) * 1000 AS BIGINT)",
     "mysql": "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
 }
-# The dialects of the databases on which these leases were tried.
+# The dialects of the databases on which these leases are tested.
 TRIED = frozenset(_NOW)
 
 
@@ -51,14 +51,14 @@ class TakenLease(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseHolder:
-    """Who wants a lease, in words that the next one who wants it can act on."""
+    """The run that takes a lease, described so that the next one knows whom to ask."""
 
     activity: LeasedActivity
     who: str
 
     @classmethod
     def from_request(cls, activity: LeasedActivity, owner: Owner) -> LeaseHolder:
-        """The holder that a request names."""
+        """Makes the holder that a request names."""
         pull = f"#{owner.pr_number}" if owner.pr_number is not None else ""
         run = f"run {owner.run}" if owner.run else f"process {os.getpid()}"
         return cls(activity=activity, who=f"{owner.name}{pull}, {run}")
@@ -66,7 +66,7 @@ class LeaseHolder:
 
 @dataclass(frozen=True, kw_only=True)
 class HeldLease:
-    """A live lease, as it stands in the database. Times are the server's, in milliseconds."""
+    """A live lease as the database has it. Times are the server's, in milliseconds."""
 
     name: str
     token: str
@@ -80,7 +80,7 @@ class HeldLease:
 
 
 class HeldByAnother(RequestRefused):
-    """Somebody else has it; `held` says who."""
+    """Another run holds the lease; `held` describes it."""
 
     reason_code = "held"
 
@@ -124,8 +124,8 @@ class LeaseRows:
             "expires_at": number,
             "stop_requested": number,
         }
-        # Every runner has its own clock, so a database whose clock nobody has asked yet has no
-        # leases (`TRIED`).
+        # Every runner has its own clock, so leases need the database's clock, and only databases in
+        # `TRIED` have a tested query for it.
         self._now = parse_one(_NOW[dialect], dialect=dialect)
         self._prepared = False
 
@@ -133,14 +133,14 @@ class LeaseRows:
         return bool(self._adapter.table_exists(self._table))
 
     def prepare_table(self) -> None:
-        """Creates the table and its counter where they are not there yet; two may do it at once."""
+        """Creates the table and its counter if they do not exist; two runs may do it at once."""
         if self._prepared:
             return
         if not self.table_exists():
             self._create_once(lambda: make_schema(self._adapter), lambda: True)
             self._create_once(
                 lambda: self._adapter.create_state_table(
-                    # It is declared as a text, and handed on to what takes a tree.
+                    # SQLMesh declares a text here, and passes it to code that takes a tree.
                     self._table,  # type: ignore[arg-type]
                     self._columns,
                     primary_key=("name",),
@@ -170,12 +170,15 @@ class LeaseRows:
         try:
             create()
         except Exception:
-            # Another process was quicker, or it really does not work.
+            # If the table exists now, another process was quicker; else the error is real.
             if not there():
                 raise
 
     def _has_counter(self) -> bool:
-        return self._query_one(exp.select("fencing").where(_equals("name", _COUNTER))) is not None
+        return (
+            self._query_one(exp.select("fencing").where(_column_equals("name", _COUNTER)))
+            is not None
+        )
 
     def acquire_row(self, name: str, token: str, holder: LeaseHolder, expiry: float) -> int:
         with self._adapter.transaction():
@@ -183,10 +186,10 @@ class LeaseRows:
                 exp.update(
                     self._table,
                     {"fencing": exp.column("fencing") + 1},
-                    where=_equals("name", _COUNTER),
+                    where=_column_equals("name", _COUNTER),
                 )
             )
-            row = self._query_one(exp.select("fencing").where(_equals("name", _COUNTER)))
+            row = self._query_one(exp.select("fencing").where(_column_equals("name", _COUNTER)))
             if row is None:
                 raise RuntimeError("the counter of the leases is gone")
             fencing = int(row[0])
@@ -194,8 +197,8 @@ class LeaseRows:
                 if _is_overlapping(name, holder.activity, held):
                     raise HeldByAnother(name, held)
             now = self.server_time()
-            # Expired is lost, so these rows mean nothing any more.
-            gone = exp.or_(_equals("name", name), exp.column("expires_at") <= now)
+            # An expired lease is lost, so these rows can go.
+            gone = exp.or_(_column_equals("name", name), exp.column("expires_at") <= now)
             self._adapter.delete_from(self._table, gone)
             self._insert_row(
                 _text_literal(name),
@@ -210,10 +213,10 @@ class LeaseRows:
             )
         return fencing
 
-    def last_number(self) -> int:
-        """The fencing number of the newest lease; 0 where there was none yet."""
+    def last_fencing_number(self) -> int:
+        """Returns the fencing number of the newest lease; 0 if there was none yet."""
         row = (
-            self._query_one(exp.select("fencing").where(_equals("name", _COUNTER)))
+            self._query_one(exp.select("fencing").where(_column_equals("name", _COUNTER)))
             if self.table_exists()
             else None
         )
@@ -242,7 +245,7 @@ class LeaseRows:
         ]
 
     def renew_row(self, lease: TakenLease, expiry: float) -> bool | None:
-        """Whether a stop was asked for; None where the lease is lost."""
+        """Renews the lease; returns whether a stop was requested, None if the lease is lost."""
         with self._adapter.transaction():
             now = self.server_time()
             alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > now)
@@ -257,13 +260,13 @@ class LeaseRows:
         return self._query_one(exp.select("fencing").where(alive)) is not None
 
     def lock_row(self, lease: TakenLease, adapter: EngineAdapter) -> bool:
-        """Locks the row for the transaction of `adapter`; False where it is not the lease's."""
+        """Locks the row for the transaction of `adapter`; False if the row is not this lease's."""
         alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.server_time())
         query = exp.select("fencing").from_(self._table).where(alive).lock()
         return adapter.fetchone(query, quote_identifiers=True) is not None
 
     def request_stop(self, name: str) -> None:
-        apply = exp.and_(_equals("name", name), _equals("activity", "apply"))
+        apply = exp.and_(_column_equals("name", name), _column_equals("activity", "apply"))
         self._adapter.execute(
             exp.update(self._table, {"stop_requested": exp.Literal.number(1)}, where=apply)
         )
@@ -290,7 +293,7 @@ class LeaseRows:
 
 
 def _is_overlapping(name: str, activity: LeasedActivity, held: HeldLease) -> bool:
-    """Whether a live lease stands against taking `name`."""
+    """Whether a live lease prevents taking `name`."""
     if held.name == name:
         return True
     if name == RECLAIM:
@@ -300,13 +303,13 @@ def _is_overlapping(name: str, activity: LeasedActivity, held: HeldLease) -> boo
 
 def _is_own_row(lease: TakenLease) -> exp.Condition:
     return exp.and_(
-        _equals("name", lease.name),
-        _equals("token", lease.token),
+        _column_equals("name", lease.name),
+        _column_equals("token", lease.token),
         exp.column("fencing").eq(exp.Literal.number(lease.fencing)),
     )
 
 
-def _equals(column: str, value: str) -> exp.EQ:
+def _column_equals(column: str, value: str) -> exp.EQ:
     return exp.column(column).eq(_text_literal(value))
 
 

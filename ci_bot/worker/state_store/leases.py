@@ -1,8 +1,8 @@
-"""Who may work on an environment right now: rows beside the ledger that expire by themselves.
+"""Leases: who may work on an environment now. They are rows that expire by themselves.
 
 An apply and a cleanup of one environment must never overlap, and a run that died must not block the
-next one forever. So each takes a lease: a row that a thread of its own keeps alive, on a
-connection of its own. Times are the database server's, because runners' clocks differ.
+next one forever. So each takes a lease: a row that a separate thread keeps alive on its own
+connection. Times are the database server's, because runners' clocks differ.
 
 Physical tables are reclaimed under `RECLAIM`. Applies hold it shared, in effect: `RECLAIM` is
 refused while any apply's lease lives, and an apply's while `RECLAIM` lives.
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from ci_bot.protocol.environment import EnvironmentName
 
-# A lease that was taken: a thread keeps it alive, a fence lets nothing be written without it.
+# A lease that was taken: a thread renews it, and a fence stops every write without it.
 
 
 LeaseReason = Literal["lease_lost", "stop_requested"]
@@ -50,7 +50,9 @@ LeaseReason = Literal["lease_lost", "stop_requested"]
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseTiming:
-    """How long a lease lives without a sign of life, and how often there is one, in seconds."""
+    """How often a lease is renewed, how long it lives without renewal, and how often a waiting run
+    checks, in seconds.
+    """
 
     heartbeat: float = 5.0
     expiry: float = 60.0
@@ -58,7 +60,7 @@ class LeaseTiming:
 
 
 class LeaseLostError(WorkIncomplete):
-    """Another run may have this environment by now, so nothing more may be written to it."""
+    """The lease is lost: another run may have this environment, so nothing more may be written."""
 
     reason_code = "lease_lost"
 
@@ -71,9 +73,9 @@ class LeaseLostError(WorkIncomplete):
 
 
 class Lease:
-    """A lease that was taken. Leave it as a context manager, or `release` it.
+    """A lease that was taken. Use it as a context manager, or call `release_lease`.
 
-    `reason` is None while the work may go on.
+    `end_reason` is None while the work may go on.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class Lease:
         self._rows = rows
         self._timing = timing
         self._monotonic = monotonic
-        # From before the request: the server's expiry is never earlier than ours.
+        # The time from before the request, so the server's expiry is never earlier than ours.
         self._renewed = renewed
         self._on_end = on_end
         self._ended: LeaseReason | None = None
@@ -123,14 +125,14 @@ class Lease:
         if self._rows is None:
             return None
         if self._monotonic() - self._renewed >= self._timing.expiry or self._done.is_set():
-            # Not one sign of life reached the server in time: somebody may have taken it.
+            # No renewal reached the server in time: another run may have taken the lease.
             return "lease_lost"
         return self._ended
 
     @contextmanager
     def fence_transaction(self, adapter: EngineAdapter) -> Iterator[None]:
-        """A transaction on `adapter` that is the lease's: what is written inside takes effect only
-        while it is ours, and nobody can take it in between.
+        """Opens a transaction on `adapter` whose writes take effect only while the lease is ours;
+        nobody can take it in between.
 
         Args:
             adapter: The engine adapter of the state that is written.
@@ -148,8 +150,8 @@ class Lease:
             yield
 
     def confirm_lease(self) -> bool:
-        """Whether the server says that it is still ours: a machine that slept has a clock that
-        slept, too. A server that does not answer now says nothing; `reason` knows how long.
+        """Whether the server confirms the lease: the clock of a machine that slept is wrong. True
+        if the server does not answer; `end_reason` limits for how long.
         """
         if self._rows is None:
             return True
@@ -161,7 +163,7 @@ class Lease:
         return self.end_reason is None
 
     def release_lease(self) -> None:
-        """Gives it back. What cannot be given back expires; that is reported in the log."""
+        """Releases the lease. If that fails, it is logged, and the lease expires."""
         with self._release:
             if self._done.is_set() or self._rows is None:
                 return
@@ -176,7 +178,7 @@ class Lease:
                 )
 
     def _renew_until_end(self) -> None:
-        """Keeps the lease alive until it is released or lost, and says when the work must stop."""
+        """Renews the lease until it is released or lost, and reports when the work must stop."""
         rows = self._rows
         pause = self._timing.heartbeat
         while rows is not None and not self._done.wait(pause):
@@ -192,7 +194,7 @@ class Lease:
                 if self._done.is_set():
                     return
                 write_log_line(f"The lease of {self.name} was not renewed: {error}")
-                # A server that is gone for a moment must not cost the lease.
+                # A short outage of the server must not lose the lease.
                 pause = min(1.0, pause)
                 if self.end_reason == "lease_lost":
                     self._ended = "lease_lost"
@@ -210,27 +212,27 @@ class Lease:
         try:
             self._on_end(reason)
         except Exception as error:
-            # The heart goes on beating: the work has not ended yet.
+            # Renewing goes on: the work has not ended yet.
             write_log_line(f"while stopping: {error}")
 
 
 _HELD: list[Lease] = []
 
 
-def release_all() -> None:
-    """Releases every lease of this process, for its last seconds (see `stopping`)."""
+def release_all_leases() -> None:
+    """Releases every lease of this process as it ends (see `runtime.stopping`)."""
     for lease in list(_HELD):
         lease.release_lease()
 
 
 Say = Callable[[str, str, int | None, int | None], None]
 
-# How often somebody who waits says so in the log.
+# How often a waiting run logs that it waits.
 _TELL_SECONDS = 15.0
-# An apply that was asked to stop sees it within a heartbeat; what it is doing then is cancelled on
-# Spark, and only a Python model is waited for. Whoever died without a word has expired by then.
+# An apply sees a request to stop within a heartbeat. Its Spark jobs are cancelled; only a Python
+# model runs on. The lease of a dead run has expired by then.
 CLEANUP_WAITS_SECONDS = 120.0
-# A reclaim drops tables one by one; it is seldom longer.
+# A reclaim drops tables one by one, and seldom takes longer.
 APPLY_WAITS_SECONDS = 30.0
 
 _TIMING = LeaseTiming()
@@ -240,8 +242,8 @@ class LeaseBook:
     """The leases of one state database.
 
     Args:
-        adapter: SQLMesh's engine adapter on a connection (one for every thread) that nobody else
-            uses; None where a file lock is the mutual exclusion.
+        adapter: SQLMesh's engine adapter on its own connection (one per thread); None if a file
+            lock already excludes other runs.
         monotonic: A clock in seconds.
     """
 
@@ -262,12 +264,12 @@ class LeaseBook:
 
     @classmethod
     def from_context(cls, context: Context, **options: Any) -> LeaseBook:
-        """The leases beside the state of `context`; nothing is connected yet.
+        """Makes the leases beside the state of `context`; connects to nothing yet.
 
         Raises:
-            BadInput: nobody has tried whether they keep two runs apart on such a database.
+            BadInput: the leases are not tested on this kind of database.
         """
-        connection = sqlmesh_compat.state_connection(context.config, context.gateway)
+        connection = sqlmesh_compat.find_state_connection(context.config, context.gateway)
         if isinstance(connection, DuckDBConnectionConfig):
             return cls(None, **options)
         if connection.DIALECT not in TRIED:
@@ -278,7 +280,8 @@ class LeaseBook:
                 "DuckDB.",
                 reason_code="state_untried",
             )
-        # More than one task makes it one connection per thread: taker, heartbeat, last words.
+        # With more than one task SQLMesh makes a connection per thread: taker, heartbeat, last
+        # words.
         return cls(connection.create_engine_adapter(concurrent_tasks=2), **options)
 
     def acquire_lease(
@@ -291,11 +294,11 @@ class LeaseBook:
         """Takes the lease `name`, if it is free, and keeps it alive until it is released.
 
         Args:
-            on_end: Called in the heartbeat's thread when the work has to stop, and again with
-                every beat until the lease is released.
+            on_end: Called in the heartbeat's thread when the work has to stop, and again with every
+                beat until the lease is released.
 
         Raises:
-            HeldByAnother: it is not free, or what it must not overlap with is not.
+            HeldByAnother: the lease, or one that must not overlap with it, is not free.
         """
         token, asked = self._token(), self._monotonic()
         fencing = 0
@@ -317,8 +320,7 @@ class LeaseBook:
         """Takes the project-wide `RECLAIM`, which no apply overlaps; does not wait.
 
         Raises:
-            HeldByAnother: an apply is in flight, or somebody else reclaims (a `Refused` with the
-                reason `held`).
+            HeldByAnother: an apply is in flight, or another run reclaims (reason `held`).
         """
         return self.acquire_lease(RECLAIM, LeaseHolder.from_request("reclaim", owner))
 
@@ -332,10 +334,10 @@ class LeaseBook:
         stop_applies: bool = False,
         on_end: Callable[[LeaseReason], None] = lambda _: None,
     ) -> Lease:
-        """`acquire`, but waits for whoever holds it.
+        """Takes the lease as `acquire_lease` does, but waits until it is free.
 
         Args:
-            seconds: How long at most.
+            seconds: The longest wait.
             stop_applies: Ask an apply that holds it to stop at its next batch.
 
         Raises:
@@ -362,12 +364,12 @@ class LeaseBook:
         if self._rows is not None and self._rows.table_exists():
             self._rows.request_stop(name)
 
-    def last_number(self) -> int:
-        """The fencing number of the newest lease of this state; 0 where there was none."""
-        return self._rows.last_number() if self._rows is not None else 0
+    def last_fencing_number(self) -> int:
+        """Returns the fencing number of the newest lease of this state; 0 if there was none."""
+        return self._rows.last_fencing_number() if self._rows is not None else 0
 
     def list_live(self) -> list[HeldLease]:
-        """Every lease that has not expired, by name."""
+        """Lists every lease that has not expired, by name."""
         if self._rows is None or not self._rows.table_exists():
             return []
         return self._rows.list_live()
@@ -379,16 +381,16 @@ class LeaseBook:
 
 
 @contextmanager
-def for_cleanup(
+def hold_cleanup_lease(
     context: Context, environment: EnvironmentName, owner: Owner, progress: Say, **options: Any
 ) -> Iterator[Lease]:
-    """The lease of an environment that is removed: an apply that holds it is asked to stop.
+    """Holds the lease of an environment that is removed; asks an apply that holds it to stop.
 
     Args:
-        options: See `Leases`.
+        options: See `LeaseBook`.
 
     Raises:
-        HeldByAnother: whoever holds it did not end in time.
+        HeldByAnother: the holder did not end in time.
     """
     leases = LeaseBook.from_context(context, **options)
     try:

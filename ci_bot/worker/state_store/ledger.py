@@ -34,7 +34,7 @@ LedgerPhase = Literal[
     "reclaiming",  # its state rows are gone, and `objects` are the tables that still have to go
 ]
 
-# Rows in these phases are about an environment that is gone.
+# In these phases the environment is already gone.
 REMOVED = ("removed", "reclaimable", "reclaiming")
 
 
@@ -76,14 +76,14 @@ class LedgerRow(Contract):
 
 
 class Ledger:
-    """Rows in a small schema of our own, through SQLMesh's engine adapter for its state."""
+    """Reads and writes the ledger's rows, through SQLMesh's engine adapter for its state."""
 
     def __init__(self, adapter: EngineAdapter) -> None:
         self._adapter = adapter
         self._tables = LedgerTables(adapter)
 
     def has_ledger(self) -> bool:
-        """Whether any run of ours has recorded anything in this state database.
+        """Whether any run of this bot has recorded anything in this state database.
 
         Raises:
             BadInput: a newer version of ci-bot has written this ledger, and only that can read it.
@@ -91,19 +91,19 @@ class Ledger:
         return self._tables.table_exists(ENVIRONMENTS)
 
     def prepare_tables(self) -> None:
-        """Creates the ledger's schema and tables where they are not there yet.
+        """Creates the ledger's schema and tables if they do not exist.
 
         Raises:
-            BadInput: see `exists`.
+            BadInput: see `has_ledger`.
         """
         self._tables.prepare_tables()
 
     def read_row(self, environment: str, *, lock: bool = False) -> LedgerRow | None:
-        """The row of an environment, None if there is none.
+        """Reads the row of an environment; None if there is none.
 
         Args:
-            lock: Nobody else changes it until the transaction ends that this is called in. DuckDB
-                has no such lock and needs none.
+            lock: Locks the row until the end of the current transaction. DuckDB has no such lock
+                and needs none.
         """
         if not self.has_ledger():
             return None
@@ -116,7 +116,7 @@ class Ledger:
         return LedgerRow.model_validate_json(found[0]) if found else None
 
     def list_rows(self) -> list[LedgerRow]:
-        """Every environment that the ledger knows, by name."""
+        """Lists every environment of the ledger, by name."""
         if not self.has_ledger():
             return []
         rows = self._adapter.fetchall(exp.select("document").from_(ENVIRONMENTS.table_expression))
@@ -124,8 +124,8 @@ class Ledger:
             (LedgerRow.model_validate_json(row[0]) for row in rows), key=lambda row: row.environment
         )
 
-    def of_owner(self, owner: str) -> list[LedgerRow]:
-        """The environments of a repository that are not removed, by name."""
+    def list_rows_of_owner(self, owner: str) -> list[LedgerRow]:
+        """Lists the environments of a repository that are not removed, by name."""
         if not self.has_ledger():
             return []
         rows = self._adapter.fetchall(
@@ -160,7 +160,7 @@ class Ledger:
             )
 
     def delete_row(self, environment: str) -> None:
-        """Forgets an environment; nothing happens if there is no row."""
+        """Deletes the row of an environment, if there is one."""
         if self.has_ledger():
             self._delete_rows(environment)
 
@@ -170,7 +170,7 @@ class Ledger:
         )
 
     def list_acceptances(self, repository: str, pull_request: int) -> list[Acceptance]:
-        """What was accepted in a pull request, oldest first."""
+        """Lists the acceptances of a pull request, oldest first."""
         if not self._tables.table_exists(ACCEPTANCES):
             return []
         query = (
@@ -184,7 +184,7 @@ class Ledger:
     def write_acceptance(
         self, repository: str, pull_request: int, item: Acceptance, *, forget_before: str
     ) -> None:
-        """Writes an acceptance, in the place of an earlier one of the same rule on the model."""
+        """Writes an acceptance; it replaces an earlier one of the same rule on the model."""
         import pandas as pd
 
         about, key = (
@@ -215,10 +215,10 @@ def _pull_request_key(repository: str, pull_request: int) -> exp.Literal:
     return exp.Literal.string(f"{repository}#{pull_request}")
 
 
-def ledger_objects(
+def list_ledger_objects(
     views: Iterable[Relation], tables: Iterable[Relation], catalog: SparkCatalog
 ) -> list[LedgerObject]:
-    """Every object of an apply with whether it is there now, asked schema by schema."""
+    """Lists every object of an apply, and whether it exists now, schema by schema."""
     views, tables = list(views), list(tables)
     schemas = sorted({(relation.catalog, relation.schema) for relation in [*views, *tables]})
     present: dict[tuple[str, str], set[str]] = {}

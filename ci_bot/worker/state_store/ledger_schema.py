@@ -1,8 +1,8 @@
-"""The tables of the ledger, which version of them there is, and how an older one becomes this one.
+"""The tables of the ledger, their version, and the upgrade of an older version.
 
-A review reads and never writes, so every reader takes what an older version has left; whoever
-writes first brings the tables up to date. Nothing that an older version wrote is changed or moved:
-another branch may still run that version on the same state.
+A review only reads, so every reader accepts the tables of an older version; the first writer
+upgrades them. The upgrade changes no older row, because another branch may still run the older
+version on the same state.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 SCHEMA = "sqlmesh_ci_bot"
 
-# Older rows tell of another warehouse and other data.
+# Older rows describe a different warehouse and different data.
 KEEP_DAYS = 180
 
-# 1: environments, runs, acceptances; nothing says which version it is. 2: that, the applies with
-# their estimates, and what prod's own runs have cost.
+# 1: environments, runs, acceptances, without a version. 2: adds the version, applies with their
+# estimates, and the cost of prod's own runs.
 LEDGER_VERSION = 2
 
 
 @dataclass(frozen=True)
 class LedgerTable:
-    """A table of the ledger: its name, and its columns, which are texts unless they are numbers."""
+    """A table of the ledger: its name and columns, which are text unless listed in `numbers`."""
 
     name: str
     columns: tuple[str, ...]
@@ -44,10 +44,10 @@ class LedgerTable:
         return exp.table_(self.name, db=SCHEMA)
 
     def types_on(self, dialect: str) -> dict[str, exp.DataType]:
-        """The columns with their types on a database.
+        """Returns the columns with their types on a database.
 
-        MySQL takes no text without a length as a key, and its TEXT ends at 64 KiB, which a document
-        of a large environment is longer than.
+        MySQL needs a length for text in a key. Its TEXT ends at 64 KiB, and the document of a large
+        environment is longer.
         """
         bounded, endless = index_text_type(dialect), blob_text_type(dialect)
         return {
@@ -73,7 +73,7 @@ TABLES = (ENVIRONMENTS, RUNS, ACCEPTANCES, APPLIES, PROD_RUNS, VERSIONS)
 
 
 class LedgerTables:
-    """The tables as they are in one state database.
+    """The ledger's tables in one state database.
 
     Args:
         adapter: SQLMesh's engine adapter of the state.
@@ -85,19 +85,19 @@ class LedgerTables:
         self._there: set[str] = set()
 
     def table_exists(self, table: LedgerTable) -> bool:
-        """Whether the table is there.
+        """Whether the table exists.
 
         Raises:
             BadInput: a newer version of ci-bot has written this ledger.
         """
         self._check_version()
-        # What is there stays there; what is not may be made by another run at any moment.
+        # An existing table stays; a missing one may be made by another run at any moment.
         if table.name not in self._there and self._adapter.table_exists(table.table_expression):
             self._there.add(table.name)
         return table.name in self._there
 
     def prepare_tables(self) -> None:
-        """Makes what is missing, and writes down that the ledger is of this version now.
+        """Makes the missing tables, and records this version of the ledger.
 
         Raises:
             BadInput: a newer version of ci-bot has written this ledger.
@@ -107,7 +107,7 @@ class LedgerTables:
             make_schema(self._adapter)
         for table in missing:
             self._adapter.create_state_table(
-                # It is declared as a text, and handed on to `create_table`, which takes a tree.
+                # SQLMesh declares a text here, and passes it to `create_table`, which takes a tree.
                 table.table_expression,  # type: ignore[arg-type]
                 table.types_on(self._adapter.dialect),
                 primary_key=table.key,
@@ -121,7 +121,7 @@ class LedgerTables:
         if self._adapter.table_exists(VERSIONS.table_expression):
             version, written_by = self._newest_version()
             if version > LEDGER_VERSION:
-                raise _too_new(version, written_by)
+                raise _make_newer_ledger_error(version, written_by)
         self._checked = True
 
     def _newest_version(self) -> tuple[int, str]:
@@ -154,8 +154,8 @@ class LedgerTables:
 
 
 def make_schema(adapter: EngineAdapter) -> None:
-    """Makes the schema where it is not there: to ask for it takes a right that nobody needs whose
-    administrator has made it.
+    """Makes the schema if it does not exist. It checks first, because creating needs a right that
+    an account lacks if its administrator made the schema.
     """
     there = (
         exp.select("schema_name")
@@ -166,7 +166,7 @@ def make_schema(adapter: EngineAdapter) -> None:
         adapter.create_schema(SCHEMA)
 
 
-def _too_new(version: int, written_by: str) -> BadInput:
+def _make_newer_ledger_error(version: int, written_by: str) -> BadInput:
     return BadInput(
         f"The ledger in the schema `{SCHEMA}` of the state database has version {version}, written "
         f"by ci-bot {written_by or 'without a version'}; this is ci-bot {ci_bot.__version__}, "

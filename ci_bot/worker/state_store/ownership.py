@@ -1,7 +1,8 @@
-"""Whose an environment is. Only the ledger says so; what is not in it is somebody else's.
+"""The owner of an environment. Only the ledger proves it; an environment without a row is someone
+else's.
 
-A comment is no proof: a review writes one, too, and everybody with write access can edit it. Nor is
-a name, because people give any name to an environment of their own.
+A comment is no proof: a review writes one, too, and everybody with write access can edit it. A name
+is no proof either, because people choose any name for their own environments.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _TWO_PREFIXES = (
 )
 
 
-def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
-    """Whether the ledger's row is about the environment that SQLMesh's state has now.
+def describes_stored_environment(row: LedgerRow | None, expires: int | None) -> bool:
+    """Whether the ledger's row describes the environment that SQLMesh's state has now.
 
-    It is not where we removed that environment, and one with its name has been made since.
+    It does not if we removed that environment and someone made one with its name later.
 
     Args:
         expires: When the environment in the state expires, in milliseconds; None: never.
@@ -36,8 +37,8 @@ def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
     if row is None or row.phase in REMOVED:
         return False
     if row.phase == "leftover":
-        # The cleanup that wrote the row has deleted the record. One of an older version of ci-bot
-        # may have kept it; it had it expire first.
+        # The cleanup that wrote the row has deleted the record. An older version of ci-bot may have
+        # kept it; it made it expire first.
         return expires is not None and expires <= names_and_times.to_milliseconds(row.updated_at)
     return True
 
@@ -45,11 +46,11 @@ def stands_for(row: LedgerRow | None, expires: int | None) -> bool:
 def read_environment_records(
     state_reader: StateReader, ledger: Ledger, environment: EnvironmentName
 ) -> tuple[Environment | None, LedgerRow | None]:
-    """What SQLMesh's state and the ledger hold of an environment, of one moment.
+    """Reads SQLMesh's record and the ledger's row of an environment, from one moment.
 
     Another run may make or remove it between two reads: an apply writes the row first and a cleanup
-    last, so whatever is read first may be old. What was read while the row stayed as it was, is of
-    one moment.
+    last, so the first read may be old. Reads between which the row did not change are from one
+    moment.
 
     Returns:
         SQLMesh's record and the ledger's row, each None if there is none.
@@ -65,10 +66,10 @@ def read_environment_records(
 def find_refusal(
     environment: EnvironmentName, owner: Owner, row: LedgerRow | None, stored: Environment | None
 ) -> RequestRefused | None:
-    """Why this owner may not touch an environment; None where it may.
+    """Finds why this owner may not change an environment; None if it may.
 
     Args:
-        stored: SQLMesh's record of it, of the same moment as `row`: see
+        stored: SQLMesh's record of it, from the same moment as `row`: see
             `read_environment_records`.
     """
     claim = (
@@ -82,7 +83,7 @@ def find_refusal(
             hint=f"{_TWO_PREFIXES} {claim}",
             reason_code="other_owner",
         )
-    if stored is not None and not stands_for(row, stored.expiration_ts):
+    if stored is not None and not describes_stored_environment(row, stored.expiration_ts):
         return RequestRefused(
             f"{environment} is in SQLMesh's state, and nothing proves that this repository made "
             "it: no apply of it is recorded.",
@@ -100,10 +101,10 @@ def check_ownership(
     *,
     claim: bool,
 ) -> None:
-    """See `refusal`.
+    """Raises the refusal that `find_refusal` gives, unless a person claims the environment.
 
     Args:
-        claim: A person says by hand that it is theirs.
+        claim: Whether a person claims the environment by hand.
 
     Raises:
         Refused: `other_owner` or `not_ours`.
@@ -120,10 +121,10 @@ def claim_environment(
     row: LedgerRow | None,
     stored: Environment | None,
 ) -> LedgerRow | None:
-    """The row of an environment that a person claims, written, so that a cleanup which is cut off
-    goes on as every other; None if there is nothing to claim.
+    """Writes the row of an environment that a person claims, so that a cleanup that is cut off can
+    continue; None if there is nothing to claim.
 
-    Nothing of it is called our making but its views: physical tables stay.
+    Only its views count as made by us: physical tables stay.
     """
     now = names_and_times.format_iso(names_and_times.now_milliseconds())
     if row is not None:
@@ -143,7 +144,7 @@ def claim_environment(
                 LedgerObject(
                     kind="view", catalog=view.catalog, db=view.schema, name=view.name, existed=True
                 )
-                for view in spark_catalog.views_of(context, stored).values()
+                for view in spark_catalog.list_environment_views(context, stored).values()
             ],
             created_at=now,
             updated_at=now,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.worker.cost.known_costs import measure_accuracy, sentence_of
+from ci_bot.worker.cost.known_costs import describe_accuracy, measure_accuracy
 from ci_bot.worker.state_store.cost_ledger import ApplyRow, Outcome
 
 
@@ -37,4 +37,4 @@ def test_accuracy__says_what_half_and_what_nine_in_ten_were_within() -> None:
     found = measure_accuracy([row(1 + number / 100, 1.0) for number in range(1, 11)])
     assert found is not None
     assert (found.median, found.nine_of_ten) == (0.055, 0.09)
-    assert sentence_of(found) == "the last 10 estimates: median error 6 %, 90 % within 9 %"
+    assert describe_accuracy(found) == "the last 10 estimates: median error 6 %, 90 % within 9 %"

@@ -19,10 +19,14 @@ from ci_bot.errors import BadInput
 from ci_bot.worker.cost.event_log_activity import (
     LearnedLogs,
     LearnPorts,
-    into_ledger,
     learn_from_logs,
+    learn_into_ledger,
 )
-from ci_bot.worker.cost.event_log_application import LoggedApplication, written_range, written_table
+from ci_bot.worker.cost.event_log_application import (
+    LoggedApplication,
+    find_written_range,
+    find_written_table,
+)
 from ci_bot.worker.cost.event_log_files import LocalFiles, is_compressed, list_logs, local_path
 from ci_bot.worker.runtime.background_process import PhaseClock
 from ci_bot.worker.state_store.cost_ledger import CostLedger
@@ -67,7 +71,7 @@ def application(content: bytes) -> LoggedApplication:
 )
 def test_written_table__is_found_in_every_kind_of_write(node: str, text: str) -> None:
     leaf = {"nodeName": node, "simpleString": f"{node} {text}", "children": []}
-    assert written_table({"nodeName": "AdaptiveSparkPlan", "children": [leaf]}) == TABLE
+    assert find_written_table({"nodeName": "AdaptiveSparkPlan", "children": [leaf]}) == TABLE
 
 
 @pytest.mark.parametrize(
@@ -80,7 +84,7 @@ def test_written_table__is_found_in_every_kind_of_write(node: str, text: str) ->
     ],
 )
 def test_written_table__is_none_of_reads_views_and_other_tables(node: str, text: str) -> None:
-    assert written_table({"nodeName": node, "simpleString": text}) is None
+    assert find_written_table({"nodeName": node, "simpleString": text}) is None
 
 
 def day(number: int, month: int = 1) -> datetime:
@@ -115,13 +119,13 @@ def day(number: int, month: int = 1) -> datetime:
     ],
 )
 def test_written_range__is_the_batchs(text: str, span: object) -> None:
-    assert written_range(text) == span
+    assert find_written_range(text) == span
 
 
 @given(st.text())
 def test_written_range__of_any_text_ends_well(text: str) -> None:
-    written_range(text)
-    written_range(f"(d#1 >= {text}) AND (d#1 <= {text})")
+    find_written_range(text)
+    find_written_range(f"(d#1 >= {text}) AND (d#1 <= {text})")
 
 
 def test_application__tells_what_a_write_cost() -> None:
@@ -310,10 +314,10 @@ def test_learn__of_a_directory_that_is_not_there_is_one_sentence(
     tmp_path: Path, ledger: CostLedger
 ) -> None:
     with pytest.raises(BadInput, match=r"cannot be read: it is not there\.$"):
-        into_ledger(ledger, str(tmp_path / "none"), {}, PORTS)
+        learn_into_ledger(ledger, str(tmp_path / "none"), {}, PORTS)
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="it is no directory"):
-        into_ledger(ledger, f"file://{tmp_path}/file", {}, PORTS)
+        learn_into_ledger(ledger, f"file://{tmp_path}/file", {}, PORTS)
 
 
 class Closed(LocalFiles):

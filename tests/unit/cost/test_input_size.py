@@ -7,8 +7,13 @@ import pytest
 from ci_bot.protocol.cost import ModelEstimate
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker.cost.input_size_measurement import UnknownModel, measure_inputs
-from ci_bot.worker.cost.input_size_rates import CountedRun, InputSize, by_size, spread_batches
-from ci_bot.worker.cost.plan_estimate import over_budget
+from ci_bot.worker.cost.input_size_rates import (
+    CountedRun,
+    InputSize,
+    estimate_by_size,
+    spread_batches,
+)
+from ci_bot.worker.cost.plan_estimate import find_budget_failure
 from ci_bot.worker.cost.prediction import PastRun
 
 GB = 1_000_000_000
@@ -23,7 +28,7 @@ def seen(
 
 
 def expected(size: float, *runs: CountedRun, batches: int = 1, model: str = "new") -> float | None:
-    found = by_size(model, InputSize(round(size), batches, FULL), runs)
+    found = estimate_by_size(model, InputSize(round(size), batches, FULL), runs)
     return None if found is None else found.expected.middle
 
 
@@ -90,7 +95,7 @@ def test_by_size__a_small_model_takes_no_less_than_the_shortest_batch() -> None:
 
 
 def test_by_size__says_that_it_is_off_by_a_factor_of_two() -> None:
-    found = by_size("new", InputSize(GB, 1, FULL), [seen("a", 20, GB)])
+    found = estimate_by_size("new", InputSize(GB, 1, FULL), [seen("a", 20, GB)])
     assert found is not None
     assert (found.expected.low, found.expected.high) == (10, 40)
 
@@ -183,7 +188,7 @@ def cost(hours: float, unknown: int = 0) -> Cost:
 
 
 def test_over_budget__says_the_figures_where_each_is_from_and_that_it_is_a_part() -> None:
-    failure = over_budget(cost(14.2, unknown=2), 10, "pr_7")
+    failure = find_budget_failure(cost(14.2, unknown=2), 10, "pr_7")
     assert failure is not None
     assert (failure.exit_code, failure.reason_code) == (3, "over_budget")
     assert failure.message == (
@@ -194,7 +199,7 @@ def test_over_budget__says_the_figures_where_each_is_from_and_that_it_is_a_part(
 
 
 def test_over_budget__judges_also_what_prod_builds_after_the_merge() -> None:
-    failure = over_budget(cost(1), 10, "pr_7", after_merge=cost(30))
+    failure = find_budget_failure(cost(1), 10, "pr_7", after_merge=cost(30))
     assert failure is not None
     assert failure.message == (
         "Building pr_7 would take about 1 h, and what prod builds after the merge about 30 h; the "
@@ -202,12 +207,12 @@ def test_over_budget__judges_also_what_prod_builds_after_the_merge() -> None:
         "Nothing was built."
     )
     assert "rebuild less" in (failure.hint or "")
-    assert over_budget(cost(1), 10, "pr_7", after_merge=cost(9)) is None
-    both = over_budget(cost(20), 10, "pr_7", after_merge=cost(9))
+    assert find_budget_failure(cost(1), 10, "pr_7", after_merge=cost(9)) is None
+    both = find_budget_failure(cost(20), 10, "pr_7", after_merge=cost(9))
     assert both is not None
     assert "`select-model`" in (both.hint or "")
 
 
 @pytest.mark.parametrize(("hours", "limit"), [(9.9, 10), (10, 10), (1_000, None)])
 def test_over_budget__holds_up_to_the_limit(hours: float, limit: float | None) -> None:
-    assert over_budget(cost(hours), limit, "pr_7") is None
+    assert find_budget_failure(cost(hours), limit, "pr_7") is None

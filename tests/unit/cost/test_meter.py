@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.protocol.cost import Price
-from ci_bot.worker.cost.batch_meter import BatchMeter, counted_cost
+from ci_bot.worker.cost.batch_meter import BatchMeter, make_counted_cost
 
 MB = 1024 * 1024
 
@@ -132,7 +132,7 @@ def test_cost__names_spill_and_skew_from_where_they_cost_time() -> None:
         with meter.meter_batch(name, 1):
             clock.now += 60
     meter.finish_metering()
-    spill, skew = counted_cost(meter).remarks
+    spill, skew = make_counted_cost(meter).remarks
     assert "big spilled 0.3 GB" in spill
     assert "One task of big took 1 min 30 s" in skew
 
@@ -142,5 +142,5 @@ def test_cost__says_how_much_of_the_allocated_time_was_used() -> None:
     with meter.meter_batch("a", 1):
         clock.now += 60
     meter.finish_metering()
-    cost = counted_cost(meter, hour_price=Price.parse_price("6 USD"))
+    cost = make_counted_cost(meter, hour_price=Price.parse_price("6 USD"))
     assert (cost.used_share, cost.allocated_hours, cost.price) == (0.5, 0.01667, 0.1)

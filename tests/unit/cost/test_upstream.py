@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.protocol.cost import Counters
 from ci_bot.protocol.plan import Backfill
-from ci_bot.worker.cost.plan_estimate import KnownCosts, past_of, predict_plan_cost
+from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs, predict_plan_cost
 from ci_bot.worker.cost.prediction import UpstreamGrowth
 from ci_bot.worker.state_store.cost_ledger import RunRow
 from tests.unit.cost.test_estimate import HOUR, work
@@ -130,7 +130,7 @@ def test_estimate__of_a_table_that_is_computed_whole_grows_with_what_it_reads() 
         {item.model: item for item in plan}, rows, {TOTAL: frozenset({"a.days"})}
     )
     cost = predict_plan_cost(
-        plan, KnownCosts(layers={"ledger": past_of(rows, upstream.input_growth)})
+        plan, KnownCosts(layers={"ledger": list_past_runs(rows, upstream.input_growth)})
     )
     hours = {item.model: item.executor_hours_mid for item in cost.models}
     assert hours == pytest.approx({"a.days": 10.0, TOTAL: 10.0}, rel=0.02)

@@ -10,7 +10,7 @@ from ci_bot.bot.decision import sort_failures_by_cause
 from ci_bot.bot.decision.load_failure_cause import (
     OTHERS_SHOWN,
     SortedFailures,
-    in_one,
+    combine_failures,
     reads_nothing_of,
 )
 from ci_bot.protocol.base import Failure
@@ -129,12 +129,12 @@ def test_reads_nothing_of__only_where_every_file_is_prose(
 
 
 def test_in_one__of_a_single_failure__is_that_failure() -> None:
-    assert in_one(SortedFailures((A,), ()), base_is_broken=False) == A
+    assert combine_failures(SortedFailures((A,), ()), base_is_broken=False) == A
 
 
 def test_in_one__names_the_other_files_once_and_counts_the_rest() -> None:
     others = [failed(f"models/x{number}.sql") for number in range(OTHERS_SHOWN + 2)]
-    told = in_one(
+    told = combine_failures(
         SortedFailures((A, *others, others[0], failed(None)), ()), base_is_broken=False
     ).message
     assert told.startswith(A.message)
@@ -151,7 +151,7 @@ def test_in_one__names_the_other_files_once_and_counts_the_rest() -> None:
     ],
 )
 def test_in_one__says_that_the_base_is_broken_too(old: tuple[Failure, ...], words: str) -> None:
-    assert in_one(SortedFailures((A,), old), base_is_broken=True).message.endswith(words)
+    assert combine_failures(SortedFailures((A,), old), base_is_broken=True).message.endswith(words)
 
 
 def test_blame__of_a_library_that_the_base_lacks_too__is_the_base_s_whatever_was_touched() -> None:

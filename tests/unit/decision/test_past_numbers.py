@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.protocol.changed_rows import judge_past_numbers, past_numbers_of
+from ci_bot.protocol.changed_rows import judge_past_numbers, read_past_numbers
 from ci_bot.protocol.plan import Lineage
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
 from tests.factories import make_report
@@ -172,6 +172,6 @@ def test_readers__are_not_known_where_the_impact_was_cut() -> None:
 def test_report__of_an_older_version_is_judged_when_it_is_shown() -> None:
     older = make_report(impact=impact(part("rows")))
     assert older.past_numbers is None
-    assert past_numbers_of(older).models == ["stg.orders"]
-    said = older.model_copy(update={"past_numbers": past_numbers_of(make_report(changes=[]))})
-    assert past_numbers_of(said).models == []
+    assert read_past_numbers(older).models == ["stg.orders"]
+    said = older.model_copy(update={"past_numbers": read_past_numbers(make_report(changes=[]))})
+    assert read_past_numbers(said).models == []

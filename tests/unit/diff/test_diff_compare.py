@@ -39,7 +39,7 @@ class Scripted:
     looked: list[tuple[str, bool]] = field(default_factory=list)
 
     @contextmanager
-    def look_at(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
+    def open_table(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
         self.looked.append((table, few))
         yield SeenTable(table, self.tables[table], lambda: self.sizes.get(table))
 

@@ -20,7 +20,7 @@ from ci_bot.worker.data_diff.budgeted_run import (
     DiffCandidate,
     DiffControls,
     compare_models,
-    over_budget,
+    list_over_budget,
 )
 from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SqlError
 
@@ -39,7 +39,7 @@ class Port:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def look_at(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
+    def open_table(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
         yield SeenTable(table, COLUMNS, lambda: None)
 
     def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
@@ -152,7 +152,7 @@ def test_compare_models__over_budget_shows_the_schema_only() -> None:
 
 
 def test_over_budget__an_unknown_size_is_not_zero() -> None:
-    out = over_budget([candidate("a"), candidate("b", size=5)], DiffBudget(size=10))
+    out = list_over_budget([candidate("a"), candidate("b", size=5)], DiffBudget(size=10))
     assert list(out) == [0]
     assert out[0] == (
         "Nobody knows how many bytes it has, and the budget for all data diffs is 10 bytes."
@@ -165,14 +165,14 @@ def test_over_budget__models_that_do_not_run_cost_nothing() -> None:
         candidate("grainless", rows=100, keys=()),
         candidate("fine", rows=100),
     ]
-    assert over_budget(candidates, DiffBudget(rows=100)) == {}
+    assert list_over_budget(candidates, DiffBudget(rows=100)) == {}
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 120))
 def test_over_budget__keeps_as_many_as_fit_and_drops_the_largest(
     sizes: list[int], limit: int
 ) -> None:
-    out = over_budget(
+    out = list_over_budget(
         [candidate(f"m{n}", rows=s) for n, s in enumerate(sizes)], DiffBudget(rows=limit)
     )
     kept = [size for number, size in enumerate(sizes) if number not in out]
@@ -186,7 +186,7 @@ def test_over_budget__keeps_as_many_as_fit_and_drops_the_largest(
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=6))
 def test_over_budget__both_limits_hold(sizes: list[tuple[int, int]]) -> None:
     candidates = [candidate(f"m{n}", rows=r, size=s) for n, (r, s) in enumerate(sizes)]
-    out = over_budget(candidates, DiffBudget(rows=12, size=12))
+    out = list_over_budget(candidates, DiffBudget(rows=12, size=12))
     kept = [size for number, size in enumerate(sizes) if number not in out]
     assert sum(rows for rows, _ in kept) <= 12
     assert sum(size for _, size in kept) <= 12

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from ci_bot.worker.data_diff.column_layout import lay_out
+from ci_bot.worker.data_diff.column_layout import lay_out_columns
 from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build_diff_query, quote_table_name
 from ci_bot.worker.data_diff.spec import SqlError
 from ci_bot.worker.data_diff.value_comparison import list_measures
@@ -23,7 +23,7 @@ NAMES = st.text(
 
 def query(columns: list[tuple[str, str]], keys: list[str], **options: object) -> DiffQuery:
     given = {"prod": "`p`", "pr": "`q`", "decimals": 3, "rows_per_key": 32} | options
-    return build_diff_query(lay_out(columns, columns, keys), **given)
+    return build_diff_query(lay_out_columns(columns, columns, keys), **given)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4, unique_by=str.lower))
@@ -104,7 +104,9 @@ def test_build__a_composite_key_is_sorted_by_its_hash_and_joined_by_all_of_it() 
 
 
 def test_build__types_that_differ_meet_in_the_wider_one() -> None:
-    layout = lay_out([("id", "int"), ("v", "int")], [("id", "bigint"), ("v", "double")], ["id"])
+    layout = lay_out_columns(
+        [("id", "int"), ("v", "int")], [("id", "bigint"), ("v", "double")], ["id"]
+    )
     sql = build_diff_query(layout, prod="`p`", pr="`q`", decimals=2, rows_per_key=1).sql
     assert "CAST(src.`id` AS bigint) AS k" in sql
     assert "CAST(src.`v` AS double) AS v0" in sql

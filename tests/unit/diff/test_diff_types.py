@@ -13,7 +13,7 @@ from ci_bot.worker.data_diff.value_comparison import (
     carry_value,
     cast_value,
     is_comparable,
-    usable_as_key,
+    is_usable_as_key,
     values_agree,
 )
 
@@ -149,9 +149,9 @@ def test_align__does_not_depend_on_the_side(one: SparkType, other: SparkType) ->
 
 
 def test_usable_as_key__no_map_anywhere() -> None:
-    assert usable_as_key(parse_spark_type("struct<a:int,b:array<string>>"))
-    assert not usable_as_key(parse_spark_type("array<map<int,int>>"))
-    assert not usable_as_key(parse_spark_type("interval"))
+    assert is_usable_as_key(parse_spark_type("struct<a:int,b:array<string>>"))
+    assert not is_usable_as_key(parse_spark_type("array<map<int,int>>"))
+    assert not is_usable_as_key(parse_spark_type("interval"))
 
 
 def test_cast__only_where_the_type_differs() -> None:

@@ -12,8 +12,8 @@ from sqlmesh.utils.metaprogramming import Executable
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.protocol.review_report import Impact, IndirectModel
 from ci_bot.worker.messages.names_and_times import ModelNames
-from ci_bot.worker.review.lineage_inputs import ChangedModels, project_of
-from ci_bot.worker.sql.lineage_document import impact_of
+from ci_bot.worker.review.lineage_inputs import ChangedModels, read_changed_project
+from ci_bot.worker.sql.lineage_document import make_impact
 from tests.unit.rules.world import models
 
 NAMES = ModelNames("spark_catalog", "spark")
@@ -68,7 +68,7 @@ def impact(
         removed=[name for name in old if name not in new],
         same_result=frozenset(same_result),
     )
-    return impact_of(project_of(changed, NAMES))
+    return make_impact(read_changed_project(changed, NAMES))
 
 
 def python_model(name: str, parents: tuple[str, ...]) -> Model:

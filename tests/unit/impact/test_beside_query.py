@@ -8,7 +8,7 @@ import pytest
 from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker.review.lineage_inputs import beside_query
+from ci_bot.worker.review.lineage_inputs import describe_change_beside_query
 
 
 def model(kind: str = "FULL", more: str = "", after: str = "") -> Any:
@@ -35,14 +35,14 @@ BY_TIME = "INCREMENTAL_BY_TIME_RANGE (time_column ds)"
 
 @pytest.mark.parametrize("name", QUIET)
 def test_rows__stay_where_only_something_around_them_changes(name: str) -> None:
-    assert beside_query(model(), model(**QUIET[name])) is None
+    assert describe_change_beside_query(model(), model(**QUIET[name])) is None
 
 
 @pytest.mark.parametrize("name", TOLD)
 def test_rows__change_beside_the_query(name: str) -> None:
-    assert beside_query(model(), model(**TOLD[name]))
+    assert describe_change_beside_query(model(), model(**TOLD[name]))
 
 
 def test_interval__of_an_incremental_model_decides_about_its_rows() -> None:
     before, after = model(BY_TIME), model(BY_TIME, more=", interval_unit 'hour'")
-    assert beside_query(before, after) == "Its interval changes."
+    assert describe_change_beside_query(before, after) == "Its interval changes."

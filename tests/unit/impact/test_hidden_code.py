@@ -9,8 +9,8 @@ from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.utils.jinja import JinjaMacroRegistry, MacroInfo
 
-from ci_bot.worker.review.lineage_inputs import beside_query
-from ci_bot.worker.review.query_definition import definition_of
+from ci_bot.worker.review.lineage_inputs import describe_change_beside_query
+from ci_bot.worker.review.query_definition import read_model_definition
 from ci_bot.worker.sql.lineage_facts import LineageModel
 from ci_bot.worker.sql.lineage_propagation import list_own_changes
 from tests.unit.impact import dbt_builtins
@@ -40,9 +40,9 @@ def told(before: str, after: str, macro: str = MACRO, **of_model: Any) -> set[tu
     edited = LineageModel(
         "db.m",
         parents=("db.t",),
-        before=lambda: definition_of(old),
-        after=lambda: definition_of(new),
-        beside_query=beside_query(old, new),
+        before=lambda: read_model_definition(old),
+        after=lambda: read_model_definition(new),
+        beside_query=describe_change_beside_query(old, new),
         deciding=frozenset({"id"}),
     )
     return {(part.column, part.how) for part in list_own_changes(edited, {})}
@@ -56,14 +56,17 @@ def query(value: str = "1", later: str = LATER) -> str:
 def test_an_edited_query__whose_dbt_attributes_follow_it__is_no_changed_macro(value: str) -> None:
     before = model(query(), model={"checksum": "a", "created_at": 1}, config={"tags": []})
     after = model(query(value), model={"checksum": "b", "created_at": 2}, config={"tags": []})
-    assert beside_query(before, after) is None
+    assert describe_change_beside_query(before, after) is None
 
 
 def test_a_macro_that_changes__and_asks_for_more_than_earlier_runs__is_told() -> None:
     later = "{% if is_incremental() and true %} WHERE id > 1 {% endif %}"
     before = model(query("{{ twice(1) }}", later), model={"checksum": "a"})
     after = model(query("{{ twice(1) }}", later), MACRO.replace("* 2", "* 3"))
-    assert beside_query(before, after) == "A macro changes that computes with the times of a run."
+    assert (
+        describe_change_beside_query(before, after)
+        == "A macro changes that computes with the times of a run."
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,8 +141,8 @@ def test_an_edit__where_a_load_cannot_show_what_a_run_reads__may_change_rows(lat
 
 def test_a_project_s_own_is_incremental__is_not_taken_for_dbts() -> None:
     own = "{% macro is_incremental() %}{{ caller_says }}{% endmacro %}"
-    assert definition_of(model(query(), own)).incremental is None
-    assert definition_of(model(query())).incremental is not None
+    assert read_model_definition(model(query(), own)).incremental is None
+    assert read_model_definition(model(query())).incremental is not None
 
 
 def test_a_model_that_no_run_extends__has_one_rendering() -> None:

@@ -9,8 +9,8 @@ import sys
 PROGRAM = """
 import json, sys
 if sys.argv[1] == "late":
-    from ci_bot.worker.runtime.imports import compile_late
-    compile_late()
+    from ci_bot.worker.runtime.imports import compile_time_zones_late
+    compile_time_zones_late()
     import regex
     plain = regex.compile
 import dateparser

@@ -15,7 +15,7 @@ from ci_bot.protocol.supported_versions import (
     NEWEST,
     SOURCES,
     find_source_requirement,
-    pinned_by,
+    read_pinned_version,
     was_tried,
 )
 
@@ -158,7 +158,7 @@ def test_index_lines__where_packages_come_from(tmp_path: Path) -> None:
     ],
 )
 def test_pinned__is_one_version_of_pyspark(line: str, version: str | None) -> None:
-    assert pinned_by(line) == version
+    assert read_pinned_version(line) == version
 
 
 def test_sources__are_of_what_was_tried() -> None:

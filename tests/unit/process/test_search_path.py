@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.sandbox.run_directories import search_path
-from ci_bot.bot.sandbox.worker_environment import with_python_path
+from ci_bot.bot.sandbox.worker_environment import prepend_python_path
 from ci_bot.bot.worker_client.session import start_directory
 from ci_bot.errors import BadInput
 from ci_bot.worker.runtime import imports
@@ -33,10 +33,10 @@ def test_search_path__names_all_that_leave_the_checkout(tmp_path: Path) -> None:
 
 
 def test_python_path__stands_before_what_the_user_has_set() -> None:
-    found = with_python_path({"PYTHONPATH": "/mine", "A": "1"}, ["/c/lib", "/c/models"])
+    found = prepend_python_path({"PYTHONPATH": "/mine", "A": "1"}, ["/c/lib", "/c/models"])
     assert found == {"PYTHONPATH": os.pathsep.join(["/c/lib", "/c/models", "/mine"]), "A": "1"}
-    assert with_python_path({"A": "1"}, ["/c/lib"]) == {"PYTHONPATH": "/c/lib", "A": "1"}
-    assert with_python_path({"A": "1"}, []) == {"A": "1"}
+    assert prepend_python_path({"A": "1"}, ["/c/lib"]) == {"PYTHONPATH": "/c/lib", "A": "1"}
+    assert prepend_python_path({"A": "1"}, []) == {"A": "1"}
 
 
 def test_start__of_a_workflow_is_the_project_and_of_several_the_checkout() -> None:

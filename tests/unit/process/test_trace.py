@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.sandbox import load_trace
-from ci_bot.bot.sandbox.load_trace import TraceReader, opened_among
+from ci_bot.bot.sandbox.load_trace import TraceReader, list_opened_among
 
 HOOK = Path(load_trace.__file__).parents[2] / "worker" / "runtime" / "load_trace.py"
 START = """\
@@ -50,7 +50,7 @@ def traced(root: Path, program: str) -> TraceReader:
 
 
 def opened(found: TraceReader, root: Path, *changed: str) -> frozenset[str]:
-    return opened_among(changed, [found], roots=(root,), checkout=root)
+    return list_opened_among(changed, [found], roots=(root,), checkout=root)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ NATIVE = next(iter(sorted(Path(sysconfig.get_path("stdlib"), "lib-dynload").glob
         ("import helper; os.close(1); del sys.modules['helper']", {"helper.py"}),
         ("", set()),
         ("import json, decimal", set()),
-        ("import load_trace\nwith load_trace.not_loading(): open('helper.py').read()", set()),
+        ("import load_trace\nwith load_trace.exclude_from_trace(): open('helper.py').read()", set()),
     ],
 )  # fmt: skip
 def test_file__is_told_however_it_is_opened(root: Path, program: str, wanted: set[str]) -> None:
@@ -259,7 +259,7 @@ def test_reader__a_flood_takes_no_memory() -> None:
 def among(changed: list[str], *paths: str, root: Path) -> set[str]:
     copy = root / "copy"
     found = read(*(b"f" + os.fsencode(path) + b"\0" for path in paths))
-    return set(opened_among(changed, [found], roots=(copy, root), checkout=root))
+    return set(list_opened_among(changed, [found], roots=(copy, root), checkout=root))
 
 
 def test_among__of_the_copy_and_of_the_original(root: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.html.head import head_of
+from ci_bot.bot.report.html.head import make_page_head
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.advice import list_recommendations
@@ -34,7 +34,7 @@ def test_next__of_what_is_built_already_is_no_apply() -> None:
     assert "`pr_142` holds this plan already, with all of its data." in text
     assert "**All of this is built already** in `pr_142`" in text
     assert "/sqlmesh apply" not in text
-    page = head_of(make_report(environment_holds_plan=True, work=[]), make_context())
+    page = make_page_head(make_report(environment_holds_plan=True, work=[]), make_context())
     assert page.next == "Nothing to build: `pr_142` holds this plan, with all data."
     assert not page.command
 

@@ -15,7 +15,7 @@ from typing import TextIO
 import pytest
 
 from ci_bot.bot.actions.values import Color
-from ci_bot.bot.report.text.page import NARROWEST, WIDEST, screen_of
+from ci_bot.bot.report.text.page import NARROWEST, WIDEST, make_screen
 from ci_bot.host import Machine, of_this_process
 
 
@@ -48,16 +48,16 @@ def terminal() -> Iterator[TextIO]:
 def test_terminal__has_colours_unless_somebody_objects(
     terminal: TextIO, environ: dict[str, str], color: Color, coloured: bool
 ) -> None:
-    assert screen_of(machine(terminal, color, **environ)).colour is coloured
+    assert make_screen(machine(terminal, color, **environ)).colour is coloured
 
 
 def test_pipe__has_colours_only_where_they_are_asked_for() -> None:
-    assert not screen_of(machine(io.StringIO())).colour
-    assert screen_of(machine(io.StringIO(), "always")).colour
+    assert not make_screen(machine(io.StringIO())).colour
+    assert make_screen(machine(io.StringIO(), "always")).colour
 
 
 def test_width__is_that_of_the_terminal(terminal: TextIO) -> None:
-    assert screen_of(machine(terminal)).width == 132
+    assert make_screen(machine(terminal)).width == 132
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_width__is_that_of_the_terminal(terminal: TextIO) -> None:
 def test_width__that_is_set_counts_within_bounds(
     terminal: TextIO, columns: str, width: int
 ) -> None:
-    assert screen_of(machine(terminal, COLUMNS=columns)).width == width
+    assert make_screen(machine(terminal, COLUMNS=columns)).width == width
 
 
 def test_width__of_a_pipe_suits_most_readers() -> None:
-    assert screen_of(machine(io.StringIO())).width == 96
+    assert make_screen(machine(io.StringIO())).width == 96

@@ -10,7 +10,7 @@ import pytest
 from ci_bot.worker.rules.changes.schedule import find_signal_changes
 from ci_bot.worker.rules.models.dimensions_and_variables import EnvironmentVariable
 from ci_bot.worker.rules.models.linter_rule import ProjectView
-from ci_bot.worker.sql.python_code import always_ready, environment_reads
+from ci_bot.worker.sql.python_code import find_environment_reads, is_signal_always_ready
 from tests.unit.rules.world import files
 
 
@@ -36,7 +36,7 @@ def model(*code: str, is_python: bool = False) -> Any:
     ],
 )
 def test_environment__reads_are_found_behind_aliases(code: str, read: list[str]) -> None:
-    assert environment_reads(model(code)) == read
+    assert find_environment_reads(model(code)) == read
 
 
 def weights(one: Any) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ def test_environment__is_where_credentials_come_from() -> None:
     ],
 )
 def test_signal__that_lets_everything_through(code: str | None, ready: bool) -> None:
-    assert always_ready(code) is ready
+    assert is_signal_always_ready(code) is ready
 
 
 def waiting(body: str) -> Any:

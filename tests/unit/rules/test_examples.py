@@ -23,7 +23,7 @@ AGREED = {"missing-grain", "missing-key-audit", "uncast-projection", "external-w
 def example(path: Path, template: ProjectTemplate, engine: str) -> RuleInputs:
     """The example as a pull request that adds all of it to an empty repository."""
     init_example_project(path, engine_type=engine, dialect=engine, template=template)
-    sqlmesh_compat.analytics_off()
+    sqlmesh_compat.disable_analytics()
     set_console(NoopConsole())
     with pytest.MonkeyPatch.context() as place:
         place.chdir(path)  # the example's database is a file of the current directory
@@ -79,7 +79,7 @@ def test_example__uses_the_rules_in_its_own_linter(tmp_path: Path) -> None:
     config.write_text(f"{head}linter:\n  enabled: true\n  warn_rules: ALL\n")
     path = next((tmp_path / "models").glob("*incremental*"))
     path.write_text(path.read_text().replace("SELECT", "SELECT\n  NOW() AS built_at,", 1))
-    sqlmesh_compat.analytics_off()
+    sqlmesh_compat.disable_analytics()
     set_console(NoopConsole())
 
     with pytest.MonkeyPatch.context() as place:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.worker.rules.files import MODEL_FILE_RULES
-from ci_bot.worker.rules.files.credentials import credential_in
+from ci_bot.worker.rules.files.credentials import find_credential
 from ci_bot.worker.sql_effects.effects import OwnObjects
 from ci_bot.worker.sql_effects.judgement import JudgedEffect, RenderedStatement, judge_statements
 from tests.unit.rules.shop import FILES
@@ -66,12 +66,12 @@ INNOCENT_LINES = [
 
 @pytest.mark.parametrize(("path", "line"), SECRET_LINES)
 def test_secret__is_seen(path: str, line: str) -> None:
-    assert credential_in(line.splitlines(), 0, path) is not None
+    assert find_credential(line.splitlines(), 0, path) is not None
 
 
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)
 def test_secret__innocent_line_stays_quiet(path: str, line: str) -> None:
-    assert credential_in([line], 0, path) is None
+    assert find_credential([line], 0, path) is None
 
 
 @given(

@@ -17,12 +17,17 @@ from ci_bot.worker.rules import inputs as reading
 from ci_bot.worker.rules.models.intervals import TimeFilterMissing
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.storage import HugeFullModel
-from ci_bot.worker.rules.observation import line_of
+from ci_bot.worker.rules.observation import find_anchor_line
 from ci_bot.worker.sql.column_changes import compare_types, list_column_changes
-from ci_bot.worker.sql.interval_filters import bounds_of
+from ci_bot.worker.sql.interval_filters import find_interval_bounds
 from ci_bot.worker.sql.model_query import ModelQueries
 from ci_bot.worker.sql.personal_data import is_personal
-from ci_bot.worker.sql.python_code import clock_calls_in, is_pure, random_calls_in, side_effects_in
+from ci_bot.worker.sql.python_code import (
+    find_clock_calls_in,
+    find_random_calls_in,
+    find_side_effects,
+    is_pure,
+)
 from tests.unit.rules.shop import FILES, edited
 from tests.unit.rules.world import change, files, models, rules
 
@@ -120,12 +125,12 @@ def test_column_changes__unknown_columns_give_none() -> None:
 def test_line_of(anchors: tuple[str, ...], line: int) -> None:
     text = "MODEL (\n  name a.b,\n  kind FULL\n); -- limitless\n-- LIMIT\nSELECT 1 LIMIT 1\n"
 
-    assert line_of(text, anchors, "a.b") == line
+    assert find_anchor_line(text, anchors, "a.b") == line
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=10), max_size=3))
 def test_line_of__is_a_line_of_the_text(text: str, anchors: list[str]) -> None:
-    found = line_of(text, anchors, "a.b")
+    found = find_anchor_line(text, anchors, "a.b")
 
     assert found is None or 1 <= found <= len(text.splitlines())
 
@@ -164,7 +169,7 @@ def test_line_of__is_a_line_of_the_text(text: str, anchors: list[str]) -> None:
 def test_python_calls(source: str, clock: bool, chance: bool) -> None:
     trees = [ast.parse(textwrap.dedent(source))]
 
-    assert (bool(clock_calls_in(trees)), bool(random_calls_in(trees))) == (clock, chance)
+    assert (bool(find_clock_calls_in(trees)), bool(find_random_calls_in(trees))) == (clock, chance)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +210,7 @@ def test_python_macro__is_pure(source: str | None, expected: bool) -> None:
     ],
 )
 def test_python_side_effects(source: str, expected: list[str]) -> None:
-    assert side_effects_in(ast.parse(source)) == expected
+    assert find_side_effects(ast.parse(source)) == expected
 
 
 @pytest.mark.parametrize(
@@ -219,7 +224,7 @@ def test_python_side_effects(source: str, expected: list[str]) -> None:
     ],
 )
 def test_python_clocks__in_texts(source: str, clock: bool) -> None:
-    assert bool(clock_calls_in([ast.parse(source)])) is clock
+    assert bool(find_clock_calls_in([ast.parse(source)])) is clock
 
 
 # ------------------------------------------------------------------------------------ personal
@@ -329,7 +334,7 @@ def test_bounds(query: str, lower: bool, upper: bool) -> None:
     made = ModelQueries().query_of(model)
     assert made is not None
 
-    bounds = bounds_of(made)
+    bounds = find_interval_bounds(made)
 
     assert (bounds.lower, bounds.upper) == (lower, upper)
 

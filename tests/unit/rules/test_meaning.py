@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ci_bot.worker.review.scan import model_in_text
 from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, form_of
+from ci_bot.worker.sql.equivalence_proof import NormalForm, normalize_query
 from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.world import models
 
@@ -23,7 +23,7 @@ def of(query: str) -> NormalForm:
     made = models({"models/m.sql": HEAD + query})
     found = ModelQueries().query_of(made['"spark_catalog"."a"."b"'])
     assert found is not None
-    read = form_of(found.rendered_query, KEYS)
+    read = normalize_query(found.rendered_query, KEYS)
     assert read is not None
     return read
 

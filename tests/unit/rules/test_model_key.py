@@ -6,7 +6,7 @@ import pytest
 from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker.sql.model_key import grain_columns, key_columns
+from ci_bot.worker.sql.model_key import list_grain_columns, list_key_columns
 from tests.unit.rules.world import change, seen
 
 
@@ -29,7 +29,7 @@ from tests.unit.rules.world import change, seen
 def test_grain_columns__as_models_write_it(grain: str, columns: tuple[str, ...]) -> None:
     text = f"MODEL (name db.m, dialect spark, {grain} kind FULL); SELECT 1 AS id, 2 AS ds"
     model = load_sql_based_model(parse(text, default_dialect="spark"))
-    assert grain_columns(model.grains) == columns
+    assert list_grain_columns(model.grains) == columns
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_key_columns__without_a_grain__are_those_of_the_kind(
     properties: str, columns: tuple[str, ...]
 ) -> None:
     text = f"MODEL (name db.m, dialect spark, {properties}); SELECT 1 AS id, 2 AS ds"
-    assert key_columns(load_sql_based_model(parse(text, default_dialect="spark"))) == columns
+    assert list_key_columns(load_sql_based_model(parse(text, default_dialect="spark"))) == columns
 
 
 @pytest.mark.parametrize(

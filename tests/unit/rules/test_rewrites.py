@@ -9,7 +9,7 @@ import pytest
 from sqlglot import exp
 
 from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, form_of
+from ci_bot.worker.sql.equivalence_proof import NormalForm, normalize_query
 from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.pairs.bases import parse
 from tests.unit.rules.pairs.engine import Rows, run
@@ -31,7 +31,7 @@ def forms(before: str, after: str) -> tuple[NormalForm, NormalForm]:
 def _form(text: str, keys: KeyInterner) -> NormalForm:
     files = {"models/m.sql": f"MODEL (name a.b, kind FULL); {text}"}
     query = ModelQueries().query_of(models(files, external=TABLES)['"spark_catalog"."a"."b"'])
-    read = form_of(query.rendered_query, keys) if query is not None else None
+    read = normalize_query(query.rendered_query, keys) if query is not None else None
     if read is None:
         raise AssertionError(f"cannot be taken apart: {text}")
     return read

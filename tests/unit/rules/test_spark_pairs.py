@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, form_of
+from ci_bot.worker.sql.equivalence_proof import NormalForm, normalize_query
 from ci_bot.worker.sql.lineage_facts import LineageModel, ModelDefinition
 from ci_bot.worker.sql.lineage_propagation import list_own_changes
 from ci_bot.worker.sql.model_query import ModelQueries
@@ -25,7 +25,7 @@ def render(text: str) -> Any:
 
 def read_forms(before: str, after: str) -> tuple[NormalForm, NormalForm]:
     keys = KeyInterner()
-    old, new = (form_of(render(text), keys) for text in (before, after))
+    old, new = (normalize_query(render(text), keys) for text in (before, after))
     if old is None or new is None:
         raise AssertionError("a query cannot be taken apart")
     return old, new

@@ -11,7 +11,7 @@ import pytest
 from sqlglot import exp, parse_one
 
 from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, QueryMeaning, form_of
+from ci_bot.worker.sql.equivalence_proof import NormalForm, QueryMeaning, normalize_query
 from ci_bot.worker.sql.lineage_facts import LineageModel, ModelDefinition
 from ci_bot.worker.sql.lineage_propagation import OwnPart, list_own_changes
 from ci_bot.worker.sql.spark_precedence import read_as_spark
@@ -24,7 +24,7 @@ def parse(text: str) -> Any:
 
 def read_forms(before: str, after: str) -> tuple[NormalForm, NormalForm]:
     keys = KeyInterner()
-    old, new = form_of(parse(before), keys), form_of(parse(after), keys)
+    old, new = normalize_query(parse(before), keys), normalize_query(parse(after), keys)
     if old is None or new is None:
         raise AssertionError("a query cannot be taken apart")
     return old, new

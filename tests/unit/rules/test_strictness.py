@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp, parse_one
 
-from ci_bot.worker.sql.audit_promises import column_names, compare_arguments, compare_queries
+from ci_bot.worker.sql.audit_promises import compare_arguments, compare_queries, list_column_names
 
 BASE = "SELECT * FROM t WHERE "
 
@@ -125,5 +125,5 @@ def test_arguments__in_another_case_are_the_same_only_if_they_are_names() -> Non
     ],
 )
 def test_column_names__of_keys_and_arguments(text: str, expected: list[str]) -> None:
-    assert column_names(parse_one(text)) == expected
-    assert column_names([parse_one(text)]) == expected
+    assert list_column_names(parse_one(text)) == expected
+    assert list_column_names([parse_one(text)]) == expected

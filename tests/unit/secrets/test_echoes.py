@@ -9,7 +9,7 @@ from sqlmesh.core.config import Config
 from sqlmesh.core.config.loader import load_configs
 
 from ci_bot.redaction import hide_shapes
-from ci_bot.redaction.secret_parts import from_dotenv
+from ci_bot.redaction.secret_parts import read_dotenv_secrets
 
 PASSWORD = "hunter" + "22pw"
 YAML = """\
@@ -89,4 +89,10 @@ def test_yaml__still_says_what_is_wrong_and_where(tmp_path: Path) -> None:
 
 def test_dotenv__is_read_as_sqlmesh_reads_it() -> None:
     text = '# c\nexport A=hunter22\nB = \'x y\'\nC="p\\"q" # why\nD=\nno setting\nE=a b # c\n'
-    assert from_dotenv(text) == {"A": "hunter22", "B": "x y", "C": 'p\\"q', "D": "", "E": "a b"}
+    assert read_dotenv_secrets(text) == {
+        "A": "hunter22",
+        "B": "x y",
+        "C": 'p\\"q',
+        "D": "",
+        "E": "a b",
+    }

@@ -18,7 +18,7 @@ from ci_bot.redaction.shapes import (
 from ci_bot.worker.rules.files.credentials import (
     LONGEST_LINE,
     FoundSecret,
-    credential_in,
+    find_credential,
     may_hold_one,
 )
 from tests.unit.rules.world import files, seen
@@ -28,7 +28,7 @@ from tests.unit.secrets.leaks import LEAKS, UPPER, Leak, made, pem
 
 def found_in(text: str, path: str) -> list[FoundSecret]:
     lines = text.splitlines()
-    found = [credential_in(lines, number, path) for number in range(len(lines))]
+    found = [find_credential(lines, number, path) for number in range(len(lines))]
     return [credential for credential in found if credential is not None]
 
 
@@ -53,7 +53,7 @@ def test_leak__is_not_passed_over_with_its_file(leak: Leak) -> None:
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)
 def test_innocent_line__stays_innocent_beside_a_leak(path: str, line: str) -> None:
     """A rule that knows whole lines only would let the leak through."""
-    assert credential_in([line, "k = 'AKIA" + made("beside", 16, UPPER) + "'"], 1, path)
+    assert find_credential([line, "k = 'AKIA" + made("beside", 16, UPPER) + "'"], 1, path)
 
 
 def test_table__every_shape_has_a_leak() -> None:

@@ -13,7 +13,7 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.model import load_sql_based_model
 
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.sql_effects.read_statement import effects_of
+from ci_bot.worker.sql_effects.read_statement import list_statement_effects
 
 # From the grammars of Spark 3.4 to 4.1 and of the SQL extensions of Delta and Iceberg; statement,
 # and each effect as action, kind and target.
@@ -111,7 +111,10 @@ KINDS: dict[str, list[tuple[str, str, str]]] = {
 
 @pytest.mark.parametrize("sql", sorted(KINDS))
 def test_kind(sql: str) -> None:
-    found = [(e.action, e.kind, ".".join(e.target or ("-",))) for e in effects_of(sql, "spark")]
+    found = [
+        (e.action, e.kind, ".".join(e.target or ("-",)))
+        for e in list_statement_effects(sql, "spark")
+    ]
 
     assert found == KINDS[sql]
 
@@ -142,7 +145,7 @@ CODE = [
 
 @pytest.mark.parametrize("sql", CODE)
 def test_code__is_seen_wherever_it_stands(sql: str) -> None:
-    assert "code" in {effect.action for effect in effects_of(sql, "spark")}
+    assert "code" in {effect.action for effect in list_statement_effects(sql, "spark")}
 
 
 UNKNOWN = [
@@ -190,7 +193,7 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("sql", UNKNOWN)
 def test_unknown__is_said_to_be(sql: str) -> None:
-    assert "unknown" in {effect.action for effect in effects_of(sql, "spark")}
+    assert "unknown" in {effect.action for effect in list_statement_effects(sql, "spark")}
 
 
 @pytest.mark.parametrize(
@@ -202,7 +205,7 @@ def test_unknown__is_said_to_be(sql: str) -> None:
     ],
 )
 def test_load__moves_its_source_away_unless_it_is_local(sql: str, moved: list[str]) -> None:
-    found = effects_of(sql, "spark")
+    found = list_statement_effects(sql, "spark")
 
     assert ("writes", "LOAD DATA", ("a", "b")) in {(e.action, e.kind, e.target) for e in found}
     assert [e.detail for e in found if e.action == "moves"] == moved
@@ -223,7 +226,7 @@ def test_variable__in_what_sqlmesh_keeps_as_text(sql: str) -> None:
     text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{sql};"
     model: Any = load_sql_based_model(d.parse(text))
     (tree,) = model.render_post_statements(this_model=exp.to_table("c.d"))
-    (effect,) = effects_of(sqlmesh_compat.executed_text(tree, "spark"), "spark")
+    (effect,) = list_statement_effects(sqlmesh_compat.render_executed_text(tree, "spark"), "spark")
 
     assert effect.action == "fails"
     assert "JINJA_STATEMENT_BEGIN" in effect.detail
@@ -233,7 +236,7 @@ def test_variable__in_what_sqlmesh_keeps_as_text(sql: str) -> None:
     "sql", ["OPTIMIZE a.b WHERE c = '@x'", "SHOW TABLES LIKE '@x'", "VACUUM a.b"]
 )
 def test_variable__is_none_in_a_string(sql: str) -> None:
-    assert "fails" not in {effect.action for effect in effects_of(sql, "spark")}
+    assert "fails" not in {effect.action for effect in list_statement_effects(sql, "spark")}
 
 
 # What people really have in their projects: SQLMesh's documentation and public repositories.
@@ -269,7 +272,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize("sql", HARMLESS)
 def test_harmless__says_nothing(sql: str) -> None:
-    assert {effect.action for effect in effects_of(sql, "spark")} == {"nothing"}
+    assert {effect.action for effect in list_statement_effects(sql, "spark")} == {"nothing"}
 
 
 # Parsers before sqlglot 30 keep such statements as text, or do not read them.
@@ -286,7 +289,7 @@ KNOWS_VARIABLES = int(sqlglot.__version__.partition(".")[0]) >= 30
     ],
 )
 def test_variable_of_the_session__is_read_or_unknown(sql: str, actions: set[str]) -> None:
-    found = {effect.action for effect in effects_of(sql, "spark")}
+    found = {effect.action for effect in list_statement_effects(sql, "spark")}
 
     assert found == (actions if KNOWS_VARIABLES else {"unknown"})
 
@@ -304,11 +307,11 @@ def test_variable_of_the_session__is_read_or_unknown(sql: str, actions: set[str]
     ],
 )
 def test_other_engine__is_read_by_the_same_rules(sql: str, action: str) -> None:
-    assert action in {effect.action for effect in effects_of(sql, "duckdb")}
+    assert action in {effect.action for effect in list_statement_effects(sql, "duckdb")}
 
 
 def test_several_statements__are_each_read() -> None:
-    found = effects_of("SET x = 1; DROP TABLE a.b; SELECT 1", "duckdb")
+    found = list_statement_effects("SET x = 1; DROP TABLE a.b; SELECT 1", "duckdb")
 
     assert [effect.action for effect in found] == ["nothing", "drops", "nothing"]
 
@@ -320,11 +323,14 @@ def test_statement__with_words_left_out__is_read_or_said_to_be_unknown(
     """Spark's grammar has more optional words than anybody lists: `DELETE a.b` is one such form."""
     words = sql.split()
 
-    found = effects_of(" ".join(words[:start] + words[start + count :]), "spark")
+    found = list_statement_effects(" ".join(words[:start] + words[start + count :]), "spark")
 
     assert found
 
 
 @pytest.mark.parametrize("sql", ["DELETE a.b", "delete a.b where x = 1"])
 def test_delete__without_from__is_no_harmless_statement(sql: str) -> None:
-    assert {effect.action for effect in effects_of(sql, "spark")} <= {"writes", "unknown"}
+    assert {effect.action for effect in list_statement_effects(sql, "spark")} <= {
+        "writes",
+        "unknown",
+    }

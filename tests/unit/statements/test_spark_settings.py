@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.worker.sql_effects.effects import SqlEffect
-from ci_bot.worker.sql_effects.read_statement import effects_of
-from ci_bot.worker.sql_effects.spark_settings import is_fixed, meaning_of, spelling_of
+from ci_bot.worker.sql_effects.read_statement import list_statement_effects
+from ci_bot.worker.sql_effects.spark_settings import (
+    find_setting_meaning,
+    find_setting_spelling,
+    is_fixed,
+)
 
 VALUES = [
     "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy",
@@ -59,7 +63,7 @@ PLACES = [
 )
 @pytest.mark.parametrize("spelled", [str, str.lower])
 def test_meaning(key: str, meanings: set[str], spelled: type[str]) -> None:
-    assert meaning_of(spelled(key)) in meanings
+    assert find_setting_meaning(spelled(key)) in meanings
 
 
 @pytest.mark.parametrize(
@@ -73,13 +77,15 @@ def test_meaning(key: str, meanings: set[str], spelled: type[str]) -> None:
     ],
 )
 def test_meaning__that_hangs_on_the_value(key: str, value: str, meaning: str) -> None:
-    assert meaning_of(key, value) == meaning
+    assert find_setting_meaning(key, value) == meaning
 
 
 def test_spelling() -> None:
-    assert spelling_of("spark.sql.session.timezone") == "spark.sql.session.timeZone"
-    assert spelling_of("spark.sql.ansi.enabled") is None  # a group of keys knows no spelling
-    assert spelling_of("my.setting") is None
+    assert find_setting_spelling("spark.sql.session.timezone") == "spark.sql.session.timeZone"
+    assert (
+        find_setting_spelling("spark.sql.ansi.enabled") is None
+    )  # a group of keys knows no spelling
+    assert find_setting_spelling("my.setting") is None
 
 
 @pytest.mark.parametrize("key", ["spark.executor.memory", "spark.sql.warehouse.dir"])
@@ -121,7 +127,7 @@ STATEMENTS = {
 @pytest.mark.parametrize(("sql", "expected"), STATEMENTS.items())
 @pytest.mark.parametrize("dialect", ["spark", "databricks"])
 def test_set(sql: str, expected: tuple[str, str], dialect: str) -> None:
-    (effect,) = effects_of(sql, dialect)
+    (effect,) = list_statement_effects(sql, dialect)
 
     assert isinstance(effect, SqlEffect)
     assert effect.action == expected[0]
@@ -129,4 +135,4 @@ def test_set(sql: str, expected: tuple[str, str], dialect: str) -> None:
 
 
 def test_set__of_another_engine() -> None:
-    assert effects_of("SET TIME ZONE 'Asia/Tokyo'", "postgres")[0].action == "nothing"
+    assert list_statement_effects("SET TIME ZONE 'Asia/Tokyo'", "postgres")[0].action == "nothing"

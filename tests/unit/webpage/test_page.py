@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.report.html.head import head_of
+from ci_bot.bot.report.html.head import make_page_head
 from ci_bot.bot.report.html.page import (
     SCRIPTS,
     STYLES,
@@ -198,16 +198,16 @@ def test_strip__shows_both_plans_on_one_axis() -> None:
 def test_head__of_an_apply__is_the_verdict_of_the_data() -> None:
     document = read("applied")
     assert isinstance(document, ApplyDocument)
-    head = head_of(recorded("small_change"), CONTEXT, document)
+    head = make_page_head(recorded("small_change"), CONTEXT, document)
     assert head.word == "Built in `pr_7` · the numbers differ from `prod`"
     assert head.reviewed == "The review said: Review"
     assert ("Audits", "17 passed · 1 warning") in head.facts
     same = document.model_copy(
         update={"table_diff": [d for d in document.table_diff if d.model == "marts.route_ranking"]}
     )
-    assert "the same rows" in head_of(None, CONTEXT, same).word
+    assert "the same rows" in make_page_head(None, CONTEXT, same).word
     nothing = document.model_copy(update={"table_diff": []})
-    assert "nothing to compare" in head_of(None, CONTEXT, nothing).word
+    assert "nothing to compare" in make_page_head(None, CONTEXT, nothing).word
 
 
 def test_head__needs_something_to_show() -> None:
@@ -216,18 +216,18 @@ def test_head__needs_something_to_show() -> None:
 
 
 def test_head__says_what_comes_next() -> None:
-    assert head_of(make_report(), CONTEXT).command == CONTEXT.apply_command(PLAN)
+    assert make_page_head(make_report(), CONTEXT).command == CONTEXT.apply_command(PLAN)
     stopped = make_report(decision="no_go", risks=[make_risk(severity="blocker")])
-    head = head_of(stopped, CONTEXT)
+    head = make_page_head(stopped, CONTEXT)
     assert (head.word, head.command) == ("No-Go · 1 thing to fix", "")
     assert head.next == "Fix these and push; the comment follows."
-    failed = head_of(recorded("failed_plan"), CONTEXT)
+    failed = make_page_head(recorded("failed_plan"), CONTEXT)
     assert "sqlmesh info" in failed.points[0].text
     assert "Expected table name but got 'WHERE'" in failed.said
 
 
 def test_head__says_what_this_change_does_in_the_words_of_the_comment() -> None:
-    head = head_of(recorded("small_change"), CONTEXT)
+    head = make_page_head(recorded("small_change"), CONTEXT)
     assert head.sentence.startswith("Past numbers change: `late_arrivals` in")
     assert head.asked == "Owner `network-planning`: is that intended?"
     rules = [point.rule for point in head.points]

@@ -85,7 +85,7 @@ def code_part(text: str, title: str = "") -> list[PageItem]:
 def section_part(
     id_: str, title: str, parts: Sequence[PageItem], count: int | None = None, *, short: str = ""
 ) -> list[PageItem]:
-    """A section as a list of one; none where it has no parts.
+    """A section as a list of one; none if it has no parts.
 
     Args:
         short: What the list of sections calls it.

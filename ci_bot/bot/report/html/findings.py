@@ -76,8 +76,8 @@ def is_gap(risk: Risk) -> bool:
 def findings_section(sources: ReviewedReport) -> list[PageItem]:
     """The findings that count, those that do not, and the pages of their rules."""
     report = sources.report
-    groups = group_risks(risk for risk in by_weight(report.risks) if not is_gap(risk))
-    aside = group_risks(by_weight(report.set_aside))
+    groups = group_risks(risk for risk in sort_by_weight(report.risks) if not is_gap(risk))
+    aside = group_risks(sort_by_weight(report.set_aside))
     policy = prose.describe_policy(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [
@@ -130,8 +130,8 @@ def findings_section(sources: ReviewedReport) -> list[PageItem]:
     return cells.section_part("findings", "Findings", parts, len(groups))
 
 
-def by_weight(risks: Iterable[Risk]) -> list[Risk]:
-    """The heaviest first."""
+def sort_by_weight(risks: Iterable[Risk]) -> list[Risk]:
+    """Sorts risks, the heaviest first."""
     return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
 
 

@@ -71,7 +71,7 @@ class PageHead:
     title: str
 
 
-def head_of(
+def make_page_head(
     report: Report | None, context: CommentContext, applied: ApplyDocument | None = None
 ) -> PageHead:
     """The first screen of a review, of an apply, or of an apply with the review before it.
@@ -87,7 +87,7 @@ def head_of(
     reviewed = ""
     if report is not None and applied is not None:
         reviewed = f"The review said: {words.DECISIONS[report.decision]}"
-    points = _list_evidence_points(evidence) if evidence else _to_look_at(view)
+    points = _list_evidence_points(evidence) if evidence else _list_head_points(view)
     following, command = _describe_next_step(view, context, applied)
     return PageHead(
         tone=tone,
@@ -153,7 +153,7 @@ def _describe_applied_decision(applied: ApplyDocument) -> str:
     return f"{decided}: {reasons}" if reasons else f"{decided}."
 
 
-def _to_look_at(view: ReviewView | None) -> list[HeadPoint]:
+def _list_head_points(view: ReviewView | None) -> list[HeadPoint]:
     """What to fix, and what to look at."""
     if view is None:
         return []

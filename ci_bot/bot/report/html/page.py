@@ -23,7 +23,7 @@ from ci_bot.bot.report.html.builds import building_section, cost_section
 from ci_bot.bot.report.html.cleanup import head_of_cleanup, list_cleanup_sections
 from ci_bot.bot.report.html.evidence import built_section, data_section
 from ci_bot.bot.report.html.findings import ReviewedReport, findings_section, rules_section
-from ci_bot.bot.report.html.head import PageHead, head_of
+from ci_bot.bot.report.html.head import PageHead, make_page_head
 from ci_bot.bot.report.html.models import diffs_section, lineage_section, models_section
 from ci_bot.bot.report.html.story import checks_section, details_section, history_section
 from ci_bot.bot.report.markdown.templating import make_sandbox
@@ -86,7 +86,7 @@ def page_parts(
         ValueError: there is neither a report nor an apply.
     """
     sections = list_page_sections(report, context, applied, history)
-    return _generate_page(head_of(report, context, applied), sections)
+    return _generate_page(make_page_head(report, context, applied), sections)
 
 
 def to_page(

@@ -158,7 +158,7 @@ def full_report(context: CommentContext) -> SafeMarkdown:
     return make_link(SafeMarkdown("the full report"), context.report_url)
 
 
-def row_of(name: str) -> Callable[..., str]:
+def load_row_macro(name: str) -> Callable[..., str]:
     """The macro `name` of the rows' template."""
     macro = getattr(comment_environment().get_template("_rows.md.j2").module, name)
 
@@ -170,7 +170,7 @@ def row_of(name: str) -> Callable[..., str]:
 
 def row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
     """The macro `name` of the rows' template as a function of one item."""
-    macro = row_of(name)
+    macro = load_row_macro(name)
     return lambda item: macro(item, *args)
 
 

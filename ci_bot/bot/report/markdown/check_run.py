@@ -36,7 +36,7 @@ _LEVELS: dict[Severity, AnnotationLevel] = {
 def make_check_run(
     report: Report, context: CommentContext, *, evidence: str | None = None
 ) -> CheckRun | None:
-    """The check of a report; None where it is about no commit.
+    """The check of a report; None if it is about no commit.
 
     Args:
         report: What was decided, without secrets.

@@ -9,10 +9,15 @@ from ci_bot.bot.report.markdown.templating import comment_environment
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
 from ci_bot.bot.report.model.sentences import SENTENCES
-from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult, EstimateDocument, costs_of
+from ci_bot.protocol.apply_report import (
+    ApplyDocument,
+    ApplyResult,
+    EstimateDocument,
+    list_limited_costs,
+)
 from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.cost import COST_SOURCES
-from ci_bot.protocol.plan import Cost, Decision, tables_of
+from ci_bot.protocol.plan import Cost, Decision, select_tables
 from ci_bot.protocol.review_report import Acceptance, Report
 
 _OUTCOMES: dict[ApplyResult, str] = {
@@ -159,7 +164,7 @@ def render_probed(document: ApplyDocument, hours: float | None, context: Comment
         document.prod_estimate,
         hours,
         context,
-        built=tables_of(document.models),
+        built=select_tables(document.models),
         actual=document.cost,
         not_probed=document.not_probed,
         apply_command=context.apply_command(document.plan_id) if document.plan_id else None,
@@ -198,7 +203,7 @@ def _render_figures(
 
 def is_above(document: EstimateDocument | ApplyDocument, hours: float | None) -> bool:
     """Whether what is known of one of both is above a limit."""
-    return any(cost.hours_above(hours) is not None for cost in costs_of(document))
+    return any(cost.hours_above(hours) is not None for cost in list_limited_costs(document))
 
 
 def render_status(

@@ -67,8 +67,8 @@ def render_apply(
     """An apply that runs (no document yet), ended, was refused, or was cancelled.
 
     Args:
-        document: The worker's answer; None in phase `applying`, and where the bot itself refused
-            or was cancelled before the worker answered.
+        document: The worker's answer; None in phase `applying`, and if the bot itself refused or
+            was cancelled before the worker answered.
         review: The review that was applied, kept collapsed below.
 
     Raises:

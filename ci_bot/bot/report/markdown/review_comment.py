@@ -31,7 +31,7 @@ class CarriedReview:
 
     @classmethod
     def from_body(cls, body: str, marker: Marker | None) -> CarriedReview | None:
-        """The review in `body`, a comment that is known to be ours; None where it holds none.
+        """The review in `body`, a comment that is known to be ours; None if it holds none.
 
         Never call it with somebody else's comment: the text goes into the next one as it is.
         """

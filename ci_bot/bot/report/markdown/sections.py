@@ -15,7 +15,7 @@ from ci_bot.bot.report.markdown.budget import (
     SectionShare,
     cut_note,
     full_report,
-    row_of,
+    load_row_macro,
     row_renderer,
 )
 from ci_bot.bot.report.markdown.examples import render_example
@@ -276,7 +276,7 @@ _HISTORY = "| When | Head | Plan | Decision | Run |\n|:--|:--|:--|:--|:--|"
 
 
 def _make_work_rows(view: ReviewView, full: markdown_text.SafeMarkdown) -> RowsSection[Backfill]:
-    macro = row_of("work")
+    macro = load_row_macro("work")
 
     def work(item: Backfill) -> str:
         change = view.change_of.get(item.model)

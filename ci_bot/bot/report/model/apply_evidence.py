@@ -17,13 +17,13 @@ from ci_bot.protocol.apply_report import (
     ModelAudit,
     TableDiff,
 )
-from ci_bot.protocol.plan import Work, sum_planned_work, tables_of
+from ci_bot.protocol.plan import Work, select_tables, sum_planned_work
 from ci_bot.protocol.plan_identity import PlanDifference
 
 
 @dataclass(frozen=True)
 class DiffRow:
-    """A model's row of the table; `rows_changed` is None where it was not compared."""
+    """A model's row of the table; `rows_changed` is None if it was not compared."""
 
     diff: TableDiff | DiffView
     model_name: SafeMarkdown
@@ -106,7 +106,7 @@ class ApplyView:
 
     @property
     def sentence(self) -> SafeMarkdown | None:
-        """What the data says in one sentence; None where it says nothing."""
+        """What the data says in one sentence; None if it says nothing."""
         if self.differing and self.data != "unseen":
             return data_words.describe_main_difference(self.differing[0])
         same = [diff for diff in self.compared if diff.state == "same"]
@@ -186,7 +186,7 @@ class ApplyView:
     @property
     def rows(self) -> int | None:
         """Rows in all tables; unknown as soon as one of them is."""
-        counts = [model.rows for model in tables_of(self.doc.models)]
+        counts = [model.rows for model in select_tables(self.doc.models)]
         known = [rows for rows in counts if rows is not None]
         return sum(known) if known and len(known) == len(counts) else None
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.changed_rows import forward_only_models, history_keepers
-from ci_bot.protocol.plan import Backfill, Cost, Work, sum_planned_work, tables_of
+from ci_bot.protocol.plan import Backfill, Cost, Work, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import Report
 
 _NOTHING = "–"
@@ -35,7 +35,7 @@ def build_rows(report: Report) -> list[BuildRow]:
     here = report.backfill
     plan = report.prod_plan
     later = [*plan.full_backfill, *plan.next_run] if plan else []
-    if not tables_of(here) and not tables_of(later):
+    if not select_tables(here) and not select_tables(later):
         return []
     kept = forward_only_models(report)
     rows = [
@@ -77,7 +77,7 @@ def _describe_history(items: Iterable[Backfill], kept: frozenset[str]) -> str:
 
 
 def _describe_previews(items: Iterable[Backfill], kept: frozenset[str]) -> str:
-    found = [item for item in tables_of(items) if item.model in kept]
+    found = [item for item in select_tables(items) if item.model in kept]
     return f"preview, {_describe_intervals(found)}" if found else ""
 
 
@@ -112,11 +112,11 @@ def _is_daily(item: Backfill) -> bool:
 
 
 def _list_incremental(items: Iterable[Backfill]) -> list[Backfill]:
-    return [item for item in tables_of(items) if item.action == "incremental"]
+    return [item for item in select_tables(items) if item.action == "incremental"]
 
 
 def _count_whole_tables(items: Iterable[Backfill], kept: frozenset[str]) -> int:
-    tables = [item for item in tables_of(items) if item.model not in kept]
+    tables = [item for item in select_tables(items) if item.model not in kept]
     return sum(item.action != "incremental" for item in tables)
 
 
@@ -157,7 +157,7 @@ class DisplayWork(Work):
 
 def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
     """The totals of `backfill`."""
-    tables = tables_of(backfill)
+    tables = select_tables(backfill)
     covered = words.covering_window([(item.start, item.end) for item in tables])
     return DisplayWork(
         **asdict(sum_planned_work(backfill)),
@@ -191,7 +191,7 @@ class PlannedWork:
 
     @property
     def top_work(self) -> list[Backfill]:
-        return tables_of(self.backfill)[:TOP_WORK]
+        return select_tables(self.backfill)[:TOP_WORK]
 
     @cached_property
     def planned(self) -> DisplayWork:
@@ -221,7 +221,7 @@ class PlannedWork:
 
     @cached_property
     def prod_left(self) -> DisplayWork | None:
-        """What prod builds after an apply of this plan; None where an apply changes nothing."""
+        """What prod builds after an apply of this plan; None if an apply changes nothing."""
         plan = self.report.prod_plan
         if plan is None or self.report.baseline == "base-branch":
             return None

@@ -13,7 +13,7 @@ _SIGNS = {"dropped": "−", "added": "+"}
 
 @dataclass(frozen=True)
 class ImpactRow:
-    """Columns of one model that change alike and reach the same; none where it is the rows."""
+    """Columns of one model that change alike and reach the same; none if it is the rows."""
 
     model: str
     how: HowChanged

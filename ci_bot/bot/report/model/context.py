@@ -76,7 +76,7 @@ class CommentContext:
         others: Author and address of comments that carry our mark and that others wrote, or an
             earlier token.
         base_moves: The base branch's commit of the review and that of now, of a plan that is not
-            the reviewed one; None where they were not compared.
+            the reviewed one; None if they were not compared.
         judged: What the apply's own review of the plan decided; that counts.
         said: What the comment had said of it.
         each_plan: Each plan has a comment of its own.

@@ -241,16 +241,16 @@ class FindingPoint:
     @property
     def said(self) -> str:
         """What is found, behind the model or the file that it is about."""
-        return said_of(self.risk)
+        return describe_finding(self.risk)
 
     @property
     def is_alike(self) -> bool:
         """Whether the same is known of every place."""
-        return len({said_of(risk) for risk in self.risks}) == 1
+        return len({describe_finding(risk) for risk in self.risks}) == 1
 
 
-def said_of(risk: Risk) -> str:
-    """What is found at a place, without its name in front."""
+def describe_finding(risk: Risk) -> str:
+    """Describes a finding without its place in front."""
     return risk.evidence.removeprefix(f"`{risk.model or risk.path}` ")
 
 

@@ -11,7 +11,7 @@ from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.past_numbers import past_numbers_sentence
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.words import list_names, quote_name
-from ci_bot.protocol.changed_rows import past_numbers_of
+from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
 from ci_bot.protocol.reasons import OF_THE_WORKER
 from ci_bot.protocol.review_report import Report
@@ -91,7 +91,7 @@ class _HeadlineFacts:
         self._report = report
         self._base_name = base_name
         self._own = [change for change in report.changes if not change.from_base]
-        self._past_numbers = past_numbers_of(report)
+        self._past_numbers = read_past_numbers(report)
         others = [change for change in report.changes if change.from_base]
         self._elsewhere = sum(change.lies_elsewhere for change in others)
         self._drift = len(others) - self._elsewhere
@@ -204,7 +204,7 @@ class _HeadlineFacts:
         readers = {name for change in removed for name in change.readers}
         readers |= {name for _, column in dropped for name in column.readers}
         gone = len(removed) + len(dropped)
-        return f"Removes {' and '.join(parts)}{_read_by(len(readers), gone)}.", models
+        return f"Removes {' and '.join(parts)}{_list_read_tables(len(readers), gone)}.", models
 
     # ------------------------------------------------------------------ what is computed anew
 
@@ -335,7 +335,7 @@ def _list_names(changes: Sequence[Change]) -> list[str]:
     return [change.model for change in changes]
 
 
-def _read_by(readers: int, gone: int) -> str:
+def _list_read_tables(readers: int, gone: int) -> str:
     if not readers:
         return f"; {SENTENCES.known_readers} {'it' if gone == 1 else 'them'}"
     return (
@@ -387,7 +387,7 @@ def compared_with(report: Report) -> str:
 
 
 def baseline_notice(report: Report) -> BaselineNotice | None:
-    """None where the review was compared with prod as its state has it."""
+    """None if the review was compared with prod as its state has it."""
     missing = report.prod_not_found
     if missing is not None:
         found = f" in the state ({missing.state}): {missing.why}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.words import list_names, quote_name
-from ci_bot.protocol.changed_rows import past_numbers_of
+from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.review_report import ChangedRows, PastNumbers, Report
 
 # How many rows of a seed come and go is said in full.
@@ -13,13 +13,13 @@ _OF_SEEDS = ("It gets ", "It loses ")
 
 def past_numbers_sentence(report: Report) -> str:
     """What is computed differently, how many models read that, and how many are rebuilt."""
-    past = past_numbers_of(report)
+    past = read_past_numbers(report)
     change = "Past numbers change" if past.certain else "Past numbers may change"
     return f"{change}: {_describe_change(report)}{_describe_readers(past)}."
 
 
 def _describe_change(report: Report) -> str:
-    past = past_numbers_of(report)
+    past = read_past_numbers(report)
     if len(past.changed) > 1:
         return f"{list_names(past.models)} are computed differently"
     [rows] = past.changed

@@ -31,7 +31,7 @@ from ci_bot.bot.report.model.words import (
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.finding_groups import group_risks
-from ci_bot.protocol.plan import Change, ModelRange, Restatement, tables_of
+from ci_bot.protocol.plan import Change, ModelRange, Restatement, select_tables
 from ci_bot.protocol.review_report import what_does_not_load
 
 FAILURE_LINES = 15
@@ -155,7 +155,9 @@ class ReviewView(PlannedWork):
     @cached_property
     def reads_nothing(self) -> list[str]:
         """Models that are built again although they read nothing that changes."""
-        return reads_nothing(self.report.impact, (item.model for item in tables_of(self.backfill)))
+        return reads_nothing(
+            self.report.impact, (item.model for item in select_tables(self.backfill))
+        )
 
     @cached_property
     def metadata(self) -> list[Change]:
@@ -285,7 +287,7 @@ class ReviewView(PlannedWork):
 
     @property
     def short_window(self) -> str | None:
-        """Why the environment gets less history; None where it gets all."""
+        """Why the environment gets less history; None if it gets all."""
         window = self.report.short_window
         if window is None:
             return None

@@ -195,7 +195,7 @@ def format_window(start: str | None, end: str | None) -> str:
 
 
 def covering_window(windows: list[tuple[str | None, str | None]]) -> str | None:
-    """The window that covers all of `windows`; None where none of them is bounded."""
+    """The window that covers all of `windows`; None if none of them is bounded."""
     starts = [start for start, _ in windows if start]
     ends = [end for _, end in windows if end]
     if not starts or not ends:

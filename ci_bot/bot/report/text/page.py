@@ -164,7 +164,7 @@ class OutputScreen:
     width: int = WIDTH
 
 
-def screen_of(machine: Machine) -> OutputScreen:
+def make_screen(machine: Machine) -> OutputScreen:
     """The machine's standard output.
 
     A terminal that shows colours gets them, unless NO_COLOR is set (https://no-color.org) or the
@@ -176,7 +176,7 @@ def screen_of(machine: Machine) -> OutputScreen:
 
 def new_page(machine: Machine) -> TextPage:
     """An empty page for the machine's standard output."""
-    screen = screen_of(machine)
+    screen = make_screen(machine)
     return TextPage(width=screen.width, color=screen.colour)
 
 

@@ -135,15 +135,15 @@ def _format_amount(label: str, value: str) -> str:
 
 
 def _split_cells(line: str) -> list[str]:
-    text, spans = without_spans(line)
+    text, spans = extract_code_spans(line)
     return [_restore_spans(cell.strip(), spans) for cell in text.strip("|").split("|")]
 
 
 def _strip_markup(text: str) -> str:
-    return _restore_spans(*without_spans(text))
+    return _restore_spans(*extract_code_spans(text))
 
 
-def without_spans(text: str) -> tuple[str, list[str]]:
+def extract_code_spans(text: str) -> tuple[str, list[str]]:
     """`text` with its code spans taken out, so that nothing in them is taken for markup."""
     spans: list[str] = []
 

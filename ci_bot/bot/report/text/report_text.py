@@ -11,7 +11,7 @@ from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.text.page import WIDTH
 from ci_bot.bot.report.text.plain_markdown import render_plain
-from ci_bot.bot.sandbox import redactor_of
+from ci_bot.bot.sandbox import make_redactor
 from ci_bot.errors import BotError, RunCancelled
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
@@ -28,7 +28,7 @@ def to_markdown(document: Document, context: CommentContext, budget: int | None 
         context: What the comment of this document would be rendered with; its phase is not checked,
         the document has its own.
     """
-    context = replace(context, phase=phase_of(document))
+    context = replace(context, phase=find_comment_phase(document))
     if isinstance(document, Report):
         return render_review(document, context, budget).text
     if isinstance(document, ApplyDocument):
@@ -43,7 +43,7 @@ def to_terminal(
     return render_plain(to_markdown(document, context), colour=colour, width=width)
 
 
-def phase_of(document: Document) -> Phase:
+def find_comment_phase(document: Document) -> Phase:
     """The state of a comment that shows this document."""
     if isinstance(document, Report):
         return review_phase(document)
@@ -63,10 +63,10 @@ def describe_error(error: BotError | RunCancelled, environ: Mapping[str, str]) -
     lines = [f"ci-bot: {where}{error.message}"]
     if error.hint:
         lines.append(f"        {error.hint}")
-    return without_secrets("\n".join(lines), environ)
+    return redact_text("\n".join(lines), environ)
 
 
-def without_secrets(text: str, environ: Mapping[str, str]) -> str:
-    """`text` without what the environment holds secret; for what is reported past all documents."""
+def redact_text(text: str, environ: Mapping[str, str]) -> str:
+    """Removes the environment's secrets from `text`, for output outside of documents."""
     worker_env = environ.get(env_name("worker-env"), "")
-    return redactor_of(environ, worker_env=worker_env).redact(text)
+    return make_redactor(environ, worker_env=worker_env).redact(text)

@@ -34,7 +34,7 @@ def short_text(report: Report, context: CommentContext, screen: OutputScreen) ->
     view = ReviewView(report, context)
     markdown = to_markdown(report, context, COMMENT_BYTES)
     title = next(line for line in markdown.splitlines() if line and not line.startswith("<!--"))
-    # Where nothing changes the comment is that line, with more of it below.
+    # If nothing changes the comment is that line, with more of it below.
     title = title.partition("<br>")[0]
     heading = render_plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
     below = [
@@ -46,7 +46,7 @@ def short_text(report: Report, context: CommentContext, screen: OutputScreen) ->
 
 
 def compare_rounds(before: Report, after: Report) -> list[str]:
-    """What a round of `--watch` changes, each in a line; empty where it changes nothing.
+    """What a round of `--watch` changes, each in a line; empty if it changes nothing.
 
     Findings are the same if they are of one rule and about one model or file.
     """

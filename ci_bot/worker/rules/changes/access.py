@@ -13,10 +13,10 @@ from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.sql import (
     ModelQueries,
-    computed_from,
     list_exposed_columns,
-    names_in,
+    list_names_in,
     plain_name,
+    trace_sources,
 )
 
 if TYPE_CHECKING:
@@ -82,9 +82,11 @@ def exposed_by(
     if not came:
         return
     # Taking data in is what staging is for; passing them on is a decision.
-    lands = _takes_in(after, inputs)
+    lands = _reads_only_sources(after, inputs)
     # A model that read the column and did not show it kept it back on purpose.
-    kept_back = names_in(before, queries) & {s.rpartition(".")[2].lower() for s in came.values()}
+    kept_back = list_names_in(before, queries) & {
+        s.rpartition(".")[2].lower() for s in came.values()
+    }
     yield RuleObservation(
         PERSONAL,
         f"Personal data: {quote_names(came)}"
@@ -101,7 +103,7 @@ def exposed_by(
             else " leave the models that held them and reach the readers of this one."
         ),
         "who may see them is settled, or they are hashed or left out",
-        # Where a team has said which schemas may hold them, this one is none of these.
+        # If a team has said which schemas may hold them, this one is none of these.
         severity="low" if lands and allowed is None and not kept_back else None,
         model=after,
         subject=tuple(sorted(came)),
@@ -117,8 +119,8 @@ def _stays_inside(
     A model that is new there shows it to nobody else, and neither does one whose source has just
     got it: that is reported of the source, unless the source only takes it in.
     """
-    schema, table = _schema_of(after.fqn), plain_name(source.rpartition(".")[0])
-    if _schema_of(table) != schema:
+    schema, table = _read_schema_name(after.fqn), plain_name(source.rpartition(".")[0])
+    if _read_schema_name(table) != schema:
         return is_new and (schema, name) in inputs.columns_by_schema
     if is_new:
         return True
@@ -128,19 +130,19 @@ def _stays_inside(
         if (columns := model.columns_to_types or {})
     )
     return not held and not any(
-        plain_name(fqn).endswith(table) and _takes_in(model, inputs)
+        plain_name(fqn).endswith(table) and _reads_only_sources(model, inputs)
         for fqn, model in inputs.after.items()
     )
 
 
-def _takes_in(model: Model, inputs: RuleInputs) -> bool:
+def _reads_only_sources(model: Model, inputs: RuleInputs) -> bool:
     """Whether a model reads sources of the project alone, and none of its models."""
     parents = [inputs.after.get(name) for name in model.depends_on]
     return bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
 
 
-def _schema_of(table: str) -> str:
-    """The schema of a table's name, in lower case; nothing where it has none."""
+def _read_schema_name(table: str) -> str:
+    """The schema of a table's name, in lower case; nothing if it has none."""
     return plain_name(table).rpartition(".")[0].rpartition(".")[2].lower()
 
 
@@ -160,7 +162,7 @@ def _list_leaving_columns(
         for model in above
         if model is not None and not model.kind.is_external and not _may_hold(model, allowed)
     ]
-    computed = computed_from(after, queries)
+    computed = trace_sources(after, queries)
 
     def left_above(name: str) -> bool:
         return any(

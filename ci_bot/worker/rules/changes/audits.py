@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_change, on_project
 from ci_bot.worker.sql import (
     Strictness,
     bind_arguments,
     compare_arguments,
     compare_queries,
-    known_types,
+    list_known_types,
     same_arguments,
 )
 
@@ -26,7 +26,7 @@ OWNER_AGREES = "its owner agrees with the new condition"
 def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
     """Promises that the head no longer makes, and whether one of them stopped the run."""
     old, new = pair.both_promises
-    types = known_types(pair.after)
+    types = list_known_types(pair.after)
     left = None if types is None else set(types)
     lost: list[str] = []
     blocking = False
@@ -197,7 +197,7 @@ def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservat
                 f"The standalone audit `{name}` {effect}.",
                 OWNER_AGREES,
                 path=path,
-                line=line_of(inputs.text_after(path) or "", ("WHERE", "SELECT")),
+                line=find_anchor_line(inputs.text_after(path) or "", ("WHERE", "SELECT")),
                 subject=(name,),
             )
 

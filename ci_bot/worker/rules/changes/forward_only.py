@@ -75,7 +75,7 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
         return
     yield RuleObservation(
         DESTRUCTIVE,
-        f"Forward-only {_why_it_passes(allowed, compared, by_input)}: {quote_names(lost)} are "
+        f"Forward-only {_explain_acceptance(allowed, compared, by_input)}: {quote_names(lost)} are "
         "dropped or "
         "retyped in the production table, and its history cannot be built again.",
         "its owner confirms that this data may go",
@@ -86,7 +86,7 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
     )
 
 
-def _why_it_passes(allowed: Any, compared: bool, by_input: bool) -> str:
+def _explain_acceptance(allowed: Any, compared: bool, by_input: bool) -> str:
     """Why SQLMesh does not refuse the change: its own setting of the model counts first."""
     if not compared or allowed is None:
         return "and its columns cannot all be typed, so SQLMesh lets it pass"
@@ -189,7 +189,7 @@ def _list_dropped(before: Model, after: Model) -> tuple[list[str], bool]:
 def _known_columns(
     before: Model, after: Model
 ) -> tuple[dict[str, exp.DataType], dict[str, exp.DataType]] | None:
-    """Columns and types, of the old model as its state has it; None where a side hides them."""
+    """Columns and types, of the old model as its state has it; None if a side hides them."""
     old, new = _as_stored(before).columns_to_types, after.columns_to_types
     if not old or not new or "*" in old or "*" in new:
         return None

@@ -19,7 +19,7 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_project
-from ci_bot.worker.sql import known_types, plain_name, table_name
+from ci_bot.worker.sql import list_known_types, plain_name, table_name
 from ci_bot.worker.sqlmesh_compat import FROM
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class _MovedColumns:
 
     @property
     def describe_move(self) -> str:
-        """How the positions differ; empty where each column stands where it stood.
+        """How the positions differ; empty if each column stands where it stood.
 
         A column that only got another name takes the same values as before.
         """
@@ -90,7 +90,7 @@ class _ProjectTables:
 
 
 def _column_names(model: Model | None) -> ColumnNames | None:
-    types = known_types(model) if model is not None else None
+    types = list_known_types(model) if model is not None else None
     return tuple(name.lower() for name in types) if types else None
 
 
@@ -104,7 +104,7 @@ def check_inserts(inputs: RuleInputs) -> Iterator[RuleObservation]:
             continue
         known = {text for _, _, text in _list_inserts(before)}
         for slot, insert, text in written:
-            if text in known and (why := _why_moved(insert, model, tables)):
+            if text in known and (why := _explain_moved_columns(insert, model, tables)):
                 into = f"INSERT INTO {insert.this.sql(dialect=model.dialect)}"
                 yield RuleObservation(
                     BY_POSITION,
@@ -133,8 +133,8 @@ def _list_inserts(model: Model) -> list[tuple[str, exp.Expr, str]]:
     ]
 
 
-def _why_moved(insert: exp.Expr, holder: Model, tables: _ProjectTables) -> str:
-    """Why a statement does something else now; empty where it does what it did."""
+def _explain_moved_columns(insert: exp.Expr, holder: Model, tables: _ProjectTables) -> str:
+    """Why a statement does something else now; empty if it does what it did."""
     target = tables.list_columns(insert.this, holder)
     source, alone = _star_of(insert)
     read = tables.list_columns(source, holder) if source is not None else None

@@ -11,10 +11,10 @@ from sqlglot import exp
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql import column_names, read_promises
+from ci_bot.worker.sql import list_column_names, read_promises
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -107,8 +107,8 @@ def _time_format(time_column: Any) -> str:
 @on_change(UNIQUE_KEY)
 def unique_key(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Another key for the merge, without anything that proves it."""
-    old = frozenset(column_names(pair.before.unique_key))
-    new = frozenset(column_names(pair.after.unique_key))
+    old = frozenset(list_column_names(pair.before.unique_key))
+    new = frozenset(list_column_names(pair.after.unique_key))
     if not old or not new or old == new:
         return
     if old < new:
@@ -150,7 +150,7 @@ def unique_key(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]
 
 def _groups_by(pair: ModelPair, key: frozenset[str]) -> bool:
     """Whether the query groups by the key, or a grain that the old version had says so."""
-    if any(grain and grain <= key for grain in grain_of(pair.before)):
+    if any(grain and grain <= key for grain in list_grains(pair.before)):
         return True
     grouped = pair.both_forms[1].grouped_by if pair.both_forms is not None else frozenset()
     return bool(grouped) and grouped <= key

@@ -24,8 +24,8 @@ from ci_bot.worker.sql import (
     ModelQuery,
     TermKey,
     column_changes,
-    form_of,
     is_pure,
+    normalize_query,
     plain_name,
     strip_quotes,
 )
@@ -145,7 +145,7 @@ def _is_proved_same(pair: ModelPair, before: exp.Expr | None, after: exp.Expr | 
     if before is None or after is None:
         return False
     keys = KeyInterner()
-    was, now = form_of(before, keys, pair.new_names), form_of(after, keys)
+    was, now = normalize_query(before, keys, pair.new_names), normalize_query(after, keys)
     if was is None or now is None:
         return False
     return was.proves_same(now, one_text=pair.is_one_text(before, after))
@@ -172,7 +172,10 @@ def find_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
 
 def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The columns of another type: those that hold less, something else, or more."""
-    old, new = column_changes.known_types(pair.before), column_changes.known_types(pair.after)
+    old, new = (
+        column_changes.list_known_types(pair.before),
+        column_changes.list_known_types(pair.after),
+    )
     if old is None or new is None:
         return
     dialect = pair.after.dialect
@@ -285,7 +288,7 @@ def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
         return
     old, new = (side.list_totals for side in pair.both_meanings)
     changed = {
-        name: f"{name} from {_in_words(old[name])} to {_in_words(new[name])}"
+        name: f"{name} from {_describe_joins(old[name])} to {_describe_joins(new[name])}"
         for name in sorted(set(old) & set(new))
         if set(old[name]) != set(new[name]) and old[name]
     }
@@ -300,7 +303,7 @@ def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
         )
 
 
-def _in_words(bag: Counter[str]) -> str:
+def _describe_joins(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 

@@ -12,8 +12,8 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.join_fan_out import keys_of
-from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.models.join_fan_out import list_unique_keys
+from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.models.query_shape import UnionColumnOrder, list_moved_names
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
@@ -23,11 +23,11 @@ from ci_bot.worker.sql import (
     QueryMeaning,
     TermKey,
     describe_moved,
-    expression_text,
     list_clauses,
     list_keys,
     list_outer_scopes,
     plain_name,
+    render_expression_text,
     table_name,
 )
 from ci_bot.worker.sqlmesh_compat import FROM
@@ -123,7 +123,7 @@ def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         if all(same) and len(before) <= len(after):
             continue
         told = describe_moved(before, after, "ORDER BY") or [
-            f"the order is {_in_order(after)}, no longer {_in_order(before)}"
+            f"the order is {_render_sort_order(after)}, no longer {_render_sort_order(before)}"
         ]
         yield RuleObservation(
             FILTER,
@@ -135,7 +135,7 @@ def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         )
 
 
-def _in_order(keys: list[ClauseKey]) -> str:
+def _render_sort_order(keys: list[ClauseKey]) -> str:
     return ", ".join(f"`{hide_shapes(key.name)}{key.direction}`" for key in keys) or "any"
 
 
@@ -184,7 +184,7 @@ def _only_decides_more(pair: ModelPair) -> bool:
 
 def _written_order(window: exp.Expr) -> list[str]:
     order = window.args.get("order")
-    return [expression_text(key) for key in order.expressions] if order is not None else []
+    return [render_expression_text(key) for key in order.expressions] if order is not None else []
 
 
 def _equal_among_equals(window: exp.Expr) -> bool:
@@ -194,9 +194,9 @@ def _equal_among_equals(window: exp.Expr) -> bool:
     if value is None or isinstance(function, exp.RowNumber | exp.Ntile):
         return False
     known = _order_columns(window) | {
-        expression_text(part) for part in window.args.get("partition_by") or []
+        render_expression_text(part) for part in window.args.get("partition_by") or []
     }
-    return expression_text(value) in known
+    return render_expression_text(value) in known
 
 
 def _map_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[exp.Expr]]:
@@ -207,8 +207,8 @@ def _map_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[exp.
         while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
             function = function.this
         if isinstance(function, _PICKING):
-            parts = frozenset(map(expression_text, window.args.get("partition_by") or []))
-            found.setdefault((expression_text(function), parts), []).append(window)
+            parts = frozenset(map(render_expression_text, window.args.get("partition_by") or []))
+            found.setdefault((render_expression_text(function), parts), []).append(window)
     return found
 
 
@@ -216,7 +216,7 @@ def _order_columns(window: exp.Expr) -> set[str]:
     order = window.args.get("order")
     keys = order.expressions if order is not None else []
     return {
-        expression_text(key.this if isinstance(key, exp.Ordered) else key)
+        render_expression_text(key.this if isinstance(key, exp.Ordered) else key)
         for key in keys
         if key.find(exp.Column) is not None
     }
@@ -231,7 +231,7 @@ def _decides_order(window: exp.Expr, models: Mapping[str, Model]) -> bool:
     if select.args.get("joins") or not isinstance(source.this, exp.Table):
         return False
     held = {column.name.lower() for column in window.find_all(exp.Column)}
-    return any(key <= held for key in keys_of(models.get(table_name(source.this))))
+    return any(key <= held for key in list_unique_keys(models.get(table_name(source.this))))
 
 
 GRAIN = find_rule("grain-changed")
@@ -259,7 +259,7 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
                 f"without {quote_names(less)}" if less else "",
                 f"with {quote_names(more)}" if more else "",
             ]
-            # Where the words are the same, a key of that name is computed differently.
+            # If the words are the same, a key of that name is computed differently.
             if less != more:
                 told = f"Rows are grouped {' and '.join(part for part in parts if part)}."
         elif bool(old.groups) != bool(new.groups):
@@ -267,7 +267,7 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     moved = _list_moved_groups(pair)
     if moved:
         told = f"{told} {'; '.join(moved)}.".lstrip()
-    declared_old, declared_new = set(grain_of(pair.before)), set(grain_of(pair.after))
+    declared_old, declared_new = set(list_grains(pair.before)), set(list_grains(pair.after))
     if told:
         yield RuleObservation(
             GRAIN,
@@ -413,7 +413,7 @@ def _list_branches(tree: exp.Expr) -> list[list[tuple[str, str]]]:
         return []
     return [
         [
-            (first.alias_or_name.lower(), expression_text(second))
+            (first.alias_or_name.lower(), render_expression_text(second))
             for first, second in zip(union.left.selects, union.right.selects, strict=False)
         ]
         for union in tree.find_all(exp.SetOperation)

@@ -1,6 +1,6 @@
 """Edits that only a run shows: SQLMesh compares queries as they are rendered while it loads them.
 
-A run renders them again, with its interval, its stage and what earlier runs left. Where the loaded
+A run renders them again, with its interval, its stage and what earlier runs left. If the loaded
 texts are one and the same, SQLMesh takes an edit for metadata and builds nothing, and the next run
 computes other rows anyway. (`SqlModel.is_metadata_only_change`)
 """
@@ -82,7 +82,7 @@ def _is_metadata(before: Model, after: Model) -> bool:
 
 
 def compare_runs(pair: ModelPair) -> RunDifference | None:
-    """Whether runs of two definitions that load alike are rendered otherwise; None where not.
+    """Whether runs of two definitions that load alike are rendered otherwise; None if not.
 
     "unknown" where two texts differ in a part that no rendering has reached.
     """
@@ -94,7 +94,7 @@ def compare_runs(pair: ModelPair) -> RunDifference | None:
     if not any(_KNOWN_TO_RUNS.search(_collect_code(model)) for model in (before, after)):
         return None  # then a run renders what is rendered while loading
     for render in _list_renderings(before, after):
-        old, new = _text_of(render, before), _text_of(render, after)
+        old, new = _render_or_none(render, before), _render_or_none(render, after)
         if old is None or new is None:
             return "unknown"
         if old != new:
@@ -133,8 +133,8 @@ def _render_all(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:
     ]
 
 
-def _text_of(render: RunRendering, model: Model) -> str | None:
-    """What the engine gets; None where the project's own code fails without an engine."""
+def _render_or_none(render: RunRendering, model: Model) -> str | None:
+    """What the engine gets; None if the project's own code fails without an engine."""
     try:
         parts = render(model)
     except Exception:  # a macro of the project may raise anything
@@ -163,12 +163,12 @@ def _iterate_parsed(model: SqlModel) -> Iterator[exp.Expr]:
 def _is_one_template(before: str, after: str) -> bool:
     """Whether two templates differ in blanks and comments alone."""
     try:
-        return _parts_of(before) == _parts_of(after)
+        return _split_parts(before) == _split_parts(after)
     except Exception:  # what cannot be taken apart is not known to be the same
         return before == after
 
 
-def _parts_of(text: str) -> list[object]:
+def _split_parts(text: str) -> list[object]:
     parts: list[object] = []
     tree = JINJA_PARSER.parse(text)
     for data in tree.find_all(nodes.TemplateData):

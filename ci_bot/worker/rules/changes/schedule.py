@@ -15,7 +15,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql import always_ready, parse_python
+from ci_bot.worker.sql import is_signal_always_ready, parse_python
 from ci_bot.worker.sqlmesh_compat import is_view_kind
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         if _code_bodies(pair.before).get(name) != _code_bodies(pair.after).get(name)
     }
     for name, body in rewritten.items():
-        lets_all = always_ready(body)
+        lets_all = is_signal_always_ready(body)
         yield RuleObservation(
             SIGNAL,
             f"The code of the signal `{name}` changes"

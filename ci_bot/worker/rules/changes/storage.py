@@ -10,7 +10,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql import column_names
+from ci_bot.worker.sql import list_column_names
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -116,7 +116,7 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 def _list_partitions(model: Model) -> list[str]:
     """Partition columns by name: state gives some functions back in another form."""
-    return sorted(column_names(list(model.partitioned_by)))
+    return sorted(list_column_names(list(model.partitioned_by)))
 
 
 def _list_texts(items: Any) -> list[str]:

@@ -135,10 +135,10 @@ def may_hold_one(text: str, path: str, shapes: ShapeSet) -> bool:
     )
 
 
-def credential_in(
+def find_credential(
     lines: Sequence[str], number: int, path: str, shapes: ShapeSet = EVERY
 ) -> FoundSecret | None:
-    """The first credential in one line of a file, the surest before others; None for none."""
+    """Finds the first credential in one line of a file, the surest first; None if there is none."""
     return next((found.credential for found in list_credentials(lines, number, path, shapes)), None)
 
 
@@ -170,11 +170,11 @@ def _list_credentials(
         yield FoundCredential(FoundSecret("a private key", sure=True), key)
     if len(line) > LONGEST_LINE:
         return
-    yield from _by_place(lines, number, path, shapes)
-    yield from _by_file(lines, number, path.rpartition("/")[2])
+    yield from _list_credentials_by_place(lines, number, path, shapes)
+    yield from _list_credentials_by_file(lines, number, path.rpartition("/")[2])
     if _QUICK.search(line.lower()):
         yield from _list_default_values(line)
-        yield from _by_name(line, path)
+        yield from _list_credentials_by_name(line, path)
 
 
 def _key_begun(lines: Sequence[str], number: int) -> str | None:
@@ -189,7 +189,7 @@ def _key_begun(lines: Sequence[str], number: int) -> str | None:
     return None if found is None else rest[found.start() :].strip()
 
 
-def _by_place(
+def _list_credentials_by_place(
     lines: Sequence[str], number: int, path: str, shapes: ShapeSet
 ) -> Iterator[FoundCredential]:
     text, offset = lines[number], 0
@@ -221,7 +221,9 @@ def _grade_placed(value: str, *, header: bool, address: bool) -> SecretLikeness:
     return judge_likeness(rest, made_by_people=True)
 
 
-def _by_file(lines: Sequence[str], number: int, name: str) -> Iterator[FoundCredential]:
+def _list_credentials_by_file(
+    lines: Sequence[str], number: int, name: str
+) -> Iterator[FoundCredential]:
     """Files whose format leaves names out."""
     line = lines[number]
     found = list_entry_passwords(lines, number)
@@ -247,7 +249,7 @@ def _list_default_values(line: str) -> Iterator[FoundCredential]:
             yield from _grade_credential(what, grade, found["value"])
 
 
-def _by_name(line: str, path: str) -> Iterator[FoundCredential]:
+def _list_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]:
     suffix = PurePosixPath(path).suffix.lower()
     settings = suffix not in _CODE | _SQL
     comment = "--" if suffix in _SQL else "//" if suffix in _CODE else ";"

@@ -11,7 +11,7 @@ from ci_bot.protocol.limits import is_read
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import RuleObservation, line_of
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file
 
 CHANGED = find_rule("engine-version-changed")
@@ -111,7 +111,7 @@ def find_version_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "prod is known to run this version already, or the results of both are compared",
                 severity=severity,
                 path=path,
-                line=line_of(after, (new[name].text, name)),
+                line=find_anchor_line(after, (new[name].text, name)),
                 subject=(name,),
             )
 

@@ -24,7 +24,7 @@ from sqlmesh.core.macros import MacroDialect
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.files.raw_sql import dialects_of
+from ci_bot.worker.rules.files.raw_sql import list_dialects
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_file
@@ -90,7 +90,7 @@ def _list_evaluated(inputs: RuleInputs, path: str, text: str | None) -> list[tup
     return [
         (sql, why, _find_line(text, sql))
         for piece in pieces
-        for sql, why in _iterate_objections(piece, dialects_of(inputs, path))
+        for sql, why in _iterate_objections(piece, list_dialects(inputs, path))
     ]
 
 
@@ -185,13 +185,13 @@ def _is_plain(name: Any) -> bool:
 def _render_python(part: Any) -> str:
     """The Python that SQLMesh makes of a part; "" where it fails to."""
     try:
-        return str(_python_generator().generate(part.transform(_without_names)))
+        return str(_python_generator().generate(part.transform(_remove_names)))
     except Exception:
         # The generator is SQLMesh's, and says in many ways that it has no Python for a part.
         return ""
 
 
-def _without_names(node: exp.Expr) -> Any:
+def _remove_names(node: exp.Expr) -> Any:
     """The part without what SQLMesh replaces, and without the names of tables.
 
     Variables are replaced before anything is evaluated; a text stands for any of them. And a table

@@ -16,17 +16,21 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.current_time import CurrentTime, RandomValue
-from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_change, on_file, on_new_model
 from ci_bot.worker.rules.statement_rules import SETTING
 from ci_bot.worker.sql import (
     ModelQueries,
-    clock_calls_in,
+    find_clock_calls_in,
+    find_random_calls_in,
+    find_side_effects,
     parse_python,
-    random_calls_in,
-    side_effects_in,
 )
-from ci_bot.worker.sql_effects import effects_of, meaning_of, spelling_of
+from ci_bot.worker.sql_effects import (
+    find_setting_meaning,
+    find_setting_spelling,
+    list_statement_effects,
+)
 from ci_bot.worker.sqlmesh_compat import is_sql_model
 
 if TYPE_CHECKING:
@@ -65,7 +69,7 @@ def _parse_both_sides(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, as
 
 
 def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[RuleObservation]:
-    effects = _list_more_calls(side_effects_in(tree), side_effects_in(old))
+    effects = _list_more_calls(find_side_effects(tree), find_side_effects(old))
     if effects:
         yield RuleObservation(
             SIDE_EFFECT,
@@ -74,10 +78,10 @@ def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterato
             "them, also on laptops and in CI.",
             "the macro returns SQL and does nothing else",
             path=path,
-            line=line_of(text, _call_anchors(effects)),
+            line=find_anchor_line(text, _call_anchors(effects)),
             subject=tuple(effects),
         )
-    clocks = _list_more_calls(clock_calls_in([tree]), clock_calls_in([old]))
+    clocks = _list_more_calls(find_clock_calls_in([tree]), find_clock_calls_in([old]))
     if clocks:
         yield RuleObservation(
             CurrentTime.spec,
@@ -85,17 +89,17 @@ def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterato
             "fingerprint of each model that uses it, changes from load to load.",
             "the macro uses @execution_ts or start and end",
             path=path,
-            line=line_of(text, _call_anchors(clocks)),
+            line=find_anchor_line(text, _call_anchors(clocks)),
             subject=tuple(clocks),
         )
-    chances = _list_more_calls(random_calls_in([tree]), random_calls_in([old]))
+    chances = _list_more_calls(find_random_calls_in([tree]), find_random_calls_in([old]))
     if chances:
         yield RuleObservation(
             RandomValue.spec,
             f"A macro uses chance ({quote_names(chances)}), so each load makes another query.",
             _FROM_ITS_ARGUMENTS,
             path=path,
-            line=line_of(text, _call_anchors(chances)),
+            line=find_anchor_line(text, _call_anchors(chances)),
             subject=tuple(chances),
         )
 
@@ -137,7 +141,7 @@ def settings_in_python(inputs: RuleInputs) -> Iterator[RuleObservation]:
             old[found.key, found.value] -= 1
             if old[found.key, found.value] >= 0:
                 continue
-            key = spelling_of(found.key) or found.key
+            key = find_setting_spelling(found.key) or found.key
             yield RuleObservation(
                 SETTING,
                 (f"Python sets `{key}`" if key else "Python sets a setting whose name it computes")
@@ -157,20 +161,20 @@ def _iterate_settings(text: str | None) -> Iterator[_SettingCall]:
     for node in ast.walk(tree) if tree is not None else ():
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
-        for key, value in _set_by(node, node.func):
-            if not key or meaning_of(key, value) in ("values", "places", "unknown"):
+        for key, value in _list_settings_of_call(node, node.func):
+            if not key or find_setting_meaning(key, value) in ("values", "places", "unknown"):
                 yield _SettingCall(key, value, node.lineno)
 
 
-def _set_by(call: ast.Call, function: ast.Attribute) -> Iterator[tuple[str, str]]:
-    """(key, value) of what a call sets; the key is empty where it is computed."""
+def _list_settings_of_call(call: ast.Call, function: ast.Attribute) -> Iterator[tuple[str, str]]:
+    """(key, value) of what a call sets; the key is empty if it is computed."""
     first, second = (_constant_argument(call, at) for at in (0, 1))
     if function.attr == "set" and _is_conf(function.value) and call.args:
         yield first or "", second or ""
     elif function.attr in ("set", "config") and first is not None and first.startswith("spark."):
         yield first, second or ""
     elif function.attr in _EXECUTES and first is not None:
-        for effect in effects_of(first, "spark"):
+        for effect in list_statement_effects(first, "spark"):
             if effect.action == "sets":
                 yield effect.detail.partition(":")[0], ""
 
@@ -229,8 +233,8 @@ def _observe_pair(
     was = _list_macros(before, queries) if before is not None else {}
     own_file = inputs.path_of(after) in (inputs.changed_files or ())
     for spec, calls_in, told, clears in (
-        (CurrentTime.spec, clock_calls_in, "reads the clock", _FROM_THE_RUN),
-        (RandomValue.spec, random_calls_in, "uses chance", _FROM_ITS_ARGUMENTS),
+        (CurrentTime.spec, find_clock_calls_in, "reads the clock", _FROM_THE_RUN),
+        (RandomValue.spec, find_random_calls_in, "uses chance", _FROM_ITS_ARGUMENTS),
     ):
         old = Counter(_list_calls(was.values(), calls_in))
         found: dict[str, list[str]] = {}

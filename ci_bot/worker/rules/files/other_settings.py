@@ -49,7 +49,7 @@ def judge_other_setting(head: str, before: Any = None, after: Any = None) -> Oth
 
     Args:
         head: The first key of the setting.
-        before, after: Its values, None where it is not set.
+        before, after: Its values, None if it is not set.
     """
     guard = _find_lost_guard(head, before, after)
     if guard is not None:

@@ -14,7 +14,7 @@ from typing import Any
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.settings import flatten_configuration, is_project_yaml
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_file
 
 RUNS_CODE = find_rule("setting-runs-code")
@@ -67,7 +67,7 @@ def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "started when the connection is opened, in a review for the unit tests already.",
                 "a person has read what it loads and where that comes from",
                 path=path,
-                line=line_of(inputs.text_after(path) or "", (found[0][-1], found[0][0])),
+                line=find_anchor_line(inputs.text_after(path) or "", (found[0][-1], found[0][0])),
                 subject=tuple(".".join(parts) for parts in found),
             )
 

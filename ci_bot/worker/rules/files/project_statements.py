@@ -14,7 +14,7 @@ from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import list_gone_models, list_renamed_models
-from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.rules.statement_rules import place_of_text
 from ci_bot.worker.sql import compare_queries, plain_name
@@ -78,7 +78,7 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
                     f"The standalone audit `{name}` is skipped from now on.",
                     "the audit runs again",
                     path=path,
-                    line=line_of(inputs.text_after(path) or "", ("skip",)),
+                    line=find_anchor_line(inputs.text_after(path) or "", ("skip",)),
                     subject=(name,),
                 )
 
@@ -107,7 +107,7 @@ def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "prod for each once the model itself changes.",
                 OWNER_AGREES,
                 path=path,
-                line=line_of(inputs.text_after(path) or "", ("defaults",)),
+                line=find_anchor_line(inputs.text_after(path) or "", ("defaults",)),
                 subject=(name, "defaults"),
             )
 

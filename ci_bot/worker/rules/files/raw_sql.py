@@ -12,15 +12,15 @@ from pathlib import PurePosixPath
 from sqlglot import Dialects
 
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import RuleObservation, line_of
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_written_statement
 from ci_bot.worker.rules.statement_rules import (
     CODE,
     SETTING,
     STATEMENT,
     STATEMENT_IS_GONE,
-    rule_of,
-    subject_of,
+    find_statement_rule,
+    make_statement_subject,
 )
 from ci_bot.worker.sql_effects import JudgedEffect, read_raw_file
 from ci_bot.yaml_reader import load_yaml
@@ -35,7 +35,7 @@ _PROJECTS = 8
 _KNOWN = frozenset(dialect.value for dialect in Dialects)
 
 
-def dialects_of(inputs: RuleInputs, path: str) -> tuple[str, ...]:
+def list_dialects(inputs: RuleInputs, path: str) -> tuple[str, ...]:
     """The project's default dialect where its configuration names one, else both usual families.
 
     A MODEL block that names its own comes first: the parser looks there by itself.
@@ -52,13 +52,13 @@ def _default_dialect(inputs: RuleInputs, path: str) -> str | None:
     for name in ("config.yaml", "config.yml"):
         text = inputs.text_after(str(root / name))
         if text is not None:
-            return _in_yaml(text)
-    return _in_python(inputs.text_after(str(root / "config.py")) or "")
+            return _read_yaml_dialect(text)
+    return _read_python_dialect(inputs.text_after(str(root / "config.py")) or "")
 
 
 # Every changed file of a project asks for the same configuration.
 @lru_cache(maxsize=_PROJECTS)
-def _in_yaml(text: str) -> str | None:
+def _read_yaml_dialect(text: str) -> str | None:
     """`model_defaults: {dialect: spark}` in a config.yaml."""
     settings = load_yaml(_JINJA.sub("jinja", text))
     defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
@@ -66,7 +66,7 @@ def _in_yaml(text: str) -> str | None:
 
 
 @lru_cache(maxsize=_PROJECTS)
-def _in_python(text: str) -> str | None:
+def _read_python_dialect(text: str) -> str | None:
     """`dialect="spark"` or `"dialect": "spark"` in a config.py, which is not run."""
     try:
         tree = ast.parse(text)
@@ -97,8 +97,7 @@ def _dialect_name(value: object) -> str | None:
 # What the statements in changed files do, by what literally stands there.
 #
 # The plan's own statements are judged where the project was loaded, rendered and in full. That
-# judgement is worth nothing where code of the pull request ran beside it; this one was made
-# before.
+# judgement is worth nothing if code of the pull request ran beside it; this one was made before.
 
 
 @on_written_statement(CODE, STATEMENT, SETTING)
@@ -119,23 +118,25 @@ def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObserva
             if old[_effect_key(item)] < 0:
                 words = item.statement.source.split()
                 yield RuleObservation(
-                    rule_of(item),
+                    find_statement_rule(item),
                     f"In {item.statement.slot}, as it stands in the file: it {item.said}.",
                     STATEMENT_IS_GONE,
                     severity="blocker",
                     model_name=item.statement.model,
                     path=path,
-                    line=line_of(after, (" ".join(words[:3]), " ".join(words[:2]), *words[:1])),
-                    subject=(*subject_of(item), item.statement.source),
+                    line=find_anchor_line(
+                        after, (" ".join(words[:3]), " ".join(words[:2]), *words[:1])
+                    ),
+                    subject=(*make_statement_subject(item), item.statement.source),
                 )
 
 
 def _list_blockers(inputs: RuleInputs, path: str, text: str | None) -> list[JudgedEffect]:
     if text is None:
         return []
-    reading = read_raw_file(path, text, dialects_of(inputs, path)[0])
+    reading = read_raw_file(path, text, list_dialects(inputs, path)[0])
     return [item for item in reading.judged if item.severity == "blocker"]
 
 
 def _effect_key(item: JudgedEffect) -> tuple[str, ...]:
-    return *subject_of(item), item.statement.source
+    return *make_statement_subject(item), item.statement.source

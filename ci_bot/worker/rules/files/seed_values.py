@@ -21,10 +21,10 @@ from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped
 from ci_bot.worker.rules.files.seeds import read_seed_table, seeds_changed
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_file_and_models
-from ci_bot.worker.sql import known_types
+from ci_bot.worker.sql import list_known_types
 from ci_bot.worker.sqlmesh_compat import is_seed_model
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def list_cells(rows: list[list[str]] | None) -> dict[str, list[str]]:
 
 
 def _read_as_sqlmesh(content: bytes, model: Model) -> Mapping[str, list[str | None]]:
-    """The same values as SQLMesh's own reader gives them; nothing where it refuses the file."""
+    """The same values as SQLMesh's own reader gives them; nothing if it refuses the file."""
     from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 
     settings = getattr(model.kind, "csv_settings", None) or CsvSettings()
@@ -195,10 +195,10 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
         )
         if model is None or not before or not after:
             continue
-        key = _key_of(model, before, after)
+        key = _choose_row_key(model, before, after)
         if key is None:
             continue
-        old, new = _by_key(before, key), _by_key(after, key)
+        old, new = _map_rows_by_key(before, key), _map_rows_by_key(after, key)
         changed: dict[str, int] = {}
         for value in old.keys() & new.keys():
             for name, cell in new[value].items():
@@ -250,20 +250,22 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _key_of(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | None:
+def _choose_row_key(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | None:
     """What tells the rows of both sides apart: the grain, or else the first column that does."""
     headers = [[name.strip().lower() for name in side[0]] for side in sides]
     both = [name for name in headers[0] if all(name in header for header in headers)]
-    grains = [tuple(sorted(grain)) for grain in grain_of(model) if grain]
+    grains = [tuple(sorted(grain)) for grain in list_grains(model) if grain]
     for key in [*grains[:1], *((name,) for name in both[:1])]:
         if set(key) <= set(both) and all(
-            len(_by_key(side, key)) == len(side) - 1 for side in sides
+            len(_map_rows_by_key(side, key)) == len(side) - 1 for side in sides
         ):
             return key
     return None
 
 
-def _by_key(rows: list[list[str]], key: tuple[str, ...]) -> dict[tuple[str, ...], dict[str, str]]:
+def _map_rows_by_key(
+    rows: list[list[str]], key: tuple[str, ...]
+) -> dict[tuple[str, ...], dict[str, str]]:
     header = [name.strip().lower() for name in rows[0]]
     found = {}
     for row in rows[1:]:
@@ -346,7 +348,7 @@ def _is_content(inputs: RuleInputs, path: str, model: SeedModel) -> bool:
 
 
 def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
-    """None where the columns of both versions cannot be distinguished."""
+    """None if the columns of both versions cannot be distinguished."""
     old, new = (_read_records(rows) for rows in (before, after))
     if old is None or new is None:
         return None
@@ -445,10 +447,10 @@ def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) ->
 
 def _needs_whole_numbers(pair: ModelPair, name: str) -> bool:
     """Whether readers see more of a column's new type than that numbers may have fractions."""
-    old, new = known_types(pair.before) or {}, known_types(pair.after) or {}
+    old, new = list_known_types(pair.before) or {}, list_known_types(pair.after) or {}
     if not (old[name].this in exp.DataType.INTEGER_TYPES and new[name].is_type("DOUBLE")):
         return True
-    if any(name in grain for grain in grain_of(pair.after)):
+    if any(name in grain for grain in list_grains(pair.after)):
         return True
     for reader in pair.readers:
         query = pair.queries.query_of(reader)

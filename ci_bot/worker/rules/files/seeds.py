@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_file_and_models
 from ci_bot.worker.sqlmesh_compat import is_seed_model
@@ -74,7 +74,7 @@ class _SeedReaders:
         self._lengths = sorted({len(tail) for tail in self._by_tail})
 
     def reader_of(self, path: PurePosixPath) -> SeedModel | None:
-        """The model; None where none reads this file."""
+        """The model; None if none reads this file."""
         found = self._by_path.get(path.parts)
         tails = (self._by_tail.get(path.parts[-length:]) for length in self._lengths)
         return found if found is not None else next((m for m in tails if m is not None), None)
@@ -265,7 +265,7 @@ def find_key_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path, model in seeds_changed(inputs):
         if model is None:
             continue
-        grains = [grain for grain in grain_of(model) if grain]
+        grains = [grain for grain in list_grains(model) if grain]
         after = read_seed_table(inputs, path, model, before=False)
         if not grains or not after:
             continue

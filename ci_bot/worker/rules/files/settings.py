@@ -13,9 +13,9 @@ from ci_bot.protocol.rules import RuleSpec, find_rule
 from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
 from ci_bot.worker.rules.files.other_settings import CONFIRM, judge_other_setting
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import RuleObservation, line_of
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file, on_project
-from ci_bot.worker.sql_effects import meaning_of
+from ci_bot.worker.sql_effects import find_setting_meaning
 from ci_bot.yaml_reader import load_yaml
 
 _FOR_EVERY_MODEL = "it holds for every model without its own"
@@ -189,7 +189,7 @@ def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads
 
 
 def _judge_session(name: str, value: Any) -> SettingJudgement:
-    meaning = meaning_of(name, str(value))
+    meaning = find_setting_meaning(name, str(value))
     if meaning in ("values", "places"):
         return SPARK, None, "the same query gives other results, or writes elsewhere", CONFIRM
     if meaning == "unknown":
@@ -294,17 +294,17 @@ Setting = tuple[str, Any, Any]
 
 
 def flatten_configuration(text: str | None) -> dict[str, object] | None:
-    """A YAML configuration flattened to dotted keys; None where it is no mapping.
+    """A YAML configuration flattened to dotted keys; None if it is no mapping.
 
     What Jinja gives depends on the machine, so a template is a value that equals itself alone.
     """
     if text is None:
         return None
-    found = load_yaml(_JINJA.sub(_stand_in, text))
+    found = load_yaml(_JINJA.sub(_make_template_placeholder, text))
     return dict(_iterate_flat(found, ())) if isinstance(found, dict) else None
 
 
-def _stand_in(template: re.Match[str]) -> str:
+def _make_template_placeholder(template: re.Match[str]) -> str:
     """A word for a template, the same for the same one; none for a comment."""
     if template[0].startswith("{#"):
         return ""
@@ -348,7 +348,7 @@ def find_changed_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "nothing to do",
                 severity="low",
                 path=path,
-                line=line_of(text, (name, "gateways")),
+                line=find_anchor_line(text, (name, "gateways")),
                 subject=(f"gateways.{name}",),
             )
 
@@ -396,7 +396,7 @@ def _list_observations(
             clears,
             severity=severity,
             path=path,
-            line=line_of(text, (first[-1], first[0])),
+            line=find_anchor_line(text, (first[-1], first[0])),
             subject=tuple(key.replace("\x00", ".") for key, _, _ in members),
         )
 
@@ -457,7 +457,7 @@ def single_writer(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "time: a second run, or a colleague, waits or fails with a lock.",
                 "the state is on a database server such as PostgreSQL",
                 path=path,
-                line=line_of(text, ("state_connection", "type: duckdb", "type: sqlite")),
+                line=find_anchor_line(text, ("state_connection", "type: duckdb", "type: sqlite")),
                 subject=(key.replace("\x00", "."),),
             )
 

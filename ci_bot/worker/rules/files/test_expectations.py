@@ -28,8 +28,8 @@ class ExpectedTable:
     """Rows that a test feeds or expects.
 
     Attributes:
-        rows: by column in lower case, values in one spelling; None where they are not written down
-            as rows (a query, a format of its own), and then `text` holds what is written.
+        rows: by column in lower case, values in one spelling; None if they are not written down as
+            rows (a query, a format of its own), and then `text` holds what is written.
         partial: only columns that some row names are compared.
     """
 
@@ -70,7 +70,7 @@ QUERY = "query"
 _TIMES = frozenset({"start", "end", "execution_time", "latest"})
 
 
-def case_of(body: Mapping[str, Any], read: ReadText) -> UnitTestCase:
+def read_test_case(body: Mapping[str, Any], read: ReadText) -> UnitTestCase:
     """A test case as it stands in its file.
 
     Args:
@@ -173,7 +173,7 @@ def _no_cte(part: str) -> str:
 
 
 def _more_fed(old: UnitTestCase, new: UnitTestCase) -> int:
-    """How many input rows there are beside those that there were; 0 where one of these is gone."""
+    """How many input rows there are beside those that there were; 0 if one of these is gone."""
     more = 0
     for model, table in old.inputs.items():
         now = new.inputs.get(model)
@@ -268,7 +268,7 @@ def _less_fed(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) -> list[s
         now = new.inputs.get(model)
         if now is None or table.rows is None or now.rows is None:
             continue  # a model that is read no more; or a query, whose result nobody knows here
-        known = _columns_of(model, shape)
+        known = _list_expected_columns(model, shape)
         compared = {
             column
             for column in table.column_names
@@ -283,7 +283,7 @@ def _less_fed(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) -> list[s
     return found
 
 
-def _columns_of(model: str, shape: ModelShape) -> Collection[str] | None:
+def _list_expected_columns(model: str, shape: ModelShape) -> Collection[str] | None:
     for name, columns in (shape.upstream or {}).items():
         if name == model or name.endswith(f".{model}"):
             return columns

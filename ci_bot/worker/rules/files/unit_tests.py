@@ -13,13 +13,13 @@ from ci_bot.worker.rules.files.test_expectations import (
     ModelShape,
     ReadText,
     UnitTestCase,
-    case_of,
     list_lost_checks,
     new_variables,
+    read_test_case,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import list_renamed_models
-from ci_bot.worker.rules.observation import RuleObservation, line_of
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file, on_file_and_models
 from ci_bot.worker.sql import plain_name
 from ci_bot.yaml_reader import load_yaml
@@ -55,8 +55,10 @@ class TestSides:
     unreadable: frozenset[str]
 
 
-def tests_of(inputs: RuleInputs) -> TestSides:
-    """Every test that the change can have touched, also through a file that the test reads."""
+def list_touched_tests(inputs: RuleInputs) -> TestSides:
+    """Lists every test that the change can have touched, also through a file that the test
+    reads.
+    """
     then, now = _side_reader(inputs, before=True), _side_reader(inputs, before=False)
     paths = list(_iterate_touched(inputs))
     return TestSides(
@@ -76,13 +78,13 @@ def _iterate_touched(inputs: RuleInputs) -> Iterator[str]:
     changed = inputs.changed_files or ()
     yield from (path for path in changed if is_test_file(inputs, path))
     data = {PurePosixPath(path).name for path in changed if not is_test_file(inputs, path)}
-    for path in _in_checkout(inputs) if data else ():
+    for path in _list_test_files(inputs) if data else ():
         text = inputs.text_after(path) or ""
         if path not in changed and "path:" in text and any(name in text for name in data):
             yield path
 
 
-def _in_checkout(inputs: RuleInputs) -> Iterator[str]:
+def _list_test_files(inputs: RuleInputs) -> Iterator[str]:
     """Every test file of the head."""
     for project in inputs.projects:
         folder = inputs.repository / project / FOLDER
@@ -115,7 +117,7 @@ def _read_cases(text: str | None, path: str, read: ReadText) -> list[WrittenTest
     if not isinstance(found, dict):
         return []
     return [
-        WrittenTest(path, str(name), case_of(body, read))
+        WrittenTest(path, str(name), read_test_case(body, read))
         for name, body in found.items()
         if isinstance(body, dict) and "model" in body
     ]
@@ -147,7 +149,7 @@ _MODEL = re.compile(r"\s+model:\s*['\"]?([\w.]+)")
 @on_file_and_models(REMOVED, WEAKENED)
 def find_removed_tests(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Tests that are gone or check less, although the model that they tested is still there."""
-    sides = tests_of(inputs)
+    sides = list_touched_tests(inputs)
     moved = {plain_name(old): plain_name(new) for old, new in list_renamed_models(inputs)}
     for test in sides.before:
         model = _find_model(inputs.after, test.case.model)
@@ -212,7 +214,7 @@ def _judge_test(
             "the test is as strict as before, or its owner agrees",
             model=model,
             path=twin.path,
-            line=line_of(inputs.text_after(twin.path) or "", (test.name,)),
+            line=find_anchor_line(inputs.text_after(twin.path) or "", (test.name,)),
             subject=(test.name,),
         )
 

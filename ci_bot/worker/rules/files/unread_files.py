@@ -12,14 +12,14 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import (
     FIX,
     list_files_below,
-    list_loaded,
-    list_named_in_code,
+    list_loaded_pointers,
     list_pointers,
+    list_pointers_named_in_code,
     list_seed_files,
 )
 from ci_bot.worker.rules.files.settings import flatten_configuration, is_project_yaml
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.observation import RuleObservation, line_of, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_file, on_file_and_models, on_project
 
 IGNORED = find_rule("files-ignored")
@@ -104,7 +104,7 @@ def _observe_patterns(
                 "the pattern matches none of them, or they are deleted on purpose",
                 severity=severity,
                 path=path,
-                line=line_of(inputs.text_after(path) or "", (*added, KEY)),
+                line=find_anchor_line(inputs.text_after(path) or "", (*added, KEY)),
                 subject=(folder,),
             )
 
@@ -163,7 +163,7 @@ def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
     below = [path for path in found if path in files]
     read = [path for path in found if path in given]
     if not inputs.loaded:
-        read = sorted({*read, *list_loaded(below)})
+        read = sorted({*read, *list_loaded_pointers(below)})
     if read:
         verb, them = ("is", "it") if len(read) == 1 else ("are", "them")
         yield RuleObservation(
@@ -177,7 +177,7 @@ def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
             path=_relative_paths(read, inputs)[0],
             line=1,
         )
-    rest = list_named_in_code([path for path in below if path not in read], directories)
+    rest = list_pointers_named_in_code([path for path in below if path not in read], directories)
     if rest:
         yield RuleObservation(
             POINTER,

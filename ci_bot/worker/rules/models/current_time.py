@@ -19,10 +19,10 @@ from ci_bot.worker.sql import (
     SENTINEL_NOW,
     ExpressionTree,
     ModelQuery,
-    clock_calls,
+    find_clock_calls,
+    find_random_calls,
     list_outer_scopes,
-    place_of,
-    random_calls,
+    name_query_part,
     reads_argument,
 )
 from ci_bot.worker.sqlmesh_compat import is_python_model, is_scd_type_2, is_scd_type_2_by_column
@@ -78,7 +78,7 @@ class CurrentTime(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if is_python_model(model):
-            if calls := clock_calls(model):
+            if calls := find_clock_calls(model):
                 yield self.make_observation(
                     model,
                     lambda calls: (
@@ -168,7 +168,7 @@ class RandomValue(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if model.is_python:
-            if calls := random_calls(model):
+            if calls := find_random_calls(model):
                 yield self.make_observation(
                     model,
                     lambda calls: (
@@ -185,7 +185,7 @@ class RandomValue(ModelRule):
             return
         found = _calls_of_all(query, _RANDOM, _RANDOM_NAMES, clock=False)
         found += [
-            f"TABLESAMPLE in {place_of(sample, query)}"
+            f"TABLESAMPLE in {name_query_part(sample, query)}"
             for sample in query.tree.find_all(exp.TableSample)
             if sample.args.get("seed") is None
         ]
@@ -267,7 +267,7 @@ def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
             ):
                 stamps.update(id(node) for node in item.find_all(d.MacroVar, exp.Literal))
     return [
-        f"{name} in {place_of(node, query)}"
+        f"{name} in {name_query_part(node, query)}"
         for name, node in times
         if id(node) not in stamps
         and not (model.kind.is_scd_type_2 and not _is_in_deciding_column(node, query, model))
@@ -276,7 +276,7 @@ def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
 
 
 def _is_in_deciding_column(var: exp.Expr, query: ModelQuery, model: Model) -> bool:
-    place = place_of(var, query)
+    place = name_query_part(var, query)
     return place.startswith("column ") and _decides_rows(
         place.removeprefix("column ").lower(), model
     )
@@ -380,7 +380,7 @@ def _list_clock_calls(
             for node in tree.find_all(exp.StrToUnix)
             if node.args.get("this") is None
         ]
-    return [f"{name} in {place_of(node, query)}" for name, node in found]
+    return [f"{name} in {name_query_part(node, query)}" for name, node in found]
 
 
 def _is_seeded(node: exp.Expr) -> bool:

@@ -53,7 +53,7 @@ class ExternalUnregistered(ModelRule):
                 "not known, and no plan sees it change.",
                 "`sqlmesh create_external_models` has added it, with its columns",
                 subject=[called],
-                # Where a project registers nothing at all, that is its habit and not this change.
+                # If a project registers nothing at all, that is its habit and not this change.
                 severity=None if registers else "medium",
                 anchors=(called, plain_name(name).rpartition(".")[2]),
             )

@@ -10,10 +10,15 @@ from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import is_suspect
-from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, quote_names
-from ci_bot.worker.sql import ModelQuery, column_names, environment_reads, list_outer_scopes
+from ci_bot.worker.sql import (
+    ModelQuery,
+    find_environment_reads,
+    list_column_names,
+    list_outer_scopes,
+)
 from ci_bot.worker.sqlmesh_compat import is_scd_type_2
 
 if TYPE_CHECKING:
@@ -53,12 +58,12 @@ class ScdValidity(ModelRule):
             )
         if star or not returned:
             return
-        needed = set(column_names(model.unique_key))
+        needed = set(list_column_names(model.unique_key))
         if kind.updated_at_name is not None:
             needed.add(kind.updated_at_name.name.lower())
         watched = getattr(kind, "columns", None)
         if isinstance(watched, list):
-            needed |= set(column_names(watched))
+            needed |= set(list_column_names(watched))
         if gone := needed - returned:
             yield self.make_observation(
                 model,
@@ -68,8 +73,8 @@ class ScdValidity(ModelRule):
                 severity="blocker",
                 anchors=tuple(gone),
             )
-        for grain in grain_of(model):
-            if grain and grain <= set(column_names(model.unique_key)):
+        for grain in list_grains(model):
+            if grain and grain <= set(list_column_names(model.unique_key)):
                 yield self.make_observation(
                     model,
                     f"The grain {quote_names(grain)} has no validity column, but a key has one "
@@ -119,7 +124,7 @@ class EnvironmentVariable(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         # How to sign in somewhere is what variables of the environment are for.
-        found = [name for name in environment_reads(model) if not is_suspect(name)]
+        found = [name for name in find_environment_reads(model) if not is_suspect(name)]
         if found:
             yield self.make_observation(
                 model,

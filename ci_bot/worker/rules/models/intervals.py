@@ -14,18 +14,18 @@ from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
     TIMESTAMPS,
     ModelQuery,
-    bounds_of,
-    column_names,
     day_macro,
+    find_interval_bounds,
     find_origins,
     find_projection,
     is_interval_predicate,
     iterate_selects,
-    known_types,
     last_days,
+    list_column_names,
+    list_known_types,
     list_outer_scopes,
     mentions_interval,
-    place_of,
+    name_query_part,
     split_conditions,
     time_column_origins,
     unused_edges,
@@ -82,7 +82,7 @@ class TimeFilterMissing(ModelRule):
         time = model.time_column
         if not _is_time_range(model) or time is None or not query.tree.has_any(exp.Table):
             return
-        bounds = bounds_of(query)
+        bounds = find_interval_bounds(query)
         if bounds.lower and bounds.upper:
             yield from self._only_one_day(model, query)
             return
@@ -184,7 +184,8 @@ class IntervalEdge(ModelRule):
             return str(side.to.this.value) in TIMESTAMPS
         found = find_origins(scope, side)
         kinds = [
-            (known_types(self.project.by_table.get(table)) or {}).get(name) for table, name in found
+            (list_known_types(self.project.by_table.get(table)) or {}).get(name)
+            for table, name in found
         ]
         return bool(kinds) and all(
             kind is not None and str(kind.this.value) in TIMESTAMPS for kind in kinds
@@ -201,7 +202,7 @@ class TimeFilterWrongColumn(ModelRule):
         time = model.time_column
         if not _is_time_range(model) or time is None or not (query := self.query_of(model)):
             return
-        filtered = {name for _, name in bounds_of(query).columns}
+        filtered = {name for _, name in find_interval_bounds(query).columns}
         target = time.column.name
         made_of = {name for _, name in time_column_origins(_list_roots(query), target)}
         if filtered and made_of and not filtered & (made_of | {target.lower()}):
@@ -363,7 +364,7 @@ class WindowOverInterval(ModelRule):
                     "at every edge and is wrong after a backfill with another batch size.",
                     "the window is partitioned by the time column, or computed in a model that "
                     "reads the whole history",
-                    subject=[f"{window.this.sql_name()} in {place_of(window, query)}"],
+                    subject=[f"{window.this.sql_name()} in {name_query_part(window, query)}"],
                     anchors=(f"{window.this.sql_name()}(", "OVER"),
                 )
 
@@ -422,15 +423,15 @@ class AggregateOverInterval(ModelRule):
             return
         if query.root is None or getattr(model.kind, "when_matched", None) is not None:
             return
-        if not bounds_of(query).is_bounded:
+        if not find_interval_bounds(query).is_bounded:
             return
-        key = set(column_names(model.unique_key))
+        key = set(list_column_names(model.unique_key))
         for branch in list_outer_scopes(query.root):
             group = branch.expression.args.get("group")
             if group is None:
                 continue
             times = _interval_columns(branch) or {
-                ("", name) for _, name in bounds_of(query).columns
+                ("", name) for _, name in find_interval_bounds(query).columns
             }
             grouped = {("", n) for item in group.expressions for _, n in find_origins(branch, item)}
             if grouped & times:

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
-from ci_bot.worker.sql import ModelQuery, column_names, iterate_selects, read_promises, table_name
+from ci_bot.worker.sql import (
+    ModelQuery,
+    iterate_selects,
+    list_column_names,
+    read_promises,
+    table_name,
+)
 from ci_bot.worker.sqlmesh_compat import is_scd_type_2
 
 if TYPE_CHECKING:
@@ -23,13 +29,13 @@ _ADDING = (exp.Sum, exp.Avg)
 _BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
 
 
-def keys_of(model: Model | None) -> list[frozenset[str]]:
+def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
     """Sets of columns that identify a row of a model, as far as it says so."""
     if model is None:
         return []
-    found = set(grain_of(model)) | set(read_promises(model).unique)
+    found = set(list_grains(model)) | set(read_promises(model).unique)
     if model.unique_key and not model.kind.is_scd_type_2:
-        found.add(frozenset(column_names(model.unique_key)))
+        found.add(frozenset(list_column_names(model.unique_key)))
     return sorted((key for key in found if key), key=sorted)
 
 
@@ -92,7 +98,7 @@ class FanOutTotal(ModelRule):
             for join, table, partner in (
                 _iterate_partners(scope, self.project.by_table) if totals else ()
             ):
-                keys, fixed = keys_of(partner), fixed_columns(join)
+                keys, fixed = list_unique_keys(partner), fixed_columns(join)
                 if not keys or join.kind == "CROSS" or any(key <= fixed for key in keys):
                     continue
                 alias = join.this.alias_or_name
@@ -210,7 +216,9 @@ class NotInNullable(ModelRule):
         if source is None:
             return False
         name = column.name.lower()
-        return name in read_promises(source).not_null or any(name in key for key in keys_of(source))
+        return name in read_promises(source).not_null or any(
+            name in key for key in list_unique_keys(source)
+        )
 
 
 def _list_not_in(node: exp.Expr) -> list[exp.Query]:

@@ -19,12 +19,12 @@ from ci_bot.worker.sql import (
     UNKNOWN,
     AuditFault,
     ModelQuery,
-    column_names,
     find_null_default,
-    key_columns,
+    find_null_reason,
     list_audit_faults,
+    list_column_names,
+    list_key_columns,
     list_standalone_audit_faults,
-    null_reason,
     read_promises,
 )
 
@@ -39,9 +39,9 @@ _WITHOUT_MERGE = frozenset({"duckdb", "mysql"})
 _POOR_KEY_TYPES = frozenset({"DOUBLE", "FLOAT", "BINARY", "VARBINARY", "TIMESTAMP", "TIMESTAMPTZ"})
 
 
-def grain_of(model: Model) -> list[frozenset[str]]:
+def list_grains(model: Model) -> list[frozenset[str]]:
     """The declared grains, each a set of columns."""
-    return [frozenset(column_names(grain)) for grain in model.grains]
+    return [frozenset(list_column_names(grain)) for grain in model.grains]
 
 
 def _show_key(columns: Iterable[str]) -> str:
@@ -62,9 +62,9 @@ class UniqueKeyNoAudit(ModelRule):
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not model.kind.is_incremental_by_unique_key:
             return
-        key = frozenset(column_names(model.unique_key))
+        key = frozenset(list_column_names(model.unique_key))
         if key and not read_promises(model).makes_unique(key):
-            hinted = any(grain <= key for grain in grain_of(model)) or _makes_one(
+            hinted = any(grain <= key for grain in list_grains(model)) or _makes_one(
                 self.query_of(model)
             )
             yield self.make_observation(
@@ -98,8 +98,8 @@ class MergeKeyNull(ModelRule):
         bare = [item for item in model.unique_key if isinstance(item, exp.Column | exp.Tuple)]
         reasons = {
             column: reason
-            for column in column_names(bare)
-            if (reason := null_reason(model, column, self.project)) not in {NEVER, UNKNOWN}
+            for column in list_column_names(bare)
+            if (reason := find_null_reason(model, column, self.project)) not in {NEVER, UNKNOWN}
         }
         for column, reason in reasons.items():
             yield self.make_observation(
@@ -135,7 +135,7 @@ class MergeKeyNull(ModelRule):
             + ": of several rows with one key the merge keeps any, or fails.",
             "a filter leaves these rows out, or the key has a part that tells them apart",
             severity=None if reasons else "medium",
-            subject=[f"constant {_show_key(column_names(parts))}"],
+            subject=[f"constant {_show_key(list_column_names(parts))}"],
             anchors=("unique_key",),
         )
 
@@ -151,7 +151,7 @@ class HighCardinalityKey(ModelRule):
             return
         if model.partitioned_by or model.clustered_by:
             return
-        key = column_names(model.unique_key)
+        key = list_column_names(model.unique_key)
         types = model.columns_to_types or {}
         poor = [c for c in key if c in types and types[c].this.value in _POOR_KEY_TYPES]
         made = [
@@ -187,7 +187,7 @@ class MissingGrain(ModelRule):
         if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
             return
         # What a model merges by is a key as much as a grain is.
-        if not key_columns(model):
+        if not list_key_columns(model):
             yield self.make_observation(
                 model,
                 "No grain is declared, so versions of this table cannot be compared row by row.",
@@ -206,7 +206,7 @@ class MissingKeyAudit(ModelRule):
         if not is_table(model) or model.kind.is_symbolic:
             return
         told = read_promises(model)
-        grains = grain_of(model)
+        grains = list_grains(model)
         if not grains:
             if not (told.not_null or told.unique or told.other):
                 yield self.make_observation(
@@ -239,8 +239,8 @@ class MissingKeyColumn(ModelRule):
         known = {name.lower() for name in types}
         yield from self._check_audits(model)
         uses: list[tuple[str, set[str]]] = [
-            ("unique_key", set(column_names(model.unique_key))),
-            ("grain", {c for grain in grain_of(model) for c in grain}),
+            ("unique_key", set(list_column_names(model.unique_key))),
+            ("grain", {c for grain in list_grains(model) for c in grain}),
         ]
         if model.time_column:
             uses.append(("time_column", {model.time_column.column.name.lower()}))
@@ -339,10 +339,14 @@ def check_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
             continue
         before = inputs.standalone_before.get(name)
         old = list_standalone_audit_faults(before, then.columns_of) if before is not None else []
-        yield from new_since(_of_standalone(old, then), _of_standalone(faults, now))
+        yield from new_since(
+            _observe_standalone_faults(old, then), _observe_standalone_faults(faults, now)
+        )
 
 
-def _of_standalone(faults: Sequence[AuditFault], project: ProjectView) -> Iterator[RuleObservation]:
+def _observe_standalone_faults(
+    faults: Sequence[AuditFault], project: ProjectView
+) -> Iterator[RuleObservation]:
     by_subject = {_fault_subject(fault, project.name_of_table): fault for fault in faults}
     if by_subject:
         yield RuleObservation(

@@ -15,7 +15,12 @@ from sqlmesh.utils.errors import ConfigError
 from ci_bot.protocol.rules import RuleRegistry, RuleSpec
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import GatewayFacts, list_gateways
-from ci_bot.worker.rules.observation import RuleObservation, Tell, columns_of, line_of
+from ci_bot.worker.rules.observation import (
+    RuleObservation,
+    Tell,
+    find_anchor_columns,
+    find_anchor_line,
+)
 from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
 
 if TYPE_CHECKING:
@@ -44,7 +49,7 @@ class ProjectView:
         return self.names.short_name(model.fqn if model is not None else table)
 
     def columns_of(self, table: str) -> frozenset[str] | None:
-        """The columns of a model's table in lower case; None where they are not known."""
+        """The columns of a model's table in lower case; None if they are not known."""
         model = self.by_table.get(plain_name(table))
         types = model.columns_to_types if model is not None else None
         if not types or "*" in types:
@@ -151,11 +156,11 @@ def find_range(model: Model, observation: RuleObservation) -> Range | None:
     if path is None or not Path(path).is_file():
         return None
     text = Path(path).read_text(encoding="utf-8", errors="replace")
-    line = observation.line or line_of(text, observation.anchors, model.name)
+    line = observation.line or find_anchor_line(text, observation.anchors, model.name)
     if line is None:
         return None
     written = text.splitlines()[line - 1]
-    first, last = columns_of(written, observation.anchors)
+    first, last = find_anchor_columns(written, observation.anchors)
     return Range(
         start=Position(line=line - 1, character=_count_units(written[:first])),
         end=Position(line=line - 1, character=_count_units(written[:last])),

@@ -9,10 +9,16 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.join_fan_out import keys_of
+from ci_bot.worker.rules.models.join_fan_out import list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
-from ci_bot.worker.sql import ModelQuery, iterate_selects, place_of, split_conditions, table_name
+from ci_bot.worker.sql import (
+    ModelQuery,
+    iterate_selects,
+    name_query_part,
+    split_conditions,
+    table_name,
+)
 from ci_bot.worker.sqlmesh_compat import FROM
 
 if TYPE_CHECKING:
@@ -141,7 +147,7 @@ class LimitInModel(ModelRule):
                 else f"LIMIT {count} keeps an arbitrary choice of rows"
                 + (" of every interval." if model.kind.is_incremental else "."),
                 "the LIMIT is gone, or the ranking is what the model is for",
-                subject=[place_of(limit, query)],
+                subject=[name_query_part(limit, query)],
                 severity="low" if ranked and not model.kind.is_incremental else None,
                 anchors=("LIMIT",),
             )
@@ -302,7 +308,7 @@ class ScalarSubqueryRows(ModelRule):
             return
         tree = query.rendered_tree if query.rendered_query is not None else query.tree
         found = {
-            f"subquery in {place_of(node, query)}": node
+            f"subquery in {name_query_part(node, query)}": node
             for node in tree.find_all(exp.Subquery)
             if not isinstance(node.parent, _LISTS)
             and isinstance(node.parent, exp.Expression)
@@ -340,7 +346,7 @@ class ScalarSubqueryRows(ModelRule):
         if select.args.get("joins") or not isinstance(source, exp.Table):
             return False
         fixed = _list_fixed_columns(select, source.alias_or_name)
-        keys = keys_of(self.project.by_table.get(table_name(source)))
+        keys = list_unique_keys(self.project.by_table.get(table_name(source)))
         return any(key <= fixed for key in keys)
 
 

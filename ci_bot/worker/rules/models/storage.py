@@ -9,11 +9,11 @@ from sqlglot import exp
 from sqlmesh.core.node import IntervalUnit
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.project import why_no_merge
-from ci_bot.worker.rules.models.keys import grain_of
+from ci_bot.worker.project import describe_merge_obstacle
+from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
-from ci_bot.worker.sql import bounds_of, column_names, time_column_origins
+from ci_bot.worker.sql import find_interval_bounds, list_column_names, time_column_origins
 from ci_bot.worker.sqlmesh_compat import is_incremental_unmanaged
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class PartitionsWithoutTime(ModelRule):
     def _find_partial_partitions(self, model: Model) -> Iterator[RuleObservation]:
         """A query that delivers a part of a partition, which replaces all of it."""
         query = self.query_of(model)
-        bounds = bounds_of(query) if query is not None else None
+        bounds = find_interval_bounds(query) if query is not None else None
         if query is None or bounds is None or not bounds.is_bounded:
             return
         filtered = {name for _, name in bounds.columns}
@@ -57,7 +57,7 @@ class PartitionsWithoutTime(ModelRule):
                 if whole and filtered & (made_of | {column.name.lower()}):
                     return
         if filtered:
-            by = quote_names(column_names(list(model.partitioned_by)))
+            by = quote_names(list_column_names(list(model.partitioned_by)))
             yield self.make_observation(
                 model,
                 f"A run replaces each partition ({by}) that the query delivers, and the query "
@@ -85,7 +85,7 @@ class PartitionsWithoutTime(ModelRule):
             shown = quote_names([part.sql(dialect=model.dialect) for part in by_time])
             by = f"partitioned by {shown}, which is coarser than an interval of the model"
         elif parts:
-            by = f"partitioned by {quote_names(column_names(parts))}, without the time column "
+            by = f"partitioned by {quote_names(list_column_names(parts))}, without the time column "
             by += f"`{time}`"
         else:
             by = f"not partitioned, not by the time column `{time}` either"
@@ -166,8 +166,8 @@ class PartitionPerRow(ModelRule):
 
 
 def _list_keys(model: Model) -> list[frozenset[str]]:
-    found = [frozenset(grain) for grain in grain_of(model)]
-    unique = frozenset(column_names(list(model.unique_key or [])))
+    found = [frozenset(grain) for grain in list_grains(model)]
+    unique = frozenset(list_column_names(list(model.unique_key or [])))
     return [*found, unique] if unique else found
 
 
@@ -256,7 +256,7 @@ class MergeUnsupported(ModelRule):
     spec = find_rule("merge-unsupported")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        why = why_no_merge(model, self.project.gateways)
+        why = describe_merge_obstacle(model, self.project.gateways)
         if why is not None:
             yield self.make_observation(
                 model,

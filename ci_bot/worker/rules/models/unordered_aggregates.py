@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.join_fan_out import fixed_columns, keys_of
+from ci_bot.worker.rules.models.join_fan_out import fixed_columns, list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
-from ci_bot.worker.sql import iterate_selects, place_of, table_name
+from ci_bot.worker.sql import iterate_selects, name_query_part, table_name
 
 if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
@@ -67,11 +67,11 @@ class UnorderedAggregate(ModelRule):
                     continue
                 function = node.sql(dialect=model.dialect).partition("(")[0].upper()
                 subjects = found.setdefault(_weigh_aggregate(node), [])
-                subjects.append(f"{function} in {place_of(node, query)}")
+                subjects.append(f"{function} in {name_query_part(node, query)}")
         for severity, subject in found.items():
             yield self.make_observation(
                 model,
-                _of_ties if severity == "medium" else _of_order,
+                _describe_ties if severity == "medium" else _describe_missing_order,
                 "the array is sorted (SORT_ARRAY), or a ROW_NUMBER over a whole order picks the "
                 "value",
                 subject=subject,
@@ -88,11 +88,11 @@ class UnorderedAggregate(ModelRule):
                 key <= order
                 for source in sources
                 if isinstance(source, exp.Table)
-                for key in keys_of(self.project.by_table.get(table_name(source)))
+                for key in list_unique_keys(self.project.by_table.get(table_name(source)))
             ) or self._is_one_value(node, scope)
         if isinstance(node, _PICKS):
             return self._is_one_value(node, scope)
-        return _reader_of(node) == "free"
+        return _classify_array_reader(node) == "free"
 
     def _is_one_value(self, node: exp.Expr, scope: Scope) -> bool:
         """Whether a group has one value: it is grouped by, or hangs on a key that is."""
@@ -121,17 +121,19 @@ class UnorderedAggregate(ModelRule):
                 held |= _equal_to(join, column.table, grouped)
             elif not join.side:
                 held |= _equal_to(join, column.table, grouped, anywhere=True)
-        return any(key <= held for key in keys_of(self.project.by_table.get(table_name(source))))
+        return any(
+            key <= held for key in list_unique_keys(self.project.by_table.get(table_name(source)))
+        )
 
 
 def _weigh_aggregate(node: exp.Expr) -> Severity | None:
     """Ties are rare, and a set that nobody takes an element of is a set."""
     if isinstance(node, _EXTREMES):
         return "medium"
-    return "low" if isinstance(node, _SETS) and _reader_of(node) == "result" else None
+    return "low" if isinstance(node, _SETS) and _classify_array_reader(node) == "result" else None
 
 
-def _of_order(calls: Sequence[str]) -> str:
+def _describe_missing_order(calls: Sequence[str]) -> str:
     return (
         f"{quote_names(calls)}: nothing says in which order rows come, so two runs over the same "
         "data "
@@ -139,7 +141,7 @@ def _of_order(calls: Sequence[str]) -> str:
     )
 
 
-def _of_ties(calls: Sequence[str]) -> str:
+def _describe_ties(calls: Sequence[str]) -> str:
     return (
         f"{quote_names(calls)}: of rows that are equal in the order, any may be picked, and the "
         "next run "
@@ -184,8 +186,8 @@ def _has_order(node: exp.Expr) -> bool:
     )
 
 
-def _reader_of(node: exp.Expr) -> str:
-    """What becomes of an array: `free` of its order, a `result` as it is, or anything else."""
+def _classify_array_reader(node: exp.Expr) -> str:
+    """Classifies the use of an array: `free` of its order, a `result` as it is, or another."""
     above = node.parent
     while isinstance(above, _PASSING):
         above = above.parent

@@ -13,7 +13,7 @@ from sqlglot.optimizer.simplify import simplify
 from sqlglot.schema import MappingSchema
 
 from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, form_of
+from ci_bot.worker.sql.equivalence_proof import NormalForm, normalize_query
 from tests.unit.rules.pairs.bases import COLUMNS, NUMBERS, TABLES, WORDS
 
 Rows = Counter[tuple[str, ...]]
@@ -76,7 +76,9 @@ def rendered(tree: Any) -> Any:
 def forms(before: Any, after: Any, *, as_written: bool = False) -> tuple[NormalForm, NormalForm]:
     """Both queries in normal form, rendered or as they are written."""
     keys = KeyInterner()
-    old, new = (form_of(tree if as_written else rendered(tree), keys) for tree in (before, after))
+    old, new = (
+        normalize_query(tree if as_written else rendered(tree), keys) for tree in (before, after)
+    )
     if old is None or new is None:
         raise AssertionError("a query cannot be taken apart")
     return old, new
