@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ci_bot.protocol.plan import COMPUTED_WHOLE, Change
-from ci_bot.protocol.review_report import ChangedPart, ChangedRows, PastNumbers, Report, ReviewFacts
+from ci_bot.protocol.review_report import (
+    ChangedPart,
+    ChangedRows,
+    PastNumbers,
+    ReachedModel,
+    Report,
+    ReviewFacts,
+)
 
 _UP_TO_THE_MATERIALIZATION = (
     "what prod's next run does with old rows is up to the custom materialization, and is not known"
@@ -104,6 +113,8 @@ def _is_forward_only(change: Change) -> bool:
 _SAME_RESULT = "same-result"  # the worker's proof
 
 _REBUILDS = ("breaking", "uncategorized")
+# SQLMesh's word for changes after which old rows are as they were.
+_KEPT = ("non_breaking", "indirect_non_breaking", "forward_only", "metadata")
 # The table stays, with its rows.
 _REUSES = ("metadata", "indirect_non_breaking")
 
@@ -137,6 +148,11 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
         ]
     ]
     lead = {item.model for item in changed}
+    is_followed = lead <= parts.keys()
+    taken = {one.reader.model: one for one in list_taken_in(facts)}
+    changed += [_reader_rows(one) for one in taken.values()]
+    changed.sort(key=lambda item: item.model)
+    lead = {item.model for item in changed}
     read = [part for model in lead for part in parts.get(model, ()) if part.how != "added"]
     readers = {model.model for part in read for model in part.reached} - lead
     unknown = {item.model for item in facts.impact.indirect if item.reached == "unknown"}
@@ -144,9 +160,59 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
         changed=changed,
         readers=len(readers) + max((part.more_models for part in read), default=0),
         maybe_readers=len(unknown - readers - lead),
-        readers_known=lead <= parts.keys() and not facts.impact.more_changed,
+        readers_known=is_followed and not facts.impact.more_changed,
         rebuilt=sum(_is_rebuilt(change) for change in own if change.model not in forward | lead),
         keeps_history=sorted(kept),
+    )
+
+
+@dataclass(frozen=True)
+class TakenColumn:
+    """A new column that a query below takes in without naming it.
+
+    Attributes:
+        model: the one that gets the column.
+        reader: the model below, with its columns of before that depend on the new one.
+    """
+
+    model: str
+    column: str
+    reader: ReachedModel
+
+
+def list_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
+    """New columns that change what models below gave before, for SQLMesh an addition only.
+
+    `SELECT DISTINCT *`, a set operation or `STRUCT(*)` take in whatever columns there are, and a
+    name without a table may mean the new column from now on. A star at the end of a query only
+    passes the column on.
+    """
+    changes = {change.model: change for change in facts.changes if not change.from_base}
+    new = {part.column for part in facts.impact.changed if part.how == "added"}
+    # Of these it is known already what becomes of their old rows.
+    others = {part.model for part in facts.impact.changed if part.how != "added"}
+    others |= history_keepers(facts)
+    found = []
+    for part in facts.impact.changed:
+        if part.how != "added" or part.column is None or part.model not in changes:
+            continue
+        for reader in part.reached:
+            change = changes.get(reader.model)
+            old = [column for column in reader.columns if column not in new]
+            if change is None or change.category not in _KEPT or reader.model in others:
+                continue
+            if old or reader.rows:
+                shown = reader.model_copy(update={"columns": old})
+                found.append(TakenColumn(part.model, part.column, shown))
+    return found
+
+
+def _reader_rows(taken: TakenColumn) -> ChangedRows:
+    return ChangedRows.model_construct(
+        model=taken.reader.model,
+        columns=taken.reader.columns,
+        rows=taken.reader.rows,
+        why=f"It takes in the new column `{taken.column}` of `{taken.model}`.",
     )
 
 

@@ -107,3 +107,29 @@ def test_query__that_only_a_run_renders_otherwise_is_not_go(tmp_path: Path) -> N
     assert make_headline(report).sentence == (
         "The next runs of `shop.totals` may compute other rows; nothing is built again."
     )
+
+
+TAXED = TOTALS.replace("AS twice", "AS twice, o.amount / 5 AS tax")
+STARS = {
+    "distinct rows": ("SELECT COUNT(*) AS n FROM (SELECT DISTINCT * FROM shop.totals) AS t", True),
+    "a union of stars": (
+        "SELECT t.id FROM (SELECT * FROM shop.totals UNION SELECT * FROM shop.totals) AS t",
+        True,
+    ),
+    "a key of whole rows": ("SELECT MD5(TO_JSON(STRUCT(t.*))) AS k FROM shop.totals AS t", True),
+    "a star at the end": ("SELECT t.* FROM shop.totals AS t", False),
+    "rows counted": ("SELECT COUNT(*) AS n FROM (SELECT * FROM shop.totals) AS t", False),
+}
+
+
+@pytest.mark.parametrize(("query", "takes_in"), STARS.values(), ids=STARS)
+def test_new_column__behind_a_star_changes_old_numbers_or_is_passed_on(
+    tmp_path: Path, query: str, takes_in: bool
+) -> None:
+    """SQLMesh calls each of these changes non-breaking, and builds no reader again."""
+    reader = f"MODEL (name shop.reader, kind FULL);\n{query}"
+    base = {**BASE, "models/reader.sql": reader}
+    report = reviewed_on_base(Repository(tmp_path / "c"), base, {"models/totals.sql": TAXED})
+    assert ("R06-past-numbers" in rules(report)) == takes_in
+    assert report.decision == ("review" if takes_in else "go")
+    assert make_headline(report).sentence.startswith("Past numbers change") == takes_in

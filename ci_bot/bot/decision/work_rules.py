@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ci_bot.bot.decision.planned_work import (
     BotFacts,
@@ -15,7 +15,12 @@ from ci_bot.bot.decision.planned_work import (
 )
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.bot.report import SENTENCES
-from ci_bot.protocol.changed_rows import describe_old_rows, judge_past_numbers
+from ci_bot.protocol.changed_rows import (
+    TakenColumn,
+    describe_old_rows,
+    judge_past_numbers,
+    list_taken_in,
+)
 from ci_bot.protocol.durations import executor_time
 from ci_bot.protocol.limits import DEFAULT_MAX_INTERVALS
 from ci_bot.protocol.plan import Change, Cost, ModelRange, select_tables, sum_planned_work
@@ -147,10 +152,14 @@ def past_numbers_beside_query(
     """R06: rows differ, and SQLMesh's category does not say so."""
     changes = {change.model: change for change in facts.changes}
     downstream, old_rows = map_models_below(facts), describe_old_rows(facts)
+    taken = list_taken_in(facts)
+    yield from _describe_taken_columns(taken, changes)
     for rows in judge_past_numbers(facts).changed:
         change = changes[rows.model]
         if change.category not in ("non_breaking", "forward_only"):
             continue
+        if any(one.reader.model == rows.model for one in taken):
+            continue  # one question is asked once
         are = "is" if len(rows.columns) == 1 else "are"
         what = rows.why or f"{quote_names(rows.columns)} {are} computed differently."
         readers = sorted(downstream.get(change.model, ()))
@@ -160,6 +169,30 @@ def past_numbers_beside_query(
             "the owner confirms that past results are meant to change",
             model=change.model,
             path=change.path,
+        )
+
+
+def _describe_taken_columns(
+    taken: Iterable[TakenColumn], changes: Mapping[str, Change]
+) -> Iterator[Risk]:
+    by_model: dict[str, list[TakenColumn]] = {}
+    for one in taken:
+        by_model.setdefault(one.model, []).append(one)
+    for model, found in by_model.items():
+        columns = list(dict.fromkeys(one.column for one in found))
+        readers = list(dict.fromkeys(one.reader.model for one in found))
+        take = "takes" if len(readers) == 1 else "take"
+        noun, them = ("column", "it") if len(columns) == 1 else ("columns", "them")
+        yield make_risk(
+            PAST_NUMBERS,
+            f"{quote_names(readers)} {take} in the new {noun} {quote_names(columns)} without "
+            f"naming {them} (by a star, or by a name without a table), so rows or values of "
+            "before are computed differently. SQLMesh calls the change non-breaking.",
+            "the owner confirms that past results are meant to change, or the queries below name "
+            "their columns",
+            model=model,
+            subject="columns that models below take in",
+            path=changes[model].path,
         )
 
 

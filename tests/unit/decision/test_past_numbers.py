@@ -162,6 +162,44 @@ def test_readers__and_rebuilt_models_are_two_numbers() -> None:
     assert past.certain
 
 
+def taken_in(*columns: str, rows: bool = False, category: str = "indirect_non_breaking") -> Any:
+    """The judgement on a new column that one reader takes in."""
+    reached = [ReachedModel(model="mart.a", columns=[*columns], rows=rows)]
+    return judged(
+        changes=[
+            changed(category="non_breaking"),
+            changed("mart.a", change="indirect", category=category, kind="FULL"),
+        ],
+        impact=impact(part("added", "tax", reached=reached)),
+        lineage=Lineage(edges=[("stg.orders", "mart.a")]),
+    )
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(("key", "tax"), False), ((), True)])
+def test_new_column__that_a_reader_takes_in_changes_its_old_numbers(
+    columns: tuple[str, ...], rows: bool
+) -> None:
+    found = taken_in(*columns, rows=rows)
+    assert found.decision == "review"
+    assert only(found, RULE).evidence == (
+        "`mart.a` takes in the new column `tax` without naming it (by a star, or by a name without "
+        "a table), so rows or values of before are computed differently. SQLMesh calls the change "
+        "non-breaking."
+    )
+    assert found.past_numbers.models == ["mart.a"]
+    assert found.past_numbers.readers_known
+
+
+def test_new_column__that_a_star_only_passes_on_changes_nothing() -> None:
+    found = taken_in("tax")
+    assert RULE not in {item.rule for item in found.risks}
+    assert not found.past_numbers.changed
+
+
+def test_new_column__of_a_reader_that_is_rebuilt_is_no_second_question() -> None:
+    assert RULE not in {item.rule for item in taken_in("key", category="breaking").risks}
+
+
 def test_readers__are_not_known_where_the_impact_was_cut() -> None:
     known = {"changes": [changed(category="breaking")]}
     cut = Impact(changed=[part("rows")], more_changed=1)

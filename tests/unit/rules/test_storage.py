@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ci_bot.protocol.plan import Finding
 from tests.unit.rules.world import change, seen
 
 QUERY = "SELECT o.order_id, o.status, o.order_ts, CAST(o.order_ts AS DATE) AS day FROM raw.orders o"
@@ -14,12 +15,19 @@ HISTORY = "kind SCD_TYPE_2_BY_TIME (unique_key order_id, updated_at_name order_t
 WATCHED = "kind SCD_TYPE_2_BY_COLUMN (unique_key order_id, columns {})"
 
 
-def told(rule: str, before: str, after: str) -> list[str]:
-    def model(block: str) -> dict[str, str]:
-        interval = INTERVAL if "TIME_RANGE" in block else ""
-        return {"models/m.sql": f"MODEL (name mart.m, {block});\n{QUERY}{interval}"}
+def findings(rule: str, before: str, after: str, statement: str = "") -> list[Finding]:
+    """The findings on another MODEL block, with a statement that comes behind the query."""
 
-    return [found.evidence for found in seen(change(model(before), model(after)), rule)]
+    def model(block: str, behind: str = "") -> dict[str, str]:
+        interval = INTERVAL if "TIME_RANGE" in block else ""
+        return {"models/m.sql": f"MODEL (name mart.m, {block});\n{QUERY}{interval}{behind}"}
+
+    behind = f";\n{statement};" if statement else ""
+    return seen(change(model(before), model(after, behind)), rule)
+
+
+def told(rule: str, before: str, after: str) -> list[str]:
+    return [found.evidence for found in findings(rule, before, after)]
 
 
 def assert_says(found: list[str], says: str | None) -> None:
@@ -101,6 +109,76 @@ def test_layout__of_a_forward_only_table__keeps_the_old_files() -> None:
     kind = f"{DAY.format(', forward_only true')}, storage_format {{}}"
     found = told("table-layout-changed", kind.format("parquet"), kind.format("orc"))
     assert "keeps its old layout until someone rebuilds it" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("storage", "severity"), [("csv", "high"), ("JSON", "high"), ("orc", "medium")]
+)
+def test_layout__of_text_files_does_not_keep_all_values(storage: str, severity: str) -> None:
+    found = findings("table-layout-changed", "kind FULL", f"kind FULL, storage_format {storage}")
+    assert [item.severity for item in found] == [severity]
+    assert ("do not keep all values" in found[0].evidence) == (severity == "high")
+
+
+def property_changes(before: str, after: str, statement: str = "") -> list[str]:
+    block = "kind FULL, table_format iceberg{}"
+    old, new = (
+        block.format(f", physical_properties ({text})" if text else "") for text in (before, after)
+    )
+    return [
+        f"{item.severity}: {item.evidence}"
+        for item in findings("table-property-changed", old, new, statement)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("", "'delta.deletedFileRetentionDuration' = 'interval 0 hours'", "sooner"),
+        ("", "'delta.logRetentionDuration' = 'interval 7 days'", "sooner"),
+        ("'history.expire.min-snapshots-to-keep' = '50'", "", "sooner"),
+        ("", "'delta.feature.clustering' = 'supported'", "not be able to read"),
+        ("'delta.enableChangeDataFeed' = 'true'", "", "change feed"),
+        ("'delta.appendOnly' = 'true'", "'delta.appendOnly' = 'false'", "refused"),
+        ("", "'write.merge.isolation-level' = 'snapshot'", "two writers"),
+        ("", "'write.data.path' = 's3://elsewhere/x'", "another place"),
+        ("", "'external.table.purge' = 'true'", "deleted with the table"),
+        ("", "'format-version' = '3'", "not be able to read"),
+    ],
+)
+def test_property__that_changes_more_than_speed(before: str, after: str, says: str) -> None:
+    (found,) = property_changes(before, after)
+    assert found.startswith("high: ")
+    assert says in found
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "'delta.deletedFileRetentionDuration' = 'interval 30 days'"),
+        ("", "'delta.deletedFileRetentionDuration' = 'interval 168 hours'"),
+        ("", "'history.expire.max-snapshot-age-ms' = '864000000'"),
+        ("", "'delta.enableChangeDataFeed' = 'true'"),
+        ("", "'write.merge.isolation-level' = 'serializable'"),
+        ("", "'write.target-file-size-bytes' = '134217728', 'write.parquet.compression-codec' = 'zstd'"),
+        ("", "'team' = 'shop'"),
+        ("'format-version' = '2'", "'format-version' = '2', 'a' = 'b'"),
+    ],
+)  # fmt: skip
+def test_property__of_speed_or_of_more_history_is_quiet(before: str, after: str) -> None:
+    assert property_changes(before, after) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("ALTER TABLE @this_model SET TBLPROPERTIES ('gc.enabled' = 'true', 'format-version'='1')", 1),
+        ("ALTER TABLE @this_model SET TBLPROPERTIES (delta.appendOnly = true)", 1),
+        ("ALTER TABLE @this_model SET TBLPROPERTIES ('a' = 'format-version')", 0),
+    ],
+)  # fmt: skip
+def test_property__that_a_statement_sets(statement: str, says: int) -> None:
+    assert len(property_changes("", "", statement)) == says
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ci_bot.worker.rules.changes import (
     run_renderings,
     schedule,
     storage,
+    table_properties,
 )
 from ci_bot.worker.rules.registry import on_change, on_new_model
 
@@ -33,4 +34,5 @@ __all__ = [
     "run_renderings",
     "schedule",
     "storage",
+    "table_properties",
 ]

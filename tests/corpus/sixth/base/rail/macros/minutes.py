@@ -1,0 +1,6 @@
+from sqlmesh import macro
+
+
+@macro()
+def late(evaluator, column, limit=60):
+    return f"{column} > {limit}"
