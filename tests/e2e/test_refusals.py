@@ -64,7 +64,8 @@ def assert_refused(outcome: Outcome, change: Change, *reasons: str, says: tuple[
         assert text in outcome.summary.replace("`", "")
     if change.comments():
         assert change.marker().phase == "refused"
-        assert f"Apply refused: `{reasons[0]}`" in change.sticky()
+        assert "## ⛔ Apply refused · " in change.sticky()
+        assert f"<sub>reason `{reasons[0]}` · " in change.sticky()
         assert len(change.comments()) == 1, "a refusal notifies nobody"
 
 

@@ -53,7 +53,7 @@ class Conversation:
         comment: The bot's comment as it is now.
     """
 
-    def __init__(self, first: Report, inputs: Inputs | None = None) -> None:
+    def __init__(self, first: Report, inputs: Inputs | None = None, *, fork: bool = False) -> None:
         pull = replace(
             Memory().pull,
             number=NUMBER,
@@ -63,6 +63,7 @@ class Conversation:
         self._github = _GitHub(pull=pull)
         self._runs = 0
         self._inputs = inputs or Inputs()
+        self._fork = fork
 
     @property
     def has_comment(self) -> bool:
@@ -86,6 +87,7 @@ class Conversation:
             head_sha=report.head_sha,
             base_sha=report.base_sha,
             merge_sha=report.merge_sha,
+            untrusted="the head branch is in a fork" if self._fork else None,
         )
         with self._run() as publisher:
             review.publish_review(report, activity, publisher.settings, publisher)

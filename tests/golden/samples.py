@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.messages import Progress
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.review_report import ModelOwners, Report
 from tests.golden.conversation import Conversation
 from tests.golden.record import read
 
@@ -52,6 +53,35 @@ def leaked_key() -> str:
 def refused_plan() -> str:
     """The key again, and SQLMesh refuses to drop a column of a forward-only model."""
     return _reviewed("refused_plan").comment
+
+
+def large_go() -> str:
+    """As `wide_change`, for a team whose limit is above it: a Go, and prod builds much."""
+    found = report("wide_change")
+    risks = [risk for risk in found.risks if risk.rule != "R06-interval-limit"]
+    large = found.model_copy(update={"risks": risks, "decision": "go", "reasons": []})
+    return Conversation(large).review(large).comment
+
+
+def owner_asked() -> str:
+    """As `small_change`, in a team that says on GitHub who owns the model."""
+    found = report("small_change")
+    owner = ModelOwners(
+        model="marts.daily_carrier_performance",
+        logins=["ada"],
+        teams=["octo/network-planning"],
+        place=".sqlmesh-review.yaml:3",
+    )
+    owned = found.model_copy(update={"owners": [owner]})
+    return Conversation(owned).review(owned).comment
+
+
+def fork() -> str:
+    """The same pull request from a fork: no secret, no state, and no apply."""
+    found = report("base_branch").model_copy(
+        update={"not_appliable_because": SENTENCES.fork_never_applied}
+    )
+    return Conversation(found, fork=True).review(found).comment
 
 
 def base_branch() -> str:
@@ -144,6 +174,9 @@ SAMPLES: dict[str, Callable[[], str]] = {
         leaked_key,
         refused_plan,
         base_branch,
+        large_go,
+        owner_asked,
+        fork,
         destructive_change,
         wide_change,
         failed_plan,

@@ -193,7 +193,8 @@ class BuildAttempts:
             find_root_cause(failed),
             stage="apply",
             repository=self._repository,
-            hint="Fix the cause and apply again: what is built already is kept.",
+            hint="If the code is the cause, push a fix: its review has the new command. If not, "
+            "remove the cause and apply this plan again; what is built already is kept.",
         )
         update: dict[str, object] = {"model": self._names.short_name(str(name)) if name else None}
         audit = sqlmesh_compat.find_failed_audit(failed)

@@ -205,6 +205,6 @@ def test_verdict__says_what_is_cleared_what_stands_and_the_decision() -> None:
     text = render_apply(make_apply(verdict=verdict), context).text
     assert "✅ `R06-breaking-rebuild` on `stg.orders` is cleared. Past results did not" in text
     assert (
-        "does not clear it:\n\n- `R06-breaking-rebuild` on `m.y`: only a part was compared." in text
+        "does not clear it:\n\n- `m.y`: only a part was compared. (`R06-breaking-rebuild`)" in text
     )
     assert "**Decision with this data: 🟡 Review** (the review said 🔴 No-Go)" in text

@@ -62,7 +62,7 @@ def complete(phase: Phase = "planned", **overrides: object) -> str:
         ("applying", f"## 🟠 Applying `{SMALL_PLAN}` · "),
         ("applied", "## 🟡 Built in `pr_7` · the numbers differ from `prod` · "),
         ("apply_failed", "## ❌ Apply failed · `"),
-        ("refused", "## ⛔ Apply refused: `plan_changed` · "),
+        ("refused", "## ⛔ Apply refused · "),
         ("cancelled", f"## ⏹️ Apply cancelled for `{SMALL_PLAN}` · "),
         ("closed", "## 🧹 `pr_7` is removed"),
         ("cleanup_failed", "## ⚠️ Cleanup incomplete: `pr_7`"),
@@ -321,7 +321,7 @@ def test_apply_failed__lists_what_may_be_half_built() -> None:
     assert "**The audit `accepted_values` failed on `marts.route_summary`: 68 rows." in text
     assert "**May be half built** (1)" in text
     assert "no audit passed · ❌ 1 blocking audit failed: `accepted_values` on" in text
-    assert "**Next:** Fix the cause and apply again" in text
+    assert "**Next:** If the code is the cause, push a fix" in text
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,11 @@ class CommentContext:
         """The page that says who may accept a finding, and how."""
         return self._page_url("policy.md#owners-accept-findings")
 
+    @property
+    def state_url(self) -> str | None:
+        """The page that says how a review gets prod's state."""
+        return self._page_url("installation.md#step-by-step")
+
     def _page_url(self, page: str) -> str | None:
         return f"{self.rules_url.rpartition('/')[0]}/{page}" if self.rules_url else None
 
@@ -143,6 +148,11 @@ class CommentContext:
                 f"ci-bot apply {self.options} --environment {environment}{plan}{self.plan_options}"
             )
         return f"{self.command} apply {short_plan_id(plan_id)}".rstrip()
+
+    @property
+    def cleanup_comment(self) -> str:
+        """The comment that has an open pull request's environment removed."""
+        return f"{self.command} cleanup"
 
     @property
     def cleanup_command(self) -> str:
