@@ -447,22 +447,39 @@ def test_workflow__commits_both_actions_as_they_are_pinned(checkout: Path) -> No
     assert (checkout.parent / "output").read_text() == f"sha={MADE}\n"
 
 
-@pytest.mark.parametrize("pushed", [False, True])
-def test_workflow__tags_that_commit_with_its_package(checkout: Path, pushed: bool) -> None:
+def run_tag(
+    checkout: Path, *, pushed: bool = False, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """The last job's script, with a package of one file."""
     package = checkout.parent / "artifacts" / "package"
     package.mkdir(parents=True)
     (package / "shop.whl").write_bytes(b"wheel")
     hashed = hashlib.sha256(b"wheel").hexdigest()
     (package / "SHA256SUMS").write_text(f"{hashed}  shop.whl\n")
-    done = run_script(
+    return run_script(
         checkout,
         "tag",
         COMMIT=COMMIT,
         GH_ARTIFACTS=str(package.parent),
         GITHUB_REF=PUSHED if pushed else "refs/heads/main",
+        **variables,
     )
+
+
+def asked_to_change(checkout: Path) -> list[tuple[list[str], Any]]:
+    """What GitHub was asked, without the questions whether something is there."""
+    return [
+        (words, body)
+        for words, body in asked(checkout)
+        if "/git/ref/" not in words[1] and words[:2] != ["release", "view"]
+    ]
+
+
+@pytest.mark.parametrize("pushed", [False, True])
+def test_workflow__tags_that_commit_with_its_package(checkout: Path, pushed: bool) -> None:
+    done = run_tag(checkout, pushed=pushed)
     assert done.returncode == 0, done.stdout + done.stderr
-    _, _, trees, named, tagged, created, branch = asked(checkout)
+    _, _, trees, named, tagged, created, branch = asked_to_change(checkout)
     # Documents of main name the commit; its actions go on building their image.
     assert {entry["path"] for entry in trees[1]["tree"]} == {"README.md", RELEASE.DECLARED_IN}
     assert f"parents[]={'1' * 40}" in named[0]
@@ -474,6 +491,25 @@ def test_workflow__tags_that_commit_with_its_package(checkout: Path, pushed: boo
     assert f"@{COMMIT} # v1.2.3" in (checkout.parent / "notes.md").read_text()
     assert {"ref=refs/heads/released-v1.2.3", f"sha={MADE}"} <= set(branch[0])
     assert "compare/main...released-v1.2.3" in (checkout.parent / "summary").read_text()
+
+
+@pytest.mark.parametrize("there", ["tag", "tag release", "tag release branch"])
+def test_workflow__started_again_does_what_is_left(checkout: Path, there: str) -> None:
+    done = run_tag(checkout, GH_TAG=COMMIT, GH_THERE=there)
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls = [" ".join(words) for words, _ in asked_to_change(checkout)]
+    assert not [call for call in calls if "ref=refs/tags/" in call]
+    branches = [call for call in calls if "ref=refs/heads/released-v1.2.3" in call]
+    assert len(branches) == ("branch" not in there)
+    pages = [call.split()[1] for call in calls if call.startswith("release ")]
+    assert pages == (["upload", "edit"] if "release" in there else ["create"])
+
+
+def test_workflow__started_again_leaves_a_tag_that_somebody_has_moved(checkout: Path) -> None:
+    done = run_tag(checkout, GH_TAG="2" * 40)
+    assert done.returncode == 2
+    assert f"is on {'2' * 40} by now" in done.stdout
+    assert not [words for words, _ in asked(checkout) if words[0] == "release"]
 
 
 def test_workflow__with_another_package_than_was_built_tags_nothing(checkout: Path) -> None:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """`gh` that writes down what it is asked, a line of JSON each: the words, and the document if any.
 
-A release's tag is at GH_TAG, or not there yet; GH_COMPARED: how its commit stands to main. A new commit is
-c0c0…; each other question of the API gets
+A release's tag is at GH_TAG, or not there yet, and what GH_THERE names (`branch`, `release`) is there;
+GH_COMPARED: how its commit stands to main. A new commit is c0c0…; each other question of the API gets
 `sha-of-` and the last part of its path as its answer. An artifact is in GH_ARTIFACTS. GH_RECORD: the file.
 """
 
@@ -26,6 +26,10 @@ elif "/git/ref/tags/" in words[1]:
     at = os.environ.get("GH_TAG", "")
     print(at)
     sys.exit(not at)
+elif "/git/ref/heads/" in words[1]:
+    sys.exit("branch" not in os.environ.get("GH_THERE", ""))
+elif words[:2] == ["release", "view"]:
+    sys.exit("release" not in os.environ.get("GH_THERE", ""))
 elif "/compare/" in words[1]:
     print(os.environ.get("GH_COMPARED", "behind"))
 elif words[1].endswith("/git/commits"):
