@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ci_bot.bot.report.text.page import OutputScreen
@@ -73,6 +75,13 @@ def test_short__of_a_failed_plan_keeps_the_way_out() -> None:
 def test_short__of_a_failed_plan_says_that_a_key_has_leaked() -> None:
     found = report("refused_plan")
     assert any(line.startswith("  - blocker: hardcoded-secret in ") for line in shown(found))
+
+
+def test_short__of_a_project_without_a_change_builds_nothing() -> None:
+    unchanged = report("no_changes").model_copy(update={"prod_plan": None})
+    text = "\n".join(shown(unchanged))
+    assert "not known" not in text
+    assert re.search(r"^To build +nothing$", text, re.M)
 
 
 def test_short__names_the_weightiest_and_counts_the_rest() -> None:

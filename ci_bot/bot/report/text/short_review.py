@@ -19,6 +19,7 @@ from ci_bot.bot.report.text.report_text import to_markdown
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report, Risk
 
+_NOTHING = "nothing"
 MOST_LINES = 12
 # Beside these stand the heading, how many more there are, and at most five lines of facts.
 _REASONS = 4
@@ -123,9 +124,7 @@ def _list_facts(view: ReviewView, screen: OutputScreen) -> list[str]:
     facts = {
         "Changes": f"{' · '.join(counts) or 'none'}, of "
         f"{words.format_count(view.report.project.models, 'model')}",
-        "To build": f"{view.report.environment}: {_describe_work(view.planned)}; prod after the "
-        "merge: "
-        f"{_describe_work(view.prod_work)}",
+        "To build": _describe_builds(view),
         "Checks": _describe_checks(view.report.checks),
     }
     page = TextPage(width=screen.width, color=screen.colour)
@@ -134,11 +133,22 @@ def _list_facts(view: ReviewView, screen: OutputScreen) -> list[str]:
     return page.render_text().splitlines()
 
 
+def _describe_builds(view: ReviewView) -> str:
+    """What is built in the environment, and in prod."""
+    here = _describe_work(view.planned)
+    # Without a change nobody has planned prod's side.
+    if not view.report.changes and view.prod_work is None and here == _NOTHING:
+        return _NOTHING
+    return (
+        f"{view.report.environment}: {here}; prod after the merge: {_describe_work(view.prod_work)}"
+    )
+
+
 def _describe_work(work: DisplayWork | None) -> str:
     if work is None:
         return "not known"
     if not work.tables:
-        return words.format_count(work.views, "view") if work.views else "nothing"
+        return words.format_count(work.views, "view") if work.views else _NOTHING
     return (
         f"{words.format_count(work.tables, 'table')}, "
         f"{words.format_count(work.intervals, 'interval')}"
