@@ -11,6 +11,7 @@ from ci_bot.bot.report.text.page import TextPage
 from ci_bot.bot.report.text.plain_markdown import render_plain
 from ci_bot.bot.report.text.report_text import Document
 from tests.factories import make_apply, make_cleanup, make_report, on_terminal
+from tests.golden.samples import report as recorded
 from tests.reports import full_report, large_report
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -159,3 +160,13 @@ def test_table__of_wide_characters_stays_in_line_and_keeps_every_column_readable
     assert all(len(name) > 15 for name in first.split()[:2])
     # Each of the two characters is as wide as two.
     assert second.index("FULL") + 2 == head.index("Kind")
+
+
+@pytest.mark.parametrize("width", [60, 200])
+@pytest.mark.parametrize("name", ["base_branch", "forward_only_reader", "wide_change"])
+def test_terminal__shows_the_whole_report_with_rows_before_and_after(name: str, width: int) -> None:
+    text = on_terminal(recorded(name), width=width)
+    assert text.startswith("🟡 Review · ")
+    if name != "wide_change":
+        assert re.search(r"^ *(- )?before .*'a'", text, re.M)
+        assert re.search(r"^ *(- )?after .*'a'", text, re.M)

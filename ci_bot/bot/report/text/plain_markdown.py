@@ -105,7 +105,8 @@ def _add_paragraph(page: TextPage, lines: Sequence[str], _width: int) -> None:
 
 def _add_table(page: TextPage, lines: Sequence[str], width: int) -> None:
     header, _, *body = map(_split_cells, lines)
-    if not header[0]:
+    # Two columns, of which the first has no name, are facts; rows before and after have more.
+    if not header[0] and not header[2:]:
         page.add_heading(header[1])
         for label, text in body:
             page.add_fact(label, text)
