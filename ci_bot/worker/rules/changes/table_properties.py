@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 PROPERTIES = find_rule("table-property-changed")
 
-Effect = Literal["history", "readers", "feed", "guard", "writers", "place", "purge", "text"]
-_MEANINGS: Mapping[Effect, str] = {
+PropertyEffect = Literal["history", "readers", "feed", "guard", "writers", "place", "purge", "text"]
+_MEANINGS: Mapping[PropertyEffect, str] = {
     "history": "old versions of the table are deleted sooner, so nobody can read or restore them",
     "readers": "programs that read the table today may not be able to read it any more",
     "feed": "programs that follow the table's change feed get nothing any more",
@@ -42,16 +42,16 @@ class _Property:
     Attributes:
         harmless: the value, in lower case, that takes nothing from anybody; "more" if that is any
             larger amount.
-        default: what counts where nobody sets it.
+        default: what counts if nobody sets it.
     """
 
     name: re.Pattern[str]
-    effect: Effect
+    effect: PropertyEffect
     harmless: str = ""
     default: str = ""
 
 
-def _define(name: str, effect: Effect, harmless: str = "", default: str = "") -> _Property:
+def _define(name: str, effect: PropertyEffect, harmless: str = "", default: str = "") -> _Property:
     return _Property(re.compile(name, re.IGNORECASE), effect, harmless, default)
 
 
@@ -96,7 +96,7 @@ _HOURS = {"": 1.0, "minute": 1 / 60, "hour": 1.0, "day": 24.0, "week": 168.0}
 def find_property_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Properties of the MODEL block, and of `TBLPROPERTIES` in the statements around the query."""
     before, after = read_properties(pair.before), read_properties(pair.after)
-    found: dict[Effect, list[str]] = {}
+    found: dict[PropertyEffect, list[str]] = {}
     for name in sorted(before.keys() | after.keys()):
         known = next((one for one in _KNOWN if one.name.fullmatch(name)), None)
         if known is None:
