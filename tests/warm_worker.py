@@ -8,7 +8,7 @@ Tests about the start itself say `cold_worker`, and those of all other folders s
 bot does.
 
 The fork becomes a child of the bot's process as any worker is: the process between the two ends at
-once, and the bot adopts orphans while a worker runs (`family.adopting_orphans`).
+once, and the bot adopts orphans while a worker runs (`process_tree.adopt_orphans`).
 """
 
 from __future__ import annotations

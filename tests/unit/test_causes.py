@@ -139,10 +139,11 @@ def test_syntax_error__names_its_own_file_and_line(load: Load) -> None:
 def test_input__is_named_for_what_it_is(tmp_path: Path) -> None:
     # In a process of its own, whose standard input is closed as the worker's is.
     script = (
-        "import sys\nfrom pathlib import Path\nfrom ci_bot.worker.messages.problems import failure_of\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from ci_bot.worker.messages.problems import make_failure_of_error\n"
         "root = Path(sys.argv[1])\nsys.path.insert(0, str(root))\n"
         "try:\n    import config9\nexcept EOFError as error:\n"
-        "    print(failure_of(error, stage='load', repository=root).to_json())\n"
+        "    print(make_failure_of_error(error, stage='load', repository=root).to_json())\n"
     )
     (tmp_path / "config9.py").write_text("NAME = 1\nANSWER = input('Password? ')\n")
     done = subprocess.run(

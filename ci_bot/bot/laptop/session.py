@@ -89,7 +89,7 @@ def check_name(environment: str, made: Callable[[str], object] = EnvironmentName
     worker's calls, which make a document of it.
 
     Args:
-        made: What makes the name, as `for_review`.
+        made: Makes the name, such as `parse_review_environment`.
 
     Raises:
         BadInput: it is no name of an environment.

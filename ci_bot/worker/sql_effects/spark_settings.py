@@ -8,10 +8,10 @@ values if rows, values, types or names of columns can come out otherwise, for th
 same data. One that lets a query fail which else would not changes nothing. What is on no list is
 unknown.
 
-    meaning_of("spark.sql.ansi.enabled")         "values"
-    meaning_of("spark.sql.shuffle.partitions")   "speed"
-    meaning_of("spark.sql.warehouse.dir")        "places"
-    meaning_of("spark.acme.mode")                "unknown"
+    find_setting_meaning("spark.sql.ansi.enabled")         "values"
+    find_setting_meaning("spark.sql.shuffle.partitions")   "speed"
+    find_setting_meaning("spark.sql.warehouse.dir")        "places"
+    find_setting_meaning("spark.acme.mode")                "unknown"
 """
 
 from __future__ import annotations
