@@ -16,6 +16,7 @@ from ci_bot.protocol.base import (
     Line,
     Name,
     Seconds,
+    Timestamp,
     Versions,
 )
 
@@ -155,6 +156,10 @@ class ActualCost(Contract):
 # What was learned from Spark's event logs about the cost of prod's own runs.
 
 
+_Unreadable = Annotated[Count, Field(description="Logs that could not be opened.")]
+_Remark = Annotated[Line | None, Field(description="Why a log could not be opened.")]
+
+
 class LearnDocument(Contract):
     """How many logs there were, what became of each, and what they told."""
 
@@ -167,10 +172,46 @@ class LearnDocument(Contract):
     foreign: Count = Field(description="Logs of applications that write no table of SQLMesh.")
     other_version: Count = Field(description="Logs of a Spark whose logs are not known here.")
     cut: Count = Field(description="Logs without an end; what is whole in them was read.")
-    unreadable: Count = Field(description="Logs that could not be opened.")
+    unreadable: _Unreadable
     old: Count = Field(default=0, description="Logs that are older than the ledger remembers.")
     writes: Count
     tables: Count
     seconds: Seconds
-    remark: Line | None = Field(default=None, description="Why a log could not be opened.")
+    remark: _Remark = None
+    versions: Versions
+
+
+# Who has read prod's tables, as Spark's event logs tell it.
+
+
+class LoggedReader(Contract):
+    """An application of one user, or several that differ in numbers alone."""
+
+    application: Name
+    user: str
+    last_read: Timestamp
+    statements: Count
+    reads: dict[Name, list[Name] | None] = Field(
+        description="The columns of each model; null: all of them, or not known which."
+    )
+
+
+class ExposuresDocument(Contract):
+    """How many logs there were, what became of each, and who has read what."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["exposures"] = "exposures"
+    since: Timestamp
+    logs: Count = 0
+    read: Count = Field(default=0, description="Logs that tell of a read of a model.")
+    own: Count = Field(default=0, description="Logs of applications that write tables of SQLMesh.")
+    foreign: Count = Field(default=0, description="Logs without a read of a model.")
+    other_version: Count = Field(default=0, description="Logs of a Spark that is not known here.")
+    unreadable: _Unreadable = 0
+    old: Count = Field(default=0, description="Logs without a change since `since`.")
+    malformed: Count = Field(default=0, description="Lines that begin as an event and are none.")
+    readers: list[LoggedReader] = Field(default_factory=list)
+    more_readers: Count = Field(default=0, description="Further ones, which were seen earlier.")
+    remark: _Remark = None
+    seconds: Seconds
     versions: Versions

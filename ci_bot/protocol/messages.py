@@ -36,7 +36,7 @@ from ci_bot.protocol.cleanup_report import (
     SweepDocument,
     SweepTarget,
 )
-from ci_bot.protocol.cost import LearnDocument, Price
+from ci_bot.protocol.cost import ExposuresDocument, LearnDocument, Price
 from ci_bot.protocol.environment import (
     EnvironmentName,
     check_claim,
@@ -362,6 +362,13 @@ class LearnRequest(_Request):
     event_logs: Name = Field(description="The directory: a path, or a URL of a file system.")
 
 
+class ExposuresRequest(_Request):
+    """Who has read prod's tables, as these event logs tell it?"""
+
+    activity: Literal["exposures"] = "exposures"
+    event_logs: Name = Field(description="A directory: a path, or a URL that Hadoop knows.")
+
+
 class RememberRequest(_Request):
     """Which files define models as prod has them? For reviews that come later; read-only."""
 
@@ -389,6 +396,7 @@ AnyRequest = (
     | SweepRequest
     | DoctorRequest
     | LearnRequest
+    | ExposuresRequest
     | RememberRequest
 )
 
@@ -429,6 +437,7 @@ AnyAnswer = (
     | SweepDocument
     | DoctorDocument
     | LearnDocument
+    | ExposuresDocument
     | BaseCache
     | FailedAnswer
 )

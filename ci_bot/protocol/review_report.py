@@ -88,9 +88,13 @@ class Acceptance(Contract):
 
 
 class ModelOwners(Contract):
-    """Who may accept the findings on a model."""
+    """Who may accept the findings on a model, or one that is about somebody else's matter."""
 
     model: Name
+    rule: Name | None = Field(
+        default=None, description="Null: of every rule; else of this one and this subject alone."
+    )
+    subject: Line | None = None
     logins: list[Name]
     teams: list[Name]
     place: Line = Field(description="File and line of the base commit that say so.")
@@ -273,6 +277,14 @@ class Risk(Finding):
     message: Line | None = Field(
         default=None, description="What the team's policy says of it: a line of Markdown."
     )
+
+
+def find_owners(owners: Sequence[ModelOwners], risk: Risk) -> ModelOwners | None:
+    """Who may accept a finding: whom it asks by itself, or else the owners of its model."""
+    about = (risk.model, risk.rule, risk.subject)
+    own = [item for item in owners if (item.model, item.rule, item.subject) == about]
+    of_model = [item for item in owners if item.model == risk.model and item.rule is None]
+    return next(iter([*own, *of_model]), None)
 
 
 class FoundAt(Contract):

@@ -24,6 +24,7 @@ from ci_bot.protocol.messages import (
     CleanupRequest,
     DoctorRequest,
     EstimateRequest,
+    ExposuresRequest,
     FailedAnswer,
     LearnRequest,
     ListRequest,
@@ -51,7 +52,9 @@ _CONFIGURATION = ("bad_config", "no_config", "unknown_gateway")
 
 Words = Callable[[], Contract]
 # These go through many environments, tables or logs, and load few models or none.
-LastingRequest = CleanupRequest | ListRequest | SweepRequest | DoctorRequest | LearnRequest
+LastingRequest = (
+    CleanupRequest | ListRequest | SweepRequest | DoctorRequest | LearnRequest | ExposuresRequest
+)
 LoadingRequest = (
     ReviewRequest
     | BaseTestsRequest
@@ -182,7 +185,12 @@ def perform_request(
 
     only_looks = isinstance(
         request,
-        ReviewRequest | DoctorRequest | ListRequest | EstimateRequest | RememberRequest,
+        ReviewRequest
+        | DoctorRequest
+        | ListRequest
+        | EstimateRequest
+        | ExposuresRequest
+        | RememberRequest,
     )
     if isinstance(request, CleanupRequest) and request.expected:
         from ci_bot.worker.runtime import early_java
@@ -231,7 +239,7 @@ def perform_request(
         )
         activity = probe.probe_plan if request.probe else apply_plan.apply_plan
         return activity(request, apply_ports)
-    if isinstance(request, DoctorRequest | LearnRequest | EstimateRequest):
+    if isinstance(request, DoctorRequest | LearnRequest | ExposuresRequest | EstimateRequest):
         return answer_about_surroundings(request, clock, progress, before_spark, stop)
     if isinstance(request, ListRequest | SweepRequest):
         from ci_bot.worker.cleanup import sweep
@@ -279,7 +287,7 @@ def answer_without_plan(
 
 
 def answer_about_surroundings(
-    request: DoctorRequest | LearnRequest | EstimateRequest,
+    request: DoctorRequest | LearnRequest | ExposuresRequest | EstimateRequest,
     clock: PhaseClock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
@@ -291,6 +299,13 @@ def answer_about_surroundings(
 
         learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.is_requested)
         return activity.learn_logs(request, learning)
+    if isinstance(request, ExposuresRequest):
+        from ci_bot.worker.cost import event_log_activity, event_log_reads
+
+        reading = event_log_activity.LearnPorts(
+            clock, progress, before_spark, lambda: stop.is_requested
+        )
+        return event_log_reads.list_logged_readers(request, reading)
     if isinstance(request, EstimateRequest):
         from ci_bot.worker.cost import input_size_estimator
 

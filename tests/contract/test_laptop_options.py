@@ -76,6 +76,7 @@ def test_commands__stand_in_the_order_of_use() -> None:
             "sweep",
         ),
         "learn",
+        "exposures",
         *("policy", "demo", "schema", "run"),
     ]
 

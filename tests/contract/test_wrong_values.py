@@ -134,7 +134,7 @@ ARGUMENTS = {
         (command, "path"): PATH
         for command in (
             *("review", "estimate", "apply", "prod-plan", "cleanup", "sweep", "doctor"),
-            *("learn", "init"),
+            *("learn", "exposures", "init"),
         )
     },
     ("schema", "document"): words("report", "apply", "cleanup"),

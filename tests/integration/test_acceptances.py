@@ -76,6 +76,12 @@ def test_acceptance__takes_the_place_of_the_one_before_it(ledger: Ledger) -> Non
     assert ledger.list_acceptances(REPOSITORY, 8) == [acceptance()]
 
 
+def test_acceptance__of_another_owner_stays_beside_it(ledger: Ledger) -> None:
+    accept(ledger, acceptance(subjects=["One"]))
+    accept(ledger, acceptance(subjects=["Two"], by="bob", at="2026-11-22T11:00:00Z"))
+    assert [item.by for item in ledger.list_acceptances(REPOSITORY, 7)] == ["alice", "bob"]
+
+
 def test_acceptances__that_are_old_are_forgotten(ledger: Ledger) -> None:
     accept(ledger, acceptance(at="2025-12-31T10:00:00Z"), pull=6)
     accept(ledger, acceptance(), before="2026-01-01T00:00:00Z")

@@ -93,6 +93,9 @@ def test_readers__of_what_changes__are_named_and_others_are_not(tmp_path: Path) 
         "Everything shop.daily": "all columns: `total` has other values.",
     }
     assert {risk.severity for risk in of(report, RULE)} == {"high"}
+    (owners,) = report.owners
+    assert (owners.model, owners.rule, owners.subject) == (SOLD, RULE, "Revenue dashboard")
+    assert (owners.logins, owners.place) == (["alice"], f"{POLICY} line 2")
     (note,) = [note for note in report.notes if "Exposures" in note]
     assert note == (
         f"Exposures to bring up to date: `Label printer` ({POLICY} line 6) reads `shop.gone`, "

@@ -14,7 +14,7 @@ from ci_bot.bot.handlers import accept
 from ci_bot.bot.policy.model_owners import ModelOwnership
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.review_report import ModelOwners
+from ci_bot.protocol.review_report import ModelOwners, Risk
 from tests.factories import HEAD, make_change, make_report, make_risk
 from tests.publishing import Memory, publisher_of
 from tests.unit.test_command_activity import ACCEPT
@@ -184,9 +184,49 @@ def test_owner__who_is_not_is_told_who_is() -> None:
     own = make_report(
         owners=[ModelOwners(model="mart.a", logins=["bob"], teams=["acme/bi"], place="CODEOWNERS")]
     )
-    error = accept.make_not_owner_error("ada", "mart.a", accept.ownership_of(own, "mart.a"))
+    error = accept.make_not_owner_error("ada", "mart.a", accept.ownership_of(own, HIGH))
     assert error.message == "`@ada` does not own `mart.a`."
     assert (error.hint or "").startswith("`@bob` or `@acme/bi` may accept it, by CODEOWNERS.")
     assert "`members: read`" in (error.hint or "")
-    error = accept.make_not_owner_error("ada", "mart.b", accept.ownership_of(own, "mart.b"))
+    error = accept.make_not_owner_error(
+        "ada", "mart.b", accept.ownership_of(own, make_risk("join-changed", model="mart.b"))
+    )
     assert error.message.startswith("Nobody owns `mart.b`")
+
+
+def reader(name: str) -> Risk:
+    return make_risk("exposure-affected", model="mart.a", severity="high", subject=name)
+
+
+def asked(name: str, *logins: str, teams: tuple[str, ...] = ()) -> ModelOwners:
+    return ModelOwners(
+        model="mart.a",
+        rule="exposure-affected",
+        subject=name,
+        logins=list(logins),
+        teams=list(teams),
+        place=f"policy line of {name}",
+    )
+
+
+OF_MODEL = ModelOwners(model="mart.a", logins=["lead"], teams=[], place="CODEOWNERS line 1")
+
+
+def test_reader__outside_is_accepted_by_its_own_owner() -> None:
+    own = make_report(owners=[OF_MODEL, asked("One", "ada"), asked("Two", teams=("acme/bi",))])
+    every = [reader("One"), reader("Two"), reader("Three")]
+    found = github()
+    found.members = (("acme/bi", "bob"),)
+    assert accept.list_own_findings("ada", every, own, found) == [every[0]]
+    assert accept.list_own_findings("bob", every, own, found) == [every[1]]
+    # Whom nobody on GitHub answers for is for the owner of the model.
+    assert accept.list_own_findings("lead", every, own, found) == [every[2]]
+    with pytest.raises(BotError) as caught:
+        accept.list_own_findings("eve", every, own, found)
+    assert caught.value.reason_code == "not_the_owner"
+    assert "`@ada` may accept it, by policy line of One." in (caught.value.hint or "")
+
+
+def test_owners__of_a_reader_do_not_own_the_model() -> None:
+    own = make_report(owners=[asked("One", "ada")])
+    assert accept.ownership_of(own, HIGH) == ModelOwnership()

@@ -411,6 +411,35 @@ def learn_command(**options: Any) -> None:
     run_local_command(learn_locally, with_projects(options))
 
 
+@_declare_command(
+    "ci-bot exposures --event-logs /var/log/spark-events --output exposures.yml",
+)
+@shared.project_argument
+@shared.PROJECT
+@shared.GATEWAY
+@declare_option(
+    "--event-logs",
+    type=ParsedValue(values.parse_text),
+    required=True,
+    metavar="DIR",
+    help="Where the Spark of prod's readers leaves its event logs: a path or a URL.",
+)
+@declare_option(
+    "--output",
+    type=ParsedValue(values.parse_path),
+    metavar="FILE",
+    help="Write it there, over what this command has written before. Otherwise it is printed.",
+)
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+def exposures_command(**options: Any) -> None:
+    """List who has read prod's views in 90 days, for `exposures` of the policy."""
+    from ci_bot.bot.laptop import write_exposures
+
+    run_local_command(write_exposures, with_projects(options))
+
+
 @command_group.group("policy", cls=CommandGroup, no_args_is_help=False)
 @common_options
 def policy_commands() -> None:

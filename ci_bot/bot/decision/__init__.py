@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         could_run_on_load,
     )
     from ci_bot.bot.decision.data_evidence import diff_risks, judge_applied
+    from ci_bot.bot.decision.exposure_rules import EXPOSURE_AFFECTED
     from ci_bot.bot.decision.judgement import (
         Judgement,
         decide_by_risks,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.decision.work_rules import OVER_BUDGET
 
 __all__ = [
+    "EXPOSURE_AFFECTED",
     "FAILURE_RISKS",
     "OVER_BUDGET",
     "BotFacts",
@@ -65,6 +67,7 @@ __getattr__ = open_on_demand(
     {
         "code_on_load": ["ChangedFile", "code_that_runs_on_load", "could_run_on_load"],
         "data_evidence": ["diff_risks", "judge_applied"],
+        "exposure_rules": ["EXPOSURE_AFFECTED"],
         "judgement": [
             "Judgement",
             "decide_by_risks",

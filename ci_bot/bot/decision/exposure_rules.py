@@ -194,8 +194,7 @@ def find_affected_exposures(
             EXPOSURE_AFFECTED,
             f"{quote_text(reader.exposure.name)} of {reader.exposure.owners or 'nobody'} "
             f"{_describe_reading(reader)}: {_describe_effects(reader, model)}.",
-            f"{reader.exposure.owners or 'whoever answers for the reader'} has agreed, or what is "
-            "read stays as it is",
+            "the owner of each reader has agreed, or what they read stays as it is",
             severity=None if reader.loses(model) else "medium",
             subject=reader.exposure.name,
             model=reader.model,

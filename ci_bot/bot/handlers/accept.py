@@ -35,7 +35,7 @@ from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.messages import AcceptRequest
-from ci_bot.protocol.review_report import Acceptance, Report, Risk
+from ci_bot.protocol.review_report import Acceptance, Report, Risk, find_owners
 
 # What stands against an acceptance, by the review that its own run has made. Pure.
 
@@ -74,12 +74,12 @@ def list_accepted_findings(own: Report, command: AcceptCommand) -> Sequence[Risk
     return found
 
 
-def ownership_of(own: Report, model: str) -> ModelOwnership:
-    """Finds a model's owners in the review."""
-    for item in own.owners:
-        if item.model == model:
-            return ModelOwnership(tuple(item.logins), tuple(item.teams), item.place)
-    return ModelOwnership()
+def ownership_of(own: Report, risk: Risk) -> ModelOwnership:
+    """Who may accept a finding, as the review has found it."""
+    item = find_owners(own.owners, risk)
+    if item is None:
+        return ModelOwnership()
+    return ModelOwnership(tuple(item.logins), tuple(item.teams), item.place)
 
 
 def find_fingerprint(own: Report, model: str) -> str:
@@ -164,9 +164,7 @@ def accept_finding(
     marker = publisher.read_marker()
     own = review_again(settings, publisher, client, pull=pull, marker=marker, github=github)
     found = list_accepted_findings(own, command)
-    ownership = ownership_of(own, command.model)
-    if not is_owner(by, ownership, github):
-        raise make_not_owner_error(by, command.model, ownership)
+    found = list_own_findings(by, found, own, github)
     acceptance = Acceptance(
         rule=command.rule,
         model=command.model,
@@ -205,6 +203,25 @@ def is_owner(by: str, ownership: ModelOwnership, github: GitHub) -> bool:
         Refused: the token may not say who is in a team.
     """
     return ownership.names_person(by) or any(github.in_team(team, by) for team in ownership.teams)
+
+
+def list_own_findings(
+    by: str, found: Sequence[Risk], own: Report, github: GitHub
+) -> Sequence[Risk]:
+    """Those of some findings on a model that a person owns; each owner is looked up once.
+
+    Raises:
+        Refused: it is none of them, or the token may not say who is in a team.
+    """
+    owned: dict[ModelOwnership, bool] = {}
+    for risk in found:
+        ownership = ownership_of(own, risk)
+        if ownership not in owned:
+            owned[ownership] = is_owner(by, ownership, github)
+    mine = [risk for risk in found if owned[ownership_of(own, risk)]]
+    if not mine:
+        raise make_not_owner_error(by, found[0].model or "", next(iter(owned)))
+    return mine
 
 
 def _check_gate(against: Sequence[UnmetCondition], pull: PullRequest, client: WorkerClient) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.laptop.demo_story import run_demo
     from ci_bot.bot.laptop.doctor import doctor_locally
     from ci_bot.bot.laptop.environments import apply_locally, cleanup_locally, sweep_locally
+    from ci_bot.bot.laptop.exposures import write_exposures
     from ci_bot.bot.laptop.local_review import LocalReview, review_locally
     from ci_bot.bot.laptop.policy import check_policy, explain_policy
     from ci_bot.bot.laptop.prod_plan import prod_plan_locally
@@ -32,11 +33,13 @@ __all__ = [
     "review_locally",
     "run_demo",
     "sweep_locally",
+    "write_exposures",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
+        "exposures": ["write_exposures"],
         "costs": ["estimate_locally", "learn_locally"],
         "demo_story": ["run_demo"],
         "doctor": ["doctor_locally"],

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
-from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.cost import ExposuresDocument, LearnDocument
 from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.messages import (
     ANSWER,
@@ -56,6 +56,7 @@ _WITHOUT_FAILURE = (
     | EstimateDocument
     | DoctorDocument
     | LearnDocument
+    | ExposuresDocument
     | BaseCache
 )
 
@@ -228,6 +229,7 @@ _FIELDS = frozenset(
         SweepDocument,
         DoctorDocument,
         LearnDocument,
+        ExposuresDocument,
         BaseCache,
         KnownFile,
         FailedAnswer,
@@ -246,6 +248,7 @@ _FIELDS = frozenset(
     "sweep",
     "doctor",
     "learn",
+    "exposures",
     "remember",
     "failure",
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         OTHER_SPARK,
         describe_learned,
         request_estimate,
+        request_exposures,
         request_learn,
     )
     from ci_bot.bot.worker_client.drift import DriftOptions, find_drift
@@ -81,6 +82,7 @@ __all__ = [
     "read_working_tree_policy",
     "refused_failure",
     "request_estimate",
+    "request_exposures",
     "request_learn",
     "review",
     "run_owner",
@@ -94,7 +96,13 @@ __getattr__ = open_on_demand(
         "changed_files": ["list_changes_of_pull", "file_content"],
         "cleanup": ["SweepOptions", "SweptEnvironment"],
         "client": ["ClientOptions", "WorkListener", "WorkerClient", "make_owner", "run_owner"],
-        "costs": ["OTHER_SPARK", "request_estimate", "request_learn", "describe_learned"],
+        "costs": [
+            "OTHER_SPARK",
+            "request_estimate",
+            "request_learn",
+            "describe_learned",
+            "request_exposures",
+        ],
         "doctor": [],
         "drift": ["DriftOptions", "find_drift"],
         "failures": ["make_error_of_failure", "make_activity_failure", "refused_failure"],

@@ -34,7 +34,7 @@ from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
 from ci_bot.protocol.base import Contract, Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
-from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.cost import ExposuresDocument, LearnDocument
 from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.messages import (
     AcceptAnswer,
@@ -46,6 +46,7 @@ from ci_bot.protocol.messages import (
     DoctorDocument,
     DoctorRequest,
     EstimateRequest,
+    ExposuresRequest,
     FailedAnswer,
     LearnRequest,
     ListRequest,
@@ -373,6 +374,9 @@ class WorkerClient:
 
     def request_learn(self, request: LearnRequest) -> LearnDocument | Failure:
         return self._request_answer(request, LearnDocument)
+
+    def request_exposures(self, request: ExposuresRequest) -> ExposuresDocument | Failure:
+        return self._request_answer(request, ExposuresDocument)
 
     def request_base_cache(self, request: RememberRequest) -> BaseCache | Failure:
         return self._request_answer(request, BaseCache)

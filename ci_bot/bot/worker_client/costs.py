@@ -8,9 +8,9 @@ from ci_bot.bot.worker_client.client import WorkerClient, make_owner
 from ci_bot.bot.worker_client.failures import refused_failure
 from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cost import LearnDocument
+from ci_bot.protocol.cost import ExposuresDocument, LearnDocument
 from ci_bot.protocol.environment import UnfitName
-from ci_bot.protocol.messages import EstimateRequest, LearnRequest
+from ci_bot.protocol.messages import EstimateRequest, ExposuresRequest, LearnRequest
 
 OTHER_SPARK = "of another version of Spark"
 
@@ -46,6 +46,20 @@ def request_learn(
         LearnRequest, owner=make_owner(owner_name, run=run), event_logs=event_logs
     )
     return client.request_learn(request)
+
+
+def request_exposures(
+    client: WorkerClient, *, owner_name: str, event_logs: str
+) -> ExposuresDocument | Failure:
+    """Who has read prod's tables, as the logs in the directory tell it.
+
+    Raises:
+        BotError: the worker could not be asked, or gave no answer.
+    """
+    request = client.make_request(
+        ExposuresRequest, owner=make_owner(owner_name), event_logs=event_logs
+    )
+    return client.request_exposures(request)
 
 
 def describe_learned(document: LearnDocument) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from ci_bot.bot.decision import OVER_BUDGET, TeamLimits, make_risk
+from ci_bot.bot.decision import EXPOSURE_AFFECTED, OVER_BUDGET, TeamLimits, make_risk
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
 from ci_bot.bot.policy import (
     PLACES,
@@ -20,6 +20,7 @@ from ci_bot.bot.policy import (
     CodeOwnersFile,
     IgnoreComments,
     ModelFiles,
+    ModelOwnership,
     Policy,
     PolicyChange,
     PolicyWeighing,
@@ -112,7 +113,30 @@ def owners_of_models(
                     place=owned.place,
                 )
             )
-    return found
+    return [*found, *_list_reader_owners(weighing, risks)]
+
+
+def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[ModelOwners]:
+    """Whom on GitHub the findings about readers outside of the project ask."""
+    found = []
+    for risk in risks:
+        if risk.rule != EXPOSURE_AFFECTED.id or not may_be_accepted(risk):
+            continue
+        asked = [item for item in weighing.policy.exposures if item.name == risk.subject]
+        accounts = list(dict.fromkeys(name for item in asked for name in item.accounts))
+        if accounts:
+            owned = ModelOwnership.from_accounts(tuple(accounts), asked[0].source_position)
+            found.append(
+                ModelOwners(
+                    model=risk.model or "",
+                    rule=risk.rule,
+                    subject=risk.subject,
+                    logins=list(owned.logins),
+                    teams=list(owned.teams),
+                    place=owned.place,
+                )
+            )
+    return found[:MOST_MODELS_WITH_OWNERS]
 
 
 def _read_codeowners(git: GitRepository, commit: str) -> CodeOwnersFile | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.cost import event_log_activity, input_size_estimator
+    from ci_bot.worker.cost import event_log_activity, event_log_reads, input_size_estimator
     from ci_bot.worker.cost.batch_meter import (
         BatchMeter,
         MeteredModel,
@@ -44,6 +44,7 @@ __all__ = [
     "collect_known_costs",
     "describe_accuracy",
     "event_log_activity",
+    "event_log_reads",
     "find_budget_failure",
     "had_long_build",
     "input_size_estimator",
@@ -60,6 +61,7 @@ __getattr__ = open_on_demand(
     {
         "batch_meter": ["BatchMeter", "MeteredModel", "make_clock_cost", "make_counted_cost"],
         "event_log_activity": [],
+        "event_log_reads": [],
         "input_size_estimator": ["PlanEstimator"],
         "known_costs": [
             "read_accuracy",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlmesh.core.config.connection import SparkConnectionConfig
 
@@ -118,7 +118,7 @@ def read_log(files: FileSystem, log: EventLog) -> LoggedApplication:
     for part in log.parts:
         lines: Iterator[bytes] = files.read_lines(part)
         application.read_lines(lines)
-        if application.cut or not _is_readable_version(application.spark):
+        if application.cut or not is_readable_version(application.spark):
             break
     return application
 
@@ -145,7 +145,7 @@ def _list_judged_writes(
         found.counts["unreadable"] += 1
         found.remark = found.remark or f"{log.name} does not begin as an event log of Spark does."
         return []
-    if not _is_readable_version(application.spark):
+    if not is_readable_version(application.spark):
         found.counts["other_version"] += 1
         return []
     writes = application.list_writes()
@@ -155,7 +155,8 @@ def _list_judged_writes(
     return writes
 
 
-def _is_readable_version(version: str | None) -> bool:
+def is_readable_version(version: str | None) -> bool:
+    """Whether logs of this version of Spark were tried."""
     # A vendor adds a suffix of its own: 3.5.1-amzn-0.
     release = parse_release((version or "").partition("-")[0])
     return OLDEST_SPARK <= release[:2] <= NEWEST_SPARK
@@ -182,7 +183,7 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
     with opening.open_state_to_write(place, ports.before_java, ports.clock) as context:
         ledger = CostLedger(sqlmesh_compat.get_state_adapter(context))
         ledger.prepare_tables()
-        found = learn_into_ledger(ledger, request.event_logs, _hadoop_settings(context), ports)
+        found = learn_into_ledger(ledger, request.event_logs, hadoop_settings(context), ports)
     return LearnDocument(
         directory=request.event_logs,
         logs=found.counts["logs"],
@@ -209,6 +210,39 @@ def learn_into_ledger(
     Raises:
         BadInput: the directory cannot be read.
     """
+    return read_directory(
+        directory,
+        settings,
+        ports,
+        lambda files, here: learn_from_logs(
+            files,
+            here,
+            ledger,
+            now=time.time(),
+            stop=ports.stop,
+            progress=lambda message: ports.progress("learn", message),
+        ),
+    )
+
+
+ReadLogs = TypeVar("ReadLogs")
+
+
+def read_directory(
+    directory: str,
+    settings: dict[str, str],
+    ports: LearnPorts,
+    read: Callable[[FileSystem, str], ReadLogs],
+) -> ReadLogs:
+    """What somebody makes of a directory's logs, on the file system that it is on.
+
+    Args:
+        settings: Spark's configuration, for file systems that ask who is there.
+        read: Is given the files and the directory's path on them.
+
+    Raises:
+        BadInput: the directory cannot be read.
+    """
 
     @cache
     def hadoop() -> HadoopFiles:
@@ -221,19 +255,13 @@ def learn_into_ledger(
     here = local_path(directory)
     try:
         files: FileSystem = LocalFiles(decompressed) if here is not None else hadoop()
-        return learn_from_logs(
-            files,
-            here or directory,
-            ledger,
-            now=time.time(),
-            stop=ports.stop,
-            progress=lambda message: ports.progress("learn", message),
-        )
+        return read(files, here or directory)
     except OSError as error:
         raise unreadable_logs_error(directory, error) from error
 
 
-def _hadoop_settings(context: Context) -> dict[str, str]:
+def hadoop_settings(context: Context) -> dict[str, str]:
+    """Spark's configuration as the project's gateway has it; empty without Spark."""
     connection = context.config.get_connection(context.selected_gateway)
     if not isinstance(connection, SparkConnectionConfig):
         return {}

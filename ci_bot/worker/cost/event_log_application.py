@@ -54,7 +54,7 @@ def find_written_table(plan: Mapping[str, Any]) -> str | None:
     Args:
         plan: `sparkPlanInfo` of the event that starts a statement.
     """
-    for node in _iterate_nodes(plan):
+    for node in iterate_nodes(plan):
         if any(sign in str(node.get("nodeName", "")) for sign in _WRITES):
             found = _first_table(str(node.get("simpleString", "")))
             if found is not None:
@@ -66,7 +66,7 @@ def find_read_tables(plan: Mapping[str, Any]) -> set[str]:
     """Finds the physical tables that a plan scans, as `schema.table`."""
     return {
         found
-        for node in _iterate_nodes(plan)
+        for node in iterate_nodes(plan)
         if "Scan" in str(node.get("nodeName", ""))
         and (found := _first_table(f"{node.get('nodeName')} {node.get('simpleString')}"))
     }
@@ -123,7 +123,8 @@ def _first_table(text: str) -> str | None:
     return f"{match[1]}.{match[2]}".lower() if match else None
 
 
-def _iterate_nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def iterate_nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Every node of a physical plan."""
     waiting = [plan]
     while waiting:
         node = waiting.pop()
@@ -151,7 +152,7 @@ _SUMS = {
     "disk_spilled_bytes": ("diskBytesSpilled",),
 }
 
-_SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
+SQL_EVENTS = "org.apache.spark.sql.execution.ui.SparkListenerSQL"
 
 
 @dataclass
@@ -204,8 +205,8 @@ class LoggedApplication:
             "SparkListenerExecutorRemoved": self._on_executor_removed,
             "SparkListenerJobStart": self._on_job,
             "SparkListenerStageCompleted": self._on_stage,
-            f"{_SQL}ExecutionStart": self._on_statement,
-            f"{_SQL}ExecutionEnd": self._statement_end,
+            f"{SQL_EVENTS}ExecutionStart": self._on_statement,
+            f"{SQL_EVENTS}ExecutionEnd": self._statement_end,
         }
         wanted = {f'{{"Event":"{name}"'.encode(): reader for name, reader in readers.items()}
         for line in lines:
@@ -214,7 +215,7 @@ class LoggedApplication:
                 continue
             try:
                 reader(json.loads(line))
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 self.cut = True
                 return
 

@@ -13,12 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from ci_bot.errors import BadInput
 from ci_bot.worker.messages import error_headline, error_sentence
 
 IN_PROGRESS = ".inprogress"
+# A plan of thousands of columns has some megabytes. What is longer is held by nobody.
+MOST_LINE_BYTES = 64 * 1024 * 1024
 _ROLLING = "eventlog_v2_"
 _PART = re.compile(r"^events_(\d+)_")
 _COMPACT = ".compact"
@@ -92,6 +94,14 @@ def is_compressed(name: str) -> bool:
     return name.removesuffix(IN_PROGRESS).removesuffix(_COMPACT).endswith(_CODECS)
 
 
+def _iterate_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long its beginning, which is no event."""
+    while line := file.readline(MOST_LINE_BYTES):
+        yield line
+        while len(line) == MOST_LINE_BYTES and not line.endswith(b"\n"):
+            line = file.readline(MOST_LINE_BYTES)
+
+
 class LocalFiles:
     """This machine's own files.
 
@@ -115,10 +125,10 @@ class LocalFiles:
     def read_lines(self, entry: ListedFile) -> Iterator[bytes]:
         if is_compressed(entry.name):
             with self._decompressed(entry.path) as plain, Path(plain).open("rb") as file:
-                yield from file
+                yield from _iterate_lines(file)
         else:
             with Path(entry.path).open("rb") as file:
-                yield from file
+                yield from _iterate_lines(file)
 
 
 class HadoopFiles:
@@ -153,7 +163,7 @@ class HadoopFiles:
 
     def read_lines(self, entry: ListedFile) -> Iterator[bytes]:
         with self.decompress_log(entry.path) as plain, Path(plain).open("rb") as file:
-            yield from file
+            yield from _iterate_lines(file)
 
     @contextmanager
     def decompress_log(self, path: str) -> Iterator[str]:

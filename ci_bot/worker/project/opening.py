@@ -379,16 +379,47 @@ def open_state_to_write(
     context = create_context(configs, place)
     state, _ = open_state(context, place, write=True)
     if state is None:
-        raise BadInput(
-            "There is no state yet, so nothing can be written down.",
-            hint="Build prod first.",
-            reason_code="no_prod",
-        )
+        raise make_no_prod_error("so nothing can be written down")
     sqlmesh_compat.give_state(context, state)
     try:
         yield context
     finally:
         context.close()
+
+
+@contextmanager
+def open_state_to_read(
+    place: ProjectPlace,
+    on_spark_start: Callable[[], None],
+    clock: PhaseClock,
+    *,
+    without: str,
+) -> Iterator[tuple[Context, StateSync]]:
+    """A context, and the state of its project, for what is only read there; no model is loaded.
+
+    Args:
+        without: What follows if there is no state yet, as a clause.
+
+    Raises:
+        BadInput: the configuration is broken, or there is no state yet.
+    """
+    refuse_postgres_writes()
+    configs, _ = configure_projects(place, on_spark_start, clock=clock)
+    context = create_context(configs, place)
+    state, _ = open_state(context, place, write=False)
+    if state is None:
+        raise make_no_prod_error(without)
+    try:
+        yield context, state
+    finally:
+        state.close()
+
+
+def make_no_prod_error(therefore: str) -> BadInput:
+    """There is no prod: a clause says what follows from it."""
+    return BadInput(
+        f"There is no prod yet, {therefore}.", hint="Build prod first.", reason_code="no_prod"
+    )
 
 
 def describe_project(opened: OpenProject, place: ProjectPlace) -> Project:

@@ -184,12 +184,13 @@ class Ledger:
     def write_acceptance(
         self, repository: str, pull_request: int, item: Acceptance, *, forget_before: str
     ) -> None:
-        """Writes an acceptance; it replaces an earlier one of the same rule on the model."""
+        """Writes an acceptance, in the place of this person's earlier one of the same rule on the
+        model: another owner's may be about another reader of it."""
         import pandas as pd
 
         about, key = (
             _pull_request_key(repository, pull_request),
-            json.dumps([item.rule, item.model]),
+            json.dumps([item.rule, item.model, item.by]),
         )
         with self._adapter.transaction():
             self._adapter.delete_from(

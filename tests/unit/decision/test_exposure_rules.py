@@ -235,7 +235,7 @@ def test_finding__is_about_a_model_and_a_reader() -> None:
     found = plan(changed(), impact=computed(part("amount", "dropped")))
     (risk,) = of_rule(found, exposure("amount"))
     assert (risk.model, risk.subject, risk.path) == (MODEL, "Dashboard", "models/stg/orders.sql")
-    assert risk.clears_when == "`@alice` has agreed, or what is read stays as it is"
+    assert risk.clears_when.startswith("the owner of each reader has agreed")
 
 
 def test_names__cannot_leave_their_code_marks() -> None:

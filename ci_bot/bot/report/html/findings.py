@@ -14,7 +14,7 @@ from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES
-from ci_bot.protocol.review_report import Report, Risk
+from ci_bot.protocol.review_report import Report, Risk, find_owners
 from ci_bot.protocol.rules import RULES, find_rule, read_rule_page
 
 
@@ -58,13 +58,15 @@ class ReviewedReport:
         return f"{context.server_url.rstrip('/')}/{repository}" if repository else None
 
     @cached_property
-    def model_owners(self) -> dict[str, str]:
-        """Who is asked about a model: by the policy or CODEOWNERS, else its own `owner`."""
-        found = {c.model: c.owner for c in self.report.changes if c.owner}
-        for item in self.report.owners:
-            names = ", ".join(f"@{name}" for name in (*item.logins, *item.teams))
-            found[item.model] = names or found.get(item.model, "")
-        return found
+    def project_owners(self) -> dict[str, str]:
+        """The `owner` of each changed model."""
+        return {c.model: c.owner for c in self.report.changes if c.owner}
+
+    def name_owners(self, risk: Risk) -> str:
+        """Who is asked about a finding: by policy or CODEOWNERS, else its model's own `owner`."""
+        item = find_owners(self.report.owners, risk)
+        names = ", ".join(f"@{name}" for name in (*item.logins, *item.teams)) if item else ""
+        return names or self.project_owners.get(risk.model or "", "")
 
 
 def is_gap(risk: Risk) -> bool:
@@ -167,7 +169,7 @@ def _describe_finding(risk: Risk) -> str:
 
 
 def _owners_of(group: Sequence[Risk], sources: ReviewedReport) -> str:
-    found = (sources.model_owners.get(risk.model or "", "") for risk in group)
+    found = (sources.name_owners(risk) for risk in group)
     return "; ".join(dict.fromkeys(owner for owner in found if owner))
 
 

@@ -22,7 +22,7 @@ from ci_bot.bot.report.model.markdown_text import (
     table_cell,
 )
 from ci_bot.protocol.base import short_plan_id
-from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed
+from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed, find_owners
 from ci_bot.protocol.team_markdown import fill_variables, find_unfit_part
 
 _CLEARED = "cleared by the data diff"
@@ -175,9 +175,8 @@ def set_aside(risks: Sequence[Risk]) -> str:
 
 def may_accept(risks: Sequence[Risk], owners: Sequence[ModelOwners], command: str) -> str:
     """Who may accept the first of these findings, and how; "" if nobody owns its model."""
-    known = {item.model: item for item in owners}
     for risk in risks:
-        found = known.get(risk.model or "")
+        found = find_owners(owners, risk)
         if found is not None:
             names = " or ".join(f"`@{name}`" for name in (*found.logins, *found.teams))
             return (

@@ -1,0 +1,166 @@
+"""`ci-bot exposures` at a terminal: who reads prod's views, by Spark's event logs, as a file for
+the policy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from ci_bot.bot.laptop.session import local_client, read_origin_url
+from ci_bot.bot.report import TextPage, words
+from ci_bot.bot.worker_client import (
+    OTHER_SPARK,
+    make_error_of_failure,
+    request_exposures,
+    run_owner,
+)
+from ci_bot.errors import EXIT_DONE, BadInput
+from ci_bot.host import Machine
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
+from ci_bot.redaction import quoted_value
+
+HEADER = "# Written by `ci-bot exposures`"
+
+_BECAME = (
+    ("own", "log", "of SQLMesh's own runs"),
+    ("foreign", "log", "without a read of a model"),
+    ("other_version", "log", OTHER_SPARK),
+    ("unreadable", "log", "not readable"),
+    ("old", "log", "older than 90 days"),
+    ("malformed", "line", "not readable, and left out"),
+    ("more_readers", "reader", "beyond those of the file, which were seen last"),
+)
+
+
+def write_exposures(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    event_logs: str,
+    output: str | None,
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+) -> int:
+    """`ci-bot exposures`. Prints or writes the file; returns the exit code.
+
+    Args:
+        output: the file, relative to the directory; None: standard output.
+
+    Raises:
+        BotError: the logs or the state cannot be used, or the file cannot be written.
+    """
+    file = None if output is None else machine.directory / output
+    if file is not None:
+        _check_target(file)
+    with local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        owner_name = run_owner(None, read_origin_url(client))
+        document = request_exposures(client, owner_name=owner_name, event_logs=event_logs)
+        if isinstance(document, Failure):
+            raise make_error_of_failure(document)
+        document = client.redactor.redact_document(document)
+    text = render_exposures(document, until=machine.today().isoformat())
+    if file is None:
+        print(text, file=machine.out, end="", flush=True)
+    else:
+        _write_whole(file, text)
+    print(_describe_logs(document, output), end="", file=machine.log, flush=True)
+    return EXIT_DONE
+
+
+def render_exposures(document: ExposuresDocument, *, until: str) -> str:
+    """The file: YAML as dbt writes exposures, with the columns in `meta`.
+
+    Args:
+        until: the day on which the logs were read.
+    """
+    lines = [
+        f"{HEADER} from Spark's event logs of {document.since[:10]} to {until}.",
+        "# Name it in the policy (`exposures:`, `file:`, `owner:`), and write it again at times.",
+        "version: 2",
+        "exposures:" if document.readers else "exposures: []",
+    ]
+    for reader in document.readers:
+        lines += _render_reader(reader)
+    return "\n".join([*lines, ""])
+
+
+def _render_reader(reader: LoggedReader) -> Iterable[str]:
+    known = {model: columns for model, columns in reader.reads.items() if columns is not None}
+    yield f"  - name: {_quote(reader.application)}"
+    yield "    type: application"
+    yield f"    owner: {{name: {_quote(reader.user or 'unknown')}}}"
+    yield "    depends_on:"
+    yield from (f"      - {_quote(model)}" for model in reader.reads)
+    yield "    meta:"
+    yield f"      last_read: {_quote(reader.last_read[:10])}"
+    yield f"      statements: {reader.statements}"
+    if known:
+        yield "      columns:"
+    for model, columns in known.items():
+        yield f"        {_quote(model)}: [{', '.join(map(_quote, columns))}]"
+
+
+def _quote(text: str) -> str:
+    """A scalar that no reader of YAML takes for anything else: JSON's strings are YAML's."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _check_target(file: Path) -> None:
+    """Refuses to overwrite what this command has not written."""
+    try:
+        with file.open("rb") as opened:
+            ours = opened.read(len(HEADER)).decode("utf-8", "replace") == HEADER
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _not_written(file, error) from error
+    if not ours:
+        raise BadInput(
+            f"{quoted_value(str(file))} is there already, and `ci-bot exposures` has not written "
+            "it.",
+            hint="Name another file with `--output`.",
+            reason_code="output",
+        )
+
+
+def _write_whole(file: Path, text: str) -> None:
+    part = file.with_name(f".{file.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise _not_written(file, error) from error
+
+
+def _not_written(file: Path, error: OSError) -> BadInput:
+    return BadInput(
+        f"{quoted_value(str(file))} cannot be written: {(error.strerror or '').lower()}.",
+        hint="Name another file with `--output`; without it the exposures are printed.",
+        reason_code="output",
+    )
+
+
+def _describe_logs(document: ExposuresDocument, output: str | None) -> str:
+    page = TextPage()
+    page.add_title(
+        f"Found {words.format_count(len(document.readers), 'reader')} in "
+        f"{words.format_count(document.read, 'event log')} of "
+        f"{words.format_number(document.logs)} · {words.duration(document.seconds)}",
+        "green" if document.readers else "yellow",
+    )
+    if output is not None:
+        page.add_fact("Written", output)
+    for name, noun, became in _BECAME:
+        if count := getattr(document, name):
+            page.add_item(f"{words.format_count(count, noun)} {became}")
+    if document.remark:
+        page.add_note(f"→ {document.remark}")
+    return page.render_text()

@@ -1,0 +1,356 @@
+"""Who has read prod's views, as the event logs of Spark tell it. No model is loaded for it.
+
+A log is somebody else's text: lines are bounded, what is no event is left out and counted, and of
+all that it says only names of applications, users, models and columns leave.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlmesh.core import constants as c
+
+from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
+from ci_bot.protocol.messages import ExposuresRequest
+from ci_bot.worker.cost.event_log_activity import (
+    LearnPorts,
+    hadoop_settings,
+    is_readable_version,
+    read_directory,
+)
+from ci_bot.worker.cost.event_log_application import SQL_EVENTS, find_written_table, iterate_nodes
+from ci_bot.worker.cost.event_log_files import EventLog, FileSystem, list_logs
+from ci_bot.worker.messages import error_sentence, names_and_times
+from ci_bot.worker.project import collect_versions, make_project_place, opening
+
+_NOBODY = "so nobody can have read it"
+
+DAYS = 90
+_DAY = 86_400
+# Each is an exposure that a person reads, and the file that lists them is bounded, too.
+MOST_READERS = 500
+_MOST_COLUMNS = 500
+_LONGEST_NAME = 200
+
+# A physical table with its version, and the columns behind it: `db.t__123[id#1, amount#2L]`.
+_SCANNED = re.compile(r"([\w$-]+)(?:\.db/|\.)([\w$-]+)__\d{3,10}(?![\w$-]) ?\[([^\]]*)\]")
+_COLUMN = re.compile(r"(.+)#\d+L?")
+_VERSION = re.compile(r"__\d{3,10}$")
+# What a source has filtered by itself is no column of the scan any more.
+_FILTERED = re.compile(r"\bfilters=([^\]]*?)(?:, groupedBy=|\])")
+_IN_FILTER = re.compile(r"\b([A-Za-z_]\w*) (?:[<>=!]|IS |IN |LIKE |NOT )")
+# A run's number, a date or an identifier in the name of an application.
+_RUN = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+")
+
+Who = tuple[str, str]
+
+
+@dataclass
+class ModelRead:
+    """What of a model was read: its columns, or None if that is all of them or not known."""
+
+    columns: set[str] | None = field(default_factory=set)
+
+    def add_columns(self, columns: Iterable[str] | None) -> None:
+        """Notes more columns."""
+        if columns is None or self.columns is None:
+            self.columns = None
+            return
+        self.columns.update(columns)
+        if len(self.columns) > _MOST_COLUMNS:
+            self.columns = None
+
+
+@dataclass
+class ReaderActivity:
+    """What one reader has read, when last, and in how many statements."""
+
+    last: float = 0.0
+    statements: int = 0
+    reads: dict[str, ModelRead] = field(default_factory=dict)
+
+    def add_reads(self, reads: Mapping[str, Iterable[str] | None]) -> None:
+        """Notes what a statement reads."""
+        for model, columns in reads.items():
+            self.reads.setdefault(model, ModelRead()).add_columns(columns)
+
+    def add_activity(self, other: ReaderActivity) -> None:
+        """Takes in what another run of the same application has read."""
+        self.last = max(self.last, other.last)
+        self.statements += other.statements
+        self.add_reads({model: read.columns for model, read in other.reads.items()})
+
+
+@dataclass
+class LoggedReads:
+    """One application's log, as far as it was read.
+
+    Attributes:
+        models: by physical table without its version, as `schema.table` in lower case.
+        oldest: statements before it do not count; seconds since the epoch.
+        malformed: lines that begin as an event and are none.
+        writes: it builds tables of SQLMesh, so it is no reader from outside.
+    """
+
+    models: Mapping[str, str]
+    oldest: float
+    spark: str | None = None
+    name: str = ""
+    user: str = ""
+    malformed: int = 0
+    writes: bool = False
+    activity: ReaderActivity = field(default_factory=ReaderActivity)
+
+    def read_lines(self, lines: Iterable[bytes]) -> None:
+        """Takes the lines of a log, or of the next part of a rolling one."""
+        readers: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "SparkListenerLogStart": self._on_log_start,
+            "SparkListenerApplicationStart": self._on_application,
+            f"{SQL_EVENTS}ExecutionStart": self._on_statement,
+        }
+        wanted = {f'{{"Event":"{name}"'.encode(): reader for name, reader in readers.items()}
+        for line in lines:
+            reader = wanted.get(line[: line.find(b'"', 10) + 1])
+            if reader is None:
+                continue
+            try:
+                reader(json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                self.malformed += 1
+
+    def _on_log_start(self, event: Mapping[str, Any]) -> None:
+        self.spark = str(event["Spark Version"])
+
+    def _on_application(self, event: Mapping[str, Any]) -> None:
+        self.name, self.user = shorten_name(event["App Name"]), shorten_name(event["User"])
+
+    def _on_statement(self, event: Mapping[str, Any]) -> None:
+        plan, at = event["sparkPlanInfo"], float(event["time"]) / 1_000
+        if find_written_table(plan) is not None:
+            self.writes = True
+        reads: dict[str, ModelRead] = {}
+        for table, columns in list_scans(plan):
+            model = self.models.get(table)
+            if model is not None:
+                reads.setdefault(model, ModelRead()).add_columns(columns)
+        if reads and at >= self.oldest:
+            self.activity.last = max(self.activity.last, at)
+            self.activity.statements += 1
+            self.activity.add_reads({model: read.columns for model, read in reads.items()})
+
+
+def list_scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str] | None]]:
+    """The physical tables that a plan scans, without their versions, and the columns of each.
+
+    Previews (`__dev`) are left out: no view of prod shows them.
+
+    Args:
+        plan: `sparkPlanInfo` of the event that a statement has begun.
+    """
+    for node in iterate_nodes(plan):
+        if "Scan" not in str(node.get("nodeName", "")):
+            continue
+        text = str(node.get("simpleString", "")).replace("`", "")
+        match = _SCANNED.search(text)
+        if match is not None:
+            yield f"{match[1]}.{match[2]}".lower(), _list_columns(match[3], text[match.end() :])
+
+
+def _list_columns(listed: str, rest: str) -> list[str] | None:
+    """The columns of a scan; None where Spark has cut the list, or a name is not to be read."""
+    found: list[str] = []
+    for item in filter(None, (part.strip() for part in listed.split(","))):
+        match = _COLUMN.fullmatch(item)
+        if match is None or not item.isprintable():
+            return None
+        found.append(match[1].lower())
+    for filters in _FILTERED.findall(rest):
+        found += [name.lower() for name in _IN_FILTER.findall(filters)]
+    return found
+
+
+def shorten_name(value: object) -> str:
+    """A name of an application or user on one line; of a path the last part alone."""
+    text = " ".join(str(value).split())
+    plain = "".join(letter for letter in text if letter.isprintable())
+    last = re.split(r"[/\\]", plain.rstrip("/\\"))[-1]
+    return last[:_LONGEST_NAME].strip()
+
+
+def join_runs(found: Mapping[Who, ReaderActivity]) -> dict[Who, ReaderActivity]:
+    """Applications of one user that differ in numbers alone are runs of one: `export-*`."""
+    groups: dict[Who, list[Who]] = {}
+    for name, user in found:
+        groups.setdefault((_RUN.sub("*", name), user), []).append((name, user))
+    joined: dict[Who, ReaderActivity] = {}
+    for pattern, members in groups.items():
+        activity = ReaderActivity()
+        for member in members:
+            activity.add_activity(found[member])
+        joined[pattern if len(members) > 1 else members[0]] = activity
+    return joined
+
+
+def map_physical_tables(infos: Iterable[Any]) -> dict[str, str]:
+    """The model of each physical table of prod's, by `schema.table` without the version.
+
+    Models are called without their catalog if all of them are in one.
+
+    Args:
+        infos: What prod's environment says of its snapshots.
+    """
+    models = [info for info in infos if info.is_model and not info.is_symbolic]
+    names = {info.name: _plain_name(info.name) for info in models}
+    prefixes = {name.removesuffix(_last_parts(name)) for name in names.values()}
+    prefix = prefixes.pop() if len(prefixes) == 1 else ""
+    return {
+        _VERSION.sub("", _last_parts(_plain_name(info.table_name()).lower())): (
+            names[info.name].removeprefix(prefix)
+        )
+        for info in models
+    }
+
+
+def _last_parts(name: str) -> str:
+    """Schema and table, without the catalog."""
+    return ".".join(name.split(".")[-2:])
+
+
+def _plain_name(name: str) -> str:
+    return name.replace('"', "").replace("`", "")
+
+
+@dataclass
+class FoundReaders:
+    """What became of the logs, by count, and who reads what."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    readers: dict[Who, ReaderActivity] = field(default_factory=dict)
+    remark: str | None = None
+
+
+def find_readers(
+    files: FileSystem,
+    directory: str,
+    models: Mapping[str, str],
+    *,
+    now: float,
+    stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[str], None] = lambda _message: None,
+) -> FoundReaders:
+    """Reads the logs of the last 90 days, the newest first.
+
+    Args:
+        models: See `LoggedReads`.
+        now: Seconds since the epoch.
+
+    Raises:
+        OSError: the directory cannot be listed.
+    """
+    found, oldest = FoundReaders(), now - DAYS * _DAY
+    for log in list_logs(files, directory):
+        if stop():
+            break
+        found.counts["logs"] += 1
+        if log.changed < oldest:
+            found.counts["old"] += 1
+            continue
+        progress(f"reading {log.name}")
+        reads = LoggedReads(models, oldest)
+        try:
+            _read_parts(files, log, reads)
+        except OSError as error:
+            found.counts["unreadable"] += 1
+            found.remark = found.remark or error_sentence(error)[:4_000]
+            continue
+        found.counts["malformed"] += reads.malformed
+        found.counts[_add_application(reads, found)] += 1
+    found.readers = join_runs(found.readers)
+    return found
+
+
+def _read_parts(files: FileSystem, log: EventLog, reads: LoggedReads) -> None:
+    for part in log.parts:
+        reads.read_lines(files.read_lines(part))
+        if not is_readable_version(reads.spark):
+            break
+
+
+def _add_application(reads: LoggedReads, found: FoundReaders) -> str:
+    """Notes what an application has read; gives the word for what became of its log."""
+    if reads.spark is None:
+        return "unreadable"
+    if not is_readable_version(reads.spark):
+        return "other_version"
+    if reads.writes:
+        return "own"
+    if not reads.activity.statements:
+        return "foreign"
+    who = (reads.name or "an application without a name", reads.user)
+    found.readers.setdefault(who, ReaderActivity()).add_activity(reads.activity)
+    return "read"
+
+
+def list_logged_readers(request: ExposuresRequest, ports: LearnPorts) -> ExposuresDocument:
+    """Who has read prod's tables in the last 90 days, by the logs in a directory. Read-only.
+
+    Raises:
+        BadInput: there is no state or no prod yet, or the directory cannot be read.
+    """
+    started = ports.clock.now()
+    place = make_project_place(request, request.projects)
+    now = time.time()
+    opened = opening.open_state_to_read(place, ports.before_java, ports.clock, without=_NOBODY)
+    with opened as (context, state):
+        prod = state.get_environment(c.PROD)
+        if prod is None:
+            raise opening.make_no_prod_error(_NOBODY)
+        models = map_physical_tables(prod.snapshots)
+        found = read_directory(
+            request.event_logs,
+            hadoop_settings(context),
+            ports,
+            lambda files, directory: find_readers(
+                files,
+                directory,
+                models,
+                now=now,
+                stop=ports.stop,
+                progress=lambda message: ports.progress("exposures", message),
+            ),
+        )
+    newest = sorted(found.readers.items(), key=lambda item: -item[1].last)
+    return ExposuresDocument(
+        since=names_and_times.format_iso(int((now - DAYS * _DAY) * 1_000)),
+        logs=found.counts["logs"],
+        read=found.counts["read"],
+        own=found.counts["own"],
+        foreign=found.counts["foreign"],
+        other_version=found.counts["other_version"],
+        unreadable=found.counts["unreadable"],
+        old=found.counts["old"],
+        malformed=found.counts["malformed"],
+        readers=[
+            LoggedReader(
+                application=who[0],
+                user=who[1],
+                last_read=names_and_times.format_iso(int(activity.last * 1_000)),
+                statements=activity.statements,
+                reads={
+                    model: None if read.columns is None else sorted(read.columns)
+                    for model, read in sorted(activity.reads.items())
+                },
+            )
+            for who, activity in sorted(newest[:MOST_READERS])
+        ],
+        more_readers=max(len(newest) - MOST_READERS, 0),
+        remark=found.remark,
+        seconds=round(ports.clock.now() - started, 3),
+        versions=collect_versions(None),
+    )
