@@ -16,11 +16,11 @@ from ci_bot.protocol.rules import find_rule
 
 EXPOSURE_AFFECTED = find_rule("exposure-affected")
 
-Effect = Literal["dropped", "retyped", "computed"]
+ColumnEffect = Literal["dropped", "retyped", "computed"]
 
 _COLUMNS_SHOWN = 5
 # The heaviest first: what a column loses by one of them is not said by the next.
-_EFFECTS: tuple[Effect, ...] = ("dropped", "retyped", "computed")
+_EFFECTS: tuple[ColumnEffect, ...] = ("dropped", "retyped", "computed")
 
 
 @dataclass
@@ -37,7 +37,7 @@ class ChangedModel:
         unknown: it is not known what of it changes.
     """
 
-    columns: dict[str, Effect] = field(default_factory=dict)
+    columns: dict[str, ColumnEffect] = field(default_factory=dict)
     types: dict[str, tuple[str, str]] = field(default_factory=dict)
     replaced_by: str | None = None
     removed: bool = False
@@ -45,13 +45,13 @@ class ChangedModel:
     reordered: bool = False
     unknown: bool = False
 
-    def add_effect(self, column: str, effect: Effect) -> None:
+    def add_effect(self, column: str, effect: ColumnEffect) -> None:
         """Notes an effect, if none is known that is heavier."""
         known = self.columns.get(column)
         if known is None or _EFFECTS.index(effect) < _EFFECTS.index(known):
             self.columns[column] = effect
 
-    def restrict_to(self, columns: Sequence[str] | None) -> dict[str, Effect]:
+    def restrict_to(self, columns: Sequence[str] | None) -> dict[str, ColumnEffect]:
         """The effects on some columns; None: on all."""
         return {
             name: effect
@@ -228,7 +228,7 @@ def _describe_effects(reader: AffectedReader, changed: ChangedModel) -> str:
     return ", ".join(told)
 
 
-def _describe_effect(effect: Effect, names: Sequence[str], changed: ChangedModel) -> str:
+def _describe_effect(effect: ColumnEffect, names: Sequence[str], changed: ChangedModel) -> str:
     one = len(names) == 1
     shown = _name_columns(names)
     if effect == "dropped":
