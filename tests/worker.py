@@ -22,7 +22,14 @@ from ci_bot.host import Machine, of_this_process
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.messages import AcceptAnswer, AcceptRequest, Progress
+from ci_bot.protocol.messages import (
+    AcceptAnswer,
+    AcceptRequest,
+    Progress,
+    RestateAnswer,
+    RestateRequest,
+)
+from ci_bot.protocol.restatements import RecordedRestatement
 from ci_bot.protocol.review_report import Acceptance, Report
 from tests.projects import Shop
 from tests.projects.history import Repository
@@ -125,6 +132,19 @@ class Client:
         answer: AcceptAnswer | Failure = self._with(act)
         assert isinstance(answer, AcceptAnswer), answer
         return answer.acceptances
+
+    def restate(self, model: str, item: RecordedRestatement | None, number: int) -> RestateAnswer:
+        """What the ledger held for the pull request, and what it holds afterwards."""
+
+        def act(bench: WorkerClient) -> RestateAnswer | Failure:
+            whose = make_owner(OWNER, number=number)
+            return bench.request_restate(
+                bench.make_request(RestateRequest, owner=whose, model=model, restatement=item)
+            )
+
+        answer: RestateAnswer | Failure = self._with(act)
+        assert isinstance(answer, RestateAnswer), answer
+        return answer
 
     def apply(self, environment: str, **options: Any) -> ApplyDocument:
         document: ApplyDocument = self._with(

@@ -48,6 +48,7 @@ from ci_bot.protocol.environment import (
 from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.plan import ProjectCheck, Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
+from ci_bot.protocol.restatements import RecordedRestatement, RestatementWish
 from ci_bot.protocol.review_inputs import (
     BaseCache,
     BaseTests,
@@ -187,6 +188,13 @@ class ReviewRequest(_Planning, _Request):
         default_factory=list,
         description="What a run on the default branch found out about files of models.",
     )
+    restated_by: list[Count] = Field(
+        default_factory=list,
+        description="The pull requests of the owner whose recorded restatements count.",
+    )
+    wish: RestatementWish | None = Field(
+        default=None, description="A restatement that is asked for, in the place of a recorded one."
+    )
 
 
 class BaseTestsRequest(_Request):
@@ -258,6 +266,31 @@ class AcceptAnswer(Contract):
     schema_version: Literal[1] = SCHEMA_VERSION
     activity: Literal["accept"] = "accept"
     acceptances: list[Acceptance]
+
+
+class RestateRequest(_Request):
+    """Write down that an owner wants prod to build a model again, or take that back."""
+
+    activity: Literal["restate"] = "restate"
+    model: Name
+    restatement: RecordedRestatement | None = Field(description="Null: it is taken back.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.owner.pr_number is None:
+            raise ValueError("restatements belong to a pull request")
+        if self.restatement is not None and self.restatement.model != self.model:
+            raise ValueError("the restatement is of another model")
+        return self
+
+
+class RestateAnswer(Contract):
+    """What the ledger held for the pull request before, and what it holds now."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["restate"] = "restate"
+    before: list[RecordedRestatement]
+    restatements: list[RecordedRestatement]
 
 
 class _OfEnvironment(_Request):
@@ -389,6 +422,7 @@ AnyRequest = (
     | ScopesRequest
     | SameRequest
     | AcceptRequest
+    | RestateRequest
     | ApplyRequest
     | EstimateRequest
     | CleanupRequest
@@ -430,6 +464,7 @@ AnyAnswer = (
     | ScopesAnswer
     | SameAnswer
     | AcceptAnswer
+    | RestateAnswer
     | ApplyDocument
     | EstimateDocument
     | CleanupDocument

@@ -43,6 +43,7 @@ from ci_bot.protocol.plan import (
     Stage,
 )
 from ci_bot.protocol.plan_identity import PlanIdentity, PlanOption
+from ci_bot.protocol.restatements import ProdRestatement
 from ci_bot.protocol.review_inputs import ExposedModel, ScopedModels
 
 # What a team's own policy has made of a review, as a report tells it.
@@ -328,6 +329,13 @@ _ImpactOfChange = Annotated[Impact, Field(description="What depends on each colu
 _HoldsPlan = Annotated[
     bool, Field(description="Whether the environment's views are those of this plan.")
 ]
+_RefusedWish = Annotated[
+    Failure | None, Field(description="Why the restatement that was asked for cannot be.")
+]
+_ProdRestatements = Annotated[
+    list[ProdRestatement],
+    Field(description="What owners have asked prod to build again, once this is deployed."),
+]
 _BaseFailures = Annotated[
     list[Failure],
     Field(description="Why the base branch does not load; empty if it does, or was not loaded."),
@@ -388,6 +396,8 @@ class ReviewFacts(Contract):
     acceptances: list[Acceptance] = Field(
         default_factory=list, description="What the ledger holds for this pull request."
     )
+    prod_restatements: _ProdRestatements = Field(default_factory=list)
+    refused_wish: _RefusedWish = None
     prod_not_found: _ProdLookedFor = None
     base_models: Count | None = Field(
         default=None, description="Models of the base branch; null where it was not loaded."
@@ -416,6 +426,8 @@ class Report(Contract):
     backfill: list[Backfill]
     work: list[Backfill]
     restatements: list[Restatement]
+    prod_restatements: _ProdRestatements = Field(default_factory=list)
+    refused_wish: _RefusedWish = None
     statements: list[EnvironmentStatement]
     prod_plan: ProdPlan | None
     risks: list[Risk] = Field(description="Each place alone: owners accept one at a time.")

@@ -60,6 +60,7 @@ FACTS: Mapping[str, str] = {
     "prod_plan": "the same head, planned against prod",
     "pull_request": "what GitHub says of the pull request: conflict, fork",
     "readers": "which models read a model",
+    "restatements": "what owners let prod build again after the merge",
     "row_counts": "how many rows an earlier apply has counted",
     "settings": "both configurations, loaded",
     "unit_tests": "how the project's unit tests end",

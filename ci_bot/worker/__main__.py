@@ -29,6 +29,7 @@ from ci_bot.protocol.messages import (
     LearnRequest,
     ListRequest,
     RememberRequest,
+    RestateRequest,
     ReviewRequest,
     SameRequest,
     ScanRequest,
@@ -55,17 +56,15 @@ Words = Callable[[], Contract]
 LastingRequest = (
     CleanupRequest | ListRequest | SweepRequest | DoctorRequest | LearnRequest | ExposuresRequest
 )
-LoadingRequest = (
-    ReviewRequest
-    | BaseTestsRequest
+BesidePlanRequest = (
+    BaseTestsRequest
     | SameRequest
     | ScopesRequest
     | AcceptRequest
+    | RestateRequest
     | RememberRequest
-    | ApplyRequest
-    | EstimateRequest
-    | LastingRequest
 )
+LoadingRequest = ReviewRequest | BesidePlanRequest | ApplyRequest | EstimateRequest | LastingRequest
 
 
 def main() -> None:
@@ -220,7 +219,7 @@ def perform_request(
         )
     if isinstance(
         request,
-        BaseTestsRequest | SameRequest | ScopesRequest | AcceptRequest | RememberRequest,
+        BesidePlanRequest,
     ):
         return answer_without_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
@@ -257,7 +256,7 @@ def perform_request(
 
 
 def answer_without_plan(
-    request: BaseTestsRequest | SameRequest | ScopesRequest | AcceptRequest | RememberRequest,
+    request: BesidePlanRequest,
     clock: PhaseClock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
@@ -271,6 +270,10 @@ def answer_without_plan(
         from ci_bot.worker.review import policy_scopes
 
         return policy_scopes.write_acceptance(request, clock, before_spark)
+    if isinstance(request, RestateRequest):
+        from ci_bot.worker.review import restatement_facts
+
+        return restatement_facts.write_restatement(request, clock, before_spark)
     if isinstance(request, RememberRequest):
         from ci_bot.worker.review import review_plan
 

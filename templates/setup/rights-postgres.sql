@@ -13,5 +13,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE sqlmesh_prod IN SCHEMA sqlmesh
 
 -- Our own tables. The schema is made here, so that nobody needs the right to create schemas.
 CREATE SCHEMA sqlmesh_ci_bot AUTHORIZATION sqlmesh_apply;
-GRANT USAGE ON SCHEMA sqlmesh_ci_bot TO sqlmesh_review;
-ALTER DEFAULT PRIVILEGES FOR ROLE sqlmesh_apply IN SCHEMA sqlmesh_ci_bot GRANT SELECT ON TABLES TO sqlmesh_review;
+-- The deployment reads in it what owners let prod build again.
+GRANT USAGE ON SCHEMA sqlmesh_ci_bot TO sqlmesh_review, sqlmesh_prod;
+ALTER DEFAULT PRIVILEGES FOR ROLE sqlmesh_apply IN SCHEMA sqlmesh_ci_bot
+  GRANT SELECT ON TABLES TO sqlmesh_review, sqlmesh_prod;

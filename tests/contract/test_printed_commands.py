@@ -65,7 +65,12 @@ def check(line: str) -> None:
     if line.startswith(PREFIX):
         command = parse_command(_PLACEHOLDER.sub("value", line))
         # A sentence about the command names no plan.
-        asks = line in (f"{PREFIX} accept", f"{PREFIX} apply", f"{PREFIX} help")
+        asks = line in (
+            f"{PREFIX} accept",
+            f"{PREFIX} apply",
+            f"{PREFIX} help",
+            f"{PREFIX} restate",
+        )
         assert asks or not isinstance(command, HelpCommand), command
         return
     for part in line.split(" && "):

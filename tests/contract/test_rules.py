@@ -384,6 +384,7 @@ READ_AS: dict[str, set[str]] = {
     "prod_plan": {"prod_plan"},
     "pull_request": {"conflict", "fork"},
     "readers": {"readers", "depends_on"},
+    "restatements": {"prod_restatements"},
     "row_counts": {"row_counts"},
     "settings": {"gateways", "variables"},
     "unit_tests": {"tests"},

@@ -2,7 +2,7 @@
 """`gh` that answers the three questions of deploy.yml about one pull request, and no other.
 
 GH_MERGED: the commit that it became; GH_HEAD: its own last one; GH_REPORT: the report of its review.
-Another commit is of no pull request.
+Its number is 7. Another commit is of no pull request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ words = sys.argv[1:]
 if words[0] == "api":
     assert words[1].startswith(f"repos/{os.environ['GITHUB_REPOSITORY']}/commits/"), words
     assert words[1].endswith("/pulls"), words
-    print(head if words[1].split("/")[-2] == merged else "")
+    print(f"7 {head}" if words[1].split("/")[-2] == merged else "")
 elif words[:2] == ["run", "list"]:
     assert words[words.index("--workflow") + 1] == "review.yml", words
     print("17" if words[words.index("--commit") + 1] == head else "")

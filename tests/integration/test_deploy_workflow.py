@@ -11,12 +11,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import REPOSITORY
 from tests.github_programs import REPORTS, install
-from tests.integration.test_prod_plan import change_amount, reviewed
+from tests.integration.test_prod_plan import (
+    change_amount,
+    restated,
+    reviewed,
+    writes_metadata,
+)
 from tests.projects.duck import run_prod
 from tests.projects.in_prod import query_in_prod
 from tests.projects.repository import Repository, write_repository
@@ -41,8 +47,14 @@ def merged(tmp_path: Path) -> Repository:
     return repository
 
 
-def run(repository: Repository, *, known: bool = True, plan: str = "") -> tuple[int, str]:
-    """The workflow's scripts one after the other, as a runner starts them; the last exit code."""
+def run(
+    repository: Repository, *, known: bool = True, plan: str = "", numbers: str = ""
+) -> tuple[int, str]:
+    """The workflow's scripts one after the other, as a runner starts them; the last exit code.
+
+    Args:
+        numbers: What a person writes into `pull-requests`, beside `plan`.
+    """
     programs = install(REPORTS, repository.root.parent / "programs").parent
     python = f"#!/bin/sh\nexec {sys.executable}"
     (programs / "ci-bot").write_text(f'{python} -m ci_bot "$@"\n')
@@ -50,8 +62,12 @@ def run(repository: Repository, *, known: bool = True, plan: str = "") -> tuple[
     (programs / "sqlmesh").write_text(f'{python} -c "{cli}" "$@"\n')
     for program in programs.iterdir():
         program.chmod(0o755)
+    outputs = repository.root.parent / "outputs"
+    outputs.write_text("")
     environment = {
         **os.environ,
+        "GITHUB_OUTPUT": str(outputs),
+        "PULL_REQUESTS": numbers,
         "PATH": f"{programs}:{os.environ['PATH']}",
         "PYTHONPATH": str(REPOSITORY),
         "GH_HEAD": HEAD,
@@ -73,6 +89,8 @@ def run(repository: Repository, *, known: bool = True, plan: str = "") -> tuple[
             check=False,
         )
         code, told = done.returncode, told + done.stdout + done.stderr
+        number = outputs.read_text().strip().removeprefix("number=")
+        environment["PULL_REQUESTS"] = number if not plan else numbers
         if code:
             break
     return code, told
@@ -82,6 +100,10 @@ def scripts(*, asked: bool) -> list[Any]:
     (job,) = YAML(typ="safe").load(DEPLOY.read_text("utf-8"))["jobs"].values()
     found = [step for step in job["steps"] if "run" in step]
     install, fetch, deploy = found
+    assert deploy["env"]["PULL_REQUESTS"] == (
+        "${{ inputs.plan == '' && steps.merged.outputs.number || inputs.pull-requests }}"
+    )
+    assert fetch["id"] == "merged"
     assert install["run"].startswith("pip install")
     assert fetch["if"] == "${{ inputs.plan == '' }}"
     return [deploy] if asked else [fetch, deploy]
@@ -104,6 +126,69 @@ def test_deploy__of_anything_else__is_refused_and_prod_stays(merged: Repository)
     assert code == 3, told
     assert "The plan for prod is" in told
     assert "* 10" in amounts_in_prod(merged)
+
+
+def edited_rows(repository: Repository) -> list[str]:
+    """The days of prod's table that were built since somebody edited it by hand."""
+    query = "SELECT order_date::TEXT FROM shop.orders WHERE order_id > 0 ORDER BY 1"
+    with duckdb.connect(str(repository.root / "warehouse.duckdb")) as connection:
+        return sorted({day for (day,) in connection.execute(query).fetchall()})
+
+
+def forget_rows(repository: Repository) -> None:
+    """Prod's rows of the orders are wrong from here on, as those of a source can be."""
+    with duckdb.connect(str(repository.root / "warehouse.duckdb")) as connection:
+        (table,) = connection.execute(
+            "SELECT table_schema || '.' || table_name FROM information_schema.tables "
+            "WHERE table_type = 'BASE TABLE' AND table_name LIKE 'shop__orders%'"
+        ).fetchall()[0]
+        connection.execute(f"UPDATE {table} SET order_id = -1")
+
+
+@pytest.fixture
+def restating(tmp_path: Path) -> Repository:
+    """A pull request that changes a description, and for which an owner has recorded one day."""
+    repository = write_repository(tmp_path / "repository")
+    run_prod(repository.shop, "2024-01-10")
+    writes_metadata(repository)
+    repository.commit({}, "Say what it is")
+    (tmp_path / "report.json").write_text(reviewed(repository, environment="pr_7").to_json())
+    restated(repository, "shop.orders", "2024-01-03", "2024-01-03")
+    forget_rows(repository)
+    return repository
+
+
+def test_deploy__carries_out_what_is_recorded_and_nothing_else(restating: Repository) -> None:
+    code, told = run(restating)
+    assert code == 0, told
+    assert edited_rows(restating) == ["2024-01-03"]
+    # Once it is deployed a person can ask for the same again, by the numbers of pull requests.
+    forget_rows(restating)
+    assert run(restating, plan="none", numbers="8")[0] == 0
+    assert edited_rows(restating) == []
+    code, told = run(restating, plan="none", numbers="8 7")
+    assert code == 0, told
+    assert edited_rows(restating) == ["2024-01-03"]
+
+
+def test_deploy__of_a_restatement_that_does_not_hold__touches_nothing(
+    restating: Repository,
+) -> None:
+    restating.shop.write(
+        "models/more.sql", "MODEL (name shop.more, kind FULL); SELECT order_id FROM shop.orders"
+    )
+    (restating.root.parent / "report.json").write_text(
+        reviewed(restating, environment="pr_7").to_json()
+    )
+    code, told = run(restating)
+    assert code == 3, told
+    assert "It would also build `shop.more` again" in told
+    assert edited_rows(restating) == []
+    with duckdb.connect(str(restating.root / "warehouse.duckdb")) as connection:
+        made = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_name LIKE '%more%'"
+        )
+        assert made.fetchall() == [], "nothing was deployed"
 
 
 def test_deploy__without_a_review__says_how_to_go_on(merged: Repository) -> None:

@@ -20,11 +20,16 @@ from ci_bot.bot.laptop.local_review import LocalReview, review_locally
 from ci_bot.bot.laptop.prod_plan import prod_plan_locally
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import of_this_process
-from ci_bot.protocol.plan import ProdPlan
+from ci_bot.protocol.restatements import (
+    DeploymentPlan,
+    RecordedRestatement,
+    RestatementWish,
+)
 from ci_bot.protocol.review_report import Report
 from tests import nights
 from tests.projects.duck import run_prod
 from tests.projects.repository import Repository, write_repository
+from tests.worker import OWNER, Client
 
 ORDERS = "models/orders.sql"
 REVENUE = "models/revenue.sql"
@@ -52,10 +57,19 @@ def reviewed(team: Repository, **asked: Any) -> Report:
     return Report.model_validate_json(out.getvalue())
 
 
-def prod_plan(team: Repository, expect: str | None = None, **asked: Any) -> ProdPlan:
+def prod_plan(team: Repository, expect: str | None = None, **asked: Any) -> DeploymentPlan:
     out = io.StringIO()
-    machine = replace(of_this_process(), directory=team.root, out=out, log=io.StringIO())
-    options = {"reviewed": None, "forward_only": None, "allow_destructive": (), **asked}
+    around = of_this_process()
+    environ = {**around.environ, "GITHUB_REPOSITORY": OWNER}
+    machine = replace(around, environ=environ, directory=team.root, out=out, log=io.StringIO())
+    options = {
+        "reviewed": None,
+        "pull_requests": (),
+        "restatements": None,
+        "forward_only": None,
+        "allow_destructive": (),
+        **asked,
+    }
     code = prod_plan_locally(
         machine,
         projects=("project",),
@@ -68,7 +82,7 @@ def prod_plan(team: Repository, expect: str | None = None, **asked: Any) -> Prod
         **options,
     )
     assert code == 0
-    return ProdPlan.model_validate_json(out.getvalue())
+    return DeploymentPlan.model_validate_json(out.getvalue())
 
 
 def by_sqlmesh(team: Repository, environment: str, at: str) -> None:
@@ -175,6 +189,64 @@ def test_expect__none_is_for_a_merge_that_changes_nothing(team: Repository) -> N
     change_amount(team)
     with pytest.raises(RequestRefused, match="and the review showed no change"):
         prod_plan(team, expect="none")
+
+
+def restated(team: Repository, model: str, *dates: str) -> RecordedRestatement:
+    """What an owner has asked for in pull request 7, as a review planned it then."""
+    start, end = [*dates, None, None][:2]
+    wish = RestatementWish(
+        model=model,
+        start=start,
+        end=end,
+        by="alice",
+        at="2024-02-01T10:00:00Z",
+        reason="late rows",
+        comment_id=9,
+    )
+    client = Client(team.root, projects=("project",))
+    report = client.review("pr_7", baseline="state", number=7, wish=wish)
+    (item,) = report.prod_restatements
+    client.restate(item.recorded.model, item.recorded, 7)
+    return item.recorded
+
+
+def test_restatements__of_the_merged_pull_request_follow_its_plan(team: Repository) -> None:
+    writes_metadata(team)
+    team.commit({}, "Say what it is")
+    shown = reviewed(team).prod_plan
+    assert shown is not None
+    assert shown.plan_id is not None
+    asked = restated(team, "shop.revenue", "2024-01-03", "2024-01-04")
+
+    plan = prod_plan(
+        team, expect=shown.plan_id, pull_requests=(7,), restatements="restatements.tsv"
+    )
+
+    (item,) = plan.restatements
+    assert (item.recorded, item.problem) == (asked, None)
+    assert plan.plan_id == shown.plan_id
+    lines = (team.root / "restatements.tsv").read_text("utf-8")
+    dates = ("2024-01-03T00:00:00Z", "2024-01-05T00:00:00Z", "2024-01-10T00:00:00Z")
+    assert lines == "\t".join(("shop.revenue", *dates)) + "\n"
+
+
+def test_restatements__of_another_pull_request_are_not_taken(team: Repository) -> None:
+    restated(team, "shop.revenue")
+    for numbers in ((), (8,)):
+        plan = prod_plan(team, pull_requests=numbers, restatements="restatements.tsv")
+        assert plan.restatements == []
+        assert (team.root / "restatements.tsv").read_text("utf-8") == ""
+
+
+def test_restatements__that_are_not_what_was_reviewed_are_refused(team: Repository) -> None:
+    restated(team, "shop.revenue")
+    changes_a_reader(team)
+
+    with pytest.raises(RequestRefused, match=r"`shop\.revenue` that `@alice` asked for") as caught:
+        prod_plan(team, pull_requests=(7,), restatements="restatements.tsv")
+
+    assert (caught.value.exit_code, caught.value.reason_code) == (3, "restatement_changed")
+    assert not (team.root / "restatements.tsv").exists()
 
 
 def kept(team: Repository, report: Report) -> str:
@@ -284,6 +356,8 @@ def test_prod_plan__of_a_state_without_prod_says_so(
         gateway=None,
         expect=None,
         reviewed=None,
+        pull_requests=(),
+        restatements=None,
         forward_only=None,
         allow_destructive=(),
         python_path=(),
@@ -298,4 +372,4 @@ def test_prod_plan__of_a_state_without_prod_says_so(
     assert "every model counts as new" in told
     assert "nothing changes" not in told
     if form == "json":
-        assert ProdPlan.model_validate_json(out.getvalue()).changes > 0
+        assert DeploymentPlan.model_validate_json(out.getvalue()).changes > 0

@@ -18,6 +18,7 @@ from sqlmesh.core.context import Context
 from ci_bot.bot.decision import TeamLimits, diff_risks
 from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.restatements import RestatementWish
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.protocol.rules import FACTS, RULES, find_rule
 from ci_bot.worker import sqlmesh_compat
@@ -240,6 +241,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
     flags = GivenFlags(restate_models=["shop.by_country"])
     made["restated"] = history.review(one_country_less, baseline="state", flags=flags)
     history.git("checkout", "--quiet", history.base)
+    wish = RestatementWish(model="shop.orders", by="alice", at=AT, reason="late rows", comment_id=9)
+    made["restating"] = history.review(a_note, baseline="state", number=7, wish=wish)
+    history.git("checkout", "--quiet", history.base)
     made["refused"] = history.review(gone_and_read, baseline="state")
     history.git("checkout", "--quiet", history.base)
     made["by hand"] = history.review(by_hand, baseline="state")
@@ -271,6 +275,7 @@ NEEDS = {
     "prod_plan": ("everything", "R05-forward-only-schema", "in place"),
     "pull_request": ("everything", "R10-fork", "in a fork"),
     "readers": ("everything", "R04-column-dropped", "still read by"),
+    "restatements": ("restating", "restated-after-merge", "(late rows)"),
     "row_counts": ("everything", "huge-full-model", "2,000,000 rows"),
     "settings": ("everything", "undefined-variable", "nowhere"),
     "unit_tests": ("everything", "R02-test-fails", "test_customers"),

@@ -19,6 +19,7 @@ from ci_bot.bot.actions.activities import (
     Estimate,
     NothingToDo,
     PostForkReport,
+    Restate,
     Review,
     Sweep,
 )
@@ -247,6 +248,12 @@ MATRIX: list[tuple[str, Event, Inputs, Activity]] = [
         dispatch(comment_id="99"),
         Inputs(mode="accept", pr_number=7),
         Accept(number=7, comment_id=99),
+    ),
+    (
+        "dispatch restate",
+        dispatch(comment_id="99"),
+        Inputs(mode="restate", pr_number=7),
+        Restate(number=7, comment_id=99),
     ),
     (
         "dispatch estimate",
@@ -527,11 +534,12 @@ def test_actor__is_who_asks_for_an_apply() -> None:
     )
 
 
-def test_choose__accept_is_asked_for_by_a_comment_only() -> None:
+@pytest.mark.parametrize("mode", ["accept", "restate"])
+def test_choose__what_an_owner_decides_is_asked_for_by_a_comment_only(mode: Mode) -> None:
     with pytest.raises(BadInput) as caught:
-        choose_activity(dispatch(), Inputs(mode="accept", pr_number=7))
+        choose_activity(dispatch(), Inputs(mode=mode, pr_number=7))
     assert caught.value.reason_code == "bad_comment"
-    assert "/sqlmesh accept" in str(caught.value.hint)
+    assert f"/sqlmesh {mode}" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.factories import HEAD, PLAN, make_context, make_marker
 from tests.publishing import Memory, publisher_of
 from tests.unit.rendering.dom import LIVE, parse
 
+RESTATE = comment_command.RestateCommand("mart.a", "2024-01-01", None, "late rows")
 ACCEPT = comment_command.AcceptCommand("join-changed", "mart.a", "one row per key")
 ESTIMATE = comment_command.EstimateCommand()
 WINDOW = Window(start=None, end=None, execution_time="2026-08-22T10:00:00Z")
@@ -82,6 +83,7 @@ def test_command__a_probe_is_checked_as_the_apply_that_it_is_a_part_of() -> None
         (comment_command.CleanupCommand(), "apply.yml", inputs("cleanup")),
         # What is accepted, the other run reads in the comment itself.
         (ACCEPT, "apply.yml", inputs("accept")),
+        (RESTATE, "apply.yml", inputs("restate")),
         (ESTIMATE, "apply.yml", inputs("estimate")),
     ],
 )
@@ -102,6 +104,7 @@ def test_command__plan_cleanup_accept_and_estimate_are_started_in_five(
         comment_command.PlanCommand(),
         comment_command.CleanupCommand(),
         ACCEPT,
+        RESTATE,
         ESTIMATE,
         comment_command.StatusCommand(),
         comment_command.HelpCommand(),
@@ -178,7 +181,7 @@ def test_command__apply_without_a_comment_of_ours_is_left_to_the_workflow() -> N
         ({"mergeable": False}, "conflict"),
     ],
 )
-@pytest.mark.parametrize("line", [ACCEPT, ESTIMATE])
+@pytest.mark.parametrize("line", [ACCEPT, RESTATE, ESTIMATE])
 def test_command__accept_and_estimate_are_refused_at_once_where_nothing_can_be_planned(
     changes: dict[str, Any], reason: str, line: comment_command.CommandLine
 ) -> None:

@@ -21,6 +21,7 @@ from ci_bot.bot.actions.comment_command import (
     EstimateCommand,
     HelpCommand,
     PlanCommand,
+    RestateCommand,
     StatusCommand,
     parse_command,
 )
@@ -43,6 +44,16 @@ PLAN = "9f3c21aa01bc"
             '/SQLMesh Accept join-changed mart.A "why"',
             AcceptCommand("join-changed", "mart.A", "why"),
         ),
+        (
+            '/sqlmesh restate `mart.a` 2024-01-01 2024-01-07 "late rows"',
+            RestateCommand("mart.a", "2024-01-01", "2024-01-07", "late rows"),
+        ),
+        (
+            '/sqlmesh restate mart.a "2 weeks ago" "late rows"',
+            RestateCommand("mart.a", "2 weeks ago", None, "late rows"),
+        ),
+        ("/sqlmesh restate mart.a “x\u202ey”", RestateCommand("mart.a", None, None, "x y")),
+        ("/sqlmesh restate mart.A OFF", RestateCommand("mart.A")),
         # Four blanks make a block of code, three do not.
         (" /sqlmesh plan", PlanCommand()),
         ("   /sqlmesh plan", PlanCommand()),
@@ -144,6 +155,22 @@ def test_parse_command__is_no_command(body: str) -> None:
         (f'apply {PLAN} --override a"b', "A quote is not closed"),
         (f'apply {PLAN} --override "a"b', "A quote is not closed"),
         (f'apply {PLAN} --override "{"r" * (LONGEST_REASON + 1)}"', "The reason is longer"),
+        ("restate", "takes a model"),
+        ("restate mart.a", "takes a model"),
+        ("restate mart.a late rows have come", "takes a model"),
+        ('restate "" "x"', "needs the name of the model"),
+        ('restate mart.a ""', "ends with a reason"),
+        # Whoever forgets the reason must not get all of history for a date.
+        ("restate mart.a 2024-01-01", "ends with a reason"),
+        ("restate mart.a 2024-01-01 2024-01-07", "ends with a reason"),
+        ("restate mart.a 2024-01-01T10:00:00Z", "ends with a reason"),
+        ('restate mart.a "1 week ago"', "ends with a reason"),
+        ("restate mart.a Yesterday", "ends with a reason"),
+        ("restate mart.a 2024-01-01 off", "takes no dates"),
+        (f'restate mart.a "{"r" * (LONGEST_REASON + 1)}"', "The reason is longer"),
+        (f'restate mart.a {"2" * 41} "x"', "A date is written as"),
+        ('restate mart.a "" "x"', "A date is written as"),
+        ('restate mart.a 2024\u200b "x"', "A date is written as"),
         ("accept", "takes a rule, a model and a reason in quotes"),
         ("accept join-changed mart.a", "takes a rule, a model and a reason in quotes"),
         ("accept join-changed mart.a it is fine", "takes a rule, a model and a reason in quotes"),
@@ -173,6 +200,8 @@ def test_parse_command__every_usage_line_is_a_command() -> None:
     lines = [
         line.replace("<plan-id>", PLAN)
         .replace("<rule> <model>", "join-changed mart.a")
+        .replace("<model> [<start> [<end>]]", "mart.a 2024-01-01 yesterday")
+        .replace("<model>", "mart.a")
         .translate(str.maketrans("", "", "[]"))
         for line in USAGE
     ]
@@ -182,6 +211,8 @@ def test_parse_command__every_usage_line_is_a_command() -> None:
         ApplyCommand(PLAN, "reason", probe=True),
         EstimateCommand(),
         AcceptCommand("join-changed", "mart.a", "reason"),
+        RestateCommand("mart.a", "2024-01-01", "yesterday", "reason"),
+        RestateCommand("mart.a"),
         CleanupCommand(),
         StatusCommand(),
         HelpCommand(),
@@ -193,6 +224,9 @@ WORDS = st.sampled_from(
         "plan",
         "apply",
         "accept",
+        "restate",
+        "off",
+        "2024-01-01",
         "estimate",
         "cleanup",
         "status",
@@ -230,6 +264,11 @@ def test_parse_command__any_text_is_none_or_a_clean_command(body: str) -> None:
             assert model.isprintable()
             assert reason.isprintable()
             assert 0 < len(reason) <= LONGEST_REASON
+        case RestateCommand(model, start, end, reason):
+            assert model.isprintable()
+            assert all(date.isprintable() for date in (start, end) if date is not None)
+            assert reason is None or (reason.isprintable() and 0 < len(reason) <= LONGEST_REASON)
+            assert reason is not None or (start, end) == (None, None)
         case HelpCommand(problem):
             # Nothing of the comment comes back, so it cannot carry a mention or markup.
             assert problem is None or set(problem) <= set(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         ApplyCommand,
         CleanupCommand,
         EstimateCommand,
+        RestateCommand,
         parse_command,
     )
     from ci_bot.bot.actions.event import (
@@ -52,6 +53,7 @@ __all__ = [
     "FailOn",
     "Inputs",
     "ReclaimInput",
+    "RestateCommand",
     "Settings",
     "StepOutputs",
     "StepSummary",
@@ -79,6 +81,7 @@ __getattr__ = open_on_demand(
             "ApplyCommand",
             "CleanupCommand",
             "EstimateCommand",
+            "RestateCommand",
             "parse_command",
         ],
         "event": [

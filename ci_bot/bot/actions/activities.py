@@ -76,6 +76,14 @@ class Accept(_AnyActivity):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Restate(_AnyActivity):
+    """Write down what prod is to build again after the merge: what, and who, the comment says."""
+
+    number: int
+    comment_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Estimate(_AnyActivity):
     """Say what building the environment will cost. For `comment_id` and `requested_by` see
     `Apply`."""
@@ -179,6 +187,7 @@ Activity = (
     | Apply
     | Estimate
     | Accept
+    | Restate
     | Cleanup
     | Sweep
     | Doctor

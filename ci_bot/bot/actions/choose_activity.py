@@ -11,10 +11,10 @@ The rules, one after the other:
 - `pull_request_target` with any other action: refused. It would load the pull request's code beside
   the base repository's secrets; `pull_request` is the trigger that is safe.
 - `workflow_dispatch`: **apply** of a pull request by its number; `mode` may ask for review, probe,
-  estimate, accept, cleanup, sweep, drift or doctor instead. The last three need no number, and only
-  accept needs a comment. A **review** has a workflow of its own, where `mode` is written in the
-  file: whoever starts a workflow that applies may not turn it into a review, which would run with
-  the credentials of an apply.
+  estimate, accept, restate, cleanup, sweep, drift or doctor instead. The last three need no number,
+  and only accept and restate need a comment. A **review** has a workflow of its own, where `mode`
+  is written in the file: whoever starts a workflow that applies may not turn it into a review,
+  which would run with the credentials of an apply.
 - `issue_comment` created on a pull request, by a person, whose first line is a command:
   **command**. Edited, deleted, a bot's, or no command: skipped without asking GitHub anything.
   On a closed pull request only `cleanup` is served, to finish what was left over.
@@ -45,6 +45,7 @@ from ci_bot.bot.actions.activities import (
     Estimate,
     NothingToDo,
     PostForkReport,
+    Restate,
     Review,
     Sweep,
 )
@@ -188,14 +189,8 @@ def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Ac
                 reason_code="review_beside_writer",
             )
         return Review(number=number)
-    if inputs.mode == "accept":
-        if comment_id is None:
-            raise BadInput(
-                "No comment is named, and findings are accepted by a comment of their owner only.",
-                hint='Write `/sqlmesh accept <rule> <model> "reason"` on the pull request.',
-                reason_code="bad_comment",
-            )
-        return Accept(number=number, comment_id=comment_id)
+    if inputs.mode in _BY_OWNERS:
+        return _choose_for_owner(inputs.mode, number, comment_id)
     if inputs.mode == "estimate":
         return Estimate(number=number, requested_by=actor, comment_id=comment_id)
     if inputs.mode == "cleanup":
@@ -208,6 +203,30 @@ def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Ac
         probe=inputs.mode == "probe",
     )
     return Apply(number=number, requested_by=actor, command=command, comment_id=comment_id)
+
+
+_BY_OWNERS: Mapping[str, tuple[type[Accept | Restate], str]] = {
+    "accept": (
+        Accept,
+        'Write `/sqlmesh accept <rule> <model> "reason"` on the pull request.',
+    ),
+    "restate": (
+        Restate,
+        'An owner writes `/sqlmesh restate <model> "reason"` on the pull request.',
+    ),
+}
+
+
+def _choose_for_owner(mode: Mode, number: int, comment_id: int | None) -> Activity:
+    """What the comment of an owner decides, which alone says who and what."""
+    kind, hint = _BY_OWNERS[mode]
+    if comment_id is None:
+        raise BadInput(
+            f"No comment is named, and only a comment of an owner can ask to {mode}.",
+            hint=hint,
+            reason_code="bad_comment",
+        )
+    return kind(number=number, comment_id=comment_id)
 
 
 def _choose_for_comment(event: CommentEvent, mode: Mode) -> Activity:
@@ -272,8 +291,8 @@ def _check_mode_fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
             f"`mode: {mode}` cannot be done on `{trigger}`.",
             hint=(
                 f"On `{trigger}` use `mode: {'` or `'.join(sorted(allowed))}`; "
-                "review, apply, probe, estimate, accept, cleanup, sweep and doctor all run on "
-                "`workflow_dispatch`."
+                "review, apply, probe, estimate, accept, restate, cleanup, sweep and doctor all "
+                "run on `workflow_dispatch`."
             ),
             reason_code="mode_mismatch",
         )

@@ -6,6 +6,8 @@ The grammar, on the comment's first line and nowhere else:
     /sqlmesh apply <plan-id> [--override "reason"] [--probe]
     /sqlmesh estimate
     /sqlmesh accept <rule> <model> "reason"
+    /sqlmesh restate <model> [<start> [<end>]] "reason"
+    /sqlmesh restate <model> off
     /sqlmesh cleanup
     /sqlmesh status
     /sqlmesh help
@@ -33,6 +35,11 @@ _BEGINNING = re.compile(rf" {{0,3}}{PREFIX}", re.IGNORECASE | re.ASCII)
 _RULE = re.compile(r"[A-Za-z0-9-]{1,100}")
 _OTHER_BLANK = "A blank in the line is not an ordinary one. Type it again."
 _ACCEPTED = 3  # words after the verb
+# Words after the verb: a model, at most two dates, and the reason.
+_RESTATED = range(2, 5)
+_LONGEST_DATE = 40
+# The last words are the reason. Whoever forgets it must not get all of history for a date.
+_DATE = re.compile(r"[\d\s:.TZ+-]+|today|yesterday|now|.* ago", re.IGNORECASE | re.ASCII)
 _PLAN_ID = re.compile(r"[0-9a-f]{8,64}")
 # A word, or text in double quotes; phones turn the straight quotes into typographic ones.
 _TOKEN = re.compile(r'[ \t]*(?:["“”](?P<quoted>[^"“”]*)["“”]|(?P<word>[^\s"“”]+))(?=[ \t]|\Z)')
@@ -78,6 +85,20 @@ class AcceptCommand:
 
 
 @dataclass(frozen=True)
+class RestateCommand:
+    """Let prod build a model again after the merge, as its owner, for a reason.
+
+    `start` and `end` are dates as SQLMesh reads them. Without a reason it is taken back.
+    """
+
+    model: str
+    start: str | None = None
+    end: str | None = None
+    reason: str | None = None
+    verb: Literal["restate"] = "restate"
+
+
+@dataclass(frozen=True)
 class CleanupCommand:
     """Remove this pull request's environment."""
 
@@ -104,6 +125,7 @@ CommandLine = (
     | ApplyCommand
     | EstimateCommand
     | AcceptCommand
+    | RestateCommand
     | CleanupCommand
     | StatusCommand
     | HelpCommand
@@ -114,6 +136,8 @@ USAGE = (
     '/sqlmesh apply <plan-id> [--override "reason"] [--probe]',
     "/sqlmesh estimate",
     '/sqlmesh accept <rule> <model> "reason"',
+    '/sqlmesh restate <model> [<start> [<end>]] "reason"',
+    "/sqlmesh restate <model> off",
     "/sqlmesh cleanup",
     "/sqlmesh status",
     "/sqlmesh help",
@@ -219,9 +243,37 @@ def _parse_accept(tokens: list[str]) -> AcceptCommand | HelpCommand:
     return AcceptCommand(rule, model, reason)
 
 
+def _parse_restate(tokens: list[str]) -> RestateCommand | HelpCommand:  # noqa: PLR0911 - one return per rule
+    if len(tokens) not in _RESTATED:
+        return HelpCommand(
+            "`/sqlmesh restate` takes a model, a start and an end if not all of it is meant, and "
+            "a reason in quotes; `off` instead takes it back."
+        )
+    model, *dates, last = tokens
+    model = model.strip("`")
+    if not model or not model.isprintable():
+        return HelpCommand("`/sqlmesh restate` needs the name of the model, as reports show it.")
+    if last.lower() == "off":
+        if dates:
+            return HelpCommand("`/sqlmesh restate <model> off` takes no dates.")
+        return RestateCommand(model)
+    reason = _make_visible_line(last)
+    if not reason or _DATE.fullmatch(reason):
+        return HelpCommand('`/sqlmesh restate` ends with a reason: `"why"`.')
+    if len(reason) > LONGEST_REASON:
+        return HelpCommand(f"The reason is longer than {LONGEST_REASON} characters.")
+    if any(
+        len(date) > _LONGEST_DATE or not date.strip() or not date.isprintable() for date in dates
+    ):
+        return HelpCommand('A date is written as 2024-01-31, or in words as `"1 week ago"`.')
+    start, end = [*dates, None, None][:2]
+    return RestateCommand(model, start, end, reason)
+
+
 _WITH_ARGUMENTS: dict[str, Callable[[list[str]], CommandLine]] = {
     "apply": _parse_apply,
     "accept": _parse_accept,
+    "restate": _parse_restate,
 }
 
 

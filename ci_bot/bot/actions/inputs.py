@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from ci_bot.protocol.cost import Price
 
 Mode = Literal[
-    "auto", "review", "apply", "probe", "estimate", "accept", "cleanup", "sweep", "drift", "doctor"
+    "auto",
+    "review",
+    "apply",
+    "probe",
+    "estimate",
+    "accept",
+    "restate",
+    "cleanup",
+    "sweep",
+    "drift",
+    "doctor",
 ]
 MODES: tuple[Mode, ...] = get_args(Mode)
 BaselineInput = Literal["auto", "state", "base-branch"]

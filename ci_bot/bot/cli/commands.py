@@ -305,7 +305,11 @@ def apply_command(**options: Any) -> None:
     run_local_command(apply_locally, with_projects(with_flags(options)))
 
 
-@_declare_command("ci-bot prod-plan", "ci-bot prod-plan --expect 4be1c0ffee12")
+@_declare_command(
+    "ci-bot prod-plan",
+    "ci-bot prod-plan --expect 4be1c0ffee12",
+    "ci-bot prod-plan --pull-request 17 --restatements restatements.tsv",
+)
 @shared.project_argument
 @shared.PROJECT
 @shared.GATEWAY
@@ -321,6 +325,22 @@ def apply_command(**options: Any) -> None:
     type=ParsedValue(values.parse_path),
     metavar="FILE",
     help="The same, with the report.json of the review that shows the plan.",
+)
+@declare_option(
+    "--pull-request",
+    "pull_requests",
+    type=ParsedValue(values.whole_number(1), "integer"),
+    multiple=True,
+    metavar="NUMBER",
+    help="Take the restatements that are recorded for this merged pull request, and refuse "
+    "(exit 3) what does not hold any more. Repeatable.",
+)
+@declare_option(
+    "--restatements",
+    type=ParsedValue(values.parse_path),
+    metavar="FILE",
+    help="Write them to this file, one a line: model, start, end and execution time, with tabs "
+    "between them.",
 )
 @FORWARD_ONLY
 @ALLOW_DESTRUCTIVE

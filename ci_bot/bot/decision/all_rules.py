@@ -7,6 +7,7 @@ from ci_bot.bot.decision import (
     exposure_rules,
     plan_rules,
     removal_rules,
+    restatement_rules,
     work_rules,
 )
 from ci_bot.bot.decision.risks import judges
@@ -19,5 +20,6 @@ __all__ = [
     "exposure_rules",
     "plan_rules",
     "removal_rules",
+    "restatement_rules",
     "work_rules",
 ]

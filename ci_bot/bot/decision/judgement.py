@@ -132,6 +132,7 @@ def nothing_changes(facts: ReviewFacts | Report) -> bool:
     """Whether the plan is empty: no models, no restatements, no new or gone statements."""
     return (
         not facts.changes
+        and not facts.prod_restatements
         and not facts.restatements
         and all(statement.change == "unchanged" for statement in facts.statements)
     )

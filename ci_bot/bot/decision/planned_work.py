@@ -81,6 +81,13 @@ def judged_work(facts: ReviewFacts) -> JudgedWork:
         for name in sorted({*here, *there})
         for found in (_join_model_work(here.get(name), there.get(name)),)
     }
+    # What a restatement builds again after the merge is paid for with it, and is no change.
+    prod += [
+        item
+        for restatement in facts.prod_restatements
+        if restatement.problem is None
+        for item in restatement.work
+    ]
     bigger = pick_larger_work(facts.backfill, prod)
     return JudgedWork(
         models={name: found for name, found in models.items() if found is not None},

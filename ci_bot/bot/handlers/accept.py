@@ -50,12 +50,7 @@ def list_accepted_findings(own: Report, command: AcceptCommand) -> Sequence[Risk
         BadInput: there is none.
         Refused: an owner cannot accept them.
     """
-    if own.failure is not None:
-        raise RequestRefused(
-            f"The review that this run has made failed: {own.failure.message}",
-            hint=own.failure.hint,
-            reason_code="no_reviewed_plan",
-        )
+    check_reviewed(own)
     if command.rule in UNWEIGHED:
         raise RequestRefused(
             f"`{command.rule}` always counts, because {UNWEIGHED[command.rule]}.",
@@ -74,12 +69,34 @@ def list_accepted_findings(own: Report, command: AcceptCommand) -> Sequence[Risk
     return found
 
 
+def check_reviewed(own: Report) -> None:
+    """Whether there is something that an owner can decide on.
+
+    Raises:
+        Refused: the review has failed.
+    """
+    if own.failure is not None:
+        raise RequestRefused(
+            f"The review that this run has made failed: {own.failure.message}",
+            hint=own.failure.hint,
+            reason_code="no_reviewed_plan",
+        )
+
+
 def ownership_of(own: Report, risk: Risk) -> ModelOwnership:
     """Who may accept a finding, as the review has found it."""
     item = find_owners(own.owners, risk)
     if item is None:
         return ModelOwnership()
     return ModelOwnership(tuple(item.logins), tuple(item.teams), item.place)
+
+
+def find_model_ownership(own: Report, model: str) -> ModelOwnership:
+    """Finds a model's owners in the review."""
+    for item in own.owners:
+        if item.model == model and item.rule is None:
+            return ModelOwnership(tuple(item.logins), tuple(item.teams), item.place)
+    return ModelOwnership()
 
 
 def find_fingerprint(own: Report, model: str) -> str:
@@ -99,8 +116,10 @@ def find_fingerprint(own: Report, model: str) -> str:
     return found
 
 
-def make_not_owner_error(by: str, model: str, ownership: ModelOwnership) -> RequestRefused:
-    """Makes the refusal: it names who may accept, and the policy line that says so."""
+def make_not_owner_error(
+    by: str, model: str, ownership: ModelOwnership, *, what: str = "accept it"
+) -> RequestRefused:
+    """Makes the refusal: it names who may do `what`, and the policy line that says so."""
     names = [f"`@{name}`" for name in (*ownership.logins, *ownership.teams)]
     if not names:
         return RequestRefused(
@@ -108,7 +127,7 @@ def make_not_owner_error(by: str, model: str, ownership: ModelOwnership) -> Requ
             hint="Name its owners there; it counts from the merge on.",
             reason_code="not_the_owner",
         )
-    hint = f"{' or '.join(names)} may accept it, by {ownership.place}."
+    hint = f"{' or '.join(names)} may {what}, by {ownership.place}."
     if ownership.teams:
         # GitHub answers the same where a person is not in a team and where a token may not see it.
         hint += " Who is in a team, only a token with `members: read` of the organization sees."
@@ -160,7 +179,7 @@ def accept_finding(
         review.find_checked_out_commit(client),
         what="an acceptance",
     )
-    _check_gate(against, pull, client)
+    check_owner_gate(against, pull, client)
     marker = publisher.read_marker()
     own = review_again(settings, publisher, client, pull=pull, marker=marker, github=github)
     found = list_accepted_findings(own, command)
@@ -224,7 +243,14 @@ def list_own_findings(
     return mine
 
 
-def _check_gate(against: Sequence[UnmetCondition], pull: PullRequest, client: WorkerClient) -> None:
+def check_owner_gate(
+    against: Sequence[UnmetCondition], pull: PullRequest, client: WorkerClient
+) -> None:
+    """Whether an owner may decide something here.
+
+    Raises:
+        Refused: a condition is unmet, or what is checked out does not say who owns a model.
+    """
     check_met(against)
     untrusted = explain_strict_policy(pull, None, checked_out=client.git.read_head())
     if untrusted is not None:
@@ -264,11 +290,24 @@ def _publish_acceptance(
     publisher: Publisher,
     pull: PullRequest,
 ) -> int:
-    """The review as it is now. A comment with evidence keeps it, and the next review shows this."""
     told = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`."
     publisher.commands.annotate_notice(publisher.redactor.redact(told))
+    note = notices.render_accepted(acceptance, report, publisher.template)
+    return show_decided(report, note, marker, settings, publisher, pull)
+
+
+def show_decided(
+    report: Report,
+    note: str,
+    marker: Marker | None,
+    settings: Settings,
+    publisher: Publisher,
+    pull: PullRequest,
+) -> int:
+    """The review as an owner has decided it. A comment with evidence keeps it, a note says what was
+    decided, and the next review shows this."""
     if marker is not None and marker.phase in _KEPT:
-        publisher.try_note(notices.render_accepted(acceptance, report, publisher.template))
+        publisher.try_note(note)
         publisher.sticky = None
     seen = replace(settings, inputs=replace(settings.inputs, fail_on="never"))
     activity = activities.Review(number=pull.number, head_sha=report.head_sha)

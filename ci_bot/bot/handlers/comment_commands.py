@@ -123,6 +123,12 @@ def _check_command(
             raise _as_error(against)
     if isinstance(line, comment_command.AcceptCommand):
         _check_accept(line, activity.author, pull, permission)
+    if isinstance(line, comment_command.RestateCommand):
+        against = find_condition_to_load(
+            activity.author, permission, pull, (pull.head_sha,), what="a restatement"
+        )
+        if against:
+            raise _as_error(against)
     if isinstance(line, comment_command.EstimateCommand):
         against = find_condition_to_load(
             activity.author, permission, pull, (pull.head_sha,), what="an estimate"

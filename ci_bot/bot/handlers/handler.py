@@ -71,6 +71,7 @@ _HANDLERS: Mapping[type[activities.Activity], tuple[str, str]] = {
     activities.Apply: ("apply", "ApplyHandler"),
     activities.Estimate: ("estimate", "EstimateHandler"),
     activities.Accept: ("accept", "AcceptHandler"),
+    activities.Restate: ("restate", "RestateHandler"),
     activities.Cleanup: ("cleanup", "CleanupHandler"),
     activities.Sweep: ("sweep", "SweepHandler"),
     activities.Doctor: ("doctor", "DoctorHandler"),

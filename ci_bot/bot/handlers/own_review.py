@@ -47,6 +47,7 @@ from ci_bot.protocol.refusals import (
     describe_other_plan,
     describe_uncategorized,
 )
+from ci_bot.protocol.restatements import RestatementWish
 from ci_bot.protocol.review_report import Report
 
 ARTIFACT = "ci-bot-report"
@@ -61,8 +62,12 @@ def review_again(
     pull: PullRequest,
     marker: Marker | None,
     github: GitHub,
+    wish: RestatementWish | None = None,
 ) -> Report:
     """Reviews what is checked out against prod's state; the comment's dates are only requested.
+
+    Args:
+        wish: A restatement that an owner asks for; None: only the recorded ones.
 
     Raises:
         Cancelled: the run was stopped meanwhile. Nothing was built.
@@ -87,6 +92,7 @@ def review_again(
         python_path=inputs.python_path,
         no_lighter=explain_strict_policy(pull, None, checked_out=client.git.read_head()),
         find_authors=make_author_finder(github, pull.number, pull.head_sha),
+        wish=wish,
     )
     now = publisher.machine.timestamp()
     return review.review_or_failure(client, options, planned_at=now)

@@ -14,6 +14,7 @@ from ci_bot.bot.actions import (
     ApplyCommand,
     CleanupCommand,
     EstimateCommand,
+    RestateCommand,
     Settings,
     activities,
     parse_command,
@@ -31,7 +32,9 @@ from ci_bot.bot.worker_client import (
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.environment import EnvironmentName
 
-ReadRequest = TypeVar("ReadRequest", AcceptCommand, ApplyCommand, CleanupCommand, EstimateCommand)
+ReadRequest = TypeVar(
+    "ReadRequest", AcceptCommand, ApplyCommand, CleanupCommand, EstimateCommand, RestateCommand
+)
 
 
 def read_command(
@@ -107,7 +110,12 @@ def _find_base_commit(chosen: activities.Activity, client: WorkerClient) -> str 
     except BadInput:
         return None
     if isinstance(
-        chosen, activities.Review | activities.Apply | activities.Estimate | activities.Accept
+        chosen,
+        activities.Review
+        | activities.Apply
+        | activities.Estimate
+        | activities.Accept
+        | activities.Restate,
     ):
         return parents[0] if parents else None
     merged_here = len(parents) > 1 and parents[1] == getattr(chosen, "head_sha", None)

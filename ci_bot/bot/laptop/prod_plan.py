@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ci_bot.bot.actions import NO_CHANGES
+from ci_bot.bot.github import find_repository
 from ci_bot.bot.laptop.session import LEAVE_ONE_OUT, local_client, raise_bad_input, read_origin_url
 from ci_bot.bot.report import SENTENCES, TextPage, make_screen, words
 from ci_bot.bot.worker_client import ReviewCommits, ReviewOptions, make_owner, review, run_owner
@@ -15,6 +16,7 @@ from ci_bot.host import Machine
 from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.plan import ProdPlan
 from ci_bot.protocol.plan_identity import GivenFlags, matches_plan_id
+from ci_bot.protocol.restatements import DeploymentPlan, ProdRestatement
 from ci_bot.protocol.review_report import Report
 
 # A review plans prod beside an environment; this one is compared with prod and never made.
@@ -29,6 +31,8 @@ def prod_plan_locally(
     gateway: str | None,
     expect: str | None,
     reviewed: str | None,
+    pull_requests: Sequence[int],
+    restatements: str | None,
     forward_only: bool | None,
     allow_destructive: Sequence[str],
     python_path: tuple[str, ...],
@@ -41,11 +45,13 @@ def prod_plan_locally(
     Args:
         expect: A plan id of prod, or `none`.
         reviewed: A review's report.json, whose plan of prod is meant.
+        pull_requests: Those that are deployed; what owners have recorded for them is planned, too.
+        restatements: A file that gets it, for SQLMesh's own command line.
 
     Raises:
         BadInput: the project or its state cannot be read, or SQLMesh's own command line would
             make another plan of this project.
-        Refused: prod's plan is not the expected one.
+        Refused: prod's plan is not the expected one, or a restatement does not hold any more.
         BotError: there is no plan: the project does not load, or SQLMesh refuses it.
     """
     if expect is not None and reviewed is not None:
@@ -59,9 +65,14 @@ def prod_plan_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
+        origin = read_origin_url(client)
+        whose = (
+            find_repository(machine.environ, origin) if pull_requests else run_owner(None, origin)
+        )
         options = ReviewOptions(
             environment=_BESIDE,
-            owner=make_owner(run_owner(None, read_origin_url(client))),
+            owner=make_owner(whose),
+            restated_by=tuple(dict.fromkeys(pull_requests)),
             # No commit: what counts is the project as it lies here, and no change of files.
             commits=ReviewCommits(),
             baseline="state",
@@ -71,7 +82,10 @@ def prod_plan_locally(
             python_path=tuple(client.python_path),
         )
         report = review.make_review(client, options, planned_at=machine.timestamp())
-    plan = read_prod_plan(report)
+    plan = DeploymentPlan(
+        **dict(read_prod_plan(report)),
+        restatements=report.prod_restatements,
+    )
     absence = _absence_of_prod(report)
     if form == "json":
         if absence is not None:
@@ -84,6 +98,9 @@ def prod_plan_locally(
         print(page.render_text(), file=machine.out, end="", flush=True)
     if expect is not None:
         check_expected(plan, expect)
+    check_restatements(plan.restatements)
+    if restatements is not None:
+        _write_restatements(machine.directory / restatements, plan.restatements)
     return 0
 
 
@@ -163,6 +180,46 @@ def check_expected(plan: ProdPlan, expected: str) -> None:
     )
 
 
+def check_restatements(items: Sequence[ProdRestatement]) -> None:
+    """Whether each is what was reviewed when it was recorded.
+
+    Raises:
+        Refused: one is not.
+    """
+    problems = [
+        f"The restatement of `{item.recorded.model}` that `@{item.recorded.by}` asked for does not "
+        f"hold any more: {item.problem}"
+        for item in items
+        if item.problem is not None
+    ]
+    if problems:
+        raise RequestRefused(
+            f"{' '.join(problems)} Nothing was touched.",
+            hint="Deploy without it: leave `--pull-request` out, and restate what is still wanted "
+            "by hand, with SQLMesh's own `--restate-model`.",
+            reason_code="restatement_changed",
+        )
+
+
+def _write_restatements(path: Path, items: Sequence[ProdRestatement]) -> None:
+    """One a line, in the order in which they were recorded."""
+    lines = [
+        "\t".join(
+            [item.recorded.model, item.window.start, item.window.end, item.window.execution_time]
+        )
+        for item in items
+        if item.window is not None and item.window.start and item.window.end
+    ]
+    try:
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise BadInput(
+            f"The file for the restatements cannot be written ({error.strerror}).",
+            hint="Choose another path for `--restatements`.",
+            reason_code="bad_path",
+        ) from error
+
+
 def _make_plan_error(message: str, hint: str | None) -> BotError:
     return BotError(
         message, hint=hint or "`sqlmesh plan prod --explain` shows the same.", reason_code="failed"
@@ -182,7 +239,7 @@ def _absence_of_prod(report: Report) -> str | None:
     )
 
 
-def _fill_page(page: TextPage, plan: ProdPlan, report: Report, absence: str | None) -> None:
+def _fill_page(page: TextPage, plan: DeploymentPlan, report: Report, absence: str | None) -> None:
     if plan.plan_id is None and absence is not None:
         page.add_title("Prod's plan: there is no prod, and no model to deploy", None)
     elif plan.plan_id is None:
@@ -198,8 +255,20 @@ def _fill_page(page: TextPage, plan: ProdPlan, report: Report, absence: str | No
         page.add_gap()
         page.add_paragraph(absence)
         page.add_gap()
-    if plan.plan_id is None:
-        return
+    if plan.plan_id is not None:
+        _add_changes(page, plan, report)
+    if plan.restatements:
+        page.add_heading("What prod builds again after it")
+    for item in plan.restatements:
+        built = words.format_count(len(item.work), "model")
+        asked = f"asked by @{item.recorded.by}: {item.recorded.reason}"
+        told = item.problem or (
+            f"{item.window.start} to {item.window.end}, {built}" if item.window else built
+        )
+        page.add_item(f"{item.recorded.model}: {told} ({asked})")
+
+
+def _add_changes(page: TextPage, plan: DeploymentPlan, report: Report) -> None:
     for change in report.changes:
         category = (
             f", {words.CATEGORIES.get(change.category, change.category)}" if change.category else ""

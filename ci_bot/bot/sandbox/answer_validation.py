@@ -27,6 +27,7 @@ from ci_bot.protocol.messages import (
     DoctorDocument,
     EstimateRequest,
     FailedAnswer,
+    RestateAnswer,
     ReviewRequest,
     SweepRequest,
 )
@@ -52,6 +53,7 @@ _WITHOUT_FAILURE = (
     | ScopesAnswer
     | SameAnswer
     | AcceptAnswer
+    | RestateAnswer
     | EnvironmentList
     | EstimateDocument
     | DoctorDocument
@@ -104,6 +106,9 @@ def _with_known_reason(document: AnswerWithReason) -> AnswerWithReason:
     if document.failure is not None:
         code = normalize_failure_code(document.failure.reason_code)
         changes["failure"] = document.failure.model_copy(update={"reason_code": code})
+    if isinstance(document, ReviewFacts) and document.refused_wish is not None:
+        code = normalize_failure_code(document.refused_wish.reason_code)
+        changes["refused_wish"] = document.refused_wish.model_copy(update={"reason_code": code})
     if isinstance(document, ApplyDocument):
         changes["reason_code"] = normalize_result_code(document.reason_code)
     return document.model_copy(update=changes)
@@ -164,6 +169,8 @@ def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
         return  # there is nothing more in it to be believed
     if isinstance(answer, ReviewFacts) and isinstance(request, ReviewRequest):
         _check_review(answer, request)
+        if answer.refused_wish is not None:
+            _check_failure(answer.refused_wish)
     if isinstance(answer, ApplyDocument) and isinstance(request, ApplyRequest):
         if answer.result == ("applied" if request.probe else "probed"):
             raise AnswerRefusedError(f"it says {answer.result}, which was not asked for")
@@ -181,6 +188,18 @@ def _check_review(answer: ReviewFacts, request: ReviewRequest) -> None:
         raise AnswerRefusedError("it compares with another baseline")
     if answer.baseline == "empty" and answer.prod_not_found is None:
         raise AnswerRefusedError("it found no prod and does not say where")
+    if not _is_of_wish(answer, request):
+        raise AnswerRefusedError("it is about another restatement")
+
+
+def _is_of_wish(answer: ReviewFacts, request: ReviewRequest) -> bool:
+    """Whether a restatement that was asked for is there, in the words of who asked, or refused."""
+    wish = request.wish
+    if wish is None or answer.refused_wish is not None or answer.failure is not None:
+        return answer.refused_wish is None or wish is not None
+    own = [item.recorded for item in answer.prod_restatements[-1:]]
+    asked = (wish.by, wish.at, wish.reason, wish.comment_id)
+    return [(item.by, item.at, item.reason, item.comment_id) for item in own] == [asked]
 
 
 def _is_of(answer: ApplyDocument, asked: str) -> bool:
@@ -223,6 +242,7 @@ _FIELDS = frozenset(
         ScopesAnswer,
         SameAnswer,
         AcceptAnswer,
+        RestateAnswer,
         ApplyDocument,
         CleanupDocument,
         EnvironmentList,

@@ -53,6 +53,8 @@ from ci_bot.protocol.messages import (
     Owner,
     Progress,
     RememberRequest,
+    RestateAnswer,
+    RestateRequest,
     ReviewRequest,
     SameRequest,
     ScanRequest,
@@ -353,6 +355,9 @@ class WorkerClient:
 
     def request_accept(self, request: AcceptRequest) -> AcceptAnswer | Failure:
         return self._request_answer(request, AcceptAnswer)
+
+    def request_restate(self, request: RestateRequest) -> RestateAnswer | Failure:
+        return self._request_answer(request, RestateAnswer)
 
     def request_apply(self, request: ApplyRequest) -> ApplyDocument | Failure:
         return self._request_answer(request, ApplyDocument)

@@ -193,7 +193,7 @@ def _list_model_owners(
     if team.commit is None or team.no_lighter is not None:
         return []
     try:
-        return owners_of_models(weighing, client.git, team.commit, facts.changes, risks)
+        return owners_of_models(weighing, client.git, team.commit, facts, risks)
     except TimedOut:
         return []
 
@@ -297,6 +297,8 @@ def _build_report(
         # On a large project both are long, and nearly always the same.
         work=facts.backfill if facts.work == facts.backfill else facts.work,
         restatements=facts.restatements,
+        prod_restatements=facts.prod_restatements,
+        refused_wish=facts.refused_wish,
         statements=facts.statements,
         prod_plan=facts.prod_plan,
         checks=facts.checks,

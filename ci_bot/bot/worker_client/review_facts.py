@@ -317,11 +317,20 @@ def _request_facts(
             exposed=list_exposed_names(team.policy.exposures),
             known_files=_read_known_files(client, options) if baseline == "state" else [],
             personal_schemas=team.personal_schemas,
+            restated_by=_list_restating(options),
+            wish=options.wish,
         )
     except UnfitName as error:
         raise bad_input(error) from error
     copied_from = changed.copied_from if changed is not None else ()
     return client.request_review(request, make_scan_request(client, request, copied_from))
+
+
+def _list_restating(options: ReviewOptions) -> list[int]:
+    own = options.owner.pr_number
+    if options.restated_by is not None:
+        return list(options.restated_by)
+    return [] if own is None else [own]
 
 
 def _read_known_files(client: WorkerClient, options: ReviewOptions) -> list[KnownFile]:

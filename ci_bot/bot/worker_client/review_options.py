@@ -10,6 +10,7 @@ from ci_bot.bot.policy import ChangeAuthors
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.messages import BaselineChoice, Owner
 from ci_bot.protocol.plan_identity import GivenFlags
+from ci_bot.protocol.restatements import RestatementWish
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,8 @@ class ReviewOptions:
         before_apply: Whether an apply of the same run follows.
         cache_dir: Where the base cache is; None if none is to be read.
         find_authors: Asks GitHub who wrote the change; None if GitHub cannot be asked.
+        restated_by: The pull requests whose recorded restatements count; None: the owner's own.
+        wish: A restatement that is asked for.
         no_lighter: Why the policy makes nothing lighter, as a sentence; None if it may.
     """
 
@@ -69,4 +72,6 @@ class ReviewOptions:
     python_path: tuple[str, ...] = ()
     cache_dir: str | None = None
     no_lighter: str | None = None
+    restated_by: tuple[int, ...] | None = None
+    wish: RestatementWish | None = None
     find_authors: Callable[[], ChangeAuthors] | None = None

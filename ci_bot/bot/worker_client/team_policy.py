@@ -53,7 +53,6 @@ from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.errors import TimedOut
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.plan import Change
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, ReviewFacts, Risk
 
@@ -70,6 +69,9 @@ def model_files(facts: ReviewFacts, git: GitRepository, changed: FileChanges | N
         return ModelFiles()
     added = {c.path for c in facts.changes if c.change == "added"}
     models = {c.model: c.path for c in facts.changes if c.path and c.change != "added"}
+    # A file can be moved, or get another model's text, without a change of the model.
+    restated = {i.recorded.model: i.path for i in facts.prod_restatements if i.path}
+    models = restated | models
     held = set(models.values())
     sides = changed.read_contents(git, lambda file: file.path in held)
     before = {file.path: decode_content(file.before) for file in sides}
@@ -93,16 +95,18 @@ def owners_of_models(
     weighing: PolicyWeighing,
     git: GitRepository,
     commit: str,
-    changes: Sequence[Change],
+    facts: ReviewFacts,
     risks: Sequence[Risk],
 ) -> list[ModelOwners]:
-    """Who may accept which of these findings, by what the base commit says."""
+    """Who may accept which of these findings, by what the base commit says, and who may let prod
+    build a model again."""
     codeowners = _read_codeowners(git, commit)
     asked = {risk.model for risk in risks if may_be_accepted(risk)}
+    paths = {change.model: change.path for change in facts.changes if change.model in asked}
+    restated = {item.recorded.model: item.path for item in facts.prod_restatements}
     found = []
-    for change in [c for c in changes if c.model in asked][:MOST_MODELS_WITH_OWNERS]:
-        model = change.model
-        known = change.path if weighing.files.has_proof_for(model, change.path) else None
+    for model, path in [*{**restated, **paths}.items()][:MOST_MODELS_WITH_OWNERS]:
+        known = path if weighing.files.has_proof_for(model, path) else None
         owned = find_ownership(weighing.policy, weighing.matches, model, known, codeowners)
         if owned.place:
             found.append(

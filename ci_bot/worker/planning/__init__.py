@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         plan_options,
         prod_guard,
         prod_plan,
+        prod_restatements,
     )
     from ci_bot.worker.planning.describe_plan import find_change_type, list_environment_statements
     from ci_bot.worker.planning.first_build import find_short_window
@@ -55,6 +56,7 @@ __all__ = [
     "plan_options",
     "prod_guard",
     "prod_plan",
+    "prod_restatements",
 ]
 
 __getattr__ = open_on_demand(
@@ -74,6 +76,7 @@ __getattr__ = open_on_demand(
         "plan_options": ["PlanRefusedError"],
         "prod_guard": ["BaseDrift"],
         "prod_plan": ["plan_merge", "list_merge_work"],
+        "prod_restatements": [],
         "removals": ["list_removed_by_others"],
         "stage_sentences": ["describe_stages"],
     },

@@ -34,6 +34,7 @@ def plan_prod(
     *,
     built: Built,
     estimate: Callable[[list[Backfill]], Cost],
+    restated: Sequence[Backfill] = (),
     repository: Path | None = None,
 ) -> ProdPlan:
     """Plans prod without applying it.
@@ -44,6 +45,7 @@ def plan_prod(
         built: The intervals that the PR environment gets. Tables that prod will reuse reduce prod's
             work after an apply.
         estimate: Predicts the cost of work.
+        restated: What restatements build again after the merge, which is paid for with it.
     """
     try:
         as_prod = plan_merge(context, planned)
@@ -51,7 +53,7 @@ def plan_prod(
         failure = shorten_redacted(error_sentence(error), 4_000)
         return ProdPlan(changes=0, backfill=[], would_fail=True, failure=failure)
     if as_prod is None:
-        return ProdPlan(changes=0, backfill=[], would_fail=False)
+        return plan_restatements_alone(restated, estimate)
     plan = as_prod.plan
     diff = plan.context_diff
     count = len(diff.added) + len(diff.modified_snapshots) + len(diff.removed_snapshots)
@@ -80,7 +82,7 @@ def plan_prod(
         full_backfill=full,
         # Describing a table takes time, and at a first review nothing is built yet.
         next_run=next_run,
-        cost=estimate([*(full if now == whole else shown(now)), *next_run]),
+        cost=estimate([*(full if now == whole else shown(now)), *next_run, *restated]),
         held=_list_held_ranges(plan, names),
         lost=_list_lost_ranges(plan, whole, names),
         forward_only_schema_changes=sorted(
@@ -92,6 +94,14 @@ def plan_prod(
         would_fail=False,
         plan_id=_identify_merge_plan(plan, repository),
     )
+
+
+def plan_restatements_alone(
+    restated: Sequence[Backfill], estimate: Callable[[list[Backfill]], Cost]
+) -> ProdPlan:
+    """The plan of a merge that changes nothing of prod; for the arguments see `plan_prod`."""
+    cost = estimate(list(restated)) if restated else None
+    return ProdPlan(changes=0, backfill=[], would_fail=False, cost=cost)
 
 
 def _list_recomputed_by_next_run(as_prod: BuiltPlan, whole: Built) -> Built:

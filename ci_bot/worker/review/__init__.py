@@ -7,15 +7,30 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.review import base_test_runs, policy_scopes, review_plan, same_queries, scan
+    from ci_bot.worker.review import (
+        base_test_runs,
+        policy_scopes,
+        restatement_facts,
+        review_plan,
+        same_queries,
+        scan,
+    )
 
-__all__ = ["base_test_runs", "policy_scopes", "review_plan", "same_queries", "scan"]
+__all__ = [
+    "base_test_runs",
+    "policy_scopes",
+    "restatement_facts",
+    "review_plan",
+    "same_queries",
+    "scan",
+]
 
 __getattr__ = open_on_demand(
     __name__,
     {
         "base_test_runs": [],
         "policy_scopes": [],
+        "restatement_facts": [],
         "review_plan": [],
         "same_queries": [],
         "scan": [],

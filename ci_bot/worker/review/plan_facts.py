@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -284,7 +284,7 @@ class PlanFacts:
             ),
             statements=describe_plan.list_environment_statements(planned),
             lineage=describe_plan.make_lineage(planned, self.names),
-            cost=self._estimate_cost(work),
+            cost=self.estimate_cost(work),
             short_window=find_short_window(
                 planned,
                 self.plan_request,
@@ -302,7 +302,7 @@ class PlanFacts:
             return {}
         return find_concurrent_changes(
             self.opened.context,
-            self._read_ledger,
+            self.read_ledger,
             planned,
             self.request.owner,
             self.request.environment,
@@ -316,7 +316,8 @@ class PlanFacts:
             return {}
         return read_known_rows(self.planned, self._cost_ledger, self.names)
 
-    def _estimate_cost(self, work: list[Backfill]) -> Cost:
+    def estimate_cost(self, work: list[Backfill]) -> Cost:
+        """What building will cost, by what the ledger knows of earlier runs."""
         price = self.request.executor_hour_price
         if self.opened.baseline != "state":
             return predict_plan_cost(work, hour_price=price)
@@ -333,7 +334,8 @@ class PlanFacts:
         return CostLedger(sqlmesh_compat.get_state_adapter(self.opened.context))
 
     @cached_property
-    def _read_ledger(self) -> Ledger:
+    def read_ledger(self) -> Ledger:
+        """The ledger, to be read."""
         return Ledger(sqlmesh_compat.get_state_adapter(self.opened.context))
 
     @cached_property
@@ -343,16 +345,25 @@ class PlanFacts:
         """
         return first_build.list_environment_build(self.planned) if self.planned else {}
 
-    def prod_plan(self) -> ProdPlan | None:
-        """Plans the merge; None without a plan."""
+    def prod_plan(self, restated: Sequence[Backfill] = ()) -> ProdPlan | None:
+        """Plans the merge; None without a plan.
+
+        Args:
+            restated: What restatements build again after it.
+        """
         if self.planned is None:
-            return None
+            return (
+                prod_plan.plan_restatements_alone(restated, self.estimate_cost)
+                if restated
+                else None
+            )
         return prod_plan.plan_prod(
             self.opened.context,
             self.planned,
             self.names,
             built=self._built_intervals,
-            estimate=self._estimate_cost,
+            estimate=self.estimate_cost,
+            restated=restated,
             repository=None if self.opened.baseline == "base-branch" else self.repository,
         )
 
@@ -402,7 +413,7 @@ class PlanFacts:
         owner = self.request.owner
         if self.opened.baseline != "state" or owner.pr_number is None:
             return []
-        return self._read_ledger.list_acceptances(owner.name, owner.pr_number)
+        return self.read_ledger.list_acceptances(owner.name, owner.pr_number)
 
     def list_notes(self) -> list[str]:
         """Lists notes on the whole review: its comparison base, and obstacles to an apply."""
@@ -424,7 +435,7 @@ class PlanFacts:
             )
         else:
             stored, row = ownership.read_environment_records(
-                self.opened.context.state_reader, self._read_ledger, self.request.environment
+                self.opened.context.state_reader, self.read_ledger, self.request.environment
             )
             refused = ownership.find_refusal(
                 self.request.environment, self.request.owner, row, stored

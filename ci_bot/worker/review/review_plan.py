@@ -32,6 +32,7 @@ from ci_bot.worker.review.lineage_inputs import column_impact
 from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import evaluate_review_scopes
 from ci_bot.worker.review.refused_plan import describe_refused_plan, run_checks
+from ci_bot.worker.review.restatement_facts import plan_restatements
 from ci_bot.worker.review.rule_inputs import make_rule_inputs
 from ci_bot.worker.review.witness_tests import add_witnesses
 from ci_bot.worker.rules import compare_seed_rows, find_all, find_missed_changes, list_executions
@@ -117,7 +118,9 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         )
 
     with clock.time_phase("prod plan"):
-        merged = facts.prod_plan()
+        restated = plan_restatements(facts)
+        merged = facts.prod_plan(restated.list_work())
+        restated = restated.after_plan(merged)
     if merged is not None and merged.cost is not None:
         priced = add_unneeded_rebuilds(merged.cost, merged.full_backfill, impact)
         merged = merged.model_copy(update={"cost": priced})
@@ -150,6 +153,8 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         scoped=scoped,
         exposed=exposed,
         acceptances=facts.list_acceptances(),
+        prod_restatements=restated.items,
+        refused_wish=restated.refused,
         prod_not_found=opened.prod_not_found,
         base_models=opened.base_models,
     )

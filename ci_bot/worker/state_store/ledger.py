@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 from sqlglot import exp
 
 from ci_bot.protocol.base import Contract, Count, Name, Timestamp
+from ci_bot.protocol.restatements import RecordedRestatement
 from ci_bot.protocol.review_report import Acceptance
 from ci_bot.worker.runtime import Relation, SparkCatalog
-from ci_bot.worker.state_store.ledger_schema import ACCEPTANCES, ENVIRONMENTS, LedgerTables
+from ci_bot.worker.state_store.ledger_schema import (
+    ACCEPTANCES,
+    ENVIRONMENTS,
+    RESTATEMENTS,
+    LedgerTable,
+    LedgerTables,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.engine_adapter import EngineAdapter
@@ -170,46 +178,96 @@ class Ledger:
         )
 
     def list_acceptances(self, repository: str, pull_request: int) -> list[Acceptance]:
-        """Lists the acceptances of a pull request, oldest first."""
-        if not self._tables.table_exists(ACCEPTANCES):
-            return []
-        query = (
-            exp.select("document")
-            .from_(ACCEPTANCES.table_expression)
-            .where(exp.column("about").eq(_pull_request_key(repository, pull_request)))
-            .order_by(exp.column("at", quoted=True))
-        )
-        return [Acceptance.model_validate_json(row[0]) for row in self._adapter.fetchall(query)]
+        """What was accepted in a pull request, oldest first."""
+        return [
+            Acceptance.model_validate_json(text)
+            for text in self._list_documents(ACCEPTANCES, repository, pull_request)
+        ]
 
     def write_acceptance(
         self, repository: str, pull_request: int, item: Acceptance, *, forget_before: str
     ) -> None:
         """Writes an acceptance, in the place of this person's earlier one of the same rule on the
         model: another owner's may be about another reader of it."""
+        key = json.dumps([item.rule, item.model, item.by])
+        row = _PullRequestRow(repository, pull_request, key)
+        self._replace_document(ACCEPTANCES, row, (item.at, item.to_json()), forget_before)
+
+    def list_restatements(self, repository: str, pull_request: int) -> list[RecordedRestatement]:
+        """What prod is to build again after a pull request was merged, oldest first."""
+        return [
+            RecordedRestatement.model_validate_json(text)
+            for text in self._list_documents(RESTATEMENTS, repository, pull_request)
+        ]
+
+    def write_restatement(
+        self, repository: str, pull_request: int, item: RecordedRestatement, *, forget_before: str
+    ) -> None:
+        """Writes a restatement, in the place of an earlier one of the same model."""
+        row = _PullRequestRow(repository, pull_request, item.model)
+        self._replace_document(RESTATEMENTS, row, (item.at, item.to_json()), forget_before)
+
+    def delete_restatement(self, repository: str, pull_request: int, model: str) -> None:
+        """Forgets the restatement of a model; nothing happens if there is none."""
+        row = _PullRequestRow(repository, pull_request, model)
+        self._replace_document(RESTATEMENTS, row, None, "")
+
+    def _list_documents(self, table: LedgerTable, repository: str, pull_request: int) -> list[str]:
+        if not self._tables.table_exists(table):
+            return []
+        query = (
+            exp.select("document")
+            .from_(table.table_expression)
+            .where(exp.column("about").eq(_pull_request_key(repository, pull_request)))
+            .order_by(exp.column("at", quoted=True))
+        )
+        return [str(row[0]) for row in self._adapter.fetchall(query)]
+
+    def _replace_document(
+        self,
+        table: LedgerTable,
+        row: _PullRequestRow,
+        written: tuple[str, str] | None,
+        forget_before: str,
+    ) -> None:
+        """Writes a document with its time, or none, where an earlier one of the item stood.
+
+        Args:
+            forget_before: Rows of every pull request that are older go, too.
+        """
         import pandas as pd
 
-        about, key = (
-            _pull_request_key(repository, pull_request),
-            json.dumps([item.rule, item.model, item.by]),
-        )
+        about = _pull_request_key(row.repository, row.pull_request)
         with self._adapter.transaction():
             self._adapter.delete_from(
-                ACCEPTANCES.table_expression,
+                table.table_expression,
                 exp.or_(
                     exp.and_(
                         exp.column("about").eq(about),
-                        exp.column("item").eq(exp.Literal.string(key)),
+                        exp.column("item").eq(exp.Literal.string(row.item)),
                     ),
                     exp.column("at", quoted=True) < exp.Literal.string(forget_before),
                 ),
             )
-            row = {"about": about.this, "item": key, "at": item.at, "document": item.to_json()}
+            if written is None:
+                return
+            at, document = written
+            content = {"about": about.this, "item": row.item, "at": at, "document": document}
             self._adapter.insert_append(
-                ACCEPTANCES.table_expression,
-                pd.DataFrame([row]),
-                target_columns_to_types=ACCEPTANCES.types_on(self._adapter.dialect),
+                table.table_expression,
+                pd.DataFrame([content]),
+                target_columns_to_types=table.types_on(self._adapter.dialect),
                 track_rows_processed=False,
             )
+
+
+@dataclass(frozen=True)
+class _PullRequestRow:
+    """Which row: of a pull request, and about what."""
+
+    repository: str
+    pull_request: int
+    item: str
 
 
 def _pull_request_key(repository: str, pull_request: int) -> exp.Literal:

@@ -66,10 +66,11 @@ def _document_table(name: str, *columns: str, key: tuple[str, ...] | None = None
 ENVIRONMENTS = _document_table("_environments", "name", "owner", "phase", key=("name",))
 RUNS = _document_table("_runs", "model", "at")
 ACCEPTANCES = _document_table("_acceptances", "about", "item", "at")
+RESTATEMENTS = _document_table("_restatements", "about", "item", "at")
 APPLIES = _document_table("_applies", "environment", "at")
 PROD_RUNS = _document_table("_prod_runs", "source", "table_name", "at")
 VERSIONS = LedgerTable("_ledger_versions", ("version", "written_by", "at"), numbers=("version",))
-TABLES = (ENVIRONMENTS, RUNS, ACCEPTANCES, APPLIES, PROD_RUNS, VERSIONS)
+TABLES = (ENVIRONMENTS, RUNS, ACCEPTANCES, RESTATEMENTS, APPLIES, PROD_RUNS, VERSIONS)
 
 
 class LedgerTables:

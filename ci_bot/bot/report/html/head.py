@@ -11,6 +11,7 @@ from ci_bot.bot.report.html.findings import describe_location
 from ci_bot.bot.report.html.story import lint_words
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView
+from ci_bot.bot.report.model.build_table import describe_restated
 from ci_bot.bot.report.model.check_words import MARKS, describe_tests
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import BlockerFix
@@ -214,6 +215,9 @@ def _list_facts(report: Report | None) -> list[tuple[str, str]]:
         known = later is not None and later.executor_hours_mid is not None
         prod = f"; in `prod` {cost_words(later)}" if later is not None and known else ""
         found.append(("Executor time", f"{cost_words(report.cost)}{prod}"))
+    restated = describe_restated(report.prod_restatements)
+    if restated:
+        found.append(("After it", f"`prod` {restated}"))
     return found
 
 

@@ -142,6 +142,11 @@ def render_accepted(acceptance: Acceptance, report: Report, context: CommentCont
     )
 
 
+def render_restated(summary: str, context: CommentContext) -> str:
+    """What is recorded or taken back, where the comment goes on to show something else."""
+    return _render_reply("restated", context, summary=summary)
+
+
 def render_estimated(
     document: EstimateDocument, hours: float | None, context: CommentContext
 ) -> str:

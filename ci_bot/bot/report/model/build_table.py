@@ -14,6 +14,7 @@ from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.changed_rows import forward_only_models, history_keepers
 from ci_bot.protocol.plan import Backfill, Cost, Work, select_tables, sum_planned_work
+from ci_bot.protocol.restatements import ProdRestatement
 from ci_bot.protocol.review_report import Report
 
 _NOTHING = "–"
@@ -155,6 +156,17 @@ class DisplayWork(Work):
     window: SafeMarkdown | None = None
 
 
+def describe_restated(items: Sequence[ProdRestatement]) -> str:
+    """How much restatements build again, and who asks; "" if none of them holds."""
+    held = [item for item in items if item.problem is None]
+    if not held:
+        return ""
+    models = {work.model for item in held for work in item.work}
+    people = ", ".join(sorted({f"`@{item.recorded.by}`" for item in held}))
+    asks = "asks" if people.count("@") == 1 else "ask"
+    return f"builds {words.format_count(len(models), 'model')} again, as {people} {asks}"
+
+
 def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
     """The totals of `backfill`."""
     tables = select_tables(backfill)
@@ -218,6 +230,11 @@ class PlannedWork:
     def prod_work(self) -> DisplayWork | None:
         """What prod builds after the merge, if nothing is applied before."""
         return display_work(self.prod_backfill) if self.report.prod_plan else None
+
+    @property
+    def restated(self) -> str:
+        """What prod builds again once the merge is deployed; "" if nobody asks for it."""
+        return describe_restated(self.report.prod_restatements)
 
     @cached_property
     def prod_left(self) -> DisplayWork | None:

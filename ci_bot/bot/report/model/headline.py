@@ -277,10 +277,8 @@ class _HeadlineFacts:
         found = self._only_metadata
         if not found:
             return None
-        only = (
-            f"Changes only the metadata of {list_names(_list_names(found))}: no data is built "
-            "again."
-        )
+        only = f"Changes only the metadata of {list_names(_list_names(found))}"
+        only += "." if self._report.prod_restatements else ": no data is built again."
         return only, _list_names(found)
 
     def _describe_harmless(self) -> str:
@@ -289,6 +287,8 @@ class _HeadlineFacts:
             return ""  # what exists today is not known
         if self._report.restatements or any(c.category not in _HARMLESS for c in self._own):
             return ""
+        if self._report.prod_restatements:
+            return ""  # rows that exist today are built again
         plan = self._report.prod_plan
         if (
             plan is not None

@@ -124,7 +124,8 @@ def _list_facts(view: ReviewView, screen: OutputScreen) -> list[str]:
     facts = {
         "Changes": f"{' · '.join(counts) or 'none'}, of "
         f"{words.format_count(view.report.project.models, 'model')}",
-        "To build": _describe_builds(view),
+        "To build": _describe_builds(view)
+        + (f"; then prod {view.restated}" if view.restated else ""),
         "Checks": _describe_checks(view.report.checks),
     }
     page = TextPage(width=screen.width, color=screen.colour)

@@ -1,0 +1,86 @@
+"""What prod builds again after the merge, because an owner of a model has asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
+from ci_bot.protocol.durations import executor_time
+from ci_bot.protocol.plan import sum_planned_work
+from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement
+from ci_bot.protocol.review_report import ReviewFacts, Risk
+from ci_bot.protocol.rules import find_rule
+
+RESTATED_AFTER_MERGE = find_rule("restated-after-merge")
+
+_MIDNIGHT = "T00:00:00Z"
+
+
+@judges(RESTATED_AFTER_MERGE)
+def find_prod_restatements(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+    """Each recorded restatement; one that no longer holds is heavier, because a deployment ends."""
+    for item in facts.prod_restatements:
+        recorded = item.recorded
+        off = f"`/sqlmesh restate {recorded.model} off`"
+        asked = f"`@{recorded.by}` asks prod to build it again {describe_range(recorded)}"
+        if item.problem is not None:
+            yield make_risk(
+                RESTATED_AFTER_MERGE,
+                f"{asked}, and that does not hold any more: {item.problem} A deployment refuses "
+                "it.",
+                f"an owner asks again, or it is taken back with {off}",
+                severity="high",
+                model=recorded.model,
+                path=item.path,
+            )
+            continue
+        yield make_risk(
+            RESTATED_AFTER_MERGE,
+            f"{asked}, after the merge ({recorded.reason}). {_describe_work(item)}",
+            f"the owners of these models agree, or it is taken back with {off}",
+            model=recorded.model,
+            path=item.path,
+        )
+
+
+def describe_range(item: RecordedRestatement) -> str:
+    """The dates of a restatement, as the end of a sentence."""
+    if item.start is None and item.end is None:
+        return "with all of its history"
+    start = "from its beginning" if item.start is None else f"from {_describe_start(item.start)}"
+    end = "up to the end of prod's data" if item.end is None else f"to {_describe_end(item.end)}"
+    return f"{start} {end}"
+
+
+def _describe_start(text: str) -> str:
+    """A midnight as its day."""
+    return text[:10] if text.endswith(_MIDNIGHT) else text
+
+
+def _describe_end(text: str) -> str:
+    """The last day, as people write it: a range ends before its end."""
+    if not text.endswith(_MIDNIGHT):
+        return text
+    return (date.fromisoformat(text[:10]) - timedelta(days=1)).isoformat()
+
+
+def _describe_work(item: ProdRestatement) -> str:
+    work = sum_planned_work(item.work)
+    built = quote_names(one.model for one in item.work)
+    hours = item.cost.executor_hours_mid if item.cost is not None else None
+    cost = "" if hours is None else f", about {executor_time(hours)} of executor time"
+    told = [
+        f"That builds {count_noun(len(item.work), 'model')} again ({built}): "
+        f"{count_noun(work.intervals, 'interval')}{cost}."
+    ]
+    if item.kept:
+        one = len(item.kept) == 1
+        told.append(
+            f"{quote_names(item.kept)} {'reads' if one else 'read'} them and "
+            f"{'keeps its' if one else 'keep their'} rows, because of `disable_restatement`."
+        )
+    if item.environments:
+        told.append(f"It also clears data of {quote_names(item.environments)}.")
+    return " ".join(told)

@@ -1,0 +1,187 @@
+"""The owner of a model lets prod build it again after the merge; whoever may write takes it back.
+
+What is asked for, and by whom, says an unedited comment of that person; what it builds and costs,
+the review that this run makes; whose the model is, policy and CODEOWNERS of the base commit. It is
+kept in the ledger beside the acceptances, and prod is written by the deployment alone, which plans
+it again and refuses what is not recorded. (`ci-bot prod-plan --pull-request`)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from ci_bot.bot.actions import RestateCommand, Settings, activities
+from ci_bot.bot.github import GitHub, PullRequest
+from ci_bot.bot.handlers import accept
+from ci_bot.bot.handlers.gate import check_met, find_condition_to_load
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
+from ci_bot.bot.handlers.own_review import review_again
+from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
+from ci_bot.bot.handlers.review import find_checked_out_commit
+from ci_bot.bot.report import notices
+from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_owner
+from ci_bot.errors import BadInput, BotError, RequestRefused
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import RestateAnswer, RestateRequest
+from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement, RestatementWish
+from ci_bot.protocol.review_report import Report
+
+_NEAR = 3
+
+
+def restate_model(
+    activity: activities.Restate,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub,
+) -> int:
+    """Checks who asks for what, reviews, writes it down, and shows the review; the exit code.
+
+    Raises:
+        Refused, BadInput: nothing was written, and the message says why.
+    """
+    pull = github.get_pull(activity.number, settle=True)
+    by, command = read_command(activity.comment_id, activity.number, RestateCommand, github)
+    against = find_condition_to_load(
+        by, github.get_permission(by), pull, find_checked_out_commit(client), what="a restatement"
+    )
+    if command.reason is None:
+        check_met(against)
+        return _take_back(by, command.model, settings, publisher, client, pull, github)
+    accept.check_owner_gate(against, pull, client)
+    wish = RestatementWish(
+        model=command.model,
+        start=command.start,
+        end=command.end,
+        by=by,
+        at=publisher.machine.timestamp(),
+        reason=publisher.redactor.redact(command.reason),
+        comment_id=activity.comment_id,
+    )
+    marker = publisher.read_marker()
+    own = review_again(
+        settings, publisher, client, pull=pull, marker=marker, github=github, wish=wish
+    )
+    asked = find_asked(own)
+    model = asked.recorded.model
+    ownership = accept.find_model_ownership(own, model)
+    if not accept.is_owner(by, ownership, github):
+        raise accept.make_not_owner_error(by, model, ownership, what="ask for it")
+    _write_restatement(client, settings, pull, model, asked.recorded)
+    told = f"`@{by}` lets prod build `{model}` again after the merge."
+    publisher.commands.annotate_notice(publisher.redactor.redact(told))
+    note = notices.render_restated(told, publisher.template)
+    return accept.show_decided(own, note, marker, settings, publisher, pull)
+
+
+def find_asked(own: Report) -> ProdRestatement:
+    """What was asked for, as the review has planned it.
+
+    Raises:
+        BadInput, Refused: it cannot be; the message says why.
+    """
+    accept.check_reviewed(own)
+    if own.refused_wish is not None:
+        raise make_error_of_failure(own.refused_wish)
+    asked = own.prod_restatements[-1]
+    if asked.problem is not None:
+        raise RequestRefused(
+            asked.problem, hint="Fix that first, and ask again.", reason_code="not_restatable"
+        )
+    return asked
+
+
+def check_was_recorded(model: str, before: Sequence[RecordedRestatement]) -> None:
+    """Whether there was something to take back.
+
+    Raises:
+        BadInput: there was not.
+    """
+    known = [item.model for item in before]
+    if model in known:
+        return
+    shown = ", ".join(
+        f"`{name}`" for name in difflib.get_close_matches(model, known, n=_NEAR, cutoff=0)
+    )
+    raise BadInput(
+        f"No restatement of `{model}` is recorded for this pull request.",
+        hint=f"Recorded are {shown}." if shown else "None is.",
+        reason_code="no_such_restatement",
+    )
+
+
+def report_restate_failure(error: BotError, publisher: Publisher) -> int:
+    """Answers a restatement that came to nothing; the comment stays as it is."""
+    answer_refused(error, "restate", publisher)
+    publisher.set_outputs(
+        {"reason-code": error.reason_code},
+        {
+            "activity": "restate",
+            "result": "refused",
+            "reason_code": error.reason_code,
+            "exit_code": error.exit_code,
+        },
+    )
+    return error.exit_code
+
+
+def _take_back(
+    by: str,
+    model: str,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    pull: PullRequest,
+    github: GitHub,
+) -> int:
+    """Prod is left as it is then, so no owner is needed, and no project that loads."""
+    answer = _write_restatement(client, settings, pull, model, None)
+    check_was_recorded(model, answer.before)
+    told = f"`@{by}` has taken back the restatement of `{model}`."
+    publisher.commands.annotate_notice(publisher.redactor.redact(told))
+    marker = publisher.read_marker()
+    own = review_again(settings, publisher, client, pull=pull, marker=marker, github=github)
+    note = notices.render_restated(told, publisher.template)
+    return accept.show_decided(own, note, marker, settings, publisher, pull)
+
+
+def _write_restatement(
+    client: WorkerClient,
+    settings: Settings,
+    pull: PullRequest,
+    model: str,
+    item: RecordedRestatement | None,
+) -> RestateAnswer:
+    answer = client.request_restate(
+        client.make_request(
+            RestateRequest,
+            owner=make_owner(
+                settings.runner.repository,
+                number=pull.number,
+                head_sha=pull.head_sha,
+                run=str(settings.runner.run_id),
+            ),
+            model=model,
+            restatement=item,
+        )
+    )
+    if isinstance(answer, Failure):
+        raise make_error_of_failure(answer)
+    return answer
+
+
+class RestateHandler(Handler[activities.Restate]):
+    """Writes down that prod builds a model again after the merge."""
+
+    def run(self, activity: activities.Restate, context: HandlerContext) -> int:
+        return restate_model(
+            activity, context.settings, context.publisher, context.client, context.github
+        )
+
+    def report_failure(
+        self, error: BotError, activity: activities.Restate, context: HandlerContext
+    ) -> int:
+        return report_restate_failure(error, context.publisher)

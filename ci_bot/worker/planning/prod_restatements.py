@@ -1,0 +1,313 @@
+"""What a restatement in prod builds again, once a merge is deployed. Read-only.
+
+SQLMesh deploys a merge first and restates afterwards: a plan with a restatement backfills what is
+restated and what that reads, and leaves other changed models without data. So the restatement is
+planned here over the project as the merge makes it, with SQLMesh's own planner, and of that plan
+only what is restated counts.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlmesh.core import constants as c
+from sqlmesh.core.dialect import normalize_model_name
+from sqlmesh.core.plan import Plan
+from sqlmesh.core.snapshot import Snapshot
+from sqlmesh.utils.errors import SQLMeshError
+
+from ci_bot.errors import BadInput, BotError, RequestRefused
+from ci_bot.protocol.plan import Backfill, Window
+from ci_bot.redaction import quoted_value, shorten_redacted
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.messages import ModelNames, error_sentence, names_and_times
+from ci_bot.worker.planning import describe_plan, make_plan
+from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
+
+if TYPE_CHECKING:
+    from sqlmesh.core.context import Context
+
+_NEAR = 3
+# Between the fields of a line that a deployment reads.
+_SEPARATORS = frozenset("\t\r\n")
+
+
+@dataclass(frozen=True)
+class RestatedWindow:
+    """The dates of a restatement in milliseconds: from the beginning, or to the end, if null."""
+
+    start: int | None
+    end: int | None
+
+
+@dataclass(frozen=True)
+class PlannedRestatement:
+    """What SQLMesh would build again in prod.
+
+    Attributes:
+        fqn: the model.
+        fingerprint: of it, with the data that it reads.
+        window: what SQLMesh is to be asked for.
+        work: the model and what reads it.
+        kept: readers that keep their rows, as reports call them.
+        environments: others whose data of these models is cleared.
+    """
+
+    fqn: str
+    snapshot: Snapshot
+    fingerprint: str
+    window: Window
+    work: list[Backfill]
+    kept: list[str]
+    environments: list[str]
+
+    @property
+    def rebuilds(self) -> list[str]:
+        return sorted(item.model for item in self.work)
+
+
+def find_model(context: Context, wanted: str, names: ModelNames) -> str:
+    """The model's fully qualified name.
+
+    Raises:
+        BadInput: the project has none of that name.
+    """
+    try:
+        found = normalize_model_name(wanted, context.default_catalog, context.default_dialect)
+    except Exception:  # a name that SQLGlot cannot read
+        found = wanted
+    if found in context.models:
+        return found
+    every = sorted(names.short_name(fqn) for fqn in context.models)
+    near = difflib.get_close_matches(wanted, every, n=_NEAR)
+    shown = " or ".join(f"`{name}`" for name in near)
+    raise BadInput(
+        f"The project has no model {quoted_value(wanted)}.",
+        hint=f"Did you mean {shown}?" if near else "Write its name as the comment shows it.",
+        reason_code="unknown_model",
+    )
+
+
+def parse_window(start: str | None, end: str | None, *, now: int) -> RestatedWindow:
+    """The dates of a wish, as SQLMesh reads them: `1 week ago` counts from `now`.
+
+    Raises:
+        BadInput: one is no date, they are the wrong way round, or they lie in the future.
+    """
+    begins = names_and_times.parse_start(start, relative_to=now) if start is not None else None
+    ends = names_and_times.parse_end(end, relative_to=now) if end is not None else None
+    if begins is not None and begins >= (now if ends is None else ends):
+        until = "the present" if ends is None else f"the end ({names_and_times.format_iso(ends)})"
+        raise BadInput(
+            f"The start ({names_and_times.format_iso(begins)}) is not before {until}.",
+            hint="Swap the dates, or leave them out to build all of it again.",
+            reason_code="bad_window",
+        )
+    return RestatedWindow(begins, ends)
+
+
+def plan_restatement(
+    context: Context,
+    fqn: str,
+    wanted: RestatedWindow,
+    plan_request: PlanRequest,
+    names: ModelNames,
+    *,
+    environment: str,
+) -> PlannedRestatement:
+    """Plans a restatement in prod over the project as it is here.
+
+    Args:
+        environment: The pull request's own, which goes after the merge.
+
+    Raises:
+        RequestRefused: SQLMesh restates nothing of the model, or the merge builds it anyway.
+        BadInput: there is no prod, or nothing of it lies in the window.
+    """
+    snapshot = context.get_snapshot(fqn, raise_if_missing=True)
+    name = names.short_name(fqn)
+    _check_kind(context, snapshot, name)
+    frontier = make_plan.find_prod_frontier(context)
+    if frontier is None:
+        raise BadInput(
+            "Prod holds no data yet, so there is nothing to build again.",
+            hint="Deploy prod first.",
+            reason_code="no_prod",
+        )
+    restating = _build_plan(context, name, wanted, plan_request, frontier)
+    plan = restating.plan
+    _check_not_built_by_merge(plan, fqn, name)
+    intervals = make_plan.list_missing_intervals(
+        restating,
+        [make_plan.copy_without_intervals(plan.snapshots[s_id]) for s_id in plan.restatements],
+        plan.end_override_per_model,
+    )
+    work = describe_plan.list_backfill(restating, intervals, names, reused=lambda snapshot: False)
+    # Readers of other kinds are built again whole, whatever the dates are.
+    own = any(s_id.name == fqn for s_id in intervals) or _has_no_table(snapshot)
+    if not own or not work:
+        raise BadInput(
+            f"Prod has nothing of `{name}` from {restating.window.start} to {restating.window.end} "
+            "that could be built again.",
+            hint="Choose dates for which the model is built, or leave them out.",
+            reason_code="bad_window",
+        )
+    return PlannedRestatement(
+        fqn=fqn,
+        snapshot=plan.snapshots.get(snapshot.snapshot_id, snapshot),
+        fingerprint=describe_plan.model_fingerprint(snapshot),
+        window=restating.window,
+        work=work,
+        kept=_list_kept(plan, names),
+        environments=_list_cleared(context, plan, environment),
+    )
+
+
+def _check_kind(context: Context, snapshot: Snapshot, name: str) -> None:
+    """SQLMesh leaves these out with a warning, or without one. (`_build_restatements`)"""
+    if snapshot.is_seed:
+        raise RequestRefused(
+            f"`{name}` is a seed, and SQLMesh builds no seed again: its file holds its rows.",
+            hint="Change the file, or ask for the models that read it.",
+            reason_code="not_restatable",
+        )
+    if snapshot.disable_restatement:
+        raise RequestRefused(
+            f"`{name}` has `disable_restatement`, by itself or by its kind "
+            f"{describe_plan.name_model_kind(snapshot)}, because rows could be lost.",
+            hint="If its source still has all of its history, set `disable_restatement false` in "
+            "the model's kind first.",
+            reason_code="not_restatable",
+        )
+    try:
+        selected = sqlmesh_compat.expand_selection(context, name)
+    except Exception:  # its parser raises more than one kind
+        selected = set()
+    if selected != {snapshot.name} or set(name) & _SEPARATORS:
+        raise RequestRefused(
+            f"`--restate-model` of SQLMesh cannot name {quoted_value(name)} alone.",
+            hint="Restate it from a terminal.",
+            reason_code="not_restatable",
+        )
+
+
+def _build_plan(
+    context: Context, name: str, wanted: RestatedWindow, plan_request: PlanRequest, frontier: int
+) -> BuiltPlan:
+    """The plan of `sqlmesh plan prod --restate-model` with all of its dates.
+
+    A model of which only all history is restated gets it up to the execution time. Without one
+    that is the present, so SQLMesh would note intervals as built that prod has no data for yet.
+    (`Snapshot.get_removal_interval`)
+    """
+    end = frontier if wanted.end is None else min(wanted.end, frontier)
+    start = wanted.start
+    if start is not None and start >= end:
+        raise BadInput(
+            f"Prod's data ends at {names_and_times.format_iso(frontier)}, and the restatement "
+            f"would begin at {names_and_times.format_iso(start)}.",
+            hint="Choose dates that prod has.",
+            reason_code="bad_window",
+        )
+    if start is None:
+        start = _find_beginning(context)
+    builder = sqlmesh_compat.make_plan_builder(
+        context,
+        c.PROD,
+        start=start,
+        end=end,
+        execution_time=frontier,
+        restate_models=[name],
+        always_include_local_changes=True,
+        skip_tests=True,
+        skip_linter=True,
+        forward_only=plan_request.flags.forward_only,
+        allow_destructive_models=plan_request.flags.allow_destructive or None,
+        categorizer_config=plan_request.categorizer,
+    )
+    try:
+        plan: Plan = sqlmesh_compat.build_plan(builder)
+    except SQLMeshError as error:
+        raise BotError(
+            f"SQLMesh refuses to restate `{name}` in prod: "
+            f"{shorten_redacted(error_sentence(error), 1_000)}",
+            hint="Fix what it names, and ask again.",
+            reason_code="failed",
+        ) from error
+    return BuiltPlan(
+        plan=plan,
+        window=Window(
+            start=names_and_times.format_iso(start),
+            end=names_and_times.format_iso(end),
+            execution_time=names_and_times.format_iso(frontier),
+        ),
+        flags=plan_request.flags,
+        deployable=plan.deployability_index,
+        versions_in_prod=make_plan.list_prod_versions(context.state_reader),
+        restatements=plan.restatements,
+        notes=(),
+    )
+
+
+def _find_beginning(context: Context) -> int:
+    """Where the oldest data of prod begins; SQLMesh cuts each model at its own start."""
+    prod = context.state_reader.get_environment(c.PROD)
+    held = context.state_reader.get_snapshots(prod.snapshots if prod else ())
+    return min(
+        (begin for snapshot in held.values() for begin, _ in snapshot.intervals if begin),
+        default=0,
+    )
+
+
+def _check_not_built_by_merge(plan: Plan, fqn: str, name: str) -> None:
+    diff = plan.context_diff
+    new, old = diff.modified_snapshots.get(fqn, (None, None))
+    added = any(s_id.name == fqn and not _has_no_table(plan.snapshots[s_id]) for s_id in diff.added)
+    kept = (
+        new is None
+        or old is None
+        or _has_no_table(new)
+        or sqlmesh_compat.inherits_intervals(old, new)
+    )
+    if kept and not added:
+        return
+    raise RequestRefused(
+        f"The merge gives `{name}` a new table and builds all of it, so a restatement would build "
+        "it twice.",
+        hint="Leave it out. To build its readers again, ask for those.",
+        reason_code="not_restatable",
+    )
+
+
+def _has_no_table(snapshot: Snapshot) -> bool:
+    """External and embedded models: to restate one is to restate what reads it."""
+    return bool(snapshot.is_symbolic)
+
+
+def _list_kept(plan: Plan, names: ModelNames) -> list[str]:
+    """Readers of what is restated that SQLMesh leaves as they are."""
+    restated = {s_id.name for s_id in plan.restatements}
+    return sorted(
+        names.short_name(snapshot.name)
+        for snapshot in plan.snapshots.values()
+        if snapshot.name not in restated
+        and snapshot.disable_restatement
+        and any(parent.name in restated for parent in snapshot.parents)
+    )
+
+
+def _list_cleared(context: Context, plan: Plan, environment: str) -> list[str]:
+    """The environments with versions of their own of what is restated: SQLMesh clears these, too.
+
+    (`identify_restatement_intervals_across_snapshot_versions`)
+    """
+    restated = {s_id.name for s_id in plan.restatements}
+    shared = make_plan.list_prod_versions(context.state_reader)
+    return sorted(
+        name
+        for name, infos in sqlmesh_compat.list_environment_snapshots(context).items()
+        if name not in (environment, c.PROD)
+        and any(info.name in restated and (info.name, info.version) not in shared for info in infos)
+    )

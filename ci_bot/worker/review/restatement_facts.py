@@ -1,0 +1,191 @@
+"""The restatements of a pull request in a review: what the ledger holds, and what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from ci_bot.errors import BadInput, BotError
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import RestateAnswer, RestateRequest
+from ci_bot.protocol.plan import Backfill, ProdPlan
+from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement, RestatementWish
+from ci_bot.worker import sqlmesh_compat
+from ci_bot.worker.messages import make_failure_of_error, names_and_times
+from ci_bot.worker.planning import describe_plan, prod_restatements
+from ci_bot.worker.project import make_project_place, opening
+from ci_bot.worker.review.plan_facts import PlanFacts
+from ci_bot.worker.runtime import PhaseClock
+from ci_bot.worker.state_store import KEEP_DAYS, Ledger
+
+
+@dataclass(frozen=True)
+class FoundRestatements:
+    """What counts, oldest first, and why what was asked for does not."""
+
+    items: list[ProdRestatement] = field(default_factory=list)
+    refused: Failure | None = None
+    wished: bool = False
+
+    def list_work(self) -> list[Backfill]:
+        """What those that hold build again in prod."""
+        return [work for item in self.items if item.problem is None for work in item.work]
+
+    def after_plan(self, merged: ProdPlan | None) -> FoundRestatements:
+        """The same, once it is known what the merge does: nothing follows one that fails."""
+        if merged is None:
+            return self
+        if merged.would_fail:
+            why = "The plan for prod fails, so nothing is built again after it."
+            return replace(self, items=[_mark_unfit(item, why) for item in self.items])
+        if not self.wished or self.refused is not None:
+            return self
+        *others, wish = self.items
+        recorded = wish.recorded.model_copy(update={"prod_plan_id": merged.plan_id})
+        return replace(self, items=[*others, wish.model_copy(update={"recorded": recorded})])
+
+
+def plan_restatements(facts: PlanFacts) -> FoundRestatements:
+    """Plans each recorded restatement again, and the one that is asked for."""
+    wish, refused = facts.request.wish, None
+    asked: ProdRestatement | None = None
+    if wish is not None:
+        try:
+            asked = _plan_wish(facts, wish)
+        except BotError as error:
+            refused = make_failure_of_error(error, stage="restate", repository=facts.repository)
+    replaced = asked.recorded.model if asked is not None else None
+    items = [
+        _plan_recorded(facts, item) for item in _list_recorded(facts) if item.model != replaced
+    ]
+    return FoundRestatements(
+        items=[*items, asked] if asked is not None else items,
+        refused=refused,
+        wished=asked is not None,
+    )
+
+
+def _list_recorded(facts: PlanFacts) -> Iterator[RecordedRestatement]:
+    """Without prod's state nobody knows of any."""
+    if facts.opened.baseline != "state":
+        return
+    for number in facts.request.restated_by:
+        yield from facts.read_ledger.list_restatements(facts.request.owner.name, number)
+
+
+def _plan_wish(facts: PlanFacts, wish: RestatementWish) -> ProdRestatement:
+    if facts.opened.baseline != "state":
+        raise BadInput(
+            "Without prod's state nobody knows what prod holds, so nothing can be restated.",
+            hint="Give apply.yml the state that prod is recorded in.",
+            reason_code="no_prod",
+        )
+    fqn = prod_restatements.find_model(facts.opened.context, wish.model, facts.names)
+    window = prod_restatements.parse_window(
+        wish.start, wish.end, now=names_and_times.to_milliseconds(wish.at)
+    )
+    planned = _plan(facts, fqn, window)
+    recorded = RecordedRestatement(
+        model=facts.names.short_name(fqn),
+        start=names_and_times.format_iso(window.start) if window.start is not None else None,
+        end=names_and_times.format_iso(window.end) if window.end is not None else None,
+        fingerprint=planned.fingerprint,
+        rebuilds=planned.rebuilds,
+        by=wish.by,
+        at=wish.at,
+        reason=wish.reason,
+        comment_id=wish.comment_id,
+        head_sha=facts.request.owner.head_sha,
+        prod_plan_id=None,
+    )
+    return _describe(facts, planned, recorded, None)
+
+
+def _plan_recorded(facts: PlanFacts, item: RecordedRestatement) -> ProdRestatement:
+    try:
+        fqn = prod_restatements.find_model(facts.opened.context, item.model, facts.names)
+        start, end = (
+            None if moment is None else names_and_times.to_milliseconds(moment)
+            for moment in (item.start, item.end)
+        )
+        planned = _plan(facts, fqn, prod_restatements.RestatedWindow(start, end))
+    except BotError as error:
+        return ProdRestatement(recorded=item, problem=error.message)
+    return _describe(facts, planned, item, _find_difference(planned, item))
+
+
+def _plan(
+    facts: PlanFacts, fqn: str, window: prod_restatements.RestatedWindow
+) -> prod_restatements.PlannedRestatement:
+    return prod_restatements.plan_restatement(
+        facts.opened.context,
+        fqn,
+        window,
+        facts.plan_request,
+        facts.names,
+        environment=facts.request.environment,
+    )
+
+
+def _find_difference(
+    planned: prod_restatements.PlannedRestatement, item: RecordedRestatement
+) -> str | None:
+    """In what it would do something else than was reviewed."""
+    if planned.fingerprint != item.fingerprint:
+        return f"`{item.model}` or the data that it reads has changed since."
+    more = sorted(set(planned.rebuilds) - set(item.rebuilds))
+    if more:
+        shown = ", ".join(f"`{name}`" for name in more[:3])
+        rest = f" and {len(more) - 3} more" if len(more) > 3 else ""  # noqa: PLR2004 - as shown
+        return f"It would also build {shown}{rest} again, which nobody has reviewed."
+    return None
+
+
+def _describe(
+    facts: PlanFacts,
+    planned: prod_restatements.PlannedRestatement,
+    recorded: RecordedRestatement,
+    problem: str | None,
+) -> ProdRestatement:
+    described = ProdRestatement(
+        recorded=recorded,
+        path=describe_plan.relative_path(planned.snapshot, facts.repository),
+        window=planned.window,
+        work=planned.work,
+        cost=facts.estimate_cost(planned.work),
+        kept=planned.kept,
+        environments=planned.environments,
+    )
+    return described if problem is None else _mark_unfit(described, problem)
+
+
+def _mark_unfit(item: ProdRestatement, problem: str) -> ProdRestatement:
+    return item.model_copy(
+        update={"problem": item.problem or problem, "window": None, "cost": None}
+    )
+
+
+# What is recorded is written into the ledger, where no pull request's review can write.
+
+
+def write_restatement(
+    request: RestateRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
+) -> RestateAnswer:
+    """Writes it, or takes it back. Only the configuration is read for it, and no model.
+
+    Raises:
+        BadInput: the configuration is broken, or there is no state yet.
+    """
+    place = make_project_place(request, request.projects)
+    with opening.open_state_to_write(place, on_spark_start, clock) as context:
+        ledger = Ledger(sqlmesh_compat.get_state_adapter(context))
+        ledger.prepare_tables()
+        whose = (request.owner.name, request.owner.pr_number or 0)
+        before = ledger.list_restatements(*whose)
+        item = request.restatement
+        if item is None:
+            ledger.delete_restatement(*whose, request.model)
+        else:
+            oldest = names_and_times.to_milliseconds(item.at) - KEEP_DAYS * 86_400_000
+            ledger.write_restatement(*whose, item, forget_before=names_and_times.format_iso(oldest))
+        return RestateAnswer(before=before, restatements=ledger.list_restatements(*whose))
