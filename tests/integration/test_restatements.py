@@ -62,9 +62,12 @@ MODELS = {
     "whole": sql_model("shop.whole", "FULL", "SELECT order_id FROM shop.parts"),
 }
 EXTERNAL = "- name: raw.events\n  columns:\n    order_id: INT\n    order_date: DATE\n"
+OWNERS = "owners:\n  - models: shop.late\n    github: ['@alice']\n"
 FILES: Files = {
     **{f"project/models/{name}.sql": text for name, text in MODELS.items()},
     "project/external_models.yaml": EXTERNAL,
+    "project/.sqlmesh-review.yaml": OWNERS,
+    "CODEOWNERS": "/project/models/by_* @bob\n",
 }
 
 
@@ -207,6 +210,30 @@ def test_restatement__of_what_the_merge_builds_is_refused(scene: Scene) -> None:
         assert "a new table and builds all of it" in refused.message
         # What it reads can be built again, and then both are.
         assert "shop.by_day" in ranges(planned(scene.ask("shop.late", commits=commits)))
+    finally:
+        scene.undo()
+
+
+def test_restatement__has_the_owners_of_a_model_that_does_not_change(scene: Scene) -> None:
+    for model, owner in (("shop.late", "alice"), ("shop.by_day", "bob"), ("shop.whole", None)):
+        owners = {item.model: item.logins for item in scene.ask(model).owners}
+        assert owners == ({model: [owner]} if owner else {})
+
+
+def test_restatement__follows_no_file_that_the_author_has_moved(scene: Scene) -> None:
+    """The file decides whose a model is, and its author must not choose it."""
+    made = scene.made
+    own = made.read("project/models/by_day.sql")
+    commits = made.change(
+        # It changes hands: nothing of either model differs for SQLMesh.
+        {
+            "project/models/by_day.sql": MODELS["whole"],
+            "project/models/whole.sql": own,
+        }
+    )
+    try:
+        assert scene.ask("shop.whole", commits=commits).owners == []
+        assert scene.ask("shop.by_day", commits=commits).owners == []
     finally:
         scene.undo()
 

@@ -31,6 +31,10 @@ class FoundRestatements:
         """What those that hold build again in prod."""
         return [work for item in self.items if item.problem is None for work in item.work]
 
+    def list_models(self) -> list[RecordedRestatement]:
+        """What names the models whose owners have to be known."""
+        return [item.recorded for item in self.items]
+
     def after_plan(self, merged: ProdPlan | None) -> FoundRestatements:
         """The same, once it is known what the merge does: nothing follows one that fails."""
         if merged is None:

@@ -79,6 +79,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     facts = PlanFacts(opened, planned, names, repository, request, plan_request, settings)
     with clock.time_phase("describe"):
         parts = facts.plan_parts()
+        restated = plan_restatements(facts)
     ports.progress("checks", "running the linter and the unit tests")
     place, stamp = make_project_place(request, request.projects), collect_versions(opened)
     checked = run_checks(
@@ -103,7 +104,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         )
         found = find_all(inputs)
         executions = add_witnesses(context, inputs, list_executions(inputs))
-        told = (*parts.changes, *found, *checked.lint.findings)
+        told = (*parts.changes, *found, *checked.lint.findings, *restated.list_models())
         scoped = evaluate_review_scopes(context, request.scopes, inputs, told)
         exposed = find_exposed_models(request.exposed, inputs)
     ports.progress("impact", "following the changed columns")
@@ -118,7 +119,6 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         )
 
     with clock.time_phase("prod plan"):
-        restated = plan_restatements(facts)
         merged = facts.prod_plan(restated.list_work())
         restated = restated.after_plan(merged)
     if merged is not None and merged.cost is not None:

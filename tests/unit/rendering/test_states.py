@@ -177,7 +177,7 @@ def test_no_changes__explains_fingerprints_and_prints_the_command() -> None:
     text = render_review(report("no_changes"), make_context(phase="no_changes"), None).text
     assert "fingerprints follow code, not data" in text
     assert "sqlmesh plan prod --restate-model MODEL --start START --end END" in text
-    assert "The bot does not run it" in text
+    assert "The bot runs neither" in text
     assert "| Most work" not in text
 
 
