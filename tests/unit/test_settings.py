@@ -76,7 +76,7 @@ def test_inputs__numbers_and_switches() -> None:
         (
             "mode",
             "reviews",
-            "must be one of auto, review, apply, probe, estimate, accept, cleanup, sweep",
+            "must be one of auto, review, apply, probe, estimate, accept, restate, cleanup, sweep",
         ),
         ("baseline", "prod", "must be one of auto, state, base-branch"),
         ("fail-on", "low", "must be one of blocker, high, never"),

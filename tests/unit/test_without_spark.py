@@ -24,6 +24,7 @@ ON_SPARK = {
 WITHOUT = [
     activities.Review(number=7),
     activities.Accept(number=7, comment_id=1),
+    activities.Restate(number=7, comment_id=1),
     activities.CommentCommand(number=7, comment_id=1, author="octocat", command=HelpCommand()),
     activities.PostForkReport(
         run_id=1, head_sha="1", head_repository=None, head_branch=None, fork=True
