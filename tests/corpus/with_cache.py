@@ -147,7 +147,7 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
         execution_time=UNTIL,
         known_files=known,
     )
-    with patch.object(base_cache_read, "left_in_file", wraps=make_query_in_file) as taken:
+    with patch.object(base_cache_read, "make_query_in_file", wraps=make_query_in_file) as taken:
         try:
             facts = review_plan.review_plan(
                 asked, review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, _no_spark)
