@@ -166,6 +166,11 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
     )
 
 
+# What a finding on such columns is about. No data diff clears it: only prod's next run computes
+# those models again, so an apply has nothing to compare.
+TAKEN_COLUMNS = "columns that models below take in"
+
+
 @dataclass(frozen=True)
 class TakenColumn:
     """A new column that a query below takes in without naming it.

@@ -10,6 +10,7 @@ from ci_bot.bot.decision.judgement import decide_by_risks
 from ci_bot.bot.decision.planned_work import TeamLimits, map_models_below
 from ci_bot.bot.decision.risks import compares, count_noun, make_risk, sort_risks
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict, NotCleared, TableDiff
+from ci_bot.protocol.changed_rows import TAKEN_COLUMNS
 from ci_bot.protocol.durations import days_between
 from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.plan import Checks
@@ -69,6 +70,7 @@ def may_be_cleared(item: Risk) -> bool:
     spec = RULES.get(item.rule)
     weights = {item.severity, item.weighed.weight if item.weighed else item.severity}
     decides = item.severity == "high" and "blocker" not in weights
+    decides &= item.subject != TAKEN_COLUMNS
     return decides and spec is not None and DATA_DIFF in spec.cleared_by
 
 

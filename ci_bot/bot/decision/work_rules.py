@@ -16,6 +16,7 @@ from ci_bot.bot.decision.planned_work import (
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.bot.report import SENTENCES
 from ci_bot.protocol.changed_rows import (
+    TAKEN_COLUMNS,
     TakenColumn,
     describe_old_rows,
     judge_past_numbers,
@@ -191,7 +192,7 @@ def _describe_taken_columns(
             "the owner confirms that past results are meant to change, or the queries below name "
             "their columns",
             model=model,
-            subject="columns that models below take in",
+            subject=TAKEN_COLUMNS,
             path=changes[model].path,
         )
 
