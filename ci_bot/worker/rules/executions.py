@@ -126,7 +126,9 @@ def _run_both_versions(
     return _run_queries(
         (before, after),
         inputs,
-        SourceTables(inputs, pair.queries).read_tables(known, (before, after), pair.new_names),
+        _find_source_tables(inputs, pair.queries).read_tables(
+            known, (before, after), pair.new_names
+        ),
         seed_of=(pair.before, pair.after),
         seconds=seconds,
         data_sets=data_sets,
@@ -157,6 +159,14 @@ def _run_queries(
         data_sets=data_sets,
         is_private=is_personal,
     )
+
+
+def _find_source_tables(inputs: RuleInputs, queries: ModelQueries) -> SourceTables:
+    """The review's own: what one model's query tells, others ask for, too."""
+    judged = inputs.judged_models
+    if judged.sources is None:
+        judged.sources = SourceTables(inputs, queries)
+    return judged.sources
 
 
 def find_missed_changes(inputs: RuleInputs, readers: Iterable[str]) -> dict[str, str]:
@@ -214,7 +224,7 @@ def _run_reader(
     return _run_queries(
         texts,
         inputs,
-        SourceTables(inputs, queries).read_tables(models, texts, {}),
+        _find_source_tables(inputs, queries).read_tables(models, texts, {}),
         seed_of=models,
         seconds=seconds,
         data_sets=data_sets,

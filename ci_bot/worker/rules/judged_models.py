@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ci_bot.worker.execution import DATA_SETS, SECONDS_FOR_A_MODEL, ExecutionVerdict
+
+if TYPE_CHECKING:
+    from ci_bot.worker.rules.source_tables import SourceTables
 
 SECONDS_FOR_A_REVIEW = 20.0
 # With less left nothing is begun.
@@ -25,12 +29,14 @@ class JudgedModels:
         seconds: that are left for all models.
         seconds_for_a_model: that one has at most.
         clock: seconds of processor time.
+        sources: what is known of the tables that queries read; made when a model is run first.
     """
 
     seconds: float = SECONDS_FOR_A_REVIEW
     seconds_for_a_model: float = SECONDS_FOR_A_MODEL
     clock: Callable[[], float] = time.thread_time
     found: dict[str, ExecutionVerdict] = field(default_factory=dict)
+    sources: SourceTables | None = None
 
     def judge_once(
         self, name: str, judge: Callable[[float, int], ExecutionVerdict]

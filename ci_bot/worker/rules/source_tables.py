@@ -40,6 +40,9 @@ class SourceTables:
     def __init__(self, inputs: RuleInputs, queries: ModelQueries) -> None:
         self._inputs = inputs
         self._queries = queries
+        # What a model's query tells of a column, by model, column and floors that are left: many
+        # readers ask for the same ones, and each column may be read by several above it.
+        self._known: dict[tuple[int, str, int], ValueType | None] = {}
 
     def read_tables(
         self,
@@ -96,6 +99,21 @@ class SourceTables:
         }
 
     def _read_definition(self, model: Model, wanted: set[str], floors: int) -> dict[str, ValueType]:
+        """The columns whose types a model's query tells; each is worked out once."""
+        missing = {one for one in wanted if (id(model), one, floors) not in self._known}
+        if missing:
+            found = self._work_out(model, missing, floors)
+            if found is None and len(missing) > 1:
+                # What the judge does not know in one column hides no other one.
+                found = {}
+                for column in sorted(missing):
+                    found |= self._work_out(model, {column}, floors) or {}
+            self._known |= {(id(model), one, floors): (found or {}).get(one) for one in missing}
+        told = {one: self._known[id(model), one, floors] for one in wanted}
+        return {one: kind for one, kind in told.items() if kind is not None}
+
+    def _work_out(self, model: Model, wanted: set[str], floors: int) -> dict[str, ValueType] | None:
+        """The types of some columns; None if the judge does not know all that they need."""
         query = self._queries.query_of(model)
         # To the types that a model declares, SQLMesh casts its columns.
         if query is None or query.rendered_apart is None or model.columns_to_types_ is not None:
@@ -107,10 +125,7 @@ class SourceTables:
         try:
             written = write_query(parse_plain(tree.sql(dialect="spark", comments=False)), sources)
         except UntriedError:
-            # What the judge does not know in one column hides no other one.
-            alone = [{column} for column in sorted(wanted)] if len(wanted) > 1 else []
-            told = (self._read_definition(model, column, floors) for column in alone)
-            return {column: kind for columns in told for column, kind in columns.items()}
+            return None
         return {name.lower(): kind for name, kind in written.columns}
 
     @cached_property

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from ci_bot.worker.execution import write_query
+from ci_bot.worker.execution.queries import WrittenQuery
 from ci_bot.worker.rules import find_all
 from ci_bot.worker.rules.source_tables import SourceTables
 from ci_bot.worker.sql import ModelQueries
@@ -73,3 +79,35 @@ def test_type__that_the_judge_does_not_know_stays_unknown() -> None:
 
 def test_type__of_a_long_chain_is_given_up() -> None:
     assert judge(UNTOLD, UNTOLD, floors=12) == ("not_tried", "a column of type unknown")
+
+
+def test_types__of_a_deep_chain_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each column needs all four of the model above, and none of them can be told."""
+    asked = []
+
+    def write_and_count(*given: Any) -> WrittenQuery:
+        asked.append(given)
+        return write_query(*given)
+
+    monkeypatch.setattr("ci_bot.worker.rules.source_tables.write_query", write_and_count)
+    files, above = {}, "raw.fills"
+    for floor in range(7):
+        columns = ", ".join(f"MAP(t.c0, t.c1)[t.c2] + t.c3 AS c{number}" for number in range(4))
+        files[f"models/f{floor}.sql"] = (
+            f"MODEL (name mart.f{floor}, kind FULL);\nSELECT {columns} FROM {above} AS t"
+        )
+        above = f"mart.f{floor}"
+    sides = [
+        {
+            **files,
+            "models/z.sql": f"MODEL (name mart.z, kind FULL);\n"
+            f"SELECT {head}t.c0 + t.c1 + t.c2 + t.c3 AS s FROM {above} AS t",
+        }
+        for head in ("", "0 + ")
+    ]
+    inputs = change(
+        *sides, external={"raw.fills": dict.fromkeys(["c0", "c1", "c2", "c3"], "bigint")}
+    )
+    find_all(inputs)
+    assert [verdict.verdict for verdict in inputs.judged_models.found.values()] == ["not_tried"]
+    assert 0 < len(asked) <= 2 * 7 * 5
