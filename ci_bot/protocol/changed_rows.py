@@ -8,6 +8,7 @@ from ci_bot.protocol.plan import COMPUTED_WHOLE, Change
 from ci_bot.protocol.review_report import (
     ChangedPart,
     ChangedRows,
+    Impact,
     PastNumbers,
     ReachedModel,
     Report,
@@ -185,6 +186,11 @@ class TakenColumn:
     reader: ReachedModel
 
 
+def list_new_columns(impact: Impact) -> set[str | None]:
+    """The names of all new columns: a reader has them by these names, if it only passes them on."""
+    return {part.column for part in impact.changed if part.how == "added"}
+
+
 def list_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
     """New columns that change what models below gave before, for SQLMesh an addition only.
 
@@ -193,7 +199,7 @@ def list_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
     passes the column on.
     """
     changes = {change.model: change for change in facts.changes if not change.from_base}
-    new = {part.column for part in facts.impact.changed if part.how == "added"}
+    new = list_new_columns(facts.impact)
     # Of these it is known already what becomes of their old rows.
     others = {part.model for part in facts.impact.changed if part.how != "added"}
     others |= history_keepers(facts)

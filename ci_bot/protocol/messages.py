@@ -276,7 +276,7 @@ class RestateRequest(_Request):
     restatement: RecordedRestatement | None = Field(description="Null: it is taken back.")
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _concerns_its_pull_request(self) -> Self:
         if self.owner.pr_number is None:
             raise ValueError("restatements belong to a pull request")
         if self.restatement is not None and self.restatement.model != self.model:

@@ -9,7 +9,7 @@ from typing import Literal
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.risks import judges, make_risk
 from ci_bot.bot.policy import Exposure, quote_text
-from ci_bot.protocol.changed_rows import judge_past_numbers
+from ci_bot.protocol.changed_rows import judge_past_numbers, list_new_columns
 from ci_bot.protocol.plan import Change
 from ci_bot.protocol.review_report import ChangedPart, ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule
@@ -69,6 +69,7 @@ def map_changed_models(facts: ReviewFacts) -> dict[str, ChangedModel]:
     drift = {change.model for change in facts.changes if change.from_base}
     # A declaration of a table of somebody else's changes nothing of that table.
     declared = {change.model for change in facts.changes if change.kind == "EXTERNAL"}
+    new = list_new_columns(facts.impact)
     for part in facts.impact.changed:
         if part.model in drift:
             continue
@@ -82,7 +83,7 @@ def map_changed_models(facts: ReviewFacts) -> dict[str, ChangedModel]:
             model.rows |= reached.rows
             model.unknown |= bool(reached.more_columns)
             for name in reached.columns:
-                if part.how != "added" or name != part.column:
+                if part.how != "added" or name not in new:
                     model.add_effect(name, "computed")
     for change in facts.changes:
         if change.model not in drift | declared:
@@ -142,11 +143,11 @@ class AffectedReader:
     model: str
     columns: tuple[str, ...] | None
 
-    def loses(self, changed: ChangedModel) -> bool:
+    def is_affected(self, changed: ChangedModel) -> bool:
         """Whether anything is known to change of what it reads."""
         return bool(changed.removed or changed.rows or changed.restrict_to(self.columns))
 
-    def may_lose(self, changed: ChangedModel) -> bool:
+    def may_be_affected(self, changed: ChangedModel) -> bool:
         """Whether anything may change of it: what nobody can read, or the order of all columns."""
         return changed.unknown or (changed.reordered and self.columns is None)
 
@@ -188,14 +189,14 @@ def find_affected_exposures(
     paths = {change.model: change.path for change in facts.changes}
     for reader in readers:
         model = changed.get(reader.model)
-        if model is None or not (reader.loses(model) or reader.may_lose(model)):
+        if model is None or not (reader.is_affected(model) or reader.may_be_affected(model)):
             continue
         yield make_risk(
             EXPOSURE_AFFECTED,
             f"{quote_text(reader.exposure.name)} of {reader.exposure.owners or 'nobody'} "
             f"{_describe_reading(reader)}: {_describe_effects(reader, model)}.",
             "the owner of each reader has agreed, or what they read stays as it is",
-            severity=None if reader.loses(model) else "medium",
+            severity=None if reader.is_affected(model) else "medium",
             subject=reader.exposure.name,
             model=reader.model,
             path=paths.get(reader.model),

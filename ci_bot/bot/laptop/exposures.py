@@ -93,21 +93,21 @@ def render_exposures(document: ExposuresDocument, *, until: str) -> str:
 
 def _render_reader(reader: LoggedReader) -> Iterable[str]:
     known = {model: columns for model, columns in reader.reads.items() if columns is not None}
-    yield f"  - name: {_quote(reader.application)}"
+    yield f"  - name: {_quote_scalar(reader.application)}"
     yield "    type: application"
-    yield f"    owner: {{name: {_quote(reader.user or 'unknown')}}}"
+    yield f"    owner: {{name: {_quote_scalar(reader.user or 'unknown')}}}"
     yield "    depends_on:"
-    yield from (f"      - {_quote(model)}" for model in reader.reads)
+    yield from (f"      - {_quote_scalar(model)}" for model in reader.reads)
     yield "    meta:"
-    yield f"      last_read: {_quote(reader.last_read[:10])}"
+    yield f"      last_read: {_quote_scalar(reader.last_read[:10])}"
     yield f"      statements: {reader.statements}"
     if known:
         yield "      columns:"
     for model, columns in known.items():
-        yield f"        {_quote(model)}: [{', '.join(map(_quote, columns))}]"
+        yield f"        {_quote_scalar(model)}: [{', '.join(map(_quote_scalar, columns))}]"
 
 
-def _quote(text: str) -> str:
+def _quote_scalar(text: str) -> str:
     """A scalar that no reader of YAML takes for anything else: JSON's strings are YAML's."""
     return json.dumps(text, ensure_ascii=False)
 

@@ -71,7 +71,9 @@ def list_entry_exposures(files: Sequence[PolicyFile]) -> list[Exposure]:
             name=entry.name or "",
             accounts=tuple(filter(is_account, entry.owner or ())),
             contacts=tuple(name for name in entry.owner or () if not is_account(name)),
-            reads={model: _lower(columns) for model, columns in (entry.reads or {}).items()},
+            reads={
+                model: _lower_columns(columns) for model, columns in (entry.reads or {}).items()
+            },
             path=entry.path,
             line=entry.line,
         )
@@ -191,7 +193,7 @@ def _make_listed(item: _ListedExposure, path: str, line: int, entry: ExposureEnt
     for text in item.depends_on:
         model = read_dependency(text)
         if model is not None:
-            reads[model] = _lower(columns.get(text, columns.get(model)))
+            reads[model] = _lower_columns(columns.get(text, columns.get(model)))
     return Exposure(
         name=item.label or item.name,
         accounts=(*accounts, *filter(is_account, asked)),
@@ -216,7 +218,7 @@ def read_dependency(text: str) -> str | None:
     return None if _OTHER_NODE.fullmatch(plain) else plain
 
 
-def _lower(columns: Sequence[str] | None) -> ExposedColumns:
+def _lower_columns(columns: Sequence[str] | None) -> ExposedColumns:
     return None if columns is None else tuple(dict.fromkeys(name.lower() for name in columns))
 
 

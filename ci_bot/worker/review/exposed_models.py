@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ci_bot.protocol.review_inputs import ExposedModel
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.sql import list_known_types
+from ci_bot.worker.sql import list_known_types, plain_name
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -28,7 +28,7 @@ def find_exposed_models(asked: Sequence[str], inputs: RuleInputs) -> list[Expose
     if not asked:
         return []
     ends: dict[str, list[str]] = defaultdict(list)
-    known = {_plain(fqn): fqn for fqn in (*inputs.before, *inputs.after)}
+    known = {plain_name(fqn): fqn for fqn in (*inputs.before, *inputs.after)}
     for name in known:
         ends[name.rpartition(".")[2]].append(name)
     shown = sorted({inputs.names.short_name(fqn) for fqn in known.values()})
@@ -42,10 +42,12 @@ def _find_model(
     shown: Sequence[str],
     inputs: RuleInputs,
 ) -> ExposedModel:
-    plain = _plain(asked)
+    plain = plain_name(asked)
     alike = ends.get(plain.rpartition(".")[2], ())
     found = [name for name in alike if f".{name}".endswith(f".{plain}")]
-    called_so = [name for name in found if _plain(inputs.names.short_name(known[name])) == plain]
+    called_so = [
+        name for name in found if plain_name(inputs.names.short_name(known[name])) == plain
+    ]
     names = [known[name] for name in called_so or found]
     if len(names) == 1:
         return ExposedModel(
@@ -71,7 +73,3 @@ def _list_columns(fqn: str, inputs: RuleInputs) -> list[str] | None:
 def _columns_of(model: Model | None) -> Sequence[str] | None:
     types = list_known_types(model)
     return None if types is None else tuple(types)
-
-
-def _plain(name: str) -> str:
-    return name.replace('"', "").replace("`", "").lower()

@@ -88,7 +88,7 @@ def _plan_wish(facts: PlanFacts, wish: RestatementWish) -> ProdRestatement:
     window = prod_restatements.parse_window(
         wish.start, wish.end, now=names_and_times.to_milliseconds(wish.at)
     )
-    planned = _plan(facts, fqn, window)
+    planned = _plan_in_prod(facts, fqn, window)
     recorded = RecordedRestatement(
         model=facts.names.short_name(fqn),
         start=names_and_times.format_iso(window.start) if window.start is not None else None,
@@ -102,7 +102,7 @@ def _plan_wish(facts: PlanFacts, wish: RestatementWish) -> ProdRestatement:
         head_sha=facts.request.owner.head_sha,
         prod_plan_id=None,
     )
-    return _describe(facts, planned, recorded, None)
+    return _describe_restatement(facts, planned, recorded, None)
 
 
 def _plan_recorded(facts: PlanFacts, item: RecordedRestatement) -> ProdRestatement:
@@ -112,13 +112,13 @@ def _plan_recorded(facts: PlanFacts, item: RecordedRestatement) -> ProdRestateme
             None if moment is None else names_and_times.to_milliseconds(moment)
             for moment in (item.start, item.end)
         )
-        planned = _plan(facts, fqn, prod_restatements.RestatedWindow(start, end))
+        planned = _plan_in_prod(facts, fqn, prod_restatements.RestatedWindow(start, end))
     except BotError as error:
         return ProdRestatement(recorded=item, problem=error.message)
-    return _describe(facts, planned, item, _find_difference(planned, item))
+    return _describe_restatement(facts, planned, item, _find_difference(planned, item))
 
 
-def _plan(
+def _plan_in_prod(
     facts: PlanFacts, fqn: str, window: prod_restatements.RestatedWindow
 ) -> prod_restatements.PlannedRestatement:
     return prod_restatements.plan_restatement(
@@ -145,7 +145,7 @@ def _find_difference(
     return None
 
 
-def _describe(
+def _describe_restatement(
     facts: PlanFacts,
     planned: prod_restatements.PlannedRestatement,
     recorded: RecordedRestatement,

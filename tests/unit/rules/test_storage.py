@@ -181,6 +181,14 @@ def test_property__that_a_statement_sets(statement: str, says: int) -> None:
     assert len(property_changes("", "", statement)) == says
 
 
+def test_property__that_a_statement_unsets_has_its_default() -> None:
+    unset = "ALTER TABLE @this_model UNSET TBLPROPERTIES IF EXISTS ('delta.appendOnly')"
+    block = "'delta.appendOnly' = 'true'"
+    (found,) = property_changes(block, block, unset)
+    assert "`delta.appendOnly` from true to its default" in found
+    assert property_changes("", "", unset) == []
+
+
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [

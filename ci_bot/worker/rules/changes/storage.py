@@ -104,7 +104,8 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         changed.append(f"clustered_by {', '.join(_list_texts(pair.after.clustered_by)) or 'none'}")
     replaced = pair.after.kind.is_incremental_by_partition and before != after
     storage = str(pair.after.storage_format or "").lower()
-    lost = _LOST_IN_TEXT.get(storage) if "storage_format" in " ".join(changed) else None
+    is_other_format = pair.before.storage_format != pair.after.storage_format
+    lost = _LOST_IN_TEXT.get(storage) if is_other_format else None
     if changed:
         yield RuleObservation(
             LAYOUT,

@@ -36,7 +36,7 @@ _MEANINGS: Mapping[PropertyEffect, str] = {
 
 
 @dataclass(frozen=True)
-class _Property:
+class _KnownProperty:
     """A property, or a family of them.
 
     Attributes:
@@ -51,40 +51,50 @@ class _Property:
     default: str = ""
 
 
-def _define(name: str, effect: PropertyEffect, harmless: str = "", default: str = "") -> _Property:
-    return _Property(re.compile(name, re.IGNORECASE), effect, harmless, default)
+def _define_property(
+    name: str, effect: PropertyEffect, harmless: str = "", default: str = ""
+) -> _KnownProperty:
+    return _KnownProperty(re.compile(name, re.IGNORECASE), effect, harmless, default)
 
 
 # Delta (docs.delta.io, "Table properties reference"), Iceberg (iceberg.apache.org,
 # "Configuration"), Hudi ("All configurations"), Hive's and Spark's own. What is not listed here is
 # about sizes, statistics, compression and the like.
 _KNOWN = (
-    _define(r"delta\.deletedFileRetentionDuration", "history", "more", "interval 1 week"),
-    _define(r"delta\.logRetentionDuration", "history", "more", "interval 30 days"),
-    _define(r"delta\.enableExpiredLogCleanup", "history", "false", "true"),
-    _define(r"delta\.appendOnly", "guard", default="false"),
-    _define(r"delta\.constraints\..+", "guard"),
-    _define(r"delta\.isolationLevel", "writers", "serializable"),
-    _define(r"delta\.enableChangeDataFeed", "feed", "true", "false"),
-    _define(r"delta\.(min(Reader|Writer)Version|feature\..+|columnMapping\..+)", "readers"),
-    _define(r"delta\.(enableDeletionVectors|enableRowTracking)", "readers", "false", "false"),
-    _define(r"delta\.universalFormat\..+", "readers"),
-    _define(r"history\.expire\.max-(snapshot|ref)-age-ms", "history", "more", "432000000"),
-    _define(r"history\.expire\.min-snapshots-to-keep", "history", "more", "1"),
-    _define(r"write\.metadata\.delete-after-commit\.enabled", "history", "false", "false"),
-    _define(r"write\.metadata\.previous-versions-max", "history", "more", "100"),
-    _define(r"format-version", "readers"),
-    _define(r"write\.spark\.accept-any-schema", "guard", "false", "false"),
-    _define(r"write\.(delete|update|merge)\.isolation-level", "writers", "serializable"),
-    _define(r"write\.(data|metadata|object-storage|folder-storage)\.(path|location)", "place"),
-    _define(r"gc\.enabled", "purge", "false", "true"),
-    _define(r"hoodie\.(cleaner|keep)\..*(retained|commits).*", "history", "more"),
-    _define(r"hoodie\..*(recordkey|precombine|ordering)\..+", "writers"),
-    _define(r"external\.table\.purge", "purge", "false", "false"),
-    _define(r"serialization\.null\.format|(field|line|escape)\.delim", "text"),
-    _define(r"skip\.(header|footer)\..+", "text"),
+    _define_property(r"delta\.deletedFileRetentionDuration", "history", "more", "interval 1 week"),
+    _define_property(r"delta\.logRetentionDuration", "history", "more", "interval 30 days"),
+    _define_property(r"delta\.enableExpiredLogCleanup", "history", "false", "true"),
+    _define_property(r"delta\.appendOnly", "guard", default="false"),
+    _define_property(r"delta\.constraints\..+", "guard"),
+    _define_property(r"delta\.isolationLevel", "writers", "serializable"),
+    _define_property(r"delta\.enableChangeDataFeed", "feed", "true", "false"),
+    _define_property(
+        r"delta\.(min(Reader|Writer)Version|feature\..+|columnMapping\..+)", "readers"
+    ),
+    _define_property(
+        r"delta\.(enableDeletionVectors|enableRowTracking)", "readers", "false", "false"
+    ),
+    _define_property(r"delta\.universalFormat\..+", "readers"),
+    _define_property(r"history\.expire\.max-(snapshot|ref)-age-ms", "history", "more", "432000000"),
+    _define_property(r"history\.expire\.min-snapshots-to-keep", "history", "more", "1"),
+    _define_property(r"write\.metadata\.delete-after-commit\.enabled", "history", "false", "false"),
+    _define_property(r"write\.metadata\.previous-versions-max", "history", "more", "100"),
+    _define_property(r"format-version", "readers"),
+    _define_property(r"write\.spark\.accept-any-schema", "guard", "false", "false"),
+    _define_property(r"write\.(delete|update|merge)\.isolation-level", "writers", "serializable"),
+    _define_property(
+        r"write\.(data|metadata|object-storage|folder-storage)\.(path|location)", "place"
+    ),
+    _define_property(r"gc\.enabled", "purge", "false", "true"),
+    _define_property(r"hoodie\.(cleaner|keep)\..*(retained|commits).*", "history", "more"),
+    _define_property(r"hoodie\..*(recordkey|precombine|ordering)\..+", "writers"),
+    _define_property(r"external\.table\.purge", "purge", "false", "false"),
+    _define_property(r"serialization\.null\.format|(field|line|escape)\.delim", "text"),
+    _define_property(r"skip\.(header|footer)\..+", "text"),
 )
-_IN_STATEMENT = re.compile(r"TBLPROPERTIES\s*(?:IF\s+EXISTS\s*)?\(([^)]*)\)", re.IGNORECASE)
+_IN_STATEMENT = re.compile(
+    r"\b(UN)?SET\s+TBLPROPERTIES\s*(?:IF\s+EXISTS\s*)?\(([^)]*)\)", re.IGNORECASE
+)
 _PAIR = re.compile(
     r"""(?:'([^']+)'|"([^"]+)"|`?([\w.\-]+)`?)\s*(?:=\s*('[^']*'|"[^"]*"|[\w.\-]+))?"""
 )
@@ -123,13 +133,16 @@ def read_properties(model: Model) -> dict[str, str]:
         for name, value in model.physical_properties.items()
     }
     for _, text in model_statements(model):
-        for part in _IN_STATEMENT.findall(text):
+        for is_unset, part in _IN_STATEMENT.findall(text):
             for one, other, plain, value in _PAIR.findall(part):
-                found[one or other or plain] = value.strip("'\"")
+                if is_unset:
+                    found.pop(one or other or plain, None)
+                else:
+                    found[one or other or plain] = value.strip("'\"")
     return found
 
 
-def _takes_nothing(known: _Property, old: str, new: str) -> bool:
+def _takes_nothing(known: _KnownProperty, old: str, new: str) -> bool:
     if known.harmless == "more":
         was, now = _read_amount(old), _read_amount(new)
         return was is not None and now is not None and now >= was
