@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ci_bot.bot.actions.comment_command import ApplyCommand, CommandLine
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import WITH_SPARK
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
 
 
 class _AnyActivity:
@@ -33,9 +36,9 @@ class Review(_AnyActivity):
     """
 
     number: int | None
-    head_sha: str | None = None
-    base_sha: str | None = None
-    merge_sha: str | None = None
+    head_sha: Sha | None = None
+    base_sha: Sha | None = None
+    merge_sha: Sha | None = None
     head_ref: str | None = None
     base_ref: str | None = None
     untrusted: str | None = None
@@ -106,7 +109,7 @@ class Cleanup(_AnyActivity):
     merged: bool | None
     closed: bool | None
     has_secrets: bool = True
-    head_sha: str | None = None
+    head_sha: Sha | None = None
     comment_id: int | None = None
     requested_by: str | None = None
 
@@ -167,7 +170,7 @@ class PostForkReport(_AnyActivity):
     number: ClassVar[None] = None
 
     run_id: int
-    head_sha: str
+    head_sha: Sha
     head_repository: str | None
     head_branch: str | None
     fork: bool

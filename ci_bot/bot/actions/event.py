@@ -12,9 +12,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ci_bot.errors import BadInput
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
 
 EVENT_FILE_HINT = "GITHUB_EVENT_PATH must name the file that GitHub wrote for this run."
 
@@ -141,9 +144,9 @@ class PullRequestEvent:
     action: str
     repository: str
     number: int
-    head_sha: str
-    base_sha: str
-    merge_sha: str | None
+    head_sha: Sha
+    base_sha: Sha
+    merge_sha: Sha | None
     head_ref: str
     base_ref: str
     head_repository: str | None
@@ -218,7 +221,7 @@ class WorkflowRunEvent:
     run_id: int
     run_event: str
     conclusion: str | None
-    head_sha: str
+    head_sha: Sha
     head_branch: str | None
     head_repository: str | None
 
@@ -234,8 +237,8 @@ class MergeGroupEvent:
 
     action: str
     repository: str
-    head_sha: str
-    base_sha: str
+    head_sha: Sha
+    base_sha: Sha
     number: int | None
     base_ref: str | None = None
     default_branch: str | None = None
@@ -265,7 +268,7 @@ def same_repository(one: str | None, other: str | None) -> bool:
     return one is not None and other is not None and one.lower() == other.lower()
 
 
-def read_event(name: str, text: str, *, sha: str | None = None) -> Event:
+def read_event(name: str, text: str, *, sha: Sha | None = None) -> Event:
     """The event `name` from the text of its event file.
 
     Args:
@@ -287,7 +290,7 @@ def read_event(name: str, text: str, *, sha: str | None = None) -> Event:
     return parse_event(name, payload, sha=sha)
 
 
-def parse_event(name: str, payload: object, *, sha: str | None = None) -> Event:
+def parse_event(name: str, payload: object, *, sha: Sha | None = None) -> Event:
     """The event `name` from its payload; see `read_event`."""
     parser = _PARSERS.get(name)
     root = PayloadNode(payload, "", name)
@@ -299,7 +302,7 @@ def parse_event(name: str, payload: object, *, sha: str | None = None) -> Event:
     return parser(root, sha)
 
 
-def _pull_request(root: PayloadNode, sha: str | None) -> PullRequestEvent:
+def _pull_request(root: PayloadNode, sha: Sha | None) -> PullRequestEvent:
     pull = root.get_child("pull_request")
     started_on_merge = root.event == "pull_request" and sha is not None and is_sha(sha)
     action = root.get_child("action").read_name()

@@ -20,6 +20,7 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.environment import DEFAULT_PREFIX
 
 if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
     from ci_bot.protocol.cost import Price
 
 Mode = Literal[
@@ -123,7 +124,7 @@ class RunnerFacts:
     workspace: str
     event_name: str
     event_path: str
-    sha: str | None = None
+    sha: Sha | None = None
     run_id: int = 0
     run_attempt: int = 1
     actor: str | None = None

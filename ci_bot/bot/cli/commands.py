@@ -173,8 +173,8 @@ def review_command(**options: Any) -> None:
     """
     from ci_bot.bot.laptop import LocalReview, review_locally
 
-    asked = LocalReview(**with_projects(with_flags(options)))
-    run_guarded(lambda machine: review_locally(machine, asked))
+    given = with_projects(with_flags(options))
+    run_guarded(lambda machine: review_locally(machine, LocalReview.from_options(**given)))
 
 
 @_declare_command("ci-bot explain", "ci-bot explain R06-breaking-rebuild")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ci_bot.bot.actions import is_repository
@@ -32,6 +33,9 @@ from ci_bot.bot.github.retry import HURRIED, PATIENT, RateLimits
 from ci_bot.bot.github.transport import GRAPHQL, ClientTime, HttpTransport, UnclearWrite
 from ci_bot.bot.report import CheckRun
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
 
 ACTIONS_BOT = "github-actions[bot]"
 # Tokens of GitHub Apps, the one of a workflow run among them, and no others start like this:
@@ -112,7 +116,7 @@ class GitHubClient:
             )
         return pull
 
-    def pulls_for_sha(self, sha: str, *, head: str | None = None) -> list[PullRequest]:
+    def pulls_for_sha(self, sha: Sha, *, head: str | None = None) -> list[PullRequest]:
         doing, needs = "find the pull request of a commit", "pull-requests: read"
         found: list[PullRequest] = []
         if head is not None:

@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from ci_bot.bot.actions import DEPENDABOT
 from ci_bot.bot.report import CheckRun
 from ci_bot.errors import BadInput, BotError
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
 
 PER_PAGE = 100  # of every list; the most that GitHub gives
 
@@ -60,12 +63,12 @@ class PullRequest:
     merged: bool
     draft: bool
     mergeable: bool | None
-    head_sha: str
+    head_sha: Sha
     head_ref: str
     head_repository: str | None
-    base_sha: str
+    base_sha: Sha
     base_ref: str
-    merge_sha: str | None
+    merge_sha: Sha | None
     author: str
     fork: bool
     url: str
@@ -86,7 +89,7 @@ class PullCommit:
     checked its signature against the committer.
     """
 
-    sha: str
+    sha: Sha
     author: str | None
     committer: str | None
     verified: bool
@@ -166,7 +169,7 @@ class GitHub(Protocol):
     def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
         """A pull request; with `settle` a few more tries until `mergeable` is known."""
 
-    def pulls_for_sha(self, sha: str, *, head: str | None = None) -> list[PullRequest]:
+    def pulls_for_sha(self, sha: Sha, *, head: str | None = None) -> list[PullRequest]:
         """Open pull requests whose head is exactly `sha`; `head` is `owner:branch`, if known."""
 
     def pull_states(self, numbers: Collection[int]) -> dict[int, PullState]:

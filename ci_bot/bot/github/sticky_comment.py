@@ -18,6 +18,7 @@ from typing import Literal
 from ci_bot.bot.github.port import PER_PAGE, GitHub, NotFound, PullComment
 from ci_bot.bot.report import carries_news, decode_marker, mark_news
 from ci_bot.errors import BotError
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.comment_marker import Marker, Phase
 
 # Which comment is ours, and whether to write over it. Pure.
@@ -101,7 +102,7 @@ def decide_overwrite(
     body: str,
     *,
     now: str,
-    current_head: str | None = None,
+    current_head: Sha | None = None,
     asked: bool = False,
 ) -> WriteVerdict:
     """Whether a new body may replace the one that is there.
@@ -263,7 +264,7 @@ class StickyComment:
         """Why an older comment was not folded; None if nothing went wrong."""
         return self._fold_failure
 
-    def publish_body(self, body: str, *, current_head: str | None = None) -> PublishedComment:
+    def publish_body(self, body: str, *, current_head: Sha | None = None) -> PublishedComment:
         """Make `body` our comment's text, unless a newer one is there.
 
         Args:
@@ -316,7 +317,7 @@ class StickyComment:
         return True
 
     def _write_comment(
-        self, marker: Marker, body: str, current_head: str | None
+        self, marker: Marker, body: str, current_head: Sha | None
     ) -> PublishedComment:
         if self._found is None:
             written = self._github.create_comment(

@@ -144,7 +144,7 @@ def _remove_built_environment(
     """Removes at once what was built for a pull request that was closed meanwhile."""
     publisher.commands.annotate_notice(
         f"Pull request #{closed.number} was closed while the apply ran, so "
-        f"{publisher.template.environment} is removed at once."
+        f"{publisher.environment} is removed at once."
     )
     return cleanup.remove_environment_of(
         settings,
@@ -174,7 +174,7 @@ def _find_closed_pull(number: int, publisher: Publisher, github: GitHub) -> Pull
     except BotError as error:
         publisher.annotate_problem(
             "Nobody could say whether the pull request is still open. If it was closed while the "
-            f"apply ran, the nightly sweep removes {publisher.template.environment}",
+            f"apply ran, the nightly sweep removes {publisher.environment}",
             error,
         )
         return None

@@ -21,6 +21,7 @@ from ci_bot.bot.report import (
 from ci_bot.bot.worker_client import apply, make_activity_failure
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult
+from ci_bot.protocol.base import PlanId
 from ci_bot.protocol.comment_marker import Marker, apply_phase, review_phase
 from ci_bot.protocol.plan import sum_planned_work
 
@@ -97,7 +98,7 @@ def report_apply_failure(error: BotError, publisher: Publisher) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
     document = apply.failed_document(
         make_activity_failure(error, "start", publisher.redactor),
-        environment=publisher.template.environment,
+        environment=publisher.environment,
     )
     return publish_apply(document, publisher, publisher.try_read_marker())
 
@@ -252,7 +253,7 @@ def _describe_end(document: ApplyDocument) -> str:
 
 
 def _post_apply_note(
-    publisher: Publisher, result: ApplyResult, summary: str, plan_id: str | None
+    publisher: Publisher, result: ApplyResult, summary: str, plan_id: PlanId | None
 ) -> bool:
     text = notices.apply_ended(
         result,

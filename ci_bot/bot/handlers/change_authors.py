@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ci_bot.bot.github import GitHub, PullCommit, PullRequest, may_write
 from ci_bot.bot.policy import ChangeAuthors
 from ci_bot.errors import BotError
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
 
 # GitHub's own committer of what is done in its pages; only GitHub can sign for it:
 # https://docs.github.com/en/authentication/managing-commit-signature-verification/about-commit-signature-verification
@@ -25,7 +29,7 @@ _MOST_SECONDS = 20.0
 
 
 def make_author_finder(
-    github: GitHub | None, number: int | None, head: str | None
+    github: GitHub | None, number: int | None, head: Sha | None
 ) -> Callable[[], ChangeAuthors] | None:
     """Asks GitHub, when it is called, who wrote the commits up to `head`; None if it cannot."""
     if github is None or number is None or head is None:
@@ -33,7 +37,7 @@ def make_author_finder(
     return partial(find_change_authors, github, number, head)
 
 
-def find_change_authors(github: GitHub, number: int, head: str) -> ChangeAuthors:
+def find_change_authors(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
     """The writers of a pull request, or why they are not all trusted. Nothing is raised."""
     try:
         with github.limit_waits(_MOST_SECONDS):
@@ -43,7 +47,7 @@ def find_change_authors(github: GitHub, number: int, head: str) -> ChangeAuthors
         return ChangeAuthors(refused_because=told)
 
 
-def _ask_github(github: GitHub, number: int, head: str) -> ChangeAuthors:
+def _ask_github(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
     pull = github.get_pull(number)
     refused = _refuse_pull(pull, head)
     if refused is not None:
@@ -70,7 +74,7 @@ def _refuse_people(people: Sequence[str], github: GitHub) -> str | None:
     return None
 
 
-def _refuse_pull(pull: PullRequest, head: str) -> str | None:
+def _refuse_pull(pull: PullRequest, head: Sha) -> str | None:
     if pull.fork:
         return "it comes from a fork"
     if _is_program(pull.author):
@@ -86,7 +90,7 @@ def _refuse_pull(pull: PullRequest, head: str) -> str | None:
     return None
 
 
-def _refuse_commits(commits: Sequence[PullCommit], head: str) -> str | None:
+def _refuse_commits(commits: Sequence[PullCommit], head: Sha) -> str | None:
     if not commits or commits[-1].sha != head:
         return "GitHub lists other commits than those that are reviewed"
     for commit in commits:

@@ -21,6 +21,7 @@ from ci_bot.bot.report import (
 from ci_bot.bot.worker_client import WorkerClient, make_activity_failure, make_owner
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.environment import EnvironmentName, parse_environment_prefix
@@ -72,7 +73,7 @@ def remove_environment_of(
     client: WorkerClient,
     *,
     number: int,
-    head_sha: str | None,
+    head_sha: Sha | None,
     merged: bool | None,
 ) -> int:
     """Removes the environment of a pull request that may lose it; returns the exit code.
@@ -141,7 +142,7 @@ def report_cleanup_failure(
     publisher.template = replace(publisher.template, merged=activity.merged)
     document = cleaning.failed_document(
         make_activity_failure(error, "start", publisher.redactor),
-        environment=publisher.template.environment,
+        environment=publisher.environment,
     )
     if isinstance(error, RequestRefused):
         # The environment is as it was, so the comment about it still holds.
@@ -163,7 +164,7 @@ def _is_open_again(number: int, github: GitHub) -> bool:
 def _leave_environment(activity: activities.Cleanup, publisher: Publisher) -> int:
     """A reopened pull request keeps its environment, which may be newer than the closing."""
     publisher.commands.annotate_notice(
-        f"Pull request #{activity.number} is open again, so {publisher.template.environment} stays."
+        f"Pull request #{activity.number} is open again, so {publisher.environment} stays."
     )
     publisher.set_outputs_and_post(
         {"reason-code": "reopened"},

@@ -29,7 +29,7 @@ from ci_bot.bot.worker_client import (
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import Failure
+from ci_bot.protocol.base import Failure, PlanId
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import selects_by_git
 
@@ -53,7 +53,7 @@ def set_estimate_outputs(
     reason: str,
     code: int,
     *,
-    plan_id: str | None = None,
+    plan_id: PlanId | None = None,
     cost: Cost | None = None,
     after_merge: Cost | None = None,
 ) -> None:
@@ -108,7 +108,7 @@ def estimate_environment(
     )
     document = costs.request_estimate(
         client,
-        environment=publisher.template.environment,
+        environment=publisher.environment,
         owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
         window=window,
         start=inputs.start,

@@ -135,7 +135,7 @@ def rewrite_fork_report(
         untouched: GitHub says that the pull request changes no file of the project, so that "no
             changes" can be trusted.
     """
-    environment = publisher.template.environment
+    environment = publisher.environment
     decision, reasons = report.decision, list(report.reasons)
     if decision == "go" or (decision == "no_changes" and not untouched):
         decision, reasons = "review", [_MADE_THERE, *reasons]

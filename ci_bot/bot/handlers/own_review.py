@@ -40,6 +40,7 @@ from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities
 from ci_bot.protocol.refusals import (
     REVIEW_AGAIN,
@@ -75,7 +76,7 @@ def review_again(
     inputs, window = settings.inputs, marker.window if marker else None
     options = ReviewOptions(
         before_apply=True,
-        environment=publisher.template.environment,
+        environment=publisher.environment,
         owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
         commits=commits_of(pull, client),
         baseline="state",
@@ -131,7 +132,7 @@ def other_plan(
 
     That was asked for, so nothing else is built: not even a plan that has become better since.
     """
-    environment = publisher.template.environment
+    environment = publisher.environment
     if own.failure is not None:
         return apply.failed_document(own.failure, environment=environment)
     if own.plan_id == marker.plan:
@@ -156,7 +157,7 @@ def other_plan(
     )
 
 
-def _no_plan(own: Report, marker: Marker, environment: str) -> ApplyDocument:
+def _no_plan(own: Report, marker: Marker, environment: EnvironmentName) -> ApplyDocument:
     """Nothing differs from prod any more, or SQLMesh cannot tell what a difference means."""
     waiting = ", ".join(
         change.model for change in own.changes if change.category in (None, "uncategorized")

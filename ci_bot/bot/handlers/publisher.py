@@ -30,7 +30,7 @@ from ci_bot.bot.report import (
 from ci_bot.errors import BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Failure, short_plan_id
+from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Failure, Sha, short_plan_id
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.environment import EnvironmentName
@@ -75,6 +75,12 @@ class Publisher:
     _first: Marker | None = None
     _warned_of_others: bool = False
     _told_fold: bool = False
+
+    @property
+    def environment(self) -> EnvironmentName:
+        """The environment of this pull request, by the prefix that holds; a report may show another
+        one, if that was cleaned up."""
+        return EnvironmentName.for_pull_request(self.settings.prefix, self.number or 0)
 
     def read_marker(self) -> Marker | None:
         """What an earlier run left in our comment, None if there is no such comment.
@@ -130,7 +136,7 @@ class Publisher:
         facts: MarkerFacts,
         render: Render,
         *,
-        current_head: str | None = None,
+        current_head: Sha | None = None,
         **extra: Any,
     ) -> PublishedComment | None:
         """Makes the comment show `phase`; None if no comment may or need be written."""

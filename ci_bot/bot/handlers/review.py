@@ -33,7 +33,9 @@ from ci_bot.bot.worker_client import (
 )
 from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.comment_marker import Marker, review_phase
+from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
 
@@ -118,7 +120,7 @@ def review_pull_request(
 
 
 def announce_planning(
-    head: str | None, publisher: Publisher, *, new_base: str | None = None
+    head: Sha | None, publisher: Publisher, *, new_base: str | None = None
 ) -> None:
     """Says in the comment that this commit is being planned, above the review that stands there.
 
@@ -148,7 +150,7 @@ def report_review_failure(
         make_review_options(
             activity,
             settings,
-            publisher.template.environment,
+            publisher.environment,
             ReviewCommits(head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha),
             pull=None,
         ),
@@ -180,7 +182,7 @@ def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
         )
 
 
-def check_retargeted(pull: PullRequest, head: str | None, client: WorkerClient) -> None:
+def check_retargeted(pull: PullRequest, head: Sha | None, client: WorkerClient) -> None:
     """After another base branch was given, GitHub may start a run on the former merge commit.
 
     Raises:
@@ -250,7 +252,7 @@ def make_report(
 ) -> Report:
     """The report, also if the worker failed: then it holds the failure."""
     options = replace(
-        make_review_options(activity, settings, publisher.template.environment, commits, pull),
+        make_review_options(activity, settings, publisher.environment, commits, pull),
         no_lighter=explain_strict_policy(pull, activity, checked_out=client.git.read_head()),
         find_authors=make_author_finder(github, activity.number, commits.head),
     )
@@ -261,7 +263,7 @@ def make_report(
 def make_review_options(
     activity: activities.Review,
     settings: Settings,
-    environment: str,
+    environment: EnvironmentName,
     commits: ReviewCommits,
     pull: PullRequest | None,
 ) -> ReviewOptions:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from ci_bot.bot.laptop.environments import make_laptop_context
-from ci_bot.bot.laptop.session import check_name, local_client, read_branch, read_origin_url
+from ci_bot.bot.laptop.session import (
+    local_client,
+    parse_local_environment,
+    read_branch,
+    read_origin_url,
+)
 from ci_bot.bot.report import TextPage, make_screen, notices, render_plain, words
 from ci_bot.bot.worker_client import (
     OTHER_SPARK,
@@ -21,7 +26,6 @@ from ci_bot.errors import EXIT_DONE, EXIT_FAILED
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import LearnDocument, Price
-from ci_bot.protocol.environment import parse_review_environment
 from ci_bot.protocol.plan_identity import GivenFlags
 
 
@@ -50,7 +54,7 @@ def estimate_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        check_name(environment, parse_review_environment)
+        name = parse_local_environment(environment)
         limit, price = agreed_on_cost(
             client,
             ReviewCommits(),
@@ -60,7 +64,7 @@ def estimate_locally(
         )
         document = request_estimate(
             client,
-            environment=environment,
+            environment=name,
             owner=make_owner(run_owner(None, read_origin_url(client))),
             flags=flags,
             start=start,

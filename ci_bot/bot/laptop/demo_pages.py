@@ -27,6 +27,7 @@ from ci_bot.bot.report import (
 )
 from ci_bot.protocol.base import Timestamp
 from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.review_report import Report
 
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
@@ -189,7 +190,7 @@ def _render_inline(text: str, nowhere: str) -> str:
 # What a demo leaves for its reader: the comment in each state, and the complete reports.
 
 
-ENVIRONMENT = "pr_7"
+ENVIRONMENT = EnvironmentName("pr_7")
 
 _SERVER, _REPOSITORY = "https://github.com", "octo/flights"
 

@@ -11,7 +11,7 @@ from ci_bot.bot.github import (
     trusted_certificates,
 )
 from ci_bot.bot.laptop.session import (
-    check_name,
+    check_environment_name,
     local_client,
     local_prefix,
     raise_bad_input,
@@ -89,7 +89,7 @@ def apply_locally(
     with local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        check_name(environment)
+        check_environment_name(environment)
         if plan_id is None:
             told = (
                 "without `--plan-id` this builds the plan as it is now, which nobody has reviewed"

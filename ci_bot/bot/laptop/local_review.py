@@ -8,6 +8,9 @@ import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+from typing_extensions import Self
 
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.decision import TeamLimits, review_exit_code
@@ -19,8 +22,8 @@ from ci_bot.bot.laptop.environments import (
 )
 from ci_bot.bot.laptop.session import (
     LEAVE_ONE_OUT,
-    check_name,
     local_client,
+    parse_local_environment,
     raise_bad_input,
     read_branch,
     read_origin_url,
@@ -49,7 +52,7 @@ from ci_bot.errors import BadInput, BotError, RunCancelled
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.environment import parse_review_environment
+from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import BaselineChoice
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
@@ -237,13 +240,16 @@ def open_page(
     return file
 
 
+_DEFAULT_ENVIRONMENT = EnvironmentName("dev")
+
+
 @dataclass(frozen=True, kw_only=True)
 class LocalReview:
     """What was asked for; the fields are the options of `ci-bot review`."""
 
     projects: tuple[str, ...] = (".",)
     gateway: str | None = None
-    environment: str = "dev"
+    environment: EnvironmentName = _DEFAULT_ENVIRONMENT
     baseline: BaselineChoice = "auto"
     base_ref: str | None = None
     flags: GivenFlags = field(default_factory=GivenFlags)
@@ -263,6 +269,15 @@ class LocalReview:
     watch: bool = False
     open_report: bool = False
 
+    @classmethod
+    def from_options(cls, *, environment: str, **options: Any) -> Self:
+        """Makes it of a command's options, each of the type that click gave it.
+
+        Raises:
+            BadInput: the environment's name is none, or is prod's.
+        """
+        return cls(environment=parse_local_environment(environment), **options)
+
 
 def review_locally(machine: Machine, asked: LocalReview) -> int:
     """Reviews the project, and with `--watch` again and again. Returns the exit code.
@@ -278,7 +293,6 @@ def review_locally(machine: Machine, asked: LocalReview) -> int:
                 hint=LEAVE_ONE_OUT,
                 reason_code="bad_input",
             )
-    check_name(asked.environment, parse_review_environment)
     check_files(machine, asked.output)
     if asked.watch:
         places = [machine.directory / path for path in (*asked.projects, *asked.python_path)]

@@ -14,13 +14,14 @@ from ci_bot.bot.worker_client import ReviewCommits, ReviewOptions, make_owner, r
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
 from ci_bot.protocol.base import short_plan_id
+from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan import ProdPlan
 from ci_bot.protocol.plan_identity import GivenFlags, matches_plan_id
 from ci_bot.protocol.restatements import DeploymentPlan, ProdRestatement
 from ci_bot.protocol.review_report import Report
 
 # A review plans prod beside an environment; this one is compared with prod and never made.
-_BESIDE = "prod_plan"
+_BESIDE = EnvironmentName("prod_plan")
 NOTHING = ProdPlan(changes=0, backfill=[], would_fail=False)
 
 

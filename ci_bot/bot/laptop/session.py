@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from ci_bot.bot.worker_client import (
     WorkerClient,
     WorkListener,
     describe_ignored_prefix,
+    make_bad_input,
     make_error_of_failure,
     open_client,
     read_laptop_prefix,
@@ -28,7 +29,12 @@ from ci_bot.bot.worker_client import (
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.environment import DEFAULT_PREFIX, EnvironmentName, UnfitName
+from ci_bot.protocol.environment import (
+    DEFAULT_PREFIX,
+    EnvironmentName,
+    UnfitName,
+    parse_review_environment,
+)
 from ci_bot.redaction import read_dotenv_secrets
 
 LEAVE_ONE_OUT = "Leave out one of them."
@@ -84,18 +90,27 @@ def _describe_wrong_place(given: list[str], absolute: list[Path]) -> str:
     return f"{names} are in different ones"
 
 
-def check_name(environment: str, made: Callable[[str], object] = EnvironmentName) -> None:
-    """Refuses a name that is none before anything else is reported; a refusal is left to the
-    worker's calls, which make a document of it.
+def parse_local_environment(text: str) -> EnvironmentName:
+    """Parses the environment that a command of a laptop only reads about.
 
-    Args:
-        made: Makes the name, such as `parse_review_environment`.
+    Raises:
+        BadInput: it is no name of an environment, or is prod's.
+    """
+    try:
+        return parse_review_environment(text)
+    except UnfitName as error:
+        raise make_bad_input(error) from error
+
+
+def check_environment_name(text: str) -> None:
+    """Refuses text that is no name of an environment before anything else is reported. A name that
+    may not be built is left to the worker's calls, which make a document of it.
 
     Raises:
         BadInput: it is no name of an environment.
     """
     try:
-        made(environment)
+        EnvironmentName(text)
     except UnfitName as error:
         refused_failure(error, "input")
 

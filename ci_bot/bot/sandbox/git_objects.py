@@ -16,6 +16,7 @@ from ci_bot.bot.sandbox.deadline import Deadline
 from ci_bot.bot.sandbox.git_program import GitProgram
 from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.errors import BadInput
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.limits import POINTER_BYTES, is_lfs_pointer, is_read
 
 SHA = re.compile(r"[0-9a-f]{40}")
@@ -41,7 +42,7 @@ class GitObjects:
     def __init__(self, program: GitProgram) -> None:
         self._program = program
 
-    def read_file(self, commit: str, path: str, *, at_most: int) -> bytes | None:
+    def read_file(self, commit: Sha, path: str, *, at_most: int) -> bytes | None:
         """A file of a commit; None if there is none, where it is a link, or too large.
 
         Args:
@@ -55,7 +56,7 @@ class GitObjects:
         with self.open_contents(at_most=at_most) as read:
             return read(words[2])
 
-    def has_path(self, commit: str, path: str) -> bool:
+    def has_path(self, commit: Sha, path: str) -> bool:
         """Whether a commit has anything under this path; the path is that of `file`."""
         return bool(self._program.run_borrowing(["ls-tree", "-z", object_id(commit), "--", path]))
 
@@ -80,7 +81,7 @@ class GitObjects:
             yield lambda blob: read(object_id(blob))
 
     @contextmanager
-    def files_of(self, commit: str, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
+    def files_of(self, commit: Sha, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
         """The same for files of a commit, by path; of a link it is the name that it leads to.
 
         Of a file that is larger it is the first `at_most` bytes and one more.
@@ -141,7 +142,7 @@ class TreeExports:
         self.notes: list[str] = []
 
     def export_commit(
-        self, commit: str, target: Path, *, identity: WorkerIdentity | None
+        self, commit: Sha, target: Path, *, identity: WorkerIdentity | None
     ) -> list[str]:
         """Write the files of a commit into the new directory `target`.
 

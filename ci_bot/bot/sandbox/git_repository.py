@@ -19,6 +19,7 @@ from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
 from ci_bot.bot.sandbox.git_objects import SHA, GitBlob, GitObjects, TreeExports, object_id
 from ci_bot.bot.sandbox.git_program import GitProgram
 from ci_bot.errors import BadInput
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES
 from ci_bot.redaction import quoted_value
 
@@ -182,7 +183,7 @@ class GitRepository:
         self.exports = TreeExports(self._program, private, deadline or no_deadline())
         self.working = WorkingTree(self._program, private)
 
-    def read_head(self) -> str:
+    def read_head(self) -> Sha:
         """The commit that is checked out."""
         return self._resolve_commit("HEAD")
 
@@ -192,7 +193,7 @@ class GitRepository:
         name = done.stdout.decode("utf-8", "replace").strip()
         return name.removeprefix(_BRANCH) if name.startswith(_BRANCH) else None
 
-    def resolve_revision(self, revision: str) -> str:
+    def resolve_revision(self, revision: str) -> Sha:
         """The commit that a branch, tag or abbreviation names, for use on a laptop.
 
         Raises:
@@ -224,7 +225,7 @@ class GitRepository:
         usual += [*(f"origin/{name}" for name in _USUAL), *_USUAL]
         return next((name for name in usual if self._find_commit(name) is not None), None)
 
-    def fork_point(self, base: str, head: str) -> str:
+    def fork_point(self, base: Sha, head: Sha) -> Sha:
         """The commit at which `head` left `base`; `base` itself where they share none here."""
         command = ["merge-base", object_id(base), object_id(head)]
         done = self._program.try_borrow(command)
@@ -239,7 +240,7 @@ class GitRepository:
         # `main` is what people type where only `origin/main` is there.
         return list(dict.fromkeys([*every, *(name.partition("/")[2] or name for name in every)]))
 
-    def list_parents(self, commit: str) -> list[str]:
+    def list_parents(self, commit: Sha) -> list[Sha]:
         """The parents that a commit names, whether or not the checkout has them.
 
         The first parent of GitHub's test merge commit is the base branch, the second the head. A
@@ -252,12 +253,12 @@ class GitRepository:
         )
         return [line[7:] for line in text.splitlines() if line.startswith("parent ")]
 
-    def has_commit(self, commit: str) -> bool:
+    def has_commit(self, commit: Sha) -> bool:
         """Whether the checkout holds `commit` with its files."""
         done = self._program.try_borrow(["cat-file", "-e", f"{object_id(commit)}^{{tree}}"])
         return done.returncode == 0
 
-    def list_files_mentioning(self, commit: str, word: str) -> list[str]:
+    def list_files_mentioning(self, commit: Sha, word: str) -> list[str]:
         """The files of a commit that hold this word, in any case; binary ones too."""
         found: list[str] = []
         options = [
@@ -282,7 +283,7 @@ class GitRepository:
         return found
 
     def list_files_with(
-        self, commit: str, texts: Iterable[str], *, most: int
+        self, commit: Sha, texts: Iterable[str], *, most: int
     ) -> dict[str, GitBlob]:
         """Files of a commit, `most` at most, that hold one of these texts in a line; no binary one.
 
@@ -311,7 +312,7 @@ class GitRepository:
                 found[name] = GitBlob(words[2], words[0])
         return found
 
-    def list_missing(self, commit: str, directories: Iterable[str]) -> MissingFiles:
+    def list_missing(self, commit: Sha, directories: Iterable[str]) -> MissingFiles:
         """What a commit has below some directories and the checkout has not."""
         wanted = list(directories)
         paths = [] if "." in wanted else wanted
@@ -329,7 +330,7 @@ class GitRepository:
                 files.append(path.decode("utf-8", "replace"))
         return MissingFiles(tuple(files), tuple(submodules))
 
-    def require_commit(self, commit: str) -> None:
+    def require_commit(self, commit: Sha) -> None:
         """Raise BadInput, with the fix, if `commit` is not in the checkout."""
         if not self.has_commit(commit):
             raise BadInput(
@@ -339,7 +340,7 @@ class GitRepository:
                 reason_code="base_commit_missing",
             )
 
-    def changed_files(self, base: str, head: str) -> list[GitFile]:
+    def changed_files(self, base: Sha, head: Sha) -> list[GitFile]:
         """The files in which the trees of two commits differ; renames count as both.
 
         Raises:

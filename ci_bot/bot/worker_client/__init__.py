@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.worker_client.drift import DriftOptions, find_drift
     from ci_bot.bot.worker_client.failures import (
         make_activity_failure,
+        make_bad_input,
         make_error_of_failure,
         refused_failure,
     )
@@ -73,6 +74,7 @@ __all__ = [
     "find_drift",
     "list_changes_of_pull",
     "make_activity_failure",
+    "make_bad_input",
     "make_error_of_failure",
     "make_owner",
     "open_client",
@@ -105,7 +107,12 @@ __getattr__ = open_on_demand(
         ],
         "doctor": [],
         "drift": ["DriftOptions", "find_drift"],
-        "failures": ["make_error_of_failure", "make_activity_failure", "refused_failure"],
+        "failures": [
+            "make_error_of_failure",
+            "make_activity_failure",
+            "make_bad_input",
+            "refused_failure",
+        ],
         "review": [],
         "review_options": ["ReviewCommits", "ReviewOptions"],
         "session": [

@@ -21,7 +21,7 @@ from ci_bot.errors import (
 from ci_bot.protocol.apply_report import BUILDING, ApplyDocument, ApplyResult, ApplyStep
 from ci_bot.protocol.base import Failure, PlanId, Versions
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.environment import UnfitName
+from ci_bot.protocol.environment import EnvironmentName, UnfitName
 from ci_bot.protocol.messages import ApplyRequest, Owner, Progress
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity, full_id
@@ -61,13 +61,12 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
         Cancelled: before the worker was started.
         TimedOut, WorkerFailed: the worker ended before it built anything.
     """
-    environment = wanted["environment"]
     plan_id = full_id(wanted.get("plan_id"), wanted.get("reviewed"))
     try:
         request = client.make_request(ApplyRequest, **wanted)
     except UnfitName as error:
         failure = refused_failure(error, "apply")
-        return failed_document(failure, environment=environment, plan_id=plan_id)
+        return failed_document(failure, environment=wanted["environment"], plan_id=plan_id)
     last: list[ApplyStep] = []
 
     def on_progress(step: Progress) -> None:
@@ -93,12 +92,12 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
             error,
             last_words if isinstance(last_words, ApplyDocument) else None,
             last[0] if last else None,
-            environment=environment,
+            environment=request.environment,
             plan_id=plan_id,
         )
     if isinstance(answer, ApplyDocument):
         return _add_last_step(answer, last[0]) if last else answer
-    return failed_document(answer, environment=environment, plan_id=plan_id)
+    return failed_document(answer, environment=request.environment, plan_id=plan_id)
 
 
 def _add_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
@@ -121,7 +120,7 @@ def _stopped_document(
     last_words: ApplyDocument | None,
     last: ApplyStep | None,
     *,
-    environment: str,
+    environment: EnvironmentName,
     plan_id: PlanId | None,
 ) -> ApplyDocument:
     """What there is after a worker that was stopped, or that has died.
@@ -162,6 +161,7 @@ def failed_document(
     """The document of an apply that ended before it began.
 
     Args:
+        environment: As it was given: a name that is refused stands in the document, too.
         plan_id: The whole id of the plan that was asked for, where it is known.
     """
     result: ApplyResult = "failed"

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from ci_bot.bot.sandbox import resolve_inside
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
 from ci_bot.errors import BadInput, BotError
-from ci_bot.protocol.base import Failure
+from ci_bot.protocol.base import Failure, Sha
 from ci_bot.protocol.messages import BaseTestsRequest, Owner, RememberRequest
 from ci_bot.protocol.plan import TestFailure, TestOnBase
 from ci_bot.protocol.review_inputs import BaseCache, BaseTests, KnownFile, TestName
@@ -32,7 +32,7 @@ MOST_BYTES = 64 * 1024 * 1024
 _WHAT = "The directory of the cache"
 
 
-def read_base_cache(client: WorkerClient, directory: str, commit: str | None) -> list[KnownFile]:
+def read_base_cache(client: WorkerClient, directory: str, commit: Sha | None) -> list[KnownFile]:
     """What is known of files; nothing if the cache is absent, cut, or not one of ours.
 
     Args:

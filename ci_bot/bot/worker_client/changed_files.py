@@ -27,6 +27,7 @@ from ci_bot.bot.policy import (
 )
 from ci_bot.bot.sandbox import GitBlob, GitFile, GitRepository
 from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, is_read
 
 # What stands in a path for bytes that are no UTF-8: nobody finds such a file by its name.
@@ -91,7 +92,7 @@ class FileChanges:
                 )
 
 
-def list_file_changes(git: GitRepository, base: str, head: str) -> FileChanges:
+def list_file_changes(git: GitRepository, base: Sha, head: Sha) -> FileChanges:
     """The pull request's own changes, with what is too large to be read.
 
     Raises:
@@ -193,7 +194,7 @@ def file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
 
 
 def read_contents(
-    git: GitRepository, commit: str, paths: Sequence[str], at_most: int = MOST_POLICY_BYTES
+    git: GitRepository, commit: Sha, paths: Sequence[str], at_most: int = MOST_POLICY_BYTES
 ) -> list[bytes | None]:
     """Reads the contents of a commit's files; None for one that is missing."""
     with git.objects.files_of(commit, at_most=at_most) as read:
@@ -203,7 +204,7 @@ def read_contents(
 ReadExposures = Callable[[Sequence[str]], Sequence[bytes | None]]
 
 
-def read_committed_exposures(git: GitRepository, commit: str) -> ReadExposures:
+def read_committed_exposures(git: GitRepository, commit: Sha) -> ReadExposures:
     """Reads files of exposures of a commit."""
     return lambda paths: read_contents(git, commit, paths, MOST_EXPOSURE_BYTES)
 
@@ -245,7 +246,7 @@ def both_sides(git: GitRepository, changed: FileChanges) -> Iterator[TwoTexts]:
             yield file.path, decode_content(file.before), decode_content(file.after)
 
 
-def as_they_are(git: GitRepository, commit: str, paths: Sequence[str]) -> Iterator[TwoTexts]:
+def as_they_are(git: GitRepository, commit: Sha, paths: Sequence[str]) -> Iterator[TwoTexts]:
     """The same for files that do not change."""
     if not paths:
         return

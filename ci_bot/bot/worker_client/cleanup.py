@@ -42,21 +42,20 @@ def request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
         BadInput: `environment_prefix` is none, or the request cannot be put to a worker.
         Cancelled: before the worker was started.
     """
-    environment = wanted["environment"]
     try:
         request = client.make_request(CleanupRequest, **wanted)
     except UnfitName as error:
-        return failed_document(refused_failure(error, "cleanup"), environment=environment)
+        return failed_document(refused_failure(error, "cleanup"), environment=wanted["environment"])
     try:
         answer = client.request_cleanup(request)
     except WorkerCancelled as error:
-        return cancelled_document(error, environment=environment)
+        return cancelled_document(error, environment=request.environment)
     if isinstance(answer, CleanupDocument):
         return answer
-    return failed_document(answer, environment=environment)
+    return failed_document(answer, environment=request.environment)
 
 
-def cancelled_document(error: WorkerCancelled, *, environment: str) -> CleanupDocument:
+def cancelled_document(error: WorkerCancelled, *, environment: EnvironmentName) -> CleanupDocument:
     """What a cancelled cleanup had done, as far as the worker could still say it."""
     document = error.answer
     if isinstance(document, CleanupDocument) and document.failure is None:
@@ -74,7 +73,11 @@ def cancelled_document(error: WorkerCancelled, *, environment: str) -> CleanupDo
 
 
 def failed_document(failure: Failure, *, environment: str) -> CleanupDocument:
-    """The document of a cleanup that could not be done: what is there is unknown, so it is left."""
+    """The document of a cleanup that could not be done: what is there is unknown, so it is left.
+
+    Args:
+        environment: As it was given: a name that is refused stands in the document, too.
+    """
     return CleanupDocument(
         environment=environment,
         existed=True,

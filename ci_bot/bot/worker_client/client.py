@@ -32,7 +32,7 @@ from ci_bot.bot.worker_client.failures import check_request
 from ci_bot.errors import BotError, WorkerFailed
 from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
-from ci_bot.protocol.base import Contract, Failure
+from ci_bot.protocol.base import Contract, Failure, Sha
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
 from ci_bot.protocol.cost import ExposuresDocument, LearnDocument
 from ci_bot.protocol.executions import SameAnswer
@@ -279,7 +279,7 @@ class WorkerClient:
     def gateway(self) -> str | None:
         return self._options.gateway
 
-    def export_base(self, commit: str) -> list[str]:
+    def export_base(self, commit: Sha) -> list[str]:
         """Writes the base branch's projects aside; returns their directories for the worker.
 
         Raises:
@@ -470,7 +470,7 @@ def run_owner(repository: str | None, origin: str | None) -> str:
 
 
 def make_owner(
-    name: str, *, number: int | None = None, head_sha: str | None = None, run: str | None = None
+    name: str, *, number: int | None = None, head_sha: Sha | None = None, run: str | None = None
 ) -> Owner:
     """The owner record of a request."""
     return Owner(name=name, pr_number=number, head_sha=head_sha, run=run)

@@ -19,11 +19,12 @@ from ci_bot.protocol.drift_report import (
     DriftReport,
     UnownedEnvironment,
 )
+from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import ListRequest
 from ci_bot.protocol.review_report import Report
 
 # A review plans prod beside an environment; this one is compared with prod and never made.
-_BESIDE = "drift"
+_BESIDE = EnvironmentName("drift")
 _NO_OWNER = {
     "remove": "its pull request is closed, and no cleanup has removed it",
     "not_recorded": "it is called like a pull request's, and this action did not make it",

@@ -80,10 +80,10 @@ def refused_failure(error: UnfitName, stage: str) -> Failure:
         BadInput: the name, or its prefix, is none.
     """
     if error.exit_code != EXIT_REFUSED:
-        raise bad_input(error) from error
+        raise make_bad_input(error) from error
     return error.make_failure(stage)
 
 
-def bad_input(error: UnfitName) -> BadInput:
+def make_bad_input(error: UnfitName) -> BadInput:
     """The same as an error of ours."""
     return BadInput(error.message, hint=error.hint, reason_code=error.reason_code)

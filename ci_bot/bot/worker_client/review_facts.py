@@ -10,11 +10,10 @@ from ci_bot.bot.policy import list_exposed_names
 from ci_bot.bot.worker_client import base_branch
 from ci_bot.bot.worker_client.changed_files import FileChanges
 from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.failures import WORKER_ENDS, bad_input, make_activity_failure
+from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
 from ci_bot.bot.worker_client.review_options import ReviewOptions
 from ci_bot.bot.worker_client.team_policy import TeamPolicy
 from ci_bot.protocol.base import Failure, Versions
-from ci_bot.protocol.environment import UnfitName, parse_review_environment
 from ci_bot.protocol.messages import BaselineChoice, FailedAnswer, ReviewRequest, ScanRequest
 from ci_bot.protocol.plan import (
     AuditsCheck,
@@ -293,35 +292,32 @@ def _request_facts(
     base: list[str] | None,
     before: str | None,
 ) -> ReviewFacts | FailedAnswer:
-    try:
-        request = client.make_request(
-            ReviewRequest,
-            owner=options.owner,
-            environment=parse_review_environment(options.environment),
-            baseline=baseline,
-            base_repository=None if base is None else client.base_directory,
-            base_projects=base or [],
-            before_dir=before,
-            changed_files=changed.paths if changed is not None else None,
-            unread_files=list(changed.too_large) if changed is not None else [],
-            flags=options.flags,
-            start=options.start,
-            end=options.end,
-            pinned=options.pinned,
-            head_branch=options.commits.head_branch,
-            base_names=options.commits.base_names(),
-            before_apply=options.before_apply,
-            execution_time=options.execution_time,
-            executor_hour_price=options.executor_hour_price,
-            scopes=team.list_scopes,
-            exposed=list_exposed_names(team.policy.exposures),
-            known_files=_read_known_files(client, options) if baseline == "state" else [],
-            personal_schemas=team.personal_schemas,
-            restated_by=_list_restating(options),
-            wish=options.wish,
-        )
-    except UnfitName as error:
-        raise bad_input(error) from error
+    request = client.make_request(
+        ReviewRequest,
+        owner=options.owner,
+        environment=options.environment,
+        baseline=baseline,
+        base_repository=None if base is None else client.base_directory,
+        base_projects=base or [],
+        before_dir=before,
+        changed_files=changed.paths if changed is not None else None,
+        unread_files=list(changed.too_large) if changed is not None else [],
+        flags=options.flags,
+        start=options.start,
+        end=options.end,
+        pinned=options.pinned,
+        head_branch=options.commits.head_branch,
+        base_names=options.commits.base_names(),
+        before_apply=options.before_apply,
+        execution_time=options.execution_time,
+        executor_hour_price=options.executor_hour_price,
+        scopes=team.list_scopes,
+        exposed=list_exposed_names(team.policy.exposures),
+        known_files=_read_known_files(client, options) if baseline == "state" else [],
+        personal_schemas=team.personal_schemas,
+        restated_by=_list_restating(options),
+        wish=options.wish,
+    )
     copied_from = changed.copied_from if changed is not None else ()
     return client.request_review(request, make_scan_request(client, request, copied_from))
 

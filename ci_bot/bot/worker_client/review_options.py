@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.policy import ChangeAuthors
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cost import Price
+from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import BaselineChoice, Owner
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.restatements import RestatementWish
@@ -21,9 +23,9 @@ class ReviewCommits:
     `working` is the tree of a laptop's files where some of them are not committed.
     """
 
-    head: str | None = None
-    base: str | None = None
-    merge: str | None = None
+    head: Sha | None = None
+    base: Sha | None = None
+    merge: Sha | None = None
     working: str | None = None
     head_branch: str | None = None
     base_branch: str | None = None
@@ -55,7 +57,7 @@ class ReviewOptions:
         no_lighter: Why the policy makes nothing lighter, as a sentence; None if it may.
     """
 
-    environment: str
+    environment: EnvironmentName
     owner: Owner
     commits: ReviewCommits
     baseline: BaselineChoice = "auto"

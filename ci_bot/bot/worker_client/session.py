@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_bot.bot.sandbox import (
     CONTAINER_PATH,
@@ -32,6 +33,9 @@ from ci_bot.host import Machine
 from ci_bot.protocol.environment import DEFAULT_PREFIX
 from ci_bot.redaction import Redactor
 from ci_bot.static_config import FILES, KEY, MOST_BYTES, WrittenPrefix, written_prefix
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
 
 
 @contextmanager
@@ -181,7 +185,7 @@ def describe_ignored_prefix(found: WrittenPrefix) -> str | None:
     )
 
 
-def _read_at_commit(git: GitRepository, commit: str, project: str) -> bytes | None:
+def _read_at_commit(git: GitRepository, commit: Sha, project: str) -> bytes | None:
     for name in FILES:
         found = git.objects.read_file(
             commit, _configuration_path(project, name), at_most=MOST_BYTES

@@ -52,6 +52,7 @@ from ci_bot.bot.worker_client.changed_files import (
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.errors import TimedOut
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, ReviewFacts, Risk
@@ -94,7 +95,7 @@ def describe_fallen_acceptances(weighing: PolicyWeighing, risks: Sequence[Risk])
 def owners_of_models(
     weighing: PolicyWeighing,
     git: GitRepository,
-    commit: str,
+    commit: Sha,
     facts: ReviewFacts,
     risks: Sequence[Risk],
 ) -> list[ModelOwners]:
@@ -143,7 +144,7 @@ def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list
     return found[:MOST_MODELS_WITH_OWNERS]
 
 
-def _read_codeowners(git: GitRepository, commit: str) -> CodeOwnersFile | None:
+def _read_codeowners(git: GitRepository, commit: Sha) -> CodeOwnersFile | None:
     with git.objects.files_of(commit, at_most=CODEOWNERS_BYTES) as read:
         for path in PLACES:
             content = read(path)
@@ -171,7 +172,7 @@ class TeamPolicy:
     proposed: Policy | None = None
     changes: tuple[PolicyChange, ...] = ()
     used: PolicyUsed | None = None
-    commit: str | None = None
+    commit: Sha | None = None
     no_lighter: str | None = None
     today: date = date.min
 

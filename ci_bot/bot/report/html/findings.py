@@ -12,6 +12,7 @@ from ci_bot.bot.report.model import prose
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.bot.report.model.sentences import SENTENCES
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.review_report import Report, Risk, find_owners
@@ -38,7 +39,7 @@ class ReviewedReport:
         """A cell with a model, linked to its file at the reviewed commit."""
         return cells.name_cell(model, self.links.file_url(self.model_paths.get(model)), note)
 
-    def commit_url(self, sha: str | None) -> str | None:
+    def commit_url(self, sha: Sha | None) -> str | None:
         """Where GitHub shows a commit."""
         return f"{self._project_root}/commit/{sha}" if self._project_root and sha else None
 

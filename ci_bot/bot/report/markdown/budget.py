@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_bot.bot.report.markdown import marker
 from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
 from ci_bot.bot.report.markdown.templating import comment_environment
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
 
 COMMENT_BYTES = 60_000
 
@@ -174,6 +177,6 @@ def row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
     return lambda item: macro(item, *args)
 
 
-def base_values(context: CommentContext, head: str | None = None) -> dict[str, object]:
+def base_values(context: CommentContext, head: Sha | None = None) -> dict[str, object]:
     """What every template of a comment may use."""
     return {"v": None, "carried": None, "links": CommentLinks(context, head), "earlier_head": None}

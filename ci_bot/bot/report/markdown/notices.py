@@ -15,6 +15,7 @@ from ci_bot.protocol.apply_report import (
     EstimateDocument,
     list_limited_costs,
 )
+from ci_bot.protocol.base import PlanId, Sha
 from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.cost import COST_SOURCES
 from ci_bot.protocol.plan import Cost, Decision, select_tables
@@ -35,7 +36,7 @@ def decision_changed(
     summary: str,
     context: CommentContext,
     *,
-    head: str | None,
+    head: Sha | None,
     comment_url: str | None = None,
 ) -> str:
     """Says that a push moved the decision; `summary` is the report's first reason."""
@@ -48,7 +49,7 @@ def apply_ended(
     summary: str,
     context: CommentContext,
     *,
-    plan_id: str | None,
+    plan_id: PlanId | None,
     comment_url: str | None = None,
 ) -> str:
     """Says how an apply ended; `summary` is one sentence about it."""

@@ -15,6 +15,7 @@ from ci_bot.bot.report.markdown.budget import (
 from ci_bot.bot.report.markdown.sections import OlderReviewSection, review_shares
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
 from ci_bot.bot.report.model.view import ReviewView
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import Report
@@ -25,7 +26,7 @@ class CarriedReview:
     """An earlier review that exists only as the text of our own comment."""
 
     text: str
-    head: str | None = None
+    head: Sha | None = None
     plan: str | None = None
     decision: Decision | None = None
 

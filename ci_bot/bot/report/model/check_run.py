@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
 
 Conclusion = Literal["success", "neutral", "failure", "action_required"]
 AnnotationLevel = Literal["failure", "warning", "notice"]
@@ -25,7 +28,7 @@ class CheckRun:
     """A check that has ended. `summary` is Markdown, `title` is plain text."""
 
     name: str
-    head: str
+    head: Sha
     conclusion: Conclusion
     title: str
     summary: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from ci_bot.protocol.base import Timestamp, short_plan_id
+from ci_bot.protocol.base import Sha, Timestamp, short_plan_id
 from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
 from ci_bot.protocol.plan import Decision
 
@@ -103,7 +103,7 @@ class CommentContext:
     progress: DisplayProgress | None = None
     refusal: ApplyRefusal | None = None
     fork: bool = False
-    new_head: str | None = None
+    new_head: Sha | None = None
     new_base: str | None = None
     others: tuple[tuple[str, str], ...] = ()
     base_moves: tuple[str, str] | None = None

@@ -15,6 +15,7 @@ import re
 from urllib.parse import quote
 
 from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.protocol.base import Sha
 from ci_bot.protocol.rules import RULES
 from ci_bot.redaction import strip_terminal_codes
 
@@ -140,7 +141,7 @@ _SHORT_SHA = 7
 class CommentLinks:
     """Builds links for one comment. Without a repository every link is just its label."""
 
-    def __init__(self, context: CommentContext, head: str | None = None) -> None:
+    def __init__(self, context: CommentContext, head: Sha | None = None) -> None:
         self._root = (
             f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
         )
@@ -186,7 +187,7 @@ class CommentLinks:
         label = SafeMarkdown(" → ".join(ends))
         return make_link(label, f"{self._root}/compare/{before}...{after}" if self._root else None)
 
-    def commit(self, sha: str | None) -> SafeMarkdown:
+    def commit(self, sha: Sha | None) -> SafeMarkdown:
         """The short form of a commit, linked."""
         if not sha:
             return SafeMarkdown("–")

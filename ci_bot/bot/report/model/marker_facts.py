@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_bot.protocol.base import PlanId
+from ci_bot.protocol.base import PlanId, Sha
 from ci_bot.protocol.comment_marker import Marker, PlanHistoryEntry
 from ci_bot.protocol.plan import Decision, Window
 
@@ -14,9 +14,9 @@ from ci_bot.protocol.plan import Decision, Window
 class MarkerFacts:
     """What the marker says of the plan that the comment shows; null if there is none."""
 
-    head: str | None = None
-    base: str | None = None
-    merge: str | None = None
+    head: Sha | None = None
+    base: Sha | None = None
+    merge: Sha | None = None
     plan: PlanId | None = None
     window: Window | None = None
     decision: Decision | None = None
