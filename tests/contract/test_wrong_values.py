@@ -209,8 +209,8 @@ def test_tables__have_wrong_values_for_every_option() -> None:
 
 def test_options__are_all_of_the_kind_that_tells_its_wrong_values() -> None:
     for _, param in parameters():
-        assert type(param).__module__ == "ci_bot.bot.cli.options", param
-        assert type(param.type).__module__ == "ci_bot.bot.cli.options", param
+        assert type(param).__module__ == "ci_bot.bot.cli.parameters", param
+        assert type(param.type).__module__ == "ci_bot.bot.cli.parameters", param
 
 
 @pytest.mark.parametrize(
