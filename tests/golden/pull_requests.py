@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_bot.bot.laptop.demo_repository import CHANGE_FILES, PROJECT_FILES, change_files
+from ci_bot.bot.demo.demo_repository import CHANGE_FILES, PROJECT_FILES, change_files
 from ci_bot.bot.worker_client.review_options import ReviewCommits
 
 NUMBER = 7

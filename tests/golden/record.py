@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ci_bot.bot.laptop.demo_repository import DemoLayout
-from ci_bot.bot.laptop.demo_story import PROD_END
+from ci_bot.bot.demo.demo_repository import DemoLayout
+from ci_bot.bot.demo.demo_story import PROD_END
 from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.host import of_this_process
 from ci_bot.protocol.apply_report import ApplyDocument

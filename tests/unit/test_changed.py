@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.decision import BotFacts, code_that_runs_on_load, judge_review
-from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository
+from ci_bot.bot.git.git_repository import GitFile, GitRepository
 from ci_bot.bot.worker_client.changed_files import FileChanges, list_file_changes
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
 from ci_bot.protocol.messages import Workplace

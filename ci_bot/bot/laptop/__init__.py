@@ -1,4 +1,4 @@
-"""The same work on a laptop, without GitHub; and the demo."""
+"""The same work on a laptop, without GitHub"""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.bot.laptop.costs import estimate_locally, learn_locally
-    from ci_bot.bot.laptop.demo_story import run_demo
     from ci_bot.bot.laptop.doctor import doctor_locally
-    from ci_bot.bot.laptop.environments import apply_locally, cleanup_locally, sweep_locally
+    from ci_bot.bot.laptop.environments import (
+        apply_locally,
+        cleanup_locally,
+        make_laptop_context,
+        sweep_locally,
+    )
     from ci_bot.bot.laptop.exposures import write_exposures
     from ci_bot.bot.laptop.local_review import LocalReview, review_locally
     from ci_bot.bot.laptop.policy import check_policy, explain_policy
@@ -28,10 +32,10 @@ __all__ = [
     "estimate_locally",
     "explain_policy",
     "learn_locally",
+    "make_laptop_context",
     "make_witness",
     "prod_plan_locally",
     "review_locally",
-    "run_demo",
     "sweep_locally",
     "write_exposures",
 ]
@@ -41,9 +45,13 @@ __getattr__ = open_on_demand(
     {
         "exposures": ["write_exposures"],
         "costs": ["estimate_locally", "learn_locally"],
-        "demo_story": ["run_demo"],
         "doctor": ["doctor_locally"],
-        "environments": ["apply_locally", "cleanup_locally", "sweep_locally"],
+        "environments": [
+            "apply_locally",
+            "cleanup_locally",
+            "make_laptop_context",
+            "sweep_locally",
+        ],
         "local_review": ["LocalReview", "review_locally"],
         "policy": ["check_policy", "explain_policy"],
         "prod_plan": ["prod_plan_locally"],

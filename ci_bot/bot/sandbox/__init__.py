@@ -13,11 +13,9 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_json
-    from ci_bot.bot.sandbox.deadline import CancelToken, Deadline, handle_signals
+    from ci_bot.bot.sandbox.checkout_copy import DURING_EXPORT, seal_tree
+    from ci_bot.bot.sandbox.deadline import CancelToken, Deadline, handle_signals, no_deadline
     from ci_bot.bot.sandbox.disk_reserve import MIB
-    from ci_bot.bot.sandbox.git_objects import GitBlob
-    from ci_bot.bot.sandbox.git_program import NO_GIT
-    from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository, MissingFiles
     from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, WorkerIdentity, WorkerLaunch
     from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, list_opened_among
     from ci_bot.bot.sandbox.requirements import check_requirements, install_requirements
@@ -53,19 +51,15 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTAINER_PATH",
     "DOCKER_SOCKETS",
+    "DURING_EXPORT",
     "JAVA_READS",
     "MIB",
     "NOT_ASKED",
-    "NO_GIT",
     "PREFIX",
     "SUSPECT_CODE_ON_LOAD",
     "AnswerRefusedError",
     "CancelToken",
     "Deadline",
-    "GitBlob",
-    "GitFile",
-    "GitRepository",
-    "MissingFiles",
     "RunWorkspace",
     "SecondQuestion",
     "TraceReader",
@@ -84,6 +78,7 @@ __all__ = [
     "install_requirements",
     "list_opened_among",
     "make_redactor",
+    "no_deadline",
     "parse_worker_variables",
     "prepend_python_path",
     "private_workspace",
@@ -91,17 +86,16 @@ __all__ = [
     "read_inside",
     "resolve_inside",
     "run_worker",
+    "seal_tree",
     "search_path",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "git_program": ["NO_GIT"],
         "answer_validation": ["AnswerRefusedError", "check_json"],
-        "deadline": ["CancelToken", "Deadline", "handle_signals"],
-        "git_objects": ["GitBlob"],
-        "git_repository": ["GitRepository", "GitFile", "MissingFiles"],
+        "checkout_copy": ["DURING_EXPORT", "seal_tree"],
+        "deadline": ["CancelToken", "Deadline", "handle_signals", "no_deadline"],
         "disk_reserve": ["MIB"],
         "launch": ["DOCKER_SOCKETS", "WorkerIdentity", "WorkerLaunch"],
         "load_trace": ["JAVA_READS", "TraceReader", "list_opened_among"],

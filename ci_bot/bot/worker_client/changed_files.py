@@ -15,6 +15,7 @@ from datetime import date
 from pathlib import Path
 
 from ci_bot.bot.decision import ChangedFile
+from ci_bot.bot.git import GitBlob, GitFile, GitRepository
 from ci_bot.bot.policy import (
     FILE_NAME,
     MOST_EXPOSURE_BYTES,
@@ -25,7 +26,6 @@ from ci_bot.bot.policy import (
     read_listed_exposures,
     read_policy,
 )
-from ci_bot.bot.sandbox import GitBlob, GitFile, GitRepository
 from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, is_read

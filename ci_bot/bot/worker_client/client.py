@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ci_bot.bot.git import GitBlob, GitRepository
 from ci_bot.bot.sandbox import (
     JAVA_READS,
     MIB,
@@ -16,8 +17,6 @@ from ci_bot.bot.sandbox import (
     SUSPECT_CODE_ON_LOAD,
     CancelToken,
     Deadline,
-    GitBlob,
-    GitRepository,
     RunWorkspace,
     SecondQuestion,
     TraceReader,

@@ -13,9 +13,9 @@ from ci_bot.bot.decision import (
     could_run_on_load,
     judge_review,
 )
+from ci_bot.bot.git import GitFile, MissingFiles
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_exposures
 from ci_bot.bot.report import SENTENCES
-from ci_bot.bot.sandbox import GitFile, MissingFiles
 from ci_bot.bot.worker_client.base_branch import compared_with_base
 from ci_bot.bot.worker_client.changed_files import FileChanges, list_changes_of_pull
 from ci_bot.bot.worker_client.client import WorkerClient

@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 
 from ci_bot.bot.decision import EXPOSURE_AFFECTED, OVER_BUDGET, TeamLimits, make_risk
+from ci_bot.bot.git import GitRepository
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
 from ci_bot.bot.policy import (
     PLACES,
@@ -35,7 +36,6 @@ from ci_bot.bot.policy import (
     scope_key,
     why_not,
 )
-from ci_bot.bot.sandbox import GitRepository
 from ci_bot.bot.worker_client.changed_files import (
     FileChanges,
     as_they_are,

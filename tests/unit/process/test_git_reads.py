@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.git_objects import GitBlob
-from ci_bot.bot.sandbox.git_repository import GitFile, GitRepository, strip_credentials
+from ci_bot.bot.git.git_objects import GitBlob
+from ci_bot.bot.git.git_repository import GitFile, GitRepository, strip_credentials
 from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.errors import BadInput
 from tests.checkout import GIT, Repository

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_bot.bot.git import NO_GIT
 from ci_bot.bot.report import find_resource
-from ci_bot.bot.sandbox import NO_GIT
 from ci_bot.errors import BadInput, BotError
 
 MAIN, BRANCH = "main", "fleet"

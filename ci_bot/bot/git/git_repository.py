@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
-from ci_bot.bot.sandbox.git_objects import SHA, GitBlob, GitObjects, TreeExports, object_id
-from ci_bot.bot.sandbox.git_program import GitProgram
+from ci_bot.bot.git.git_objects import SHA, GitBlob, GitObjects, TreeExports, object_id
+from ci_bot.bot.git.git_program import GitProgram
+from ci_bot.bot.sandbox import Deadline, no_deadline
 from ci_bot.errors import BadInput
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES

@@ -11,10 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.sandbox.checkout_copy import DURING_EXPORT, seal_tree
-from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.git_program import GitProgram
-from ci_bot.bot.sandbox.launch import WorkerIdentity
+from ci_bot.bot.git.git_program import GitProgram
+from ci_bot.bot.sandbox import DURING_EXPORT, Deadline, WorkerIdentity, seal_tree
 from ci_bot.errors import BadInput
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.limits import POINTER_BYTES, is_lfs_pointer, is_read

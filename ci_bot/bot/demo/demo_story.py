@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_bot.bot.laptop.demo_pages import ENVIRONMENT, ShownFiles
-from ci_bot.bot.laptop.demo_repository import BRANCH, MAIN, DemoLayout, DemoRepository, change_files
-from ci_bot.bot.laptop.environments import make_laptop_context
+from ci_bot.bot.demo.demo_pages import ENVIRONMENT, ShownFiles
+from ci_bot.bot.demo.demo_repository import BRANCH, MAIN, DemoLayout, DemoRepository, change_files
+from ci_bot.bot.laptop import make_laptop_context
 from ci_bot.bot.report import Document, check_output, make_screen, to_terminal
 from ci_bot.bot.sandbox import PREFIX, CancelToken, handle_signals, held_directory, make_redactor
 from ci_bot.bot.worker_client import (
