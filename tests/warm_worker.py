@@ -134,14 +134,16 @@ def _kind(launch: WorkerLaunch) -> tuple[Any, ...]:
 def _serve(line: socket.socket, search_path: Sequence[str]) -> None:
     """Imports what a worker imports, then forks for whoever asks; returns in each fork."""
     sys.path += [path for path in search_path if path not in sys.path]
-    # In the order of `worker.__main__`.
-    from ci_bot.worker.runtime.imports import compile_time_zones_late
-
-    compile_time_zones_late()
     import ci_bot.worker.__main__
     import ci_bot.worker.review.review_plan
     import ci_bot.worker.review.scan  # noqa: F401
+    from ci_bot.protocol.base import Contract
 
+    # What a worker makes at its first use is made once for all forks.
+    contracts: list[type[Contract]] = [Contract]
+    for contract in contracts:
+        contract.model_rebuild()
+        contracts += contract.__subclasses__()
     # Theirs alone: the trace that the bot wants begins before the first of the worker's own.
     for name in [name for name in sys.modules if f"{name}.".startswith("ci_bot.worker.")]:
         del sys.modules[name]

@@ -14,8 +14,14 @@ SCHEMA_VERSION: Literal[1] = 1
 class Contract(BaseModel):
     """A frozen record that refuses unknown keys and never coerces a value silently."""
 
+    # A run uses a third of the contracts. Pydantic builds the others when nobody waits for them.
     model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, populate_by_name=True
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        populate_by_name=True,
+        defer_build=True,
     )
 
     def model_post_init(self, _context: Any, /) -> None:

@@ -7,9 +7,7 @@ from typing import Annotated, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Field,
-    TypeAdapter,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -37,6 +35,7 @@ from ci_bot.protocol.cleanup_report import (
     SweepTarget,
 )
 from ci_bot.protocol.cost import ExposuresDocument, LearnDocument, Price
+from ci_bot.protocol.document_reader import DocumentReader
 from ci_bot.protocol.environment import (
     EnvironmentName,
     check_claim,
@@ -434,9 +433,7 @@ AnyRequest = (
     | RememberRequest
 )
 
-REQUEST: TypeAdapter[AnyRequest] = TypeAdapter(
-    Annotated[AnyRequest, Field(discriminator="activity")]
-)
+REQUEST: DocumentReader[AnyRequest] = DocumentReader(AnyRequest)
 
 
 class FailedAnswer(Contract):
@@ -477,9 +474,7 @@ AnyAnswer = (
     | FailedAnswer
 )
 
-Answer = Annotated[AnyAnswer, Field(discriminator="activity")]
-# The bot reads answers, the worker writes one: it need not be ready to read all of them.
-ANSWER: TypeAdapter[AnyAnswer] = TypeAdapter(Answer, config=ConfigDict(defer_build=True))
+ANSWER: DocumentReader[AnyAnswer] = DocumentReader(AnyAnswer)
 
 
 class Progress(Contract):

@@ -38,7 +38,7 @@ from ci_bot.protocol.messages import (
 )
 from ci_bot.protocol.supported_versions import WAY_OUT, describe_unsupported, is_supported
 from ci_bot.worker.messages import make_cancelled_failure, make_encodable
-from ci_bot.worker.runtime import BotChannel, SparkEnd, StopRequest, compile_time_zones_late
+from ci_bot.worker.runtime import BotChannel, SparkEnd, StopRequest, delay_import_work
 
 if TYPE_CHECKING:
     from ci_bot.worker.runtime import PhaseClock
@@ -90,7 +90,7 @@ def main() -> None:
         gc.disable()
     limit_forks(request)
     disable_byte_code(request)
-    compile_time_zones_late()
+    delay_import_work()
     try:
         if isinstance(request, ScanRequest):
             answer: Contract = answer_scan_request(request)

@@ -29,7 +29,7 @@ from ci_bot.bot.sandbox.supervisor import (
     supervise_process,
 )
 from ci_bot.errors import FULL_DISK_HINT, LOG_HINT, RunCancelled, TimedOut, WorkerFailed
-from ci_bot.protocol.messages import REQUEST, Progress
+from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
 
 NOT_ASKED = "it was not asked"
@@ -185,7 +185,7 @@ def _write_request(
         files.enter_context(tempfile.TemporaryFile(dir=directory))  # noqa: SIM115 - by `files`
         for _ in range(2)
     )
-    request_file.write(REQUEST.dump_json(request, by_alias=True))
+    request_file.write(request.to_bytes())
     request_file.flush()
     request_file.seek(0)
     return request_file.fileno(), answer.fileno()

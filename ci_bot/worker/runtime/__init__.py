@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.runtime import early_java, imports, java, load_trace, spark_catalog
     from ci_bot.worker.runtime.background_process import BackgroundWork, KilledProcess, PhaseClock
     from ci_bot.worker.runtime.channel import BotChannel, write_log_line
-    from ci_bot.worker.runtime.imports import compile_time_zones_late
+    from ci_bot.worker.runtime.imports import delay_import_work
     from ci_bot.worker.runtime.java_watch import WATCH
     from ci_bot.worker.runtime.load_trace import exclude_from_trace
     from ci_bot.worker.runtime.log_silence import silence_log
@@ -44,7 +44,7 @@ __all__ = [
     "StopRequest",
     "TableStorage",
     "cancel_spark_jobs",
-    "compile_time_zones_late",
+    "delay_import_work",
     "early_java",
     "exclude_from_trace",
     "imports",
@@ -62,7 +62,7 @@ __getattr__ = open_on_demand(
         "background_process": ["BackgroundWork", "PhaseClock", "KilledProcess"],
         "channel": ["BotChannel", "write_log_line"],
         "early_java": [],
-        "imports": ["compile_time_zones_late"],
+        "imports": ["delay_import_work"],
         "java": [],
         "java_watch": ["WATCH"],
         "load_trace": ["exclude_from_trace"],

@@ -105,48 +105,58 @@ def _make_path_hook(repository: Path, environment: Path) -> Callable[[str], Any]
     return finder
 
 
-# Regular expressions that importing SQLMesh compiles and hardly any run uses, compiled late.
+# What importing SQLMesh makes and hardly any run uses, made late: a fifth of a worker's start.
 #
-# SQLMesh reads dates with dateparser, whose list of time zones is two thousand expressions: a tenth
-# of a worker's start. A date without a time zone needs one of them.
+# SQLMesh reads dates with dateparser, whose list of time zones is two thousand regular expressions.
+# A date without a time zone needs one of them. And each of SQLMesh's 150 records, those of thirty
+# engines among them, has a validator, which Pydantic can make when the first record is read.
 
 
-_MODULE = "dateparser.timezone_parser"
-
-
-def compile_time_zones_late() -> None:
-    """Delays compiling the expressions of `dateparser.timezone_parser` to their first use. No
-    effect if the module is already imported.
+def delay_import_work() -> None:
+    """Delays work of the modules in `_DELAYED` to the first use of what it makes. No effect on a
+    module that is already imported.
     """
-    sys.meta_path.insert(0, _RegexFinder())
+    sys.meta_path.insert(0, _DelayingFinder())
 
 
-class _RegexFinder(MetaPathFinder):
-    """Finds that one module, and runs it with another `regex.compile`."""
+class _DelayingFinder(MetaPathFinder):
+    """Finds the modules of `_DELAYED`, and runs each in its own way."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != _MODULE:
+        run_delayed = _DELAYED.get(fullname)
+        if run_delayed is None:
             return None
-        sys.meta_path.remove(self)
         spec = PathFinder.find_spec(fullname, path, target)
         loader: Any = spec.loader if spec else None
         if loader is not None:
             run = loader.exec_module
-            loader.exec_module = lambda module: _run_with_late_patterns(lambda: run(module))
+            loader.exec_module = lambda module: run_delayed(module, run)
         return spec
 
 
-def _run_with_late_patterns(run: Any) -> None:
+def _run_with_late_patterns(module: ModuleType, run: Callable[[ModuleType], None]) -> None:
     # It is dateparser's dependency and not ours.
-    module: Any = import_module("regex")
-    plain = module.compile
-    module.compile = lambda *given, **named: _LatePattern(plain, given, named)
+    regex: Any = import_module("regex")
+    plain = regex.compile
+    regex.compile = lambda *given, **named: _LatePattern(plain, given, named)
     try:
-        run()
+        run(module)
     finally:
-        module.compile = plain
+        regex.compile = plain
+
+
+def _run_with_late_validators(module: ModuleType, run: Callable[[ModuleType], None]) -> None:
+    run(module)
+    # The base of SQLMesh's records. Each record inherits its settings.
+    module.PydanticModel.model_config["defer_build"] = True
+
+
+_DELAYED = {
+    "dateparser.timezone_parser": _run_with_late_patterns,
+    "sqlmesh.utils.pydantic": _run_with_late_validators,
+}
 
 
 class _LatePattern:

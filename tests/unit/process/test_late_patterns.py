@@ -9,8 +9,8 @@ import sys
 PROGRAM = """
 import json, sys
 if sys.argv[1] == "late":
-    from ci_bot.worker.runtime.imports import compile_time_zones_late
-    compile_time_zones_late()
+    from ci_bot.worker.runtime.imports import delay_import_work
+    delay_import_work()
     import regex
     plain = regex.compile
 import dateparser
@@ -40,3 +40,37 @@ def test_late__finds_the_same_and_compiles_nothing_on_import() -> None:
     assert late == plain
     assert late[0][2] == "2024-01-01 10:00:00+02:00"
     assert late[2] == []
+
+
+VALIDATORS = """
+import sys
+if sys.argv[1] == "late":
+    from ci_bot.worker.runtime.imports import delay_import_work
+    delay_import_work()
+from sqlmesh.core.config import Config
+from sqlmesh.core.config.connection import PostgresConnectionConfig, SnowflakeConnectionConfig
+made = [record.__pydantic_complete__ for record in (Config, SnowflakeConnectionConfig)]
+config = Config.parse_obj(
+    {"gateways": {"it": {"connection": {"type": "duckdb"}}}, "model_defaults": {"dialect": "spark"}}
+)
+try:
+    PostgresConnectionConfig(host="db", port="no number")
+except Exception as error:
+    refused = str(error)
+print([made, repr(config), config.dict() == config.copy(deep=True).dict(), refused])
+"""
+
+
+def test_late__validators_accept_and_refuse_the_same() -> None:
+    plain, late = (
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", VALIDATORS, how],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for how in ("plain", "late")
+    )
+    assert plain.startswith("[[True, True]")
+    assert late.startswith("[[False, False]")
+    assert late.replace("False", "True", 2) == plain

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from ci_bot.bot.sandbox.worker_output import ProgressReader
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import (
-    REQUEST,
     CleanupRequest,
     FailedAnswer,
     Owner,
@@ -40,7 +39,7 @@ class Line:
         self.answer = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
-        self.request.write(REQUEST.dump_json(ASKED))
+        self.request.write(ASKED.to_bytes())
         self.request.flush()
         self.channel = BotChannel(
             request_fd=self.request.fileno(), answer=self.answer.fileno(), progress=self.writer
