@@ -13,6 +13,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import settings
 
+from tests import nights
 from tests.oracle.fuzzing import FULL
 from tests.projects import Shop, write_shop
 from tests.shared_jvm import JVM, LENT
@@ -43,8 +44,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=_has_own_jvm)
     if FULL:
         return
-    kept = [item for item in items if item.get_closest_marker("night") is None]
-    left_out = [item for item in items if item.get_closest_marker("night") is not None]
+    late = nights.list_late_cases(items)
+    kept = [item for item in items if item not in late]
+    left_out = [item for item in items if item in late]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -25,3 +26,23 @@ def cases(every: Mapping[str, Any] | Iterable[str], *, by_day: Collection[str]) 
         pytest.param(case, id=name, marks=[] if name in by_day else [pytest.mark.night])
         for name, case in found.items()
     ]
+
+
+def list_late_cases(items: Sequence[pytest.Item]) -> set[pytest.Item]:
+    """Those of `items` that run at night only.
+
+    They have the mark `night`, or are cases of a test with the mark `by_day(count)`: of these, so
+    many run every time, spread evenly over all of them.
+    """
+    late = {item for item in items if item.get_closest_marker("night") is not None}
+    tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("by_day") is not None:
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for found in tests.values():
+        mark = found[0].get_closest_marker("by_day")
+        count: int = mark.args[0] if mark is not None else len(found)
+        by_day = {number * len(found) // count for number in range(count)}
+        if len(found) > count:
+            late |= {item for number, item in enumerate(found) if number not in by_day}
+    return late

@@ -136,6 +136,7 @@ def test_review__where_the_comments_cannot_be_read__is_in_the_summary(scene: Sce
 
 
 @pytest.mark.parametrize("author", ["outsider", "dependabot[bot]"])
+@pytest.mark.by_day(1)
 def test_cleanup__of_others_pull_requests__leaves_a_tombstone(
     scene: Scene, tmp_path: Path, author: str
 ) -> None:

@@ -73,6 +73,7 @@ def test_name__of_the_input_wins(scene: Scene) -> None:
     assert change.marker().env == "ci_62"
 
 
+@pytest.mark.night
 def test_name__that_a_template_makes_is_told_and_not_used(scene: Scene) -> None:
     name_environments(scene, "\"{{ env_var('TEAM', 'shop') }}\"")
     change = scene.open("templated", add_column("orders_of_template"), number=63)

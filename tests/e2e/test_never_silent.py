@@ -48,6 +48,7 @@ def test_leaked_key__beside_a_plan_that_failed(scene: Scene) -> None:
     ],
     ids=["switches a rule off", "runs a program"],
 )
+@pytest.mark.by_day(1)
 def test_one_line_of_sql__runs_nothing_and_switches_no_rule_off(
     scene: Scene, tmp_path: Path, payload: str
 ) -> None:

@@ -58,6 +58,7 @@ def secrets(outcome: Outcome) -> list[dict[str, Any]]:
     ("branch", "edit", "path"),
     [("rename", rename, "project/tools/load_orders.sh"), ("line", edit_line, f"project/{SCRIPT}")],
 )
+@pytest.mark.by_day(1)
 def test_secret_of_the_base__is_the_bases_and_blocks_nothing(
     scene: Scene, branch: str, edit: Edit, path: str
 ) -> None:

@@ -195,6 +195,7 @@ def test_cleanup_and_sweep__with_a_broken_configuration(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "json"])
+@pytest.mark.by_day(1)
 def test_laptop__shows_nothing_either(form: str, shop: Shop, tmp_path: Path) -> None:
     """The project sees the user's whole environment there."""
     leak_on_load(shop)

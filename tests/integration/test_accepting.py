@@ -91,6 +91,7 @@ def test_acceptance__holds_when_something_else_is_pushed(accepted: Accepted) -> 
 
 
 @pytest.mark.parametrize("what", ["the model", "its data"])
+@pytest.mark.by_day(1)
 def test_acceptance__falls_when_the_model_or_its_data_changes(
     accepted: Accepted, what: str
 ) -> None:

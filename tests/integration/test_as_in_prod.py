@@ -207,6 +207,7 @@ def edited(shop: Shop, names: list[str], then: Callable[[], Any]) -> Any:
         ],
     ),
 )
+@pytest.mark.by_day(3)
 def test_plan__is_the_same_after_each_kind_of_edit(shop: Shop, tmp_path: Path, name: str) -> None:
     assert edited(shop, [name], lambda: both_ways(shop, tmp_path))
 

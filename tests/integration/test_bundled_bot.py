@@ -267,6 +267,7 @@ def test_categories__are_those_of_the_bot_if_it_says(
         ("orders-fo", {"forward_only": False}, False),
     ],
 )
+@pytest.mark.by_day(3)
 def test_branch__whose_name_ends_so_is_planned_forward_only(
     shop: Shop, tmp_path: Path, branch: str | None, given: dict[str, Any], forward_only: bool
 ) -> None:

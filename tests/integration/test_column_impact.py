@@ -138,6 +138,7 @@ def only_late(evaluator):
 """
 
 
+@pytest.mark.night
 def test_impact__on_a_macro_that_asks_for_the_time__takes_every_name_in_its_code(
     shop: Shop, tmp_path: Path
 ) -> None:

@@ -64,6 +64,7 @@ def test_incremental__keeps_its_history_and_its_full_reader_does_not(shop: Shop)
     assert "history stays in" not in rebuild.evidence
 
 
+@pytest.mark.night
 def test_sqlmesh__computes_a_forward_only_full_model_whole_with_its_next_run(shop: Shop) -> None:
     """What the report says, held to SQLMesh itself."""
 

@@ -37,6 +37,7 @@ def reviewed(tmp_path: Path, more: str, **flags: object) -> Report:
 
 
 @pytest.mark.parametrize("selection", ["shop.days", "shop.*"])
+@pytest.mark.by_day(1)
 def test_allowed__is_planned_and_asked_of_the_owner(tmp_path: Path, selection: str) -> None:
     report = reviewed(tmp_path, ", forward_only true", allow_destructive=[selection])
     assert report.failure is None

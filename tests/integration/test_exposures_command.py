@@ -54,6 +54,7 @@ def ask(shop: Shop, *more: str, logs: str = "event-logs") -> subprocess.Complete
     )
 
 
+@pytest.mark.night
 def test_project__without_prod_ends_with_one_sentence(shop: Shop) -> None:
     done = ask(shop)
     assert done.returncode == 2

@@ -88,6 +88,7 @@ def test_full__gets_its_last_interval_where_the_window_has_none(
     ],
 )
 @pytest.mark.parametrize("forward_only", [None, True])
+@pytest.mark.by_day(3)
 def test_full__gets_its_last_interval_in_a_window_shorter_than_that(
     tmp_path: Path, cron: str, start: str, *, forward_only: bool | None
 ) -> None:

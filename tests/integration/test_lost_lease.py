@@ -98,6 +98,7 @@ class Build:
 
 
 @pytest.mark.parametrize("at_batch", [0, 1, 2, None])
+@pytest.mark.by_day(2)
 def test_apply__writes_no_state_once_its_lease_is_gone(
     built: tuple[Shop, Callable[[str], list[Any]]], at_batch: int | None
 ) -> None:

@@ -104,6 +104,7 @@ SILENT = {
         (REMOVED, "removed", "R04-model-removed"),
     ],
 )
+@pytest.mark.by_day(3)
 def test_state_without_prod__is_no_knowledge_and_the_base_branch_stands_for_prod(
     tmp_path: Path, state: Path, make: object, head: dict[str, str | None], change: str, rule: str
 ) -> None:
@@ -276,6 +277,7 @@ model_defaults: {{dialect: duckdb, start: 2024-01-01}}
 @pytest.mark.postgres
 @pytest.mark.parametrize("head", [COUNTED_OTHERWISE, REMOVED], ids=["changed", "removed"])
 @pytest.mark.parametrize("rights", RIGHTS)
+@pytest.mark.by_day(2)
 def test_state_on_postgres__that_the_account_may_not_read_is_never_go(
     postgres_state: tuple[Repository, str, str],
     server: str,
@@ -305,6 +307,7 @@ def test_state_on_postgres__that_the_account_may_not_read_is_never_go(
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("head", [COUNTED_OTHERWISE, REMOVED], ids=["changed", "removed"])
+@pytest.mark.by_day(1)
 def test_gateway__with_another_and_empty_state_is_never_go(
     postgres_state: tuple[Repository, str, str], tmp_path: Path, head: dict[str, str | None]
 ) -> None:

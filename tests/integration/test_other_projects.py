@@ -126,6 +126,7 @@ def finding(report: Report, rule: str) -> Risk:
         (another_parser, "Expecting )"),
     ],
 )
+@pytest.mark.by_day(2)
 def test_another_projects_model__that_does_not_load__is_named_and_blames_nobody(
     alpha: Repository, differs: Callable[[Repository], None], says: str
 ) -> None:

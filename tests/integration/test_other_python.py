@@ -88,6 +88,7 @@ def test_doctor__of_a_prod_by_another_python__says_so(shop: Shop, tmp_path: Path
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads what 3.12 writes")
+@pytest.mark.night
 def test_review__of_a_change_beside__still_tells_it(shop: Shop) -> None:
     shop.edit("models/labels.py", " of ", " in ")
 

@@ -53,6 +53,7 @@ def check(shop: Shop, tmp_path: Path, environment: str) -> BuiltPlan:
         ("sqlmesh.notes", "shop", "", "sqlmesh__shop."),
     ],
 )
+@pytest.mark.by_day(2)
 def test_place__that_prod_has__is_refused(
     tmp_path: Path, model: str, environment: str, setting: str, taken: str
 ) -> None:
@@ -74,6 +75,7 @@ def test_place__that_prod_has__is_refused(
         ("shop__pr_7.notes", "pr_7", TABLE_SUFFIX),
     ],
 )
+@pytest.mark.by_day(2)
 def test_place__of_its_own__is_taken(
     tmp_path: Path, model: str, environment: str, setting: str
 ) -> None:

@@ -217,6 +217,7 @@ def test_environment__whose_views_would_lie_among_prods__is_not_built(
         ("pinned_environments: [PR_5]", 5, "pinned"),
     ],
 )
+@pytest.mark.by_day(2)
 def test_apply__of_an_environment_that_the_project_keeps_for_others__is_refused(
     jvm: OneJvm, shop: Shop, setting: str, pull: int | None, reason: str
 ) -> None:

@@ -50,6 +50,7 @@ def rules(report: Report) -> set[str]:
         "ALTER TABLE @this_model SET TBLPROPERTIES ('a' = 'b')",
     ],
 )
+@pytest.mark.by_day(2)
 def test_statement__that_writes_no_row_is_go_and_says_so(tmp_path: Path, statement: str) -> None:
     report = review(tmp_path, {"models/totals.sql": f"{TOTALS};\n{statement};\n"})
     assert report.past_numbers is not None
@@ -123,6 +124,7 @@ STARS = {
 
 
 @pytest.mark.parametrize(("query", "takes_in"), STARS.values(), ids=STARS)
+@pytest.mark.by_day(3)
 def test_new_column__behind_a_star_changes_old_numbers_or_is_passed_on(
     tmp_path: Path, query: str, takes_in: bool
 ) -> None:

@@ -98,6 +98,7 @@ def test_identity__survives_a_prod_run_when_it_is_pinned(shop: Shop, tmp_path: P
         ("config.yaml", "start: 2024-01-01", "start: 2024-01-01\nbefore_all:\n  - SELECT 1"),
     ],
 )
+@pytest.mark.by_day(3)
 def test_identity__changes_with_the_project(
     shop: Shop, tmp_path: Path, path: str, before: str, after: str
 ) -> None:
@@ -152,6 +153,7 @@ SELECT CAST(@start_ds AS DATE) AS month, CAST(1 AS INT) AS orders
         ("2023-04-01", "2024-01-10"),  # to prod's end
     ],
 )
+@pytest.mark.by_day(2)
 def test_plan__of_a_window__builds_what_sqlmesh_does(
     shop: Shop, tmp_path: Path, start: str, end: str
 ) -> None:

@@ -230,6 +230,7 @@ def test_restatements__of_the_merged_pull_request_follow_its_plan(team: Reposito
     assert lines == "\t".join(("shop.revenue", *dates)) + "\n"
 
 
+@pytest.mark.night
 def test_restatements__of_another_pull_request_are_not_taken(team: Repository) -> None:
     restated(team, "shop.revenue")
     for numbers in ((), (8,)):

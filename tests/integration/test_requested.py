@@ -31,6 +31,7 @@ def plan(tmp_path: Path, *projects: Path, **flags: list[str]) -> None:
 
 
 @pytest.mark.parametrize("flag", ["select_models", "restate_models", "allow_destructive"])
+@pytest.mark.by_day(2)
 def test_plan__for_a_model_that_does_not_exist__names_the_nearest(
     shop: Shop, tmp_path: Path, flag: str
 ) -> None:
@@ -44,6 +45,7 @@ def test_plan__for_a_model_that_does_not_exist__names_the_nearest(
 
 
 @pytest.mark.parametrize("chosen", ["shop.orders", "+shop.revenue", "shop.*"])
+@pytest.mark.by_day(2)
 def test_plan__for_a_model_or_a_selection_that_sqlmesh_knows__is_made(
     shop: Shop, tmp_path: Path, chosen: str
 ) -> None:
@@ -76,6 +78,7 @@ def give_key(shop: Shop, key: str) -> None:
 
 
 @pytest.mark.parametrize(("one", "two"), [("", ""), ("shop", ""), ("shop", "shop")])
+@pytest.mark.by_day(2)
 def test_projects__that_share_a_state_without_keys_of_their_own__are_refused(
     shop: Shop, tmp_path: Path, one: str, two: str
 ) -> None:

@@ -168,6 +168,7 @@ def test_restatement__is_foretold_with_all_that_reads_the_model(scene: Scene) ->
     ],
     ids=["an external model", "an embedded one", "a forward-only one", "in other letters"],
 )
+@pytest.mark.by_day(2)
 def test_restatement__of_other_kinds(scene: Scene, model: str, rebuilt: set[str]) -> None:
     assert ranges(planned(scene.ask(model))).keys() == rebuilt
 
@@ -188,6 +189,7 @@ def test_restatement__of_other_kinds(scene: Scene, model: str, rebuilt: set[str]
         (("shop.late", "2023-01-01", "2023-02-01"), "bad_window", "Prod has nothing of"),
     ],
 )
+@pytest.mark.by_day(4)
 def test_restatement__that_cannot_be_is_one_sentence_with_the_fix(
     scene: Scene, asked: tuple[str, str | None, str | None], reason: str, words: str
 ) -> None:

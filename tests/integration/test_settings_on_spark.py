@@ -56,6 +56,7 @@ SETS = [
 
 
 @pytest.mark.parametrize("sql", SETS)
+@pytest.mark.by_day(4)
 def test_set__fails_where_it_is_said_to(jvm: OneJvm, sql: str) -> None:
     text = f"MODEL (name a.b, kind FULL, dialect spark);\n{sql};\nSELECT 1 AS a"
     model: Any = load_sql_based_model(d.parse(text))

@@ -101,6 +101,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("name", sorted(WRITES))
+@pytest.mark.by_day(4)
 def test_post_statement__that_writes_prod_is_refused(jvm: OneJvm, shop: Shop, name: str) -> None:
     statement = WRITES[name].format(t=table_of_orders(jvm), f=files_of_orders(jvm))
     shop.edit("models/revenue.sql", f"{LOGGING};", f"{LOGGING};\n\n{statement};")

@@ -177,6 +177,7 @@ DBT = {
 
 
 @pytest.mark.parametrize("case", DBT)
+@pytest.mark.by_day(1)
 def test_dbt_project__that_cannot_be_read__is_called_one(case: str, tmp_path: Path) -> None:
     name, text, baseline = DBT[case]
     project = tmp_path / "project"
@@ -240,6 +241,7 @@ def test_projects__that_are_not_together__are_told_why(duck: Shop, tmp_path: Pat
 
 
 @pytest.mark.parametrize("broken", ["loop", "file", "long", "closed"])
+@pytest.mark.by_day(2)
 def test_project__that_is_no_directory__is_told_with_its_name(tmp_path: Path, broken: str) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "file").write_text("x")
@@ -266,6 +268,7 @@ def test_project__that_is_no_directory__is_told_with_its_name(tmp_path: Path, br
         ("/proc/nothing", "No such file or directory"),
     ],
 )
+@pytest.mark.by_day(2)
 def test_output__that_cannot_be_written__is_told_before_anything_is_done(
     tmp_path: Path, output: str, says: str
 ) -> None:
@@ -305,6 +308,7 @@ def test_current_directory__that_is_gone__is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verbose", [(), ("--verbose",)])
 @pytest.mark.parametrize("before_the_command", [True, False])
+@pytest.mark.by_day(2)
 def test_traceback__of_a_model_that_does_not_load__is_for_those_who_ask(
     duck: Shop, verbose: tuple[str, ...], before_the_command: bool
 ) -> None:
