@@ -26,7 +26,7 @@ from ci_bot.worker.sql import (
     read_promises,
     table_name,
 )
-from ci_bot.worker.sqlmesh_compat import is_sql_model
+from ci_bot.worker.sqlmesh_compat import is_sql_model, share_rendered_query
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -72,10 +72,13 @@ class ModelPair:
 
         If the columns of a table became known or unknown (it was external, and is a model now),
         SQLMesh writes out columns and stars on one side only. Then both are taken as written.
+        If the cache has one rendered query for two texts, both are rendered as a run does it.
         """
         old, new = self.query_before, self.query_after
         if old is None or new is None:
             return None, None
+        if share_rendered_query(self.before, self.after):
+            return old.rendered_apart, new.rendered_apart
         if old.knows_its_tables != new.knows_its_tables:
             return old.rendered_as_written, new.rendered_as_written
         return old.rendered_query, new.rendered_query

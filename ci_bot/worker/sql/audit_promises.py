@@ -133,9 +133,9 @@ def _parse_flag(value: Any, default: bool) -> bool:
         return default
     if isinstance(value, bool):
         return value
-    return str(getattr(value, "name", value)).lower() not in {"false", "0", ""} and not (
-        isinstance(value, exp.Boolean) and not value.this
-    )
+    if isinstance(value, exp.Boolean):  # it has no name
+        return bool(value.this)
+    return str(getattr(value, "name", value)).lower() not in {"false", "0", ""}
 
 
 def _render_arguments(args: Mapping[str, Any]) -> str:
@@ -174,10 +174,45 @@ def list_column_names(value: Any) -> list[str]:
 
 
 Strictness = Literal["stricter", "weaker", "unknown"]
-# Arguments of SQLMesh's own audits that bound values from below and from above.
-_MINIMUM = frozenset({"min_v", "min_value", "threshold", "min_count"})
-
-_MAXIMUM = frozenset({"max_v", "max_value", "max_count"})
+_RANGES = ("accepted_range", "string_length_between", "stddev_in_range", "mean_in_range")
+# What makes SQLMesh's own audits stricter, by audit and argument: a higher number, or more members.
+# (`sqlmesh.core.audit.builtin`; a number that is not here may mean either)
+_HIGHER = {
+    ("number_of_rows", "threshold"): True,
+    ("not_null_proportion", "threshold"): True,
+    ("z_score", "threshold"): False,
+    ("kl_divergence", "threshold"): False,
+    **{(name, "min_v"): True for name in _RANGES},
+    **{(name, "max_v"): False for name in _RANGES},
+}
+_MORE_MEMBERS = {
+    ("accepted_values", "is_in"): False,
+    ("not_accepted_values", "is_in"): True,
+    ("forall", "criteria"): True,
+    ("not_null", "columns"): True,
+    ("unique_values", "columns"): True,
+    ("unique_combination_of_columns", "columns"): False,
+    ("match_regex_pattern_list", "patterns"): False,
+    ("match_like_pattern_list", "patterns"): False,
+    ("not_match_regex_pattern_list", "patterns"): True,
+    ("not_match_like_pattern_list", "patterns"): True,
+}
+# They judge all rows together, so those that a condition leaves out may hide a fault or make one.
+_OF_ALL_ROWS = frozenset(
+    {
+        "at_least_one",
+        "chi_square",
+        "kl_divergence",
+        "mean_in_range",
+        "mutually_exclusive_ranges",
+        "not_constant",
+        "not_null_proportion",
+        "number_of_rows",
+        "sequential_values",
+        "stddev_in_range",
+        "z_score",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -322,31 +357,31 @@ def _parse_number(node: exp.Expr | None) -> float | None:
     return None
 
 
-def compare_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictness:
-    """The verdict on two calls of the same audit."""
-    old, new = _drop_plain_condition(old), _drop_plain_condition(new)
-    more, fewer = new.keys() - old.keys(), old.keys() - new.keys()
-    if {*more, *fewer} == {"condition"} and all(
-        _render_value(old[name]) == _render_value(new[name]) for name in old.keys() & new.keys()
-    ):
-        return "weaker" if more else "stricter"
-    if more or fewer:
-        return "unknown"
-    if same_arguments(old, new):
-        return "stricter"  # as strict as before
+def compare_arguments(audit: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictness:
+    """The verdict on two calls of the same audit, which is one of SQLMesh's own or unknown."""
+    name = audit.removesuffix("_non_blocking")
+    old, new = _drop_defaults(old), _drop_defaults(new)
     verdicts = {
-        _compare_argument(name, old[name], new[name])
-        for name in old
-        if _render_value(old[name]) != _render_value(new[name])
+        _compare_argument(name, argument, old.get(argument), new.get(argument))
+        for argument in old.keys() | new.keys()
+        if argument not in old
+        or argument not in new
+        or _render_value(old[argument]) != _render_value(new[argument])
     }
+    if not verdicts:
+        return "stricter"  # as strict as before
     return verdicts.pop() if len(verdicts) == 1 else "unknown"
 
 
-def _drop_plain_condition(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """SQLMesh's own audits have `condition := true` by default."""
-    if _read_condition(arguments) is not None:
-        return arguments
-    return {name: value for name, value in arguments.items() if name != "condition"}
+def _drop_defaults(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without what SQLMesh's own audits do if it is left out: all rows, no bound, bounds count."""
+    return {
+        name: value
+        for name, value in arguments.items()
+        if not isinstance(value, exp.Null)
+        and not (name == "condition" and _read_condition(arguments) is None)
+        and not (name == "inclusive" and _parse_flag(value, True))
+    }
 
 
 def same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -356,23 +391,40 @@ def same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     )
 
 
-def _compare_argument(name: str, old: Any, new: Any) -> Strictness:
-    before, after = _parse_number(old), _parse_number(new)
-    if before is not None and after is not None and name in _MINIMUM | _MAXIMUM:
-        return "stricter" if (after > before) == (name in _MINIMUM) else "weaker"
+def _compare_argument(audit: str, name: str, old: Any, new: Any) -> Strictness:
+    """The verdict on one argument, of which None is its default."""
     if name == "condition":
-        # Wrong rows are found among those that meet it.
-        old_query, new_query = (
-            exp.select("*").from_("t").where(value).sql() for value in (old, new)
-        )
-        return compare_queries(old_query, new_query, dialect="")
-    if name == "is_in":
-        was, now = _list_members(old), _list_members(new)
-        return "stricter" if now <= was else "weaker" if was <= now else "unknown"
-    if name == "columns":
-        was, now = _list_members(old), _list_members(new)
-        return "stricter" if was <= now else "weaker" if now <= was else "unknown"
-    return "unknown"
+        return "unknown" if audit in _OF_ALL_ROWS else _compare_conditions(old, new)
+    if (
+        audit in _RANGES
+        and (old is None or new is None)
+        and name in {"inclusive", "min_v", "max_v"}
+    ):
+        return "weaker" if new is None else "stricter"
+    if old is None or new is None:
+        return "unknown"
+    if (higher := _HIGHER.get((audit, name))) is not None:
+        before, after = _parse_number(old), _parse_number(new)
+        if before is None or after is None:
+            return "unknown"
+        return "stricter" if (after > before) == higher else "weaker"
+    more = _MORE_MEMBERS.get((audit, name))
+    return "unknown" if more is None else _compare_members(old, new, more_is_stricter=more)
+
+
+def _compare_members(old: Any, new: Any, *, more_is_stricter: bool) -> Strictness:
+    was, now = _list_members(old), _list_members(new)
+    if not (was <= now or now <= was):
+        return "unknown"
+    return "stricter" if (was <= now) == more_is_stricter else "weaker"
+
+
+def _compare_conditions(old: Any, new: Any) -> Strictness:
+    """Wrong rows are found among those that meet a condition; None: among all."""
+    if old is None or new is None:
+        return "stricter" if new is None else "weaker"
+    before, after = (exp.select("*").from_("t").where(value).sql() for value in (old, new))
+    return compare_queries(before, after, dialect="")
 
 
 def _list_members(value: exp.Expr) -> set[str]:

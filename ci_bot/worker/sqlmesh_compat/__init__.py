@@ -17,7 +17,11 @@ if TYPE_CHECKING:
         list_known_files,
         note_loaded_files,
     )
-    from ci_bot.worker.sqlmesh_compat.cache_writes import cache_parsed_types, skip_cache_writes
+    from ci_bot.worker.sqlmesh_compat.cache_writes import (
+        cache_parsed_types,
+        share_rendered_query,
+        skip_cache_writes,
+    )
     from ci_bot.worker.sqlmesh_compat.configuration import (
         DbtProjectError,
         disable_analytics,
@@ -253,6 +257,7 @@ __all__ = [
     "scan_packages_once",
     "select_by_changed_files",
     "set_known_catalog",
+    "share_rendered_query",
     "skip_cache_writes",
     "skip_engine_import",
     "try_spark_job",
@@ -264,7 +269,7 @@ __getattr__ = open_on_demand(
     {
         "base_cache_read": ["load_known_files"],
         "base_cache_write": ["NotedFiles", "list_known_files", "note_loaded_files"],
-        "cache_writes": ["skip_cache_writes", "cache_parsed_types"],
+        "cache_writes": ["skip_cache_writes", "cache_parsed_types", "share_rendered_query"],
         "configuration": [
             "DbtProjectError",
             "disable_analytics",

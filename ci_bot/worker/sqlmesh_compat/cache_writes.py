@@ -113,6 +113,25 @@ def _compare_by_cache_entry() -> None:
     kind.is_metadata_only_change = is_metadata_only_change
 
 
+def share_rendered_query(before: Model, after: Model) -> bool:
+    """Returns whether two definitions with other texts get one rendered query from the cache.
+
+    An entry's name is made by a short generator that leaves arguments out: `ELEMENT_AT(x, 1)`,
+    `TRY_ELEMENT_AT(x, 1)` and `x[1]` are one there. What was rendered first counts for both, so
+    SQLMesh calls the edit metadata, and a run renders what is written.
+    (`sqlglot.optimizer.simplify.gen`)
+    """
+    if not (isinstance(before, SqlModel) and isinstance(after, SqlModel)):
+        return False
+    name_of = model_cache.OptimizedQueryCache._entry_name
+    texts = [model.query.sql(dialect=model.dialect, comments=False) for model in (before, after)]
+    return (
+        before.dialect == after.dialect
+        and texts[0] != texts[1]
+        and name_of(before) == name_of(after)
+    )
+
+
 def _send_models_through_pipe() -> None:
     """Lets loader processes send models through the pool's pipe and not through files.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from sqlmesh.core.model.cache import OptimizedQueryCache
 
 from ci_bot.protocol.plan import Finding
 from tests.unit.rules.world import change, models, seen
@@ -94,6 +97,39 @@ HARMLESS = {
         BY_TIME + JINJA.format("{% if 2 == 2 %}WHERE o.amount > 0{% endif %}"),
     ),
 }
+
+
+# One entry of SQLMesh's cache for two texts: what is rendered first counts for both.
+ONE_ENTRY = {
+    "brackets count from 0": ("ELEMENT_AT(e.tags, 1)", "e.tags[1]"),
+    "brackets do not count from the end": ("e.tags[-1]", "ELEMENT_AT(e.tags, -1)"),
+    "an index that is computed": ("ELEMENT_AT(e.tags, e.id)", "e.tags[e.id]"),
+    "TRY gives NULL beyond the end": ("ELEMENT_AT(e.tags, 9)", "TRY_ELEMENT_AT(e.tags, 9)"),
+    "within a filter": (
+        "CASE WHEN ELEMENT_AT(e.tags, 1) = 'a' THEN 1 END",
+        "CASE WHEN e.tags[1] = 'a' THEN 1 END",
+    ),
+}
+EVENTS = {"raw.events": {"id": "INT", "tags": "ARRAY<STRING>"}}
+
+
+@pytest.mark.parametrize("name", ONE_ENTRY)
+def test_check_runs__two_texts_of_one_cache_entry__are_high(name: str, tmp_path: Path) -> None:
+    old, new = (
+        {"m.sql": FULL + f"SELECT e.id, {value} AS v FROM raw.events AS e"}
+        for value in ONE_ENTRY[name]
+    )
+    found = change(old, new, external=EVENTS)
+    # As a load does: the project first, then what the state holds.
+    cache = OptimizedQueryCache(tmp_path)
+    for side in (found.after, found.before):
+        cache.with_optimized_query(side['"spark_catalog"."mart"."m"'])
+
+    (finding,) = seen(found, RULE)
+
+    assert finding.severity == "high"
+    assert "one entry for both" in finding.evidence
+    assert not seen(found, "same-result")
 
 
 @pytest.mark.parametrize("name", RUN_ONLY)

@@ -160,7 +160,7 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
             after = bind_arguments(new.queries[name], new.arguments[later], dialect)
             verdicts[about] = compare_queries(before, after, dialect)
         else:
-            verdicts[about] = compare_arguments(arguments, new.arguments[later])
+            verdicts[about] = compare_arguments(name, arguments, new.arguments[later])
     weaker = sorted(name for name, verdict in verdicts.items() if verdict == "weaker")
     unclear = sorted(name for name, verdict in verdicts.items() if verdict == "unknown")
     if weaker or unclear:

@@ -61,11 +61,16 @@ def check_runs(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]
         if found == "shown"
         else "The next run may compute it otherwise"
     )
+    why = (
+        "SQLMesh's cache has one entry for both queries (`ELEMENT_AT(x, 1)` and `x[1]` are one "
+        "there), so SQLMesh calls this edit metadata"
+        if sqlmesh_compat.share_rendered_query(before, after)
+        else "the edit changes what a run renders (its dates, its stage, or what earlier runs "
+        "left). SQLMesh compares texts without a run, calls this edit metadata"
+    )
     yield RuleObservation(
         CHANGED_IN_RUNS,
-        f"{what}: the edit changes what a run renders (its dates, its stage, or what earlier runs "
-        "left). SQLMesh compares texts without a run, calls this edit metadata and builds nothing, "
-        "so an apply does not show it.",
+        f"{what}: {why} and builds nothing, so an apply does not show it.",
         "the owner confirms what the next runs write, or adds a `stamp` to the model, so that the "
         "plan builds it again",
         model=after,
@@ -91,7 +96,10 @@ def compare_runs(pair: ModelPair) -> RunDifference | None:
         return None
     if _list_written_texts(before) == _list_written_texts(after):
         return None
-    if not any(_KNOWN_TO_RUNS.search(_collect_code(model)) for model in (before, after)):
+    if not (
+        any(_KNOWN_TO_RUNS.search(_collect_code(model)) for model in (before, after))
+        or sqlmesh_compat.share_rendered_query(before, after)
+    ):
         return None  # then a run renders what is rendered while loading
     for render in _list_renderings(before, after):
         old, new = _render_or_none(render, before), _render_or_none(render, after)
