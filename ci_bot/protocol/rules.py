@@ -174,11 +174,11 @@ class RuleRegistry(Generic[Code]):
         self._given: dict[Code, tuple[RuleSpec, ...]] = {}
 
     def __call__(self, *specs: RuleSpec) -> Callable[[Code], Code]:
-        def enter(code: Code) -> Code:
+        def enter_code(code: Code) -> Code:
             self._given[code] = specs
             return code
 
-        return enter
+        return enter_code
 
     def __iter__(self) -> Iterator[Code]:
         return iter(self._given)

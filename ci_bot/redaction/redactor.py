@@ -104,8 +104,8 @@ class Redactor:
 
     def _redact_text(self, text: str) -> str:
         """The same object if it has no secret: no second one is kept beside it."""
-        told = self.redact(text)
-        return text if told == text else told
+        redacted = self.redact(text)
+        return text if redacted == text else redacted
 
     def open_stream(self) -> StreamRedactor:
         """A redactor for one text that arrives in pieces."""
@@ -317,9 +317,9 @@ def redact_document(document: _Document, redact: Redact) -> _Document:
     changed = {}
     for name in _open_fields(type(document)):
         value = getattr(document, name)
-        told = _redact_value(value, redact)
-        if told is not value:
-            changed[name] = told
+        redacted = _redact_value(value, redact)
+        if redacted is not value:
+            changed[name] = redacted
     # The copy needs no validation: no text has become longer.
     return document.model_copy(update=changed) if changed else document
 
@@ -327,8 +327,8 @@ def redact_document(document: _Document, redact: Redact) -> _Document:
 def _redact_value(value: Any, redact: Redact) -> Any:
     """The value without secrets; the same object if it has none."""
     if isinstance(value, str):
-        told = redact(value)
-        return value if told == value else told
+        redacted = redact(value)
+        return value if redacted == value else redacted
     if isinstance(value, BaseModel):
         return redact_document(value, redact)
     if isinstance(value, list | tuple):

@@ -207,7 +207,7 @@ _OURS = frozenset({"CI_BOT_CONTAINER", "CI_BOT_WORKER_PYTHON", ALLOW_UNCAGED})
 
 
 def _read_runner(environ: Mapping[str, str], problems: list[str]) -> RunnerFacts:
-    def need(name: str) -> str:
+    def read_required(name: str) -> str:
         value = environ.get(name, "").strip()
         if not value:
             missing.append(name)
@@ -218,12 +218,12 @@ def _read_runner(environ: Mapping[str, str], problems: list[str]) -> RunnerFacts
     _check_url("GITHUB_API_URL", api_url, problems)
     server_url = environ.get("GITHUB_SERVER_URL", "").strip() or "https://github.com"
     runner = RunnerFacts(
-        repository=need("GITHUB_REPOSITORY"),
+        repository=read_required("GITHUB_REPOSITORY"),
         api_url=api_url,
         server_url=server_url,
-        workspace=need("GITHUB_WORKSPACE"),
-        event_name=need("GITHUB_EVENT_NAME"),
-        event_path=need("GITHUB_EVENT_PATH"),
+        workspace=read_required("GITHUB_WORKSPACE"),
+        event_name=read_required("GITHUB_EVENT_NAME"),
+        event_path=read_required("GITHUB_EVENT_PATH"),
         sha=environ.get("GITHUB_SHA") or None,
         run_id=_parse_digits(environ, "GITHUB_RUN_ID", 0),
         run_attempt=_parse_digits(environ, "GITHUB_RUN_ATTEMPT", 1),

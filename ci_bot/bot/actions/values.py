@@ -90,7 +90,7 @@ def parse_flag(value: str) -> bool:
 def whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
     """A whole number within bounds."""
 
-    def parse(value: str) -> int:
+    def parse_whole_number(value: str) -> int:
         digits = value.strip()
         if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
             raise ValueError(f"must be a whole number from {minimum} up")
@@ -100,14 +100,14 @@ def whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], in
             raise ValueError(f"must be at most {maximum:,}")
         return int(digits)
 
-    return parse
+    return parse_whole_number
 
 
 def number_parser(maximum: float | None = None) -> Callable[[str], float]:
     """A number from 0 up."""
     range_ = "from 0 up" if maximum is None else f"from 0 to {maximum:g}"
 
-    def parse(value: str) -> float:
+    def parse_number(value: str) -> float:
         if not _NUMBER.fullmatch(value.strip()):
             raise ValueError(f"must be a number {range_}")
         found = float(value)
@@ -115,7 +115,7 @@ def number_parser(maximum: float | None = None) -> Callable[[str], float]:
             raise ValueError(f"must be a number {range_}")
         return found
 
-    return parse
+    return parse_number
 
 
 def parse_price(value: str) -> Price:
@@ -129,23 +129,23 @@ def parse_price(value: str) -> Price:
 def one_of(*words: str) -> Callable[[str], str]:
     """One of some words."""
 
-    def parse(value: str) -> str:
+    def parse_word(value: str) -> str:
         if value.strip() not in words:
             raise ValueError(f"must be one of {', '.join(words)}")
         return value.strip()
 
-    return parse
+    return parse_word
 
 
 def pattern_parser(pattern: str, what: str) -> Callable[[str], str]:
     """A text of one form; `what` says which."""
 
-    def parse(value: str) -> str:
+    def parse_matching(value: str) -> str:
         if not re.fullmatch(pattern, value.strip()):
             raise ValueError(what)
         return value.strip()
 
-    return parse
+    return parse_matching
 
 
 plan_id = pattern_parser(r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id")

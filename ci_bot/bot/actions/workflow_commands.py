@@ -136,15 +136,15 @@ class WorkflowCommands:
 
     def annotate_notice(self, message: str, **place: str | int | None) -> None:
         """An annotation; `place` may hold title, file, line, endLine, col and endColumn."""
-        self._annotate("notice", message, place)
+        self._write_annotation("notice", message, place)
 
     def annotate_warning(self, message: str, **place: str | int | None) -> None:
         """An annotation that warns; see `notice`."""
-        self._annotate("warning", message, place)
+        self._write_annotation("warning", message, place)
 
     def annotate_error(self, message: str, **place: str | int | None) -> None:
         """An annotation for a failure; see `notice`."""
-        self._annotate("error", message, place)
+        self._write_annotation("error", message, place)
 
     def write_debug(self, message: str) -> None:
         """A line that is shown only if step debug logging is on."""
@@ -178,7 +178,9 @@ class WorkflowCommands:
         """End the worker's part of the log, if it is open."""
         self._resume_commands()
 
-    def _annotate(self, name: str, message: str, place: dict[str, str | int | None]) -> None:
+    def _write_annotation(
+        self, name: str, message: str, place: dict[str, str | int | None]
+    ) -> None:
         cleaned = {
             key: self._redactor.redact(value) if isinstance(value, str) else value
             for key, value in place.items()

@@ -56,7 +56,7 @@ def run_command() -> None:
     from ci_bot.bot.actions import keep_secrets
     from ci_bot.bot.handlers import CREDENTIALS, run_workflow
 
-    def begin(machine: Machine) -> int:
+    def begin_workflow(machine: Machine) -> int:
         if "GITHUB_EVENT_NAME" not in os.environ and "GITHUB_ACTIONS" not in os.environ:
             raise BadInput(
                 "`ci-bot run` is for GitHub Actions, and this is no run of a workflow.",
@@ -67,7 +67,7 @@ def run_command() -> None:
         keep_secrets(os.environ, CREDENTIALS)
         return run_workflow(machine)
 
-    run_guarded(begin)
+    run_guarded(begin_workflow)
 
 
 for _command in (

@@ -157,21 +157,21 @@ def with_example(command: click.Command, *lines: str) -> click.Command:
 def declare_command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
     """A command with our common options, as a decorator; its help ends with these examples."""
 
-    def make(function: Callable[..., None]) -> click.Command:
+    def make_command(function: Callable[..., None]) -> click.Command:
         made = click.command(cls=TwoLineCommand)(common_options(function))
         return with_example(made, *examples)
 
-    return make
+    return make_command
 
 
 def common_options(command: Function) -> Function:
     """`--verbose` and `--color`, which may stand before the command or among its options."""
 
-    def switch_on(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    def switch_on_verbose(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         if value:
             ctx.meta[_VERBOSE] = True
 
-    def choose(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+    def choose_color(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
         if value is not None:
             ctx.meta[_COLOR] = value
 
@@ -179,14 +179,14 @@ def common_options(command: Function) -> Function:
         "--color",
         type=WordChoice(*COLORS),
         expose_value=False,
-        callback=choose,
+        callback=choose_color,
         help="Whether to use colours. `auto` does on a terminal, unless NO_COLOR is set.",
     )(command)
     return click.option(
         "--verbose",
         is_flag=True,
         expose_value=False,
-        callback=switch_on,
+        callback=switch_on_verbose,
         help="Show the tracebacks of failures.",
     )(command)
 

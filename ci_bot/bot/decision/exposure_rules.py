@@ -215,18 +215,18 @@ def _describe_effects(reader: AffectedReader, changed: ChangedModel) -> str:
     if changed.removed:
         return "the model goes away"
     effects = changed.restrict_to(reader.columns)
-    told = [
+    phrases = [
         _describe_effect(effect, names, changed)
         for effect in _EFFECTS
         if (names := sorted(name for name, found in effects.items() if found == effect))
     ]
     if changed.rows:
-        told.append("the model has other rows")
+        phrases.append("the model has other rows")
     if changed.unknown:
-        told.append("what of the model changes cannot be read from its code")
+        phrases.append("what of the model changes cannot be read from its code")
     if changed.reordered and reader.columns is None:
-        told.append("the columns change their order")
-    return ", ".join(told)
+        phrases.append("the columns change their order")
+    return ", ".join(phrases)
 
 
 def _describe_effect(effect: ColumnEffect, names: Sequence[str], changed: ChangedModel) -> str:

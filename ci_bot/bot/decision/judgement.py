@@ -84,9 +84,11 @@ def _without_too_many(risks: list[Risk]) -> list[Risk]:
     rest = risks[MOST_RISKS:]
     if not rest:
         return risks
-    told = f"{count_noun(len(rest), 'more finding')}, none of them heavier, that are not listed."
+    evidence = (
+        f"{count_noun(len(rest), 'more finding')}, none of them heavier, that are not listed."
+    )
     more = make_risk(
-        NOT_LISTED, told, "those that are listed are cleared", severity=rest[0].severity
+        NOT_LISTED, evidence, "those that are listed are cleared", severity=rest[0].severity
     )
     return [*risks[:MOST_RISKS], more]
 

@@ -86,13 +86,13 @@ def base_broken(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterat
     if first.project is None:  # else the message says whose it is
         why = f"{what_does_not_load(facts.base_failures)}{where}: {why}"
     if facts.project.models:
-        told = "With this pull request it does. There was nothing to compare with: all is new."
+        cause = "With this pull request it does. There was nothing to compare with: all is new."
     else:
-        told = "This pull request is not why, and nothing of it could be planned or checked."
+        cause = "This pull request is not why, and nothing of it could be planned or checked."
     harmless = not facts.project.models and reads_nothing_of(bot.changed_files)
     yield make_risk(
         BASE_BROKEN,
-        f"{why} {told}",
+        f"{why} {cause}",
         "the base branch loads here"
         if first.project is None
         else "that project's code loads here: its libraries and versions are here, too",
@@ -368,18 +368,20 @@ def policy_changed(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Ite
         yield make_risk(
             CHANGED,
             f"{'This loosens the review' if change.loosens else 'The policy changes'} from the "
-            f"merge on: {change.told}.",
+            f"merge on: {change.sentence}.",
             _READ,
             severity=None if change.loosens else "low",
             path=change.path,
             line=change.line,
-            subject=change.told,
+            subject=change.sentence,
         )
     if rest:
         looser = any(change.loosens for change in rest)
-        told = f"{count_noun(len(rest), 'more change')} of the policy."
+        evidence = f"{count_noun(len(rest), 'more change')} of the policy."
         weight: Severity | None = None if looser else "low"
-        yield make_risk(CHANGED, told, _READ, severity=weight, path=rest[0].path, subject="more")
+        yield make_risk(
+            CHANGED, evidence, _READ, severity=weight, path=rest[0].path, subject="more"
+        )
 
 
 @judges(EXPIRED)

@@ -71,16 +71,16 @@ def _describe_work(item: ProdRestatement) -> str:
     built = quote_names(one.model for one in item.work)
     hours = item.cost.executor_hours_mid if item.cost is not None else None
     cost = "" if hours is None else f", about {executor_time(hours)} of executor time"
-    told = [
+    sentences = [
         f"That builds {count_noun(len(item.work), 'model')} again ({built}): "
         f"{count_noun(work.intervals, 'interval')}{cost}."
     ]
     if item.kept:
         one = len(item.kept) == 1
-        told.append(
+        sentences.append(
             f"{quote_names(item.kept)} {'reads' if one else 'read'} them and "
             f"{'keeps its' if one else 'keep their'} rows, because of `disable_restatement`."
         )
     if item.environments:
-        told.append(f"It also clears data of {quote_names(item.environments)}.")
-    return " ".join(told)
+        sentences.append(f"It also clears data of {quote_names(item.environments)}.")
+    return " ".join(sentences)

@@ -323,26 +323,26 @@ def code_on_load(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Itera
         return
     removed = [path for path in bot.code_on_load if path in bot.removed_code]
     there = [path for path in bot.code_on_load if path not in bot.removed_code]
-    told: list[str] = []
+    sentences: list[str] = []
     if there and bot.load_known:
-        told.append(
+        sentences.append(
             f"{quote_names(there)} {'runs' if len(there) == 1 else 'run'} while this report is "
             "computed, so this pull request could falsify it."
         )
     elif there:
-        told.append(
+        sentences.append(
             "This pull request could falsify this report: it is not known which files were opened "
             f"while the project was loaded, and {quote_names(there)} {_join_subjects(there)} code."
         )
     if removed:
         one = len(removed) == 1
-        told.append(
+        sentences.append(
             f"{quote_names(removed)} {'is' if one else 'are'} removed: code that uses "
             f"{'it' if one else 'them'} while this report is computed may do something else now."
         )
     yield make_risk(
         CODE_ON_LOAD,
-        " ".join(told),
+        " ".join(sentences),
         f"a person has read {'this file' if len(bot.code_on_load) == 1 else 'these files'}",
         path=bot.code_on_load[0],
     )

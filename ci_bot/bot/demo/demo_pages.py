@@ -91,10 +91,10 @@ def comment_page(title: str, comments: Mapping[str, str], *, nowhere: str = "") 
 
 
 def _render_article(markdown: str, nowhere: str) -> str:
-    def inline(text: str) -> str:
+    def render_inline(text: str) -> str:
         return _render_inline(text, nowhere)
 
-    return "\n".join(_render_blocks(markdown, inline))
+    return "\n".join(_render_blocks(markdown, render_inline))
 
 
 def _render_blocks(markdown: str, inline: Callable[[str], str]) -> Iterator[str]:
@@ -146,10 +146,10 @@ def _classify_line(line: str) -> str:
 def _render_table(lines: Sequence[str], inline: Callable[[str], str]) -> str:
     header, _, *body = [_split_cells(line) for line in lines]
     rows = [("th", header), *(("td", row) for row in body)]
-    told = "\n".join(
+    markup = "\n".join(
         f"<tr>{''.join(f'<{tag}>{inline(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows
     )
-    return f"<table>\n{told}\n</table>"
+    return f"<table>\n{markup}\n</table>"
 
 
 def _split_cells(line: str) -> list[str]:
@@ -175,7 +175,7 @@ def _render_list(lines: Sequence[str], inline: Callable[[str], str]) -> str:
 def _render_inline(text: str, nowhere: str) -> str:
     plain, spans = extract_code_spans(text)
 
-    def link(found: re.Match[str]) -> str:
+    def render_link(found: re.Match[str]) -> str:
         label, url = found[1], found[2]
         is_there = url.startswith("https://") and not (nowhere and url.startswith(nowhere))
         return f'<a href="{url}">{label}</a>' if is_there else label
@@ -183,7 +183,7 @@ def _render_inline(text: str, nowhere: str) -> str:
     escaped = _ENTITY.sub(r"&\1", html.escape(plain))
     escaped = _TAG.sub(r"<\1>", escaped)
     escaped = _EMPHASIS.sub(r"<em>\1</em>", _BOLD.sub(r"<strong>\1</strong>", escaped))
-    linked = _LINK.sub(link, escaped)
+    linked = _LINK.sub(render_link, escaped)
     return re.sub(PLACE, lambda _: f"<code>{html.escape(spans.pop(0))}</code>", linked)
 
 

@@ -33,7 +33,7 @@ class DemoRepository:
         excluded = self.root / ".git" / "info" / "exclude"
         excluded.parent.mkdir(exist_ok=True)
         excluded.write_text(_NOT_KEPT, encoding="utf-8")
-        return self._commit("The models as prod has them")
+        return self._commit_all("The models as prod has them")
 
     def start_branch(self) -> None:
         """Begins the pull request's branch."""
@@ -41,7 +41,7 @@ class DemoRepository:
 
     def commit_change(self, message: str) -> str:
         """Commits everything on the branch; returns the commit."""
-        return self._commit(message)
+        return self._commit_all(message)
 
     def merge_branch(self) -> str:
         """Merges the branch into main; returns the merge commit."""
@@ -49,7 +49,7 @@ class DemoRepository:
         self._run_git("merge", "--quiet", "--no-ff", "--message", "Merge pull request #7", BRANCH)
         return self._run_git("rev-parse", "HEAD")
 
-    def _commit(self, message: str) -> str:
+    def _commit_all(self, message: str) -> str:
         self._run_git("add", "--all")
         self._run_git("commit", "--quiet", "--message", message)
         return self._run_git("rev-parse", "HEAD")

@@ -222,11 +222,11 @@ def _open_demo_client(
 
 
 def _make_progress_printer(stage: _DemoOutput) -> Callable[[Progress], None]:
-    def show(step: Progress) -> None:
+    def print_step(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
         stage.print_text(f"   {step.phase}{count}: {step.message}")
 
-    return show
+    return print_step
 
 
 def _render_text(document: Document, client: WorkerClient, machine: Machine) -> str:

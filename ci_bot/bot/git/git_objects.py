@@ -46,8 +46,8 @@ class GitObjects:
         Args:
             path: relative to the root of the tree, without `.` and `..` in it.
         """
-        told = self._program.run_borrowing(["ls-tree", "-z", object_id(commit), "--", path])
-        facts, _, name = told.rstrip(b"\0").partition(b"\t")
+        listed = self._program.run_borrowing(["ls-tree", "-z", object_id(commit), "--", path])
+        facts, _, name = listed.rstrip(b"\0").partition(b"\t")
         words = facts.decode("ascii", "replace").split(" ")
         if name != path.encode() or words[1:2] != ["blob"] or words[0] == _LINK:
             return None
@@ -64,8 +64,10 @@ class GitObjects:
         if not feed:
             return {}
         form = "--batch-check=%(objectname) %(objecttype) %(objectsize)"
-        told = self._program.run_borrowing(["cat-file", form], feed=feed).decode("ascii", "replace")
-        words = [line.split(" ") for line in told.splitlines()]
+        output = self._program.run_borrowing(["cat-file", form], feed=feed).decode(
+            "ascii", "replace"
+        )
+        words = [line.split(" ") for line in output.splitlines()]
         return {line[0]: int(line[2]) for line in words if line[1:2] == ["blob"]}
 
     @contextmanager
@@ -94,22 +96,22 @@ class GitObjects:
     ) -> Iterator[Callable[[str], bytes | None]]:
         with self._program.open_stream(["cat-file", "--batch"]) as stream:
 
-            def read(name: str) -> bytes | None:
+            def read_blob(name: str) -> bytes | None:
                 stream.send_line(name)
                 # What is not there is told with the name that was asked for, whatever that holds.
-                told = _OBJECT.fullmatch(stream.read_until(b"\n"))
-                if told is None:
+                header = _OBJECT.fullmatch(stream.read_until(b"\n"))
+                if header is None:
                     return None
-                size = int(told["size"])
+                size = int(header["size"])
                 wanted = size if size <= at_most else at_most + 1 if cut else 0
-                if told["kind"] != b"blob" or not (wanted or size == 0):
+                if header["kind"] != b"blob" or not (wanted or size == 0):
                     stream.skip_bytes(size + 1)
                     return None
                 content = stream.read_exactly(wanted)
                 stream.skip_bytes(size - wanted + 1)
                 return content
 
-            yield read
+            yield read_blob
 
 
 def object_id(commit: str) -> str:
@@ -196,8 +198,8 @@ class TreeExports:
         return seal_tree(target, identity=identity, deadline=self._deadline)
 
     def _write_submodules(self, index: dict[str, str], target: Path) -> None:
-        told = self._program.run_borrowing(["ls-files", "--stage", "-z"], extra=index)
-        links = [line for line in told.split(b"\0") if line.startswith(_SUBMODULE)]
+        listed = self._program.run_borrowing(["ls-files", "--stage", "-z"], extra=index)
+        links = [line for line in listed.split(b"\0") if line.startswith(_SUBMODULE)]
         for number, line in enumerate(links):
             facts, _, name = line.partition(b"\t")
             commit, path = facts.split(b" ")[1].decode("ascii"), os.fsdecode(name)

@@ -235,8 +235,8 @@ class GitRepository:
     def list_names(self) -> list[str]:
         """The names of all branches and tags, also of those that were fetched."""
         kinds = ["--symbolic", "--branches", "--tags", "--remotes"]
-        told = self._program.run_inside(["rev-parse", *kinds]).stdout.decode("utf-8", "replace")
-        every = told.split()
+        output = self._program.run_inside(["rev-parse", *kinds]).stdout.decode("utf-8", "replace")
+        every = output.split()
         # `main` is what people type where only `origin/main` is there.
         return list(dict.fromkeys([*every, *(name.partition("/")[2] or name for name in every)]))
 
@@ -300,11 +300,11 @@ class GitRepository:
         if done.returncode > 1 or not paths:
             return {}
         wanted = [path.decode("utf-8", "surrogateescape") for path in sorted(paths)[:most]]
-        told = self._program.run_borrowing(
+        listed = self._program.run_borrowing(
             ["--literal-pathspecs", "ls-tree", "-r", "-z", object_id(commit), "--", *wanted]
         )
         found: dict[str, GitBlob] = {}
-        for line in told.split(b"\0"):
+        for line in listed.split(b"\0"):
             facts, _, path = line.partition(b"\t")
             words = facts.decode("ascii", "replace").split(" ")
             name = path.decode("utf-8", "replace")
@@ -316,10 +316,12 @@ class GitRepository:
         """What a commit has below some directories and the checkout has not."""
         wanted = list(directories)
         paths = [] if "." in wanted else wanted
-        told = self._program.run_borrowing(["ls-tree", "-r", "-z", object_id(commit), "--", *paths])
+        listed = self._program.run_borrowing(
+            ["ls-tree", "-r", "-z", object_id(commit), "--", *paths]
+        )
         files: list[str] = []
         submodules: list[str] = []
-        for line in told.split(b"\0"):
+        for line in listed.split(b"\0"):
             facts, _, path = line.partition(b"\t")
             # Not `Path` for each: a repository may have very many files.
             place = f"{self._program.checkout}/{os.fsdecode(path)}"

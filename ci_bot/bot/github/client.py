@@ -132,7 +132,7 @@ class GitHubClient:
         return [pull for pull in found if pull.open and pull.head_sha == sha]
 
     def pull_states(self, numbers: Collection[int]) -> dict[int, PullState]:
-        def page(query: Mapping[str, str | int]) -> tuple[list[PullRequest], bool]:
+        def read_page(query: Mapping[str, str | int]) -> tuple[list[PullRequest], bool]:
             return self._rest.request_page(
                 f"{self._root}/pulls",
                 records.pull_request,
@@ -141,7 +141,7 @@ class GitHubClient:
                 query,
             )
 
-        return pull_states(numbers, page, self.get_pull)
+        return pull_states(numbers, read_page, self.get_pull)
 
     def changed_files(self, number: int) -> list[str] | None:
         names: list[str] = []

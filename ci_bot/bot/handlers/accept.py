@@ -146,10 +146,10 @@ def _no_such_finding(own: Report, command: AcceptCommand) -> BadInput:
         )
     every = sorted({f"{r.rule} {r.model}" for r in own.risks if may_be_accepted(r)})
     near = difflib.get_close_matches(f"{command.rule} {command.model}", every, n=_MOST_SHOWN)
-    told = ", ".join(f"`{item}`" for item in near or every[:_MOST_SHOWN])
+    listed = ", ".join(f"`{item}`" for item in near or every[:_MOST_SHOWN])
     return BadInput(
         f"The review has no finding `{command.rule}` on `{command.model}`.",
-        hint=f"It has {told}." if told else "It has none that could be accepted.",
+        hint=f"It has {listed}." if listed else "It has none that could be accepted.",
         reason_code="no_such_finding",
     )
 
@@ -290,8 +290,8 @@ def _publish_acceptance(
     publisher: Publisher,
     pull: PullRequest,
 ) -> int:
-    told = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`."
-    publisher.commands.annotate_notice(publisher.redactor.redact(told))
+    sentence = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`."
+    publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
     note = notices.render_accepted(acceptance, report, publisher.template)
     return show_decided(report, note, marker, settings, publisher, pull)
 

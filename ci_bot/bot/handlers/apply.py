@@ -161,10 +161,10 @@ def take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
     publisher.own_review = own
     publisher.template = replace(publisher.template, judged=own.decision, said=marker.decision)
 
-    def render(context: CommentContext, budget: int | None) -> RenderedText:
+    def render_own_review(context: CommentContext, budget: int | None) -> RenderedText:
         return render_review(own, context, budget)
 
-    publisher.keep_report_files("report", own, render, review_phase(own))
+    publisher.keep_report_files("report", own, render_own_review, review_phase(own))
 
 
 def _find_closed_pull(number: int, publisher: Publisher, github: GitHub) -> PullRequest | None:
@@ -188,18 +188,18 @@ def _apply_with_progress(
     review = publisher.review_below()
     started = publisher.machine.monotonic()
 
-    def render(context: CommentContext, budget: int | None) -> RenderedText:
+    def render_applying(context: CommentContext, budget: int | None) -> RenderedText:
         return render_apply(None, context, budget, review=review)
 
-    def show(progress: DisplayProgress | None) -> None:
+    def show_progress(progress: DisplayProgress | None) -> None:
         with publisher.leave_out_if_refused("The comment does not say how far the apply is"):
             publisher.post_comment(
-                "applying", MarkerFacts.from_marker(marker), render, progress=progress
+                "applying", MarkerFacts.from_marker(marker), render_applying, progress=progress
             )
 
     begun = not apply_evidence.holds_apply_evidence(marker)
     if begun:
-        show(None)
+        show_progress(None)
     last = started
 
     def on_progress(step: WorkerProgress) -> None:
@@ -209,18 +209,20 @@ def _apply_with_progress(
             # The worker has compared and holds the lease: from here on the old evidence is void.
             begun = True
             last = now
-            show(None)
+            show_progress(None)
             return
         if step.phase != "apply" or not step.total or now - last < PROGRESS_SECONDS:
             return
         last = now
         done, total = step.done or 0, step.total
         left = (now - started) / done * (total - done) if done else None
-        show(DisplayProgress(done=done, total=total, seconds_left=left, message=step.message))
+        show_progress(
+            DisplayProgress(done=done, total=total, seconds_left=left, message=step.message)
+        )
 
     def on_cancel() -> None:
         if begun:
-            publisher.try_post("cancelled", MarkerFacts.from_marker(marker), render)
+            publisher.try_post("cancelled", MarkerFacts.from_marker(marker), render_applying)
 
     client.add_listener(
         WorkListener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel)

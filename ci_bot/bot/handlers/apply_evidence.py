@@ -36,10 +36,10 @@ def judge_evidence(document: ApplyDocument, publisher: Publisher) -> ApplyDocume
     after, verdict = found
     publisher.own_review = after
 
-    def render(context: CommentContext, budget: int | None) -> RenderedText:
+    def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
         return render_review(after, context, budget)
 
-    publisher.keep_report_files("report", after, render, review_phase(after))
+    publisher.keep_report_files("report", after, render_comment, review_phase(after))
     return document.model_copy(update={"verdict": verdict})
 
 
@@ -118,19 +118,19 @@ def publish_refused_apply(
     )
     review = publisher.review_below()
 
-    def render(context: CommentContext, budget: int | None) -> RenderedText:
+    def render_refusal(context: CommentContext, budget: int | None) -> RenderedText:
         return render_apply(None, context, budget, review=review)
 
-    def show() -> bool:
+    def post_refusal() -> bool:
         if holds_apply_evidence(marker):
             return _post_apply_note(
                 publisher, "refused", refusal.message, marker.plan if marker else None
             )
         return _may_show(marker) and publisher.try_post(
-            "refused", MarkerFacts.from_marker(marker), render, refusal=refusal
+            "refused", MarkerFacts.from_marker(marker), render_refusal, refusal=refusal
         )
 
-    publisher.write_summary(render, "refused", refusal=refusal)
+    publisher.write_summary(render_refusal, "refused", refusal=refusal)
     publisher.set_outputs_and_post(
         {"reason-code": first.reason_code, "plan-id": (marker.plan or "") if marker else ""},
         {
@@ -140,7 +140,7 @@ def publish_refused_apply(
             "unmet": [item.reason_code for item in against],
             "exit_code": EXIT_REFUSED,
         },
-        show,
+        post_refusal,
     )
     return EXIT_REFUSED
 
@@ -173,14 +173,14 @@ def _keep_apply_files(document: ApplyDocument, publisher: Publisher) -> Render:
     phase = apply_phase(document.result)
     review = publisher.review_below()
 
-    def render(context: CommentContext, budget: int | None) -> RenderedText:
+    def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
         return render_apply(document, context, budget, review=review)
 
-    publisher.keep_report_files("apply", document, render, phase)
-    publisher.write_summary(render, phase)
+    publisher.keep_report_files("apply", document, render_comment, phase)
+    publisher.write_summary(render_comment, phase)
     if document.failure is not None:
         publisher.annotate_failure(document.failure)
-    return render
+    return render_comment
 
 
 def _build_apply_result(document: ApplyDocument) -> dict[str, object]:
@@ -202,7 +202,7 @@ def publish_apply(document: ApplyDocument, publisher: Publisher, marker: Marker 
         publisher.template = replace(publisher.template, refusal=_sets_gone(document))
     render = _keep_apply_files(document, publisher)
 
-    def show() -> bool:
+    def post_result() -> bool:
         if holds_apply_evidence(marker) and document.result == "nothing_to_apply":
             return True
         if holds_apply_evidence(marker) and document.result == "refused":
@@ -221,7 +221,7 @@ def publish_apply(document: ApplyDocument, publisher: Publisher, marker: Marker 
             "plan-id": document.plan_id or (marker.plan if marker else None) or "",
         },
         _build_apply_result(document),
-        show,
+        post_result,
     )
     if publisher.own_review is not None and document.result in ("applied", "failed"):
         publisher.write_check(publisher.own_review, _describe_end(document))

@@ -43,8 +43,8 @@ def find_change_authors(github: GitHub, number: int, head: Sha) -> ChangeAuthors
         with github.limit_waits(_MOST_SECONDS):
             return _ask_github(github, number, head)
     except BotError as error:
-        told = f"GitHub did not say who wrote it ({error.message.rstrip('.')})"
-        return ChangeAuthors(refused_because=told)
+        reason = f"GitHub did not say who wrote it ({error.message.rstrip('.')})"
+        return ChangeAuthors(refused_because=reason)
 
 
 def _ask_github(github: GitHub, number: int, head: Sha) -> ChangeAuthors:

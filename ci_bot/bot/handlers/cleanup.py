@@ -211,12 +211,12 @@ def publish_cleanup(document: CleanupDocument, publisher: Publisher) -> int:
     before = publisher.read_marker()
     review = publisher.earlier_review()
 
-    def render(context: CommentContext, budget: int | None) -> RenderedText:
+    def render_tombstone(context: CommentContext, budget: int | None) -> RenderedText:
         return render_cleanup(document, context, budget, review=review)
 
     code = cleaning.cleanup_exit_code(document)
-    publisher.keep_report_files("cleanup", document, render, phase)
-    publisher.write_summary(render, phase)
+    publisher.keep_report_files("cleanup", document, render_tombstone, phase)
+    publisher.write_summary(render_tombstone, phase)
     if document.failure is not None:
         publisher.annotate_failure(document.failure)
     publisher.set_outputs_and_post(
@@ -233,7 +233,7 @@ def publish_cleanup(document: CleanupDocument, publisher: Publisher) -> int:
         },
         lambda: (
             is_news(document, before)
-            and publisher.try_post(phase, MarkerFacts.from_marker(before), render)
+            and publisher.try_post(phase, MarkerFacts.from_marker(before), render_tombstone)
         ),
     )
     if not done:

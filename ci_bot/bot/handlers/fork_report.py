@@ -199,10 +199,10 @@ def _publish_fork_report(
     )
     phase = review_phase(report)
 
-    def render(context: CommentContext, budget: int | None) -> RenderedText:
+    def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
         return render_review(report, context, budget)
 
-    publisher.write_summary(render, phase)
+    publisher.write_summary(render_comment, phase)
     facts = MarkerFacts(
         head=activity.head_sha,
         base=pull.base_sha,
@@ -221,7 +221,7 @@ def _publish_fork_report(
             "changes": len(report.changes),
         },
         lambda: publisher.is_shown(
-            publisher.post_comment(phase, facts, render, current_head=pull.head_sha)
+            publisher.post_comment(phase, facts, render_comment, current_head=pull.head_sha)
         ),
     )
     return EXIT_DONE

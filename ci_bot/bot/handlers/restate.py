@@ -71,9 +71,9 @@ def restate_model(
     if not accept.is_owner(by, ownership, github):
         raise accept.make_not_owner_error(by, model, ownership, what="ask for it")
     _write_restatement(client, settings, pull, model, asked.recorded)
-    told = f"`@{by}` lets prod build `{model}` again after the merge."
-    publisher.commands.annotate_notice(publisher.redactor.redact(told))
-    note = notices.render_restated(told, publisher.template)
+    sentence = f"`@{by}` lets prod build `{model}` again after the merge."
+    publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
+    note = notices.render_restated(sentence, publisher.template)
     return accept.show_decided(own, note, marker, settings, publisher, pull)
 
 
@@ -140,11 +140,11 @@ def _take_back(
     """Prod is left as it is then, so no owner is needed, and no project that loads."""
     answer = _write_restatement(client, settings, pull, model, None)
     check_was_recorded(model, answer.before)
-    told = f"`@{by}` has taken back the restatement of `{model}`."
-    publisher.commands.annotate_notice(publisher.redactor.redact(told))
+    sentence = f"`@{by}` has taken back the restatement of `{model}`."
+    publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
     marker = publisher.read_marker()
     own = review_again(settings, publisher, client, pull=pull, marker=marker, github=github)
-    note = notices.render_restated(told, publisher.template)
+    note = notices.render_restated(sentence, publisher.template)
     return accept.show_decided(own, note, marker, settings, publisher, pull)
 
 

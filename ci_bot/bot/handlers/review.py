@@ -303,12 +303,12 @@ def publish_review(
     )
     last_good = publisher.earlier_review() if report.failure is not None else None
 
-    def render(context: CommentContext, budget: int | None) -> RenderedText:
+    def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
         return render_review(report, context, budget, last_good=last_good)
 
-    digest = publisher.keep_report_files("report", report, render, phase)
+    digest = publisher.keep_report_files("report", report, render_comment, phase)
     publisher.report_run = settings.runner.run_id or None
-    publisher.write_summary(render, phase)
+    publisher.write_summary(render_comment, phase)
     facts = MarkerFacts(
         head=report.head_sha,
         base=report.base_sha,
@@ -336,7 +336,7 @@ def publish_review(
             "compared-with": compared_with(report),
         },
         result,
-        lambda: publisher.try_post(phase, facts, render, current_head=report.head_sha),
+        lambda: publisher.try_post(phase, facts, render_comment, current_head=report.head_sha),
     )
     if not publisher.write_check(report):
         # A check has all of them at the same lines already.

@@ -212,10 +212,10 @@ def _show_swept_environment(
         return True
     review = publisher.earlier_review()
 
-    def render(context: CommentContext, budget: int | None) -> RenderedText:
+    def render_tombstone(context: CommentContext, budget: int | None) -> RenderedText:
         return render_cleanup(document, context, budget, review=review)
 
-    posted = publisher.try_post(phase, MarkerFacts.from_marker(before), render)
+    posted = publisher.try_post(phase, MarkerFacts.from_marker(before), render_tombstone)
     # Somebody was told already, if the comment said so before tonight.
     if posted and not row.is_gone and (before is None or before.phase != phase):
         cleanup.notify_of_leftovers(row.waits, publisher)

@@ -91,10 +91,10 @@ def apply_locally(
     ) as client:
         check_environment_name(environment)
         if plan_id is None:
-            told = (
+            warning = (
                 "without `--plan-id` this builds the plan as it is now, which nobody has reviewed"
             )
-            print(f"apply: {told}", file=machine.log, flush=True)
+            print(f"apply: {warning}", file=machine.log, flush=True)
         limit, price = agreed_on_cost(
             client,
             ReviewCommits(),

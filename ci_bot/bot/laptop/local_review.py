@@ -313,8 +313,8 @@ class _ReviewRounds:
         asked = replace(self._asked, open_report=self._asked.open_report and self._last is None)
         before, self._last = self._last, _review_once(self._machine, asked)
         if before is not None:
-            told = compare_rounds(before, self._last) or ["nothing that a review shows"]
-            for line in told:
+            changes = compare_rounds(before, self._last) or ["nothing that a review shows"]
+            for line in changes:
                 print(f"since the last round: {line}", file=self._machine.out, flush=True)
 
 

@@ -143,8 +143,8 @@ def _read_codeowners(checkout: Path) -> CodeOwnersFile | None:
 def _entries_page(policy: Policy, path: str, machine: Machine) -> str:
     page = new_page(machine)
     entries = policy.entries
-    told = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-    page.add_title(f"{path} · {told}, all of them can be used", "green")
+    count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
+    page.add_title(f"{path} · {count}, all of them can be used", "green")
     today = machine.today()
     for entry in sorted(entries, key=lambda item: item.line):
         _print_entry(page, entry, today)

@@ -263,10 +263,10 @@ def _fill_page(page: TextPage, plan: DeploymentPlan, report: Report, absence: st
     for item in plan.restatements:
         built = words.format_count(len(item.work), "model")
         asked = f"asked by @{item.recorded.by}: {item.recorded.reason}"
-        told = item.problem or (
+        verdict = item.problem or (
             f"{item.window.start} to {item.window.end}, {built}" if item.window else built
         )
-        page.add_item(f"{item.recorded.model}: {told} ({asked})")
+        page.add_item(f"{item.recorded.model}: {verdict} ({asked})")
 
 
 def _add_changes(page: TextPage, plan: DeploymentPlan, report: Report) -> None:

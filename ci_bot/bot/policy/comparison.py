@@ -41,12 +41,12 @@ class PolicyChange:
     """One difference between two versions of a policy.
 
     Attributes:
-        told: it in a sentence without its full stop.
+        sentence: What changes, without a full stop.
         loosens: whether findings would count less, or other people may accept them.
         path, line: in the new version; the line is None for what is gone.
     """
 
-    told: str
+    sentence: str
     loosens: bool
     path: str | None = None
     line: int | None = None
@@ -110,14 +110,16 @@ def _compare_severities(before: Policy, after: Policy, weights: Weights) -> Iter
     for entry in gone:
         heavier = _may_have_raised(entry, after.severity, weights)
         weight = severity_overrides.describe_entry_severity(entry)
-        told = f"{severity_overrides.describe_entry_findings(entry)} would no longer weigh {weight}"
-        yield PolicyChange(told, loosens=heavier, path=entry.path)
+        sentence = (
+            f"{severity_overrides.describe_entry_findings(entry)} would no longer weigh {weight}"
+        )
+        yield PolicyChange(sentence, loosens=heavier, path=entry.path)
     kept_before = [_get_entry_meaning(entry) for entry in before.severity if entry not in gone]
     kept_after = [_get_entry_meaning(entry) for entry in after.severity if entry not in new]
     if kept_before != kept_after:
         first = after.severity[0]
-        told = "the entries of `severity` would stand in another order, and the last one counts"
-        yield _change_at_entry(first, told, loosens=True)
+        sentence = "the entries of `severity` would stand in another order, and the last one counts"
+        yield _change_at_entry(first, sentence, loosens=True)
 
 
 def _may_lower(entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights) -> bool:
@@ -165,8 +167,10 @@ def _compare_ignores(before: Policy, after: Policy, today: date) -> Iterator[Pol
         )
     for entry in gone:
         if not any(_same_but_until(entry, other) for other in after.ignore):
-            told = f"{severity_overrides.describe_entry_findings(entry)} would no longer be ignored"
-            yield PolicyChange(told, loosens=False, path=entry.path)
+            sentence = (
+                f"{severity_overrides.describe_entry_findings(entry)} would no longer be ignored"
+            )
+            yield PolicyChange(sentence, loosens=False, path=entry.path)
 
 
 def _same_but_until(one: IgnoreEntry, other: IgnoreEntry) -> bool:
@@ -183,10 +187,10 @@ def _compare_statements(before: Policy, after: Policy) -> Iterator[PolicyChange]
             loosens=True,
         )
     for entry in gone:
-        told = (
+        sentence = (
             f"it would no longer be allowed {severity_overrides.describe_allowed_statements(entry)}"
         )
-        yield PolicyChange(told, loosens=False, path=entry.path)
+        yield PolicyChange(sentence, loosens=False, path=entry.path)
 
 
 def _compare_schemas(before: Policy, after: Policy) -> Iterator[PolicyChange]:
@@ -196,15 +200,15 @@ def _compare_schemas(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     added = sorted(set(new or ()) - set(old or ()))
     gone = sorted(set(old or ()) - set(new or ()))
     if added:
-        told = (
+        sentence = (
             f"schemas {severity_overrides.list_entry_names(added)} would be allowed to hold "
             "personal data"
         )
-        yield PolicyChange(told, loosens=True, path=_policy_path(after))
+        yield PolicyChange(sentence, loosens=True, path=_policy_path(after))
     if gone:
         schemas = severity_overrides.list_entry_names(gone)
-        told = f"schemas {schemas} would no longer be allowed to hold personal data"
-        yield PolicyChange(told, loosens=False, path=_policy_path(before))
+        sentence = f"schemas {schemas} would no longer be allowed to hold personal data"
+        yield PolicyChange(sentence, loosens=False, path=_policy_path(before))
 
 
 def _compare_limits(before: PolicyLimits, after: PolicyLimits) -> Iterator[PolicyChange]:
@@ -212,11 +216,11 @@ def _compare_limits(before: PolicyLimits, after: PolicyLimits) -> Iterator[Polic
         old, new = getattr(before, name), getattr(after, name)
         if old == new:
             continue
-        told = (
+        sentence = (
             f"the limit `{field.alias}` would be {_format_value(new)} instead of "
             f"{_format_value(old)}"
         )
-        yield PolicyChange(told, loosens=_is_wider(name, old, new))
+        yield PolicyChange(sentence, loosens=_is_wider(name, old, new))
 
 
 def _is_wider(name: str, old: float | FailOn | None, new: float | FailOn | None) -> bool:
@@ -243,8 +247,8 @@ def _compare_tolerances(before: Policy, after: Policy) -> Iterator[PolicyChange]
         )
     widest = max([after.limits.diff_tolerance or 0.0, *(e.tolerance for e in after.data_diff)])
     for entry in gone:
-        told = f"{severity_overrides.describe_tolerance(entry)} would no longer be tolerated"
-        yield PolicyChange(told, loosens=widest > entry.tolerance, path=entry.path)
+        sentence = f"{severity_overrides.describe_tolerance(entry)} would no longer be tolerated"
+        yield PolicyChange(sentence, loosens=widest > entry.tolerance, path=entry.path)
 
 
 def _compare_owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
@@ -254,31 +258,33 @@ def _compare_owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         return
     new, gone = _new_and_gone(before.owners, after.owners)
     for entry in new:
-        told = (
+        sentence = (
             f"{severity_overrides.describe_entry_models(entry)} would be owned by "
             f"{severity_overrides.describe_accounts(entry)}"
         )
-        yield _change_at_entry(entry, told, loosens=True)
+        yield _change_at_entry(entry, sentence, loosens=True)
     for entry in gone:
         models, owners = (
             severity_overrides.describe_entry_models(entry),
             severity_overrides.describe_accounts(entry),
         )
-        told = f"{models} would no longer be owned by {owners}"
-        yield PolicyChange(told, loosens=True, path=entry.path)
+        sentence = f"{models} would no longer be owned by {owners}"
+        yield PolicyChange(sentence, loosens=True, path=entry.path)
     if not new and not gone:
-        told = "the owners would stand in another order, and the last one counts"
-        yield _change_at_entry(after.owners[0], told, loosens=True)
+        sentence = "the owners would stand in another order, and the last one counts"
+        yield _change_at_entry(after.owners[0], sentence, loosens=True)
 
 
 def _compare_trust(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     old, new = before.trusts_writers, after.trusts_writers
     if old is None and new is not None:
-        told = f"{severity_overrides.describe_trust(new)}, and would be a note"
-        yield _change_at_entry(new, told, loosens=True)
+        sentence = f"{severity_overrides.describe_trust(new)}, and would be a note"
+        yield _change_at_entry(new, sentence, loosens=True)
     elif old is not None and new is None:
-        told = "code that runs on load would no longer be a note for people with write permission"
-        yield PolicyChange(told, loosens=False, path=old.path)
+        sentence = (
+            "code that runs on load would no longer be a note for people with write permission"
+        )
+        yield PolicyChange(sentence, loosens=False, path=old.path)
 
 
 def _compare_exposures(before: Policy, after: Policy) -> Iterator[PolicyChange]:
@@ -294,11 +300,11 @@ def _compare_exposures(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         (new.keys() - old.keys(), "would be new", False),
     ):
         if names:
-            told = severity_overrides.list_entry_names(sorted(map(_plain_name, names)))
+            listed = severity_overrides.list_entry_names(sorted(map(_plain_name, names)))
             one = "exposure" if len(names) == 1 else "exposures"
             paths = {item.path for item in (*after.exposures, *before.exposures)}
             path = next(iter(paths)) if len(paths) == 1 else _policy_path(after)
-            yield PolicyChange(f"the {one} {told} {does}", loosens, path=path)
+            yield PolicyChange(f"the {one} {listed} {does}", loosens, path=path)
 
 
 def _map_exposures(policy: Policy) -> dict[str, list[object]]:
@@ -314,8 +320,8 @@ def _plain_name(name: str) -> str:
     return name.replace("`", "'")
 
 
-def _change_at_entry(entry: PolicyEntry, told: str, *, loosens: bool) -> PolicyChange:
-    return PolicyChange(told, loosens, entry.path, entry.line)
+def _change_at_entry(entry: PolicyEntry, sentence: str, *, loosens: bool) -> PolicyChange:
+    return PolicyChange(sentence, loosens, entry.path, entry.line)
 
 
 def _policy_path(policy: Policy) -> str | None:
@@ -329,8 +335,8 @@ def _compare_words(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         ("footer", before.footer, after.footer),
     ):
         if old != new:
-            told = f"the comment would have {'another' if new else 'no'} {name}"
-            yield PolicyChange(told, loosens=False, path=_policy_path(after))
+            sentence = f"the comment would have {'another' if new else 'no'} {name}"
+            yield PolicyChange(sentence, loosens=False, path=_policy_path(after))
     added, _ = _new_and_gone(before.messages, after.messages)
     for entry in added:
         yield _change_at_entry(entry, severity_overrides.describe_entry(entry), loosens=False)

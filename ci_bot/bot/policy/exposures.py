@@ -105,12 +105,12 @@ def read_listed_exposures(
     contents = read([entry.file or "" for entry in entries])
     for entry, content in zip(entries, contents, strict=True):
         if content is None:
-            told = f"the repository has no file {quote_text(entry.file or '')}"
-            raise make_unfit_policy(entry.path, [(entry.line, told)])
+            fault = f"the repository has no file {quote_text(entry.file or '')}"
+            raise make_unfit_policy(entry.path, [(entry.line, fault)])
         found += _read_file(content, entry.file or "", entry)
     if len(found) > MOST_EXPOSURES:
-        told = f"its files list {len(found):,} exposures, and {MOST_EXPOSURES:,} are the most"
-        raise make_unfit_policy(entries[0].path, [(entries[0].line, told)])
+        fault = f"its files list {len(found):,} exposures, and {MOST_EXPOSURES:,} are the most"
+        raise make_unfit_policy(entries[0].path, [(entries[0].line, fault)])
     return tuple(found)
 
 
@@ -182,8 +182,8 @@ def _read_file(content: bytes, path: str, entry: ExposureEntry) -> Iterator[Expo
 def _make_listed(item: _ListedExposure, path: str, line: int, entry: ExposureEntry) -> Exposure:
     wrong = [name for name in item.owner.github if not is_account(name)]
     if wrong:
-        told = f"{quote_text(wrong[0])} {NO_ACCOUNT}"
-        raise make_unfit_policy(path, [(line, told)])
+        fault = f"{quote_text(wrong[0])} {NO_ACCOUNT}"
+        raise make_unfit_policy(path, [(line, fault)])
     accounts = tuple(name.removeprefix("@") for name in item.owner.github)
     asked = () if accounts else tuple(entry.owner or ())
     name = item.owner.name
@@ -232,16 +232,16 @@ def describe_stale_exposures(
 ) -> list[str]:
     """Names of models and columns that the project does not have, as a note with the fix."""
     known = {answer.name: answer for answer in answers}
-    told: list[str] = []
+    faults: list[str] = []
     for exposure in exposures:
         for name, columns in exposure.reads.items():
             answer = known.get(name)
             if answer is not None and (why := _find_mistake(answer, columns)):
-                told.append(f"{quote_text(exposure.name)} ({exposure.source_position}) {why}")
-    if not told:
+                faults.append(f"{quote_text(exposure.name)} ({exposure.source_position}) {why}")
+    if not faults:
         return []
-    shown = "; ".join(told[:_MOST_SHOWN])
-    rest = f"; and {len(told) - _MOST_SHOWN:,} more" if len(told) > _MOST_SHOWN else ""
+    shown = "; ".join(faults[:_MOST_SHOWN])
+    rest = f"; and {len(faults) - _MOST_SHOWN:,} more" if len(faults) > _MOST_SHOWN else ""
     return [f"Exposures to bring up to date: {shown}{rest}."]
 
 

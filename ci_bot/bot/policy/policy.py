@@ -124,8 +124,8 @@ class Policy:
     @property
     def personal_schemas(self) -> list[str] | None:
         """Schemas that may hold personal data; None if no file speaks of them."""
-        told = [file.personal_data.schemas for file in self.files if file.personal_data]
-        return sorted({name for names in told for name in names}) if told else None
+        listed = [file.personal_data.schemas for file in self.files if file.personal_data]
+        return sorted({name for names in listed for name in names}) if listed else None
 
     def list_scopes(self) -> list[ModelScope]:
         """What has to be asked of SQLMesh, each question once."""

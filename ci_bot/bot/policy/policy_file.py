@@ -104,10 +104,10 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
 def make_unfit_policy(path: str, problems: Iterable[Problem]) -> UnfitPolicy:
     """The failure about some problems of a file."""
     every = sorted(set(problems))
-    told = "; ".join(f"line {line}: {text}" for line, text in every[:_MOST_SHOWN])
+    listed = "; ".join(f"line {line}: {text}" for line, text in every[:_MOST_SHOWN])
     more = len(every) - _MOST_SHOWN
     return UnfitPolicy(
-        f"The policy `{path}` cannot be used: {told}{f'; and {more} more' if more > 0 else ''}.",
+        f"The policy `{path}` cannot be used: {listed}{f'; and {more} more' if more > 0 else ''}.",
         hint=_HINT,
         path=path,
         line=every[0][0],
@@ -121,8 +121,8 @@ def decode_content(content: bytes, path: str, *, at_most: int = MOST_POLICY_BYTE
         UnfitPolicy: it is too large, or no UTF-8.
     """
     if len(content) > at_most:
-        told = f"it has more than {at_most // 1024:,} KiB, which no policy needs"
-        raise make_unfit_policy(path, [(1, told)])
+        fault = f"it has more than {at_most // 1024:,} KiB, which no policy needs"
+        raise make_unfit_policy(path, [(1, fault)])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -148,8 +148,8 @@ def _describe_problem(item: Any, place: YamlPlace) -> str:
         expected = str(context["expected"]).replace("'", "`")
         return f"`{key}` must be {expected}, and not {_quote_value(item['input'])}"
     if kind == "value_error":
-        told = str(context["error"])
-        return told if told.startswith("`") or "needs" in told else f"`{key}` {told}"
+        reason = str(context["error"])
+        return reason if reason.startswith("`") or "needs" in reason else f"`{key}` {reason}"
     if kind in ("model_type", "model_attributes_type"):
         return f"`{key}` must hold keys, and not {_quote_value(item['input'])}"
     what = _EXPECTED.get(kind, str(item["msg"])[:1].lower() + str(item["msg"])[1:])

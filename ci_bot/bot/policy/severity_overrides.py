@@ -116,13 +116,13 @@ class PolicyWeighing:
         if risk.rule in UNWEIGHED:
             return risk
         if self.loosens:
-            told = (
+            weighed = (
                 self._find_ignore_entry(risk)
                 or self._find_statement_entry(risk)
                 or self._find_ignore_comment(risk)
             )
-            if told is not None:
-                return risk.model_copy(update={"weighed": told})
+            if weighed is not None:
+                return risk.model_copy(update={"weighed": weighed})
         found = self._with_severity(risk)
         off = found.weighed is not None and found.weighed.by == "off"
         item = self.acceptances.find_acceptance(found) if self.loosens and not off else None
@@ -135,8 +135,10 @@ class PolicyWeighing:
             return risk
         refused = self.authors.refused_because
         if refused is not None:
-            told = f"{risk.evidence} The policy's `trust` does not cover this change: {refused}."
-            return risk.model_copy(update={"evidence": told[:_EVIDENCE_LENGTH]})
+            evidence = (
+                f"{risk.evidence} The policy's `trust` does not cover this change: {refused}."
+            )
+            return risk.model_copy(update={"evidence": evidence[:_EVIDENCE_LENGTH]})
         found = _make_weighed("severity", risk, entry, describe_authors(self.authors))
         return risk.model_copy(update={"severity": "low", "weighed": found})
 
@@ -206,8 +208,8 @@ def _apply_severity_entry(entry: SeverityEntry, risk: Risk) -> Risk:
         return risk.model_copy(update={"weighed": _make_weighed("off", risk, entry, entry.reason)})
     if entry.severity == risk.severity:
         return risk
-    told = _make_weighed("severity", risk, entry, entry.reason)
-    return risk.model_copy(update={"severity": entry.severity, "weighed": told})
+    weighed = _make_weighed("severity", risk, entry, entry.reason)
+    return risk.model_copy(update={"severity": entry.severity, "weighed": weighed})
 
 
 def _is_lighter(weight: Severity, than: Severity) -> bool:
@@ -330,9 +332,9 @@ def describe_entry_models(entry: PolicyEntry) -> str:
     """The models of an entry; "" where it is about all."""
     selected = getattr(entry, "models", None)
     owner = getattr(entry, "owner", None)
-    told = list_entry_names(selected) if selected else ""
+    names = list_entry_names(selected) if selected else ""
     of = f"models of {list_entry_names(owner)}" if owner else ""
-    return f"{told}{' among the ' if told and of else ''}{of}"
+    return f"{names}{' among the ' if names and of else ''}{of}"
 
 
 def list_entry_names(names: Iterable[str] | None) -> str:

@@ -212,8 +212,8 @@ def _is_of(answer: ApplyDocument, asked: str) -> bool:
 
 def _check_sweep(answer: SweepDocument, request: SweepRequest) -> None:
     asked = {target.environment for target in request.targets}
-    told = [document.environment for document in answer.cleanups]
-    if len(set(told)) != len(told) or not asked.issuperset(told):
+    answered = [document.environment for document in answer.cleanups]
+    if len(set(answered)) != len(answered) or not asked.issuperset(answered):
         raise AnswerRefusedError(_OTHER_ENVIRONMENT)
     for document in answer.cleanups:
         if document.failure is not None:

@@ -386,7 +386,7 @@ def _start_processes(
 ) -> _StartedProcesses:
     with ExitStack() as ours, ExitStack() as theirs:
 
-        def pipe(wanted: bool = True) -> tuple[int, int]:
+        def open_pipe(wanted: bool = True) -> tuple[int, int]:
             """The end that is read and the one that is written; -1 if nobody needs them."""
             if not wanted:
                 return -1, -1
@@ -395,9 +395,9 @@ def _start_processes(
             theirs.callback(os.close, writer)
             return reader, writer
 
-        (log, log_end), (progress, progress_end) = pipe(), pipe()
-        trace, trace_end = pipe(bool(launch.traced))
-        gate, gate_end = pipe(beside is not None)
+        (log, log_end), (progress, progress_end) = open_pipe(), open_pipe()
+        trace, trace_end = open_pipe(bool(launch.traced))
+        gate, gate_end = open_pipe(beside is not None)
         second = None
         if beside is not None:
             # Only this process holds the gate's end, so it opens when that ends, however it does.

@@ -120,7 +120,7 @@ def run_worker(
     deadline.check_time("before the worker was asked")
     last: list[Progress] = []
 
-    def heard(message: Progress) -> None:
+    def hear_step(message: Progress) -> None:
         last[:] = [redactor.redact_document(launch.places.hide_in_document(message))]
         on_progress(last[0])
 
@@ -142,7 +142,7 @@ def run_worker(
                 launch=launch,
                 watch=WatchOptions(
                     on_log=lambda line: on_log(launch.places.hide_in_text(line)),
-                    on_progress=heard,
+                    on_progress=hear_step,
                     on_cancel=on_cancel,
                     redactor=redactor,
                     cancel=cancel,
@@ -161,9 +161,9 @@ def run_worker(
         size = os.fstat(answer).st_size
         if size > launch.limits.answer_bytes or ended.stopped == "answer_size":
             raise _refused_answer(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
-        told, refusal = _read_answer(answer, request, launch, redactor)
+        document, refusal = _read_answer(answer, request, launch, redactor)
     return _judge_answer(
-        told,
+        document,
         refusal if size else None,
         ended,
         limits=launch.limits,
@@ -309,11 +309,11 @@ def _read_answer(
     """The answer, or why there is none to believe. Its text is not kept beside what it says."""
     try:
         read = read_answer(_read_answer_file(answer, launch.limits), request)
-        told = launch.places.hide_in_document(read)
+        document = launch.places.hide_in_document(read)
     except AnswerRefusedError as refusal:
         return None, str(refusal)
     # Where it enters, so that whatever is made of it has no secrets.
-    return redactor.redact_document(told), ""
+    return redactor.redact_document(document), ""
 
 
 def _refused_answer(why: str) -> WorkerFailed:

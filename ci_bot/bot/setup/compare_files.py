@@ -110,13 +110,13 @@ def move_pins(text: str, source: str) -> str:
     """
     known = {_pin_key(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")}
 
-    def moved(pin: re.Match[str]) -> str:
+    def move_pin(pin: re.Match[str]) -> str:
         other = known.get(_pin_key(pin))
         if other is None:
             return pin[0]
         return f"{other['name']}@{other['commit']}{other['version'] or ''}"
 
-    return _PIN.sub(moved, text)
+    return _PIN.sub(move_pin, text)
 
 
 def _pin_key(pin: re.Match[str]) -> str:

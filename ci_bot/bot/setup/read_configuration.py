@@ -110,13 +110,13 @@ def read_yaml(text: str) -> ProjectConfiguration:
     """What a YAML configuration says."""
     expressions: list[str] = []
 
-    def keep(match: re.Match[str]) -> str:
+    def keep_expression(match: re.Match[str]) -> str:
         expressions.append(match[1])
         return f"\u2400{len(expressions) - 1}\u2400"
 
     without_remarks = _REMARK.sub("", text)
     blocks = " ".join(_BLOCK.findall(without_remarks))
-    marked = _EXPRESSION.sub(keep, _BLOCK.sub("", without_remarks))
+    marked = _EXPRESSION.sub(keep_expression, _BLOCK.sub("", without_remarks))
     try:
         root = compose_yaml(marked)
     except UnfitYaml:

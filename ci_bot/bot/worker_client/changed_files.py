@@ -189,8 +189,8 @@ def file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except OSError as error:
-        told = f"it cannot be read ({error.strerror})"
-        raise make_unfit_policy(path.name, [(1, told)]) from error
+        fault = f"it cannot be read ({error.strerror})"
+        raise make_unfit_policy(path.name, [(1, fault)]) from error
 
 
 def read_contents(

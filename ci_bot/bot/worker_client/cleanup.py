@@ -400,8 +400,8 @@ def _remove_environments(
         answer: SweepDocument | Failure = client.request_sweep(request)
     except (WorkerFailed, TimedOut) as error:
         # Out of time, it has told how far it got.
-        told = getattr(error, "answer", None)
-        cleanups = told.cleanups if isinstance(told, SweepDocument) else []
+        last_answer = getattr(error, "answer", None)
+        cleanups = last_answer.cleanups if isinstance(last_answer, SweepDocument) else []
         return cleanups, client.redactor.redact_document(_failure_of_error(error))
     if isinstance(answer, Failure):
         return [], answer
@@ -418,7 +418,7 @@ def _with_documents(
     asked = {row.environment for row in chosen}
     not_reached = failure.message if failure else "The worker ended before it got here."
 
-    def told(row: SweptEnvironment) -> SweptEnvironment:
+    def add_document(row: SweptEnvironment) -> SweptEnvironment:
         document = by_name.get(row.environment)
         if document is None:
             return replace(row, waits=not_reached) if row.environment in asked else row
@@ -426,7 +426,7 @@ def _with_documents(
         done = replace(row, document=document)
         return done if done.is_gone else replace(done, waits=why)
 
-    return [told(row) for row in rows]
+    return [add_document(row) for row in rows]
 
 
 def sweep_exit_code(swept: SweepOutcome) -> int:

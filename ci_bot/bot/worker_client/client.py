@@ -253,15 +253,15 @@ class WorkerClient:
         """Adds somebody who hears of the work."""
         before = self._listener
 
-        def progress(step: Progress) -> None:
+        def report_progress(step: Progress) -> None:
             before.on_progress(step)
             more.on_progress(step)
 
-        def cancelled() -> None:
+        def report_cancel() -> None:
             before.on_cancel()
             more.on_cancel()
 
-        self._listener = replace(before, on_progress=progress, on_cancel=cancelled)
+        self._listener = replace(before, on_progress=report_progress, on_cancel=report_cancel)
 
     @property
     def project_title(self) -> str:

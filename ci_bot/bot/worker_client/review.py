@@ -236,7 +236,7 @@ def _code_on_load(
 
     looked_for: list[str] = []
 
-    def mentioned(word: str, path: str) -> bool:
+    def is_mentioned(word: str, path: str) -> bool:
         if head is None or len(looked_for) == MOST_WORDS:
             return True  # what nobody has looked for counts as used
         looked_for.append(word)
@@ -246,7 +246,7 @@ def _code_on_load(
             return True
         return any(not name.lower().endswith(_PROSE) for name in found)
 
-    return code_that_runs_on_load(files, loaded, client.projects, mentioned)
+    return code_that_runs_on_load(files, loaded, client.projects, is_mentioned)
 
 
 def failed_report(

@@ -73,11 +73,11 @@ def add_scan_findings(
         found += scanned.without_plan
     if unplanned or not believed:
         # Only a blocker of the plan's own takes its place: a milder word may be a lie.
-        told = {(item.rule, item.path) for item in facts.findings if item.severity == "blocker"}
+        known = {(item.rule, item.path) for item in facts.findings if item.severity == "blocker"}
         found += [
             item
             for item in scanned.statements
-            if (item.rule, item.path) not in told
+            if (item.rule, item.path) not in known
             and (unplanned or loaded is None or item.path in loaded)
         ]
     timings = {**facts.timings, "scan": scanned.seconds}
@@ -238,17 +238,17 @@ def _retry_without_prod(
     if missing is None:
         return answer
 
-    def believed(why: FirstDeployment) -> ReviewFacts:
+    def accept_without_prod(why: FirstDeployment) -> ReviewFacts:
         first = missing.model_copy(update={"first_deployment": why})
         return answer.model_copy(update={"prod_not_found": first})
 
     if options.baseline == "state":
-        return believed("chosen")
+        return accept_without_prod("chosen")
     if options.commits.base is None or not client.git.has_commit(options.commits.base):
         return answer
     facts, _ = _review_base(client, options, changed, team)
     if facts.base_models == 0 and facts.failure is None:
-        return believed("base-without-models")
+        return accept_without_prod("base-without-models")
     if facts.failure is not None or not facts.project.models:
         # What the state's answer has found counts on; nothing was found out about prod.
         return answer

@@ -83,13 +83,13 @@ def model_files(facts: ReviewFacts, git: GitRepository, changed: FileChanges | N
 def describe_fallen_acceptances(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[str]:
     """Acceptances that were about a finding and are no longer, in sentences."""
     found = (weighing.acceptances.find_fallen_acceptance(risk) for risk in risks)
-    told = (
+    sentences = (
         f"What `@{item.by}` accepted on {item.at[:10]} no longer holds: `{item.rule}` on "
         f"`{item.model}`, which has changed since, weighs more, or is about something else."
         for item in found
         if item is not None
     )
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(sentences))
 
 
 def owners_of_models(
@@ -311,10 +311,10 @@ def added_comments(comments: IgnoreComments) -> Iterator[PolicyChange]:
     rules = known_rules()
     for item in comments.added:
         why = why_not(item, rules)
-        told = f"a comment would take `{item.rule}` out of `{item.path}` ({item.reason})"
+        sentence = f"a comment would take `{item.rule}` out of `{item.path}` ({item.reason})"
         if why is not None:
-            told = f"a comment about `{item.rule}` in `{item.path}` will never count: {why}"
-        yield PolicyChange(told, loosens=why is None, path=item.path, line=item.line)
+            sentence = f"a comment about `{item.rule}` in `{item.path}` will never count: {why}"
+        yield PolicyChange(sentence, loosens=why is None, path=item.path, line=item.line)
 
 
 def read_base_policy(
@@ -352,8 +352,10 @@ def read_base_policy(
         if proposed is None:
             raise
         policy = Policy()
-        told = f"the base branch's cannot be used, so nothing of it counts here: {error.message}"
-        found.append(PolicyChange(told.removesuffix("."), loosens=True, path=error.path))
+        sentence = (
+            f"the base branch's cannot be used, so nothing of it counts here: {error.message}"
+        )
+        found.append(PolicyChange(sentence.removesuffix("."), loosens=True, path=error.path))
     if proposed is None and policy.listed:
         proposed = read_proposed()
     if proposed is not None:

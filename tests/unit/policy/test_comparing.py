@@ -192,7 +192,9 @@ def test_change__that_loosens_is_told_first(case: str) -> None:
     before, after, told = LOOSER[case]
     found = difference(before, after)
     assert found[0].loosens
-    assert any(told in item.told for item in found if item.loosens), [item.told for item in found]
+    assert any(told in item.sentence for item in found if item.loosens), [
+        item.sentence for item in found
+    ]
 
 
 @pytest.mark.parametrize("case", TIGHTER)
@@ -200,7 +202,7 @@ def test_change__that_tightens_is_told_and_loosens_nothing(case: str) -> None:
     before, after, told = TIGHTER[case]
     found = difference(before, after)
     assert [item.loosens for item in found] == [False] * len(found)
-    assert any(told in item.told for item in found), [item.told for item in found]
+    assert any(told in item.sentence for item in found), [item.sentence for item in found]
 
 
 @pytest.mark.parametrize(
@@ -233,7 +235,7 @@ def test_words__that_change__are_said_and_loosen_nothing() -> None:
     before = policy("comment: {header: Old words}\n")
     after = policy("comment: {footer: New words}\nmessages: [{rule: join-changed, message: Ask}]\n")
     found = list_policy_changes(before, after, weights=WEIGHTS, today=TODAY)
-    assert [item.told for item in found] == [
+    assert [item.sentence for item in found] == [
         "the comment would have no header",
         "the comment would have another footer",
         "the team says of `join-changed`: Ask",

@@ -226,7 +226,7 @@ def test_change__of_exposures__is_told(
     changes = list_policy_changes(
         Policy((), tuple(before)), Policy((), tuple(after)), weights=WEIGHTS, today=TODAY
     )
-    assert [(change.told, change.loosens) for change in changes] == told
+    assert [(change.sentence, change.loosens) for change in changes] == told
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,8 @@ def _make_diff_row(diff: DiffView) -> list[Any]:
         cells.bar_cell(label, None if known is None else known / most, _format_count(known), tone)
         for label, known, tone in (("prod", prod, "plain"), ("here", here, "accent"))
     ]
-    equal = None if diff.changed is None else 1 - diff.changed
-    unequal = diff.unequal
+    equal = None if diff.changed_share is None else 1 - diff.changed_share
+    unequal = diff.unequal_columns
     columns = [
         cells.bar_cell(c.name, c.match_rate, _format_share(c.match_rate), "match")
         for c in unequal[:_COLUMNS_SHOWN]
@@ -159,8 +159,8 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
     broken = [item for item in document.views if not item.resolves]
     parts = [
         *cells.prose_part(
-            f"{view.resolving:,} of {words.format_count(len(document.views), 'view')} resolve on "
-            "Spark."
+            f"{view.resolving_views:,} of "
+            f"{words.format_count(len(document.views), 'view')} resolve on Spark."
             if document.views
             else None,
         ),

@@ -114,7 +114,8 @@ def _place_part(
         towards, turned = (above, groups) if sweep % 2 == 0 else (below, groups[::-1])
         for group in turned:
             wanted = [
-                _average([rows[n] for n in towards.get(node, ())], rows[node]) for node in group
+                _average_values([rows[n] for n in towards.get(node, ())], rows[node])
+                for node in group
             ]
             rows.update(zip(group, _spread_apart(wanted), strict=True))
     return rows, columns
@@ -154,12 +155,12 @@ def _untangle_layers(layers: list[list[str]], below: _Links, above: _Links) -> N
     for sweep in range(2 * _SWEEPS):
         towards, turned = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
         for layer in turned:
-            wanted = {n: _average([at[o] for o in towards.get(n, ())], at[n]) for n in layer}
+            wanted = {n: _average_values([at[o] for o in towards.get(n, ())], at[n]) for n in layer}
             layer.sort(key=wanted.__getitem__)
             at.update((node, index / len(layer)) for index, node in enumerate(layer))
 
 
-def _average(values: Sequence[float], otherwise: float) -> float:
+def _average_values(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 

@@ -99,7 +99,7 @@ def make_page_head(
         environment=context.environment,
         number=context.pr_number,
         sentence=_make_sentence(view, evidence),
-        asked=_describe_applied_decision(applied) if applied else view.asked if view else "",
+        asked=_describe_applied_decision(applied) if applied else view.asked_people if view else "",
         said="" if applied else _describe_no_plan(report),
         points=points[:MOST_POINTS],
         more=max(len(points) - MOST_POINTS, 0),
@@ -127,7 +127,7 @@ def _describe_build(view: ApplyView) -> tuple[str, str, str]:
     if view.doc.result != "applied":
         return _RESULTS[view.doc.result]
     word = f"Built in `{view.doc.environment}` · {view.heading}"
-    if not view.clean:
+    if not view.is_clean:
         return "review", "🟡", word
     return ("no_changes", "⚪", word) if view.data == "nothing" else ("go", "✅", word)
 
@@ -137,8 +137,8 @@ def _make_sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
         failure = evidence.doc.failure
         if failure is not None:
             return failure.message
-        told = evidence.sentence
-        return f"{told}." if told else ""
+        sentence = evidence.sentence
+        return f"{sentence}." if sentence else ""
     if view is None or view.report.base_failures:
         return ""
     rest = f" Also: {view.head.rest}." if view.head.rest else ""
@@ -165,8 +165,8 @@ def _list_head_points(view: ReviewView | None) -> list[HeadPoint]:
         for fix in view.findings.fixes
     ]
     for point in view.findings.points:
-        more = f" and {point.more:,} more" if point.more else ""
-        text = f"`{describe_location(point.risk)}`{more}: {point.said}"
+        more = f" and {point.more_places:,} more" if point.more_places else ""
+        text = f"`{describe_location(point.risk)}`{more}: {point.sentence}"
         found.append(HeadPoint(text, point.risk.rule))
     return found
 
@@ -174,9 +174,9 @@ def _list_head_points(view: ReviewView | None) -> list[HeadPoint]:
 def _describe_fix(fix: BlockerFix) -> str:
     """What is wrong, how to fix it, and what fails because of it, in a comment's words."""
     revoke = f"{SENTENCES.revoke_now} {SENTENCES.revoke_rest}"
-    how = revoke if fix.is_secret else fix.how
+    how = revoke if fix.is_secret else fix.remedy
     what = SENTENCES.message_below if fix.is_failure else fix.shown.evidence
-    broken = list(dict.fromkeys(other.path or describe_location(other) for other in fix.follows))
+    broken = list(dict.fromkeys(other.path or describe_location(other) for other in fix.follow_ups))
     others = ", ".join(f"`{name}`" for name in broken[:_OTHERS])
     more = words.and_more(broken, _OTHERS)
     return f"{what} {how}" + (f" {SENTENCES.fails_because} {others}{more}." if others else "")
@@ -236,7 +236,7 @@ def _applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
     if view is None or view.doc.result not in ("applied", "failed", "cancelled"):
         return []
     applied = view.doc
-    built, audits = view.built, applied.audits
+    built, audits = view.built_work, applied.audits
     rows = f", {words.format_count(view.rows, 'row')}" if view.rows is not None else ""
     found = [
         (
@@ -281,7 +281,7 @@ def _list_warnings(report: Report | None, context: CommentContext) -> list[str]:
             f"{what_does_not_load(report.base_failures)}. "
             + (
                 SENTENCES.base_is_why
-                if ReviewView(report, context).unplanned
+                if ReviewView(report, context).is_unplanned
                 else "This pull request repairs it, so every model counts as new."
             )
         )

@@ -133,16 +133,16 @@ def compose_text(
     """
     source = comment_environment().get_template(template)
 
-    def render(pieces: dict[str, FittedPiece]) -> str:
+    def render_pieces(pieces: dict[str, FittedPiece]) -> str:
         return tidy_blank_lines(source.render(values | {"c": context, "pieces": pieces}))
 
     pieces = first_pieces(shares, budget)
-    frame = render({name: replace(p, text=SafeMarkdown("")) for name, p in pieces.items()})
+    frame = render_pieces({name: replace(p, text=SafeMarkdown("")) for name, p in pieces.items()})
     head = _marker_line(context, [])
     reserved = len(head.encode()) + _CUT_NAMES_BYTES
     pieces = fit_sections(len(frame.encode()) + reserved, shares, pieces, budget)
     cut = cut_names(pieces)
-    text = render(pieces)
+    text = render_pieces(pieces)
     if budget is not None and len(text.encode()) > budget - reserved:
         # Only names and reasons of absurd length get here; whole blocks go, from the end.
         text = trim_blocks(text, budget - reserved)[0] + "\n"
@@ -165,10 +165,10 @@ def load_row_macro(name: str) -> Callable[..., str]:
     """The macro `name` of the rows' template."""
     macro = getattr(comment_environment().get_template("_rows.md.j2").module, name)
 
-    def rendered(*args: Any) -> str:
+    def render_macro(*args: Any) -> str:
         return str(macro(*args)).strip("\n")
 
-    return rendered
+    return render_macro
 
 
 def row_renderer(name: str, *args: Any) -> Callable[[Any], str]:

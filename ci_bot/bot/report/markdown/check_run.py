@@ -46,11 +46,11 @@ def make_check_run(
     if report.head_sha is None:
         return None
     view = ReviewView(report, context, pictured=False)
-    placed = place_findings(view.findings.listed, report.changes)
+    placed = place_findings(view.findings.listed_risks, report.changes)
     values = base_values(context, report.head_sha) | {
         "v": view,
         "evidence": evidence,
-        "elsewhere": len(view.findings.listed) - len(placed),
+        "elsewhere": len(view.findings.listed_risks) - len(placed),
         "placed": len(placed),
     }
     text = comment_environment().get_template("check_run.md.j2").render(values | {"c": context})

@@ -113,7 +113,7 @@ def _apply_shares(
     full = full_report(context)
     limit = None if complete else CELL_LIMIT
 
-    def table(
+    def make_table(
         name: str, items: Sequence[Any], header: str, noun: str, *macro: Any
     ) -> RowsSection[Any]:
         return RowsSection(name, items, row_renderer(*macro), noun, full, header)
@@ -127,16 +127,20 @@ def _apply_shares(
     rows = view.rows_of_diff if view else []
     differing = list_plan_differences(document.difference if document else None)
     return [
-        SectionShare(table("attempts", attempts, _ATTEMPTS, "attempts", "attempt", limit), 1_500),
-        SectionShare(table("views", views, _VIEWS, "views", "view", limit), 3_000),
         SectionShare(
-            table("more_columns", columns[_COLUMNS:], "", "columns", "how_changed"), 2_000
+            make_table("attempts", attempts, _ATTEMPTS, "attempts", "attempt", limit), 1_500
         ),
-        SectionShare(table("models", models, _MODELS, "tables", "applied_model"), 8_000),
-        SectionShare(table("diff_detail", compared, _DETAIL, "models", "diff_detail"), 6_000),
-        SectionShare(table("how_changed", columns[:_COLUMNS], "", "columns", "how_changed"), 3_000),
-        SectionShare(table("table_diff", rows, _DIFF, "models", "table_diff"), 6_000),
-        SectionShare(table("difference", differing, "", "differences", "difference"), 6_000),
+        SectionShare(make_table("views", views, _VIEWS, "views", "view", limit), 3_000),
+        SectionShare(
+            make_table("more_columns", columns[_COLUMNS:], "", "columns", "how_changed"), 2_000
+        ),
+        SectionShare(make_table("models", models, _MODELS, "tables", "applied_model"), 8_000),
+        SectionShare(make_table("diff_detail", compared, _DETAIL, "models", "diff_detail"), 6_000),
+        SectionShare(
+            make_table("how_changed", columns[:_COLUMNS], "", "columns", "how_changed"), 3_000
+        ),
+        SectionShare(make_table("table_diff", rows, _DIFF, "models", "table_diff"), 6_000),
+        SectionShare(make_table("difference", differing, "", "differences", "difference"), 6_000),
         SectionShare(
             RowsSection("partial", partial, row_renderer("sentence", limit), "lines", full), 4_000
         ),
@@ -190,7 +194,7 @@ def _cleanup_shares(
     full = full_report(context)
     limit = None if complete else CELL_LIMIT
 
-    def rows(
+    def make_share(
         name: str, items: Sequence[Any], noun: str, *macro: Any, header: str = ""
     ) -> SectionShare:
         reserve = 8_000 if name in ("leftovers", "foreign") else 3_000
@@ -200,11 +204,13 @@ def _cleanup_shares(
 
     dropped = [*document.schemas_dropped, *document.views_dropped]
     return [
-        rows("dropped", dropped, "objects", "named"),
-        rows("reclaimed", document.tables_reclaimed, "tables", "reclaimed", header=_RECLAIMED),
-        rows("kept", document.tables_kept, "tables", "kept", limit, header=_KEPT),
-        rows("foreign", document.foreign, "objects", "named"),
-        rows("leftovers", document.leftovers, "objects", "leftover", limit, header=_LEFT),
+        make_share("dropped", dropped, "objects", "named"),
+        make_share(
+            "reclaimed", document.tables_reclaimed, "tables", "reclaimed", header=_RECLAIMED
+        ),
+        make_share("kept", document.tables_kept, "tables", "kept", limit, header=_KEPT),
+        make_share("foreign", document.foreign, "objects", "named"),
+        make_share("leftovers", document.leftovers, "objects", "leftover", limit, header=_LEFT),
     ]
 
 
@@ -260,7 +266,7 @@ def render_drift(report: DriftReport, context: CommentContext) -> str:
         .get_template("drift.md.j2")
         .render(
             d=report,
-            commit=CommentLinks(context).commit(report.commit),
+            commit=CommentLinks(context).link_commit(report.commit),
             most=_MOST_DRIFTED,
             pull=lambda number: _link_pull_request(context, number),
         )

@@ -278,11 +278,11 @@ _HISTORY = "| When | Head | Plan | Decision | Run |\n|:--|:--|:--|:--|:--|"
 def _make_work_rows(view: ReviewView, full: markdown_text.SafeMarkdown) -> RowsSection[Backfill]:
     macro = load_row_macro("work")
 
-    def work(item: Backfill) -> str:
+    def render_work(item: Backfill) -> str:
         change = view.change_of.get(item.model)
-        return macro(item, change, view.links, view.later(item))
+        return macro(item, change, view.links, view.describe_in_prod(item))
 
-    return RowsSection("work", view.backfill, work, "models", full, _WORK)
+    return RowsSection("work", view.backfill, render_work, "models", full, _WORK)
 
 
 def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
@@ -294,7 +294,7 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
     full = full_report(view.context)
     limit = None if complete else CELL_LIMIT
 
-    def table(
+    def make_table(
         name: str, items: Sequence[Any], header: str, noun: str, *args: Any
     ) -> RowsSection[Any]:
         macro, *rest = args
@@ -302,14 +302,14 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
 
     change = row_renderer("diff_heading", links)
 
-    def diff(item: Change) -> ModelDiff:
+    def make_diff(item: Change) -> ModelDiff:
         return ModelDiff(markdown_text.SafeMarkdown(change(item)), item.diff or "")
 
     checks = report.checks
     plan = report.prod_plan
     history = list(reversed(view.context.history))
 
-    def lines(name: str, items: Sequence[str], noun: str) -> RowsSection[str]:
+    def make_lines(name: str, items: Sequence[str], noun: str) -> RowsSection[str]:
         return RowsSection(name, items, lambda text: f"- {render_prose(text, limit)}", noun, full)
 
     tests = RowsSection(
@@ -323,47 +323,62 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
     alters = plan.forward_only_schema_changes if plan else []
     failure = [plan.failure] if plan and plan.failure else []
     small = [
-        SectionShare(lines("notes", report.notes, "notes"), 800),
-        SectionShare(lines("basis", [report.cost.basis], "remarks"), 500),
-        SectionShare(table("gaps", view.gaps, _GAPS, "gaps", "gap"), 500),
+        SectionShare(make_lines("notes", report.notes, "notes"), 800),
+        SectionShare(make_lines("basis", [report.cost.basis], "remarks"), 500),
+        SectionShare(make_table("gaps", view.gaps, _GAPS, "gaps", "gap"), 500),
         SectionShare(RowsSection("alters", alters, row_renderer("named"), "tables", full), 500),
-        SectionShare(lines("prod_failure", failure, "lines"), 500),
+        SectionShare(make_lines("prod_failure", failure, "lines"), 500),
         SectionShare(
-            table("statements", report.statements, _STATEMENTS, "statements", "statement", limit),
+            make_table(
+                "statements", report.statements, _STATEMENTS, "statements", "statement", limit
+            ),
             800,
         ),
         SectionShare(
-            table("restatements", view.restatements, _RESTATEMENTS, "models", "restatement"), 800
+            make_table("restatements", view.restatements, _RESTATEMENTS, "models", "restatement"),
+            800,
         ),
     ]
     graph = None if view.picture else report.lineage
     shared = [
-        SectionShare(table("history", history, _HISTORY, "earlier plans", "entry", links), 1_500),
+        SectionShare(
+            make_table("history", history, _HISTORY, "earlier plans", "entry", links), 1_500
+        ),
         SectionShare(GraphSection("lineage", graph or Lineage(), full, node_notes(report)), 5_000),
-        SectionShare(table("metadata", view.metadata, _MINOR, "models", "minor", links), 1_000),
-        SectionShare(DiffsSection("diffs", [diff(item) for item in view.diffs], full), 14_000),
-        SectionShare(table("indirect", view.downstream, _MINOR, "models", "minor", links), 2_500),
+        SectionShare(
+            make_table("metadata", view.metadata, _MINOR, "models", "minor", links), 1_000
+        ),
+        SectionShare(DiffsSection("diffs", [make_diff(item) for item in view.diffs], full), 14_000),
+        SectionShare(
+            make_table("indirect", view.downstream, _MINOR, "models", "minor", links), 2_500
+        ),
         SectionShare(
             RowsSection(
                 "examples", view.examples, render_example, "models", full, separator="\n\n"
             ),
             2_500,
         ),
-        SectionShare(lines("unproved", view.unproved_notes, "models"), 800),
-        SectionShare(table("impact", view.impact, _IMPACT, "changes", "impact"), 1_500),
-        SectionShare(table("drift", view.drift, _CHANGES, "models", "change", links), 1_500),
+        SectionShare(make_lines("unproved", view.unproved_notes, "models"), 800),
+        SectionShare(make_table("impact", view.impact, _IMPACT, "changes", "impact"), 1_500),
+        SectionShare(make_table("drift", view.drift, _CHANGES, "models", "change", links), 1_500),
         SectionShare(tests, 2_500),
         *small,
-        SectionShare(table("edited", view.edited, _CHANGES, "models", "change", links), 3_500),
-        SectionShare(table("aside", view.aside, _ASIDE, "findings", "aside", links, limit), 1_500),
-        SectionShare(table("losses", view.losses, _LOSSES, "models", "loss", links), 2_000),
+        SectionShare(
+            make_table("edited", view.edited_changes, _CHANGES, "models", "change", links), 3_500
+        ),
+        SectionShare(
+            make_table("aside", view.aside_points, _ASIDE, "findings", "aside", links, limit), 1_500
+        ),
+        SectionShare(make_table("losses", view.losses, _LOSSES, "models", "loss", links), 2_000),
     ]
     if not complete:
-        below = view.findings.below
+        below = view.findings.lower_points
         return [
             *shared,
             SectionShare(_make_work_rows(view, full), 3_500),
-            SectionShare(table("below", below, _RISKS, "findings", "risk", links, limit), 4_000),
+            SectionShare(
+                make_table("below", below, _RISKS, "findings", "risk", links, limit), 4_000
+            ),
         ]
     blockers = [point for point in view.risks if point.risk.severity == "blocker"]
     risks = [point for point in view.risks if point.risk.severity != "blocker"]
@@ -374,16 +389,16 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
         "recommendations",
         full,
     )
-    lint = table("lint", checks.lint.findings, _FINDINGS, "findings", "finding", links, limit)
-    prod = table("prod_backfill", view.prod_backfill, _BACKFILL, "models", "backfill")
+    lint = make_table("lint", checks.lint.findings, _FINDINGS, "findings", "finding", links, limit)
+    prod = make_table("prod_backfill", view.prod_backfill, _BACKFILL, "models", "backfill")
     return [
         *shared,
         SectionShare(StagesSection("stages", report.stages, full), 0),
         SectionShare(lint, 0),
         SectionShare(advice, 0),
         SectionShare(prod, 0),
-        SectionShare(table("previews", view.previews, _BACKFILL, "models", "backfill"), 0),
-        SectionShare(table("reused", view.reused, _BACKFILL, "models", "backfill"), 0),
-        SectionShare(table("risks", risks, _RISKS, "risks", "risk", links, limit), 0),
-        SectionShare(table("blockers", blockers, _RISKS, "blockers", "risk", links, limit), 0),
+        SectionShare(make_table("previews", view.previews, _BACKFILL, "models", "backfill"), 0),
+        SectionShare(make_table("reused", view.reused, _BACKFILL, "models", "backfill"), 0),
+        SectionShare(make_table("risks", risks, _RISKS, "risks", "risk", links, limit), 0),
+        SectionShare(make_table("blockers", blockers, _RISKS, "blockers", "risk", links, limit), 0),
     ]

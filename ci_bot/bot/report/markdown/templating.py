@@ -63,22 +63,22 @@ def without_stop(text: str) -> str:
 def _trust_own_words(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
     """A filter whose words are all our own, for numbers and times."""
 
-    def filtered(*args: Any) -> SafeMarkdown:
+    def filter_value(*args: Any) -> SafeMarkdown:
         return SafeMarkdown(function(*args))
 
-    return filtered
+    return filter_value
 
 
 def _word_of(vocabulary: Mapping[str, str]) -> Callable[[str | None], SafeMarkdown]:
     """A filter for the words of the field; one that we do not know is untrusted text."""
 
-    def filtered(value: str | None) -> SafeMarkdown:
+    def filter_word(value: str | None) -> SafeMarkdown:
         if value is None:
             return SafeMarkdown("–")
         known = vocabulary.get(value)
         return markdown_text.table_cell(value) if known is None else SafeMarkdown(known)
 
-    return filtered
+    return filter_word
 
 
 _DECISIONS: dict[str, str] = {
@@ -164,12 +164,12 @@ def make_sandbox(
 ) -> SandboxedEnvironment:
     """An environment over one directory. Data is only ever context, never a template's source."""
 
-    def load(name: str) -> str | None:
+    def load_source(name: str) -> str | None:
         source = directory / name
         return source.read_text("utf-8") if source.is_file() else None
 
     return SandboxedEnvironment(
-        loader=FunctionLoader(load),
+        loader=FunctionLoader(load_source),
         undefined=StrictUndefined,
         finalize=finalize,
         autoescape=True,

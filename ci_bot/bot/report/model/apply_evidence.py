@@ -66,7 +66,7 @@ class ApplyView:
             key=lambda diff: (
                 order[diff.state],
                 diff.direct is False,
-                -(diff.changed or 0.0),
+                -(diff.changed_share or 0.0),
                 diff.model,
             ),
         )
@@ -90,7 +90,11 @@ class ApplyView:
         if not same:
             return "nothing"
         # A part of the history, or of the models, is not all of it.
-        whole = all(diff.complete for diff in same) and not self.empty and not self._left_out
+        whole = (
+            all(diff.complete for diff in same)
+            and not self.empty_comparisons
+            and not self._left_out
+        )
         return "same" if whole else "part"
 
     @property
@@ -138,7 +142,7 @@ class ApplyView:
                 data_words.describe_value_change(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
             )
             for diff in self.differing
-            for column in diff.unequal
+            for column in diff.unequal_columns
             if column.prod is not None
         ]
 
@@ -162,13 +166,13 @@ class ApplyView:
     @property
     def as_planned(self) -> bool:
         """Whether all was built that was expected, and nothing failed."""
-        expected, built = self.doc.estimate, self.built
+        expected, built = self.doc.estimate, self.built_work
         if expected is None or self.doc.failure is not None:
             return False
         return (built.intervals, built.batches) == (expected.intervals, expected.batches)
 
     @property
-    def empty(self) -> int:
+    def empty_comparisons(self) -> int:
         """Comparisons of nothing with nothing."""
         return sum(diff.state == "empty" for diff in self.compared)
 
@@ -179,7 +183,7 @@ class ApplyView:
         return min(known, key=lambda pair: pair[0] / pair[1], default=None)
 
     @cached_property
-    def built(self) -> Work:
+    def built_work(self) -> Work:
         """What was built, counted as the review counts it."""
         return sum_planned_work(self.doc.models)
 
@@ -191,7 +195,7 @@ class ApplyView:
         return sum(known) if known and len(known) == len(counts) else None
 
     @property
-    def resolving(self) -> int:
+    def resolving_views(self) -> int:
         return sum(view.resolves for view in self.doc.views)
 
     @property
@@ -199,11 +203,11 @@ class ApplyView:
         return max(len(self.doc.attempts) - 1, 0)
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         """Whether all views resolve, no audit failed, the data was checked, and nobody has to
         judge what the data diff found."""
         audits = self.doc.audits
-        views = self.resolving == len(self.doc.views)
+        views = self.resolving_views == len(self.doc.views)
         looked = self.doc.evidence_missing is None
         calm = self.data not in ("differs", "suspect")
         return looked and views and calm and not (audits.failed or audits.blocking_failed)

@@ -210,7 +210,7 @@ class PlannedWork:
         return display_work(self.report.backfill)
 
     @cached_property
-    def left(self) -> DisplayWork:
+    def remaining_work(self) -> DisplayWork:
         """What of the backfill is still to do."""
         return display_work(self.report.work)
 
@@ -218,7 +218,7 @@ class PlannedWork:
     def partly_done(self) -> bool:
         """Whether an earlier apply already built a part of this plan."""
         return len(self.report.work) < len(self.report.backfill) or (
-            self.left.intervals < self.planned.intervals
+            self.remaining_work.intervals < self.planned.intervals
         )
 
     @property
@@ -250,7 +250,7 @@ class PlannedWork:
         plan = self.report.prod_plan
         return sorted(plan.full_backfill, key=_largest_first) if plan else []
 
-    def later(self, item: Backfill) -> SafeMarkdown:
+    def describe_in_prod(self, item: Backfill) -> SafeMarkdown:
         """What a table of the environment is to prod after the merge."""
         plan = self.report.prod_plan
         again = {b.model for b in plan.full_backfill} if plan else set()

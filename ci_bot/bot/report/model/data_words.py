@@ -53,7 +53,7 @@ class DiffView:
         return not (schema.added or schema.removed or schema.changed)
 
     @property
-    def unequal(self) -> list[ColumnMatch]:
+    def unequal_columns(self) -> list[ColumnMatch]:
         """The columns that differ somewhere, worst first."""
         return sorted(
             (column for column in self._diff.columns if column.match_rate != 1.0),
@@ -61,7 +61,7 @@ class DiffView:
         )
 
     @property
-    def changed(self) -> float | None:
+    def changed_share(self) -> float | None:
         """The share of rows with the same key that differ in a column; None without such rows."""
         diff = self._diff
         if not diff.matched or diff.full_match is None:
@@ -112,9 +112,9 @@ def describe_main_difference(main: DiffView) -> SafeMarkdown:
         return SafeMarkdown(f"No row of {model} has a key that `prod` has; {rows}")
     if main.full_match is None:
         return SafeMarkdown(f"The columns of {model} could not be compared; {rows}")
-    if main.changed:
-        changed = words.format_percent(main.changed)
-        names, many = _describe_columns(main.unequal)
+    if main.changed_share:
+        changed = words.format_percent(main.changed_share)
+        names, many = _describe_columns(main.unequal_columns)
         verb = "change" if many else "changes"
         return SafeMarkdown(f"{names} {verb} in {changed} of the rows of {model}; {rows}")
     if main.only_prod or main.only_pr:
@@ -187,7 +187,10 @@ def describe_changed_columns(diff: DiffView) -> SafeMarkdown:
     parts = [diff.key_fault] if diff.state == "suspect" else []
     schema = diff.schema_
     lists = (
-        ("changed: ", [column.name for column in diff.unequal if column.match_rate is not None]),
+        (
+            "changed: ",
+            [column.name for column in diff.unequal_columns if column.match_rate is not None],
+        ),
         ("new: ", schema.added),
         ("gone: ", schema.removed),
         ("another type: ", schema.changed),
@@ -207,7 +210,7 @@ def render_row_bar(diff: DiffView) -> SafeMarkdown:
         return SafeMarkdown(SENTENCES.no_rows)
     counts = f"{_format_number(diff.only_prod)} gone, {_format_number(diff.only_pr)} new"
     total = "–" if diff.rows_pr is None else words.format_count(diff.rows_pr, "row")
-    of = "<br>of" if diff.changed else " of"
+    of = "<br>of" if diff.changed_share else " of"
     return SafeMarkdown(f"{_render_bar(diff)}{of} {total}<br>{counts}")
 
 
@@ -216,7 +219,7 @@ def _render_bar(diff: DiffView) -> str:
         return "not known,"
     if not diff.matched:
         return "no key in common,"
-    share = diff.changed or 0.0
+    share = diff.changed_share or 0.0
     if not share:
         return "none"
     bar = words.render_text_bar(round(share * 1_000), 1_000, _BAR)

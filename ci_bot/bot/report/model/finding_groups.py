@@ -70,7 +70,7 @@ class BlockerFix:
         return not self.is_failure and any(risk.rule in _FAILURES for risk in self.also)
 
     @property
-    def how(self) -> str:
+    def remedy(self) -> str:
         """How it is cleared, as a sentence; that of a failure is the hint, which is one already."""
         text = self.shown.clears_when.rstrip(".")
         named = text[:1] == "`" and not self.is_failure
@@ -87,14 +87,14 @@ class BlockerFix:
         return tuple(dict.fromkeys(risk.rule for risk in self.risks))
 
     @property
-    def same(self) -> tuple[Risk, ...]:
+    def same_findings(self) -> tuple[Risk, ...]:
         """Where else the same rule says the same, one for each model and file."""
         found = {_get_location(risk): risk for risk in self.also if risk.rule == self.shown.rule}
         found.pop(_get_location(self.shown), None)
         return tuple(found.values())
 
     @property
-    def follows(self) -> tuple[Risk, ...]:
+    def follow_ups(self) -> tuple[Risk, ...]:
         """What other rules say because of it, one for each file."""
         found: dict[str, Risk] = {}
         for risk in sorted(self.also, key=lambda risk: risk.line is None):
@@ -106,7 +106,7 @@ class BlockerFix:
     @property
     def shown_findings(self) -> tuple[Risk, ...]:
         """The findings that the entry tells; the others are listed below."""
-        unsaid = {id(risk) for risk in self.same[PLACES:]}
+        unsaid = {id(risk) for risk in self.same_findings[PLACES:]}
         return tuple(risk for risk in self.risks if id(risk) not in unsaid)
 
 
@@ -147,10 +147,10 @@ class _BlockerCauses:
         """What makes findings one thing: what goes, or else the same words of the same rule."""
         if risk.rule == _LEAK:
             return (risk.rule, risk.evidence, risk.path)
-        told = f"{risk.subject or ''} {risk.evidence}"
+        text = f"{risk.subject or ''} {risk.evidence}"
         for model, name in self._lost if risk.model is None else self._near[risk.model]:
             refused = risk.rule == _REFUSED and risk.model == model
-            if refused or _mentions_name(told, name):
+            if refused or _mentions_name(text, name):
                 return ("lost", model, name)
         return (risk.rule, risk.evidence, risk.path if risk.model is None else None)
 
@@ -234,12 +234,12 @@ class FindingPoint:
         return self.risks[1:]
 
     @property
-    def more(self) -> int:
+    def more_places(self) -> int:
         """How many places there are beside the first."""
         return len(self.risks) - 1
 
     @property
-    def said(self) -> str:
+    def sentence(self) -> str:
         """What is found, behind the model or the file that it is about."""
         return describe_finding(self.risk)
 
@@ -266,24 +266,24 @@ class ReportFindings:
     head: ReportHeadline
 
     @cached_property
-    def ordered(self) -> list[Risk]:
+    def ordered_risks(self) -> list[Risk]:
         """All of them, heaviest first."""
 
-        def weight(risk: Risk) -> tuple[int, str, str]:
+        def get_weight(risk: Risk) -> tuple[int, str, str]:
             return _WEIGHT[risk.severity], risk.rule, risk.model or ""
 
-        return sorted(self.report.risks, key=weight)
+        return sorted(self.report.risks, key=get_weight)
 
     @cached_property
-    def listed(self) -> list[Risk]:
+    def listed_risks(self) -> list[Risk]:
         """All but what was not checked: that is no finding about the change."""
-        return [risk for risk in self.ordered if not _is_one_word(risk)]
+        return [risk for risk in self.ordered_risks if not _is_one_word(risk)]
 
     @cached_property
     def fixes(self) -> list[BlockerFix]:
         """What blocks, one entry for each cause."""
         return list_fixes(
-            [risk for risk in self.ordered if risk.severity == "blocker"], self.report
+            [risk for risk in self.ordered_risks if risk.severity == "blocker"], self.report
         )
 
     @property
@@ -307,7 +307,7 @@ class ReportFindings:
         rules = _IN_HEADLINE.get(self.head.kind, ())
         return [
             risk
-            for risk in self.ordered
+            for risk in self.ordered_risks
             if risk.severity == "high"
             and risk.rule in rules
             and risk.model in self.head.models
@@ -323,31 +323,35 @@ class ReportFindings:
     def points(self) -> list[FindingPoint]:
         """What to look at, one for each rule and weight."""
         weights = _POINTS[self.report.decision]
-        found = [risk for risk in self.ordered if risk.severity in weights and self._is_open(risk)]
+        found = [
+            risk for risk in self.ordered_risks if risk.severity in weights and self._is_open(risk)
+        ]
         return _group_points(found)[:TOP_POINTS]
 
     @cached_property
     def by_rule(self) -> list[FindingPoint]:
         """All that weighs medium or more, one for each rule and weight."""
-        return _group_points([risk for risk in self.ordered if risk.severity in _HEAVY])
+        return _group_points([risk for risk in self.ordered_risks if risk.severity in _HEAVY])
 
     @cached_property
-    def below(self) -> list[FindingPoint]:
+    def lower_points(self) -> list[FindingPoint]:
         """What neither the sentence nor the lists at the top tell whole."""
-        told = {id(risk) for point in self.points if not point.more for risk in point.risks}
-        told |= {id(risk) for fix in self.top_fixes for risk in fix.shown_findings}
-        rest = [risk for risk in self.ordered if self._is_open(risk) and id(risk) not in told]
+        shown = {id(risk) for point in self.points if not point.more_places for risk in point.risks}
+        shown |= {id(risk) for fix in self.top_fixes for risk in fix.shown_findings}
+        rest = [
+            risk for risk in self.ordered_risks if self._is_open(risk) and id(risk) not in shown
+        ]
         return _group_points(rest)
 
     @cached_property
-    def all(self) -> list[FindingPoint]:
+    def all_points(self) -> list[FindingPoint]:
         """All but what was not checked, one for each question."""
-        return _group_points(self.listed)
+        return _group_points(self.listed_risks)
 
     @cached_property
     def not_checked(self) -> list[str]:
         """What was not checked, in one or two words each."""
-        found = [risk.subject or risk.evidence for risk in self.ordered if _is_gap(risk)]
+        found = [risk.subject or risk.evidence for risk in self.ordered_risks if _is_gap(risk)]
         return list(dict.fromkeys(found))
 
     @cached_property

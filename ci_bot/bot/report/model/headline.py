@@ -105,7 +105,9 @@ class _HeadlineFacts:
             )
             return ReportHeadline("no_plan", f"There is no plan: {why}.")
         found = {
-            kind: told for kind, tell in self._list_describers() if (told := tell()) is not None
+            kind: described
+            for kind, describe in self._list_describers()
+            if (described := describe()) is not None
         }
         if not found:
             return ReportHeadline("other", self._describe_nothing())
@@ -128,7 +130,7 @@ class _HeadlineFacts:
             ("past", self._describe_past_numbers),
             ("retyped", self._describe_retyped),
             ("forward", self._describe_forward_only),
-            ("runs", self._runs),
+            ("runs", self._describe_runs),
             ("columns", self._describe_columns),
             ("models", self._describe_models),
             ("metadata", self._describe_metadata),
@@ -244,7 +246,7 @@ class _HeadlineFacts:
         risks = (*self._report.risks, *self._report.set_aside)
         return sorted({risk.model for risk in risks if risk.rule == CHANGED_IN_RUNS and risk.model})
 
-    def _runs(self) -> tuple[str, list[str]] | None:
+    def _describe_runs(self) -> tuple[str, list[str]] | None:
         if not self._in_runs:
             return None
         name = list_names(self._in_runs)

@@ -148,7 +148,7 @@ class CommentLinks:
         self._head = head
         self._rules = context.rules_url
 
-    def file(
+    def link_file(
         self, path: str | None, line: int | None = None, label: str | None = None
     ) -> SafeMarkdown:
         """The file at the reviewed commit; `label` defaults to the path with its line."""
@@ -165,7 +165,7 @@ class CommentLinks:
         anchor = f"#L{line}" if line else ""
         return f"{self._root}/blob/{self._head}/{quoted}{anchor}"
 
-    def rule(self, id_: str) -> SafeMarkdown:
+    def link_rule(self, id_: str) -> SafeMarkdown:
         """A rule's id, linked to its page; the linter's rules have none."""
         known = self._rules is not None and id_ in RULES
         return make_link(table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
@@ -187,14 +187,14 @@ class CommentLinks:
         label = SafeMarkdown(" → ".join(ends))
         return make_link(label, f"{self._root}/compare/{before}...{after}" if self._root else None)
 
-    def commit(self, sha: Sha | None) -> SafeMarkdown:
+    def link_commit(self, sha: Sha | None) -> SafeMarkdown:
         """The short form of a commit, linked."""
         if not sha:
             return SafeMarkdown("–")
         url = f"{self._root}/commit/{sha}" if self._root else None
         return make_link(code_span(sha[:_SHORT_SHA]), url)
 
-    def run(self, name: str | None) -> SafeMarkdown:
+    def link_run(self, name: str | None) -> SafeMarkdown:
         """A workflow run by its id, with or without the attempt ("8812.2")."""
         if not name:
             return SafeMarkdown("–")

@@ -28,8 +28,8 @@ def _describe_change(report: Report) -> str:
         return _describe_columns(report, rows)
     if rows.rows:
         of_a_seed = rows.why is not None and rows.why.startswith(_OF_SEEDS)
-        told = (rows.why or "").removeprefix("It ").rstrip(".")
-        return f"{model} {told if of_a_seed else f'gets other rows{history}'}"
+        reason = (rows.why or "").removeprefix("It ").rstrip(".")
+        return f"{model} {reason if of_a_seed else f'gets other rows{history}'}"
     if rows.why:
         return f"what changes in {model} is not known"
     return f"{model} is computed again{history}"

@@ -151,26 +151,30 @@ _ASIDE = (
 
 def describe_weight(risk: Risk) -> str:
     """Why a finding weighs what it does; "" if that is its own weight."""
-    told = risk.weighed
-    return "" if told is None else f"{_describe_how(told)}: {told.reason.removesuffix('.')}."
+    weighed = risk.weighed
+    return (
+        "" if weighed is None else f"{_describe_how(weighed)}: {weighed.reason.removesuffix('.')}."
+    )
 
 
-def _describe_how(told: Weighed) -> str:
+def _describe_how(weighed: Weighed) -> str:
     return {
-        "severity": f"By itself {told.weight}; `{told.place}` says otherwise",
-        "off": f"The rule is off by `{told.place}`",
-        "ignore": f"Ignored until {told.until} by `{told.place}`",
-        "statement": f"Allowed by `{told.place}`",
-        "comment": f"Ignored by the comment in `{told.place}`",
-        "acceptance": f"Accepted by `@{told.who}` on {(told.at or '')[:10]}",
+        "severity": f"By itself {weighed.weight}; `{weighed.place}` says otherwise",
+        "off": f"The rule is off by `{weighed.place}`",
+        "ignore": f"Ignored until {weighed.until} by `{weighed.place}`",
+        "statement": f"Allowed by `{weighed.place}`",
+        "comment": f"Ignored by the comment in `{weighed.place}`",
+        "acceptance": f"Accepted by `@{weighed.who}` on {(weighed.at or '')[:10]}",
         "data_diff": _CLEARED.capitalize(),
-    }[told.by]
+    }[weighed.by]
 
 
 def set_aside(risks: Sequence[Risk]) -> str:
     """How many findings took no part in the decision, and why; "" if there is none."""
     found: Counter[str] = Counter(risk.weighed.by for risk in risks if risk.weighed)
-    return ", ".join(f"{words.format_number(found[by])} {told}" for by, told in _ASIDE if found[by])
+    return ", ".join(
+        f"{words.format_number(found[by])} {phrase}" for by, phrase in _ASIDE if found[by]
+    )
 
 
 def may_accept(risks: Sequence[Risk], owners: Sequence[ModelOwners], command: str) -> str:

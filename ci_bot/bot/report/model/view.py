@@ -78,16 +78,16 @@ class ReviewView(PlannedWork):
         return baseline_notice(self.report)
 
     @cached_property
-    def own(self) -> list[Change]:
+    def own_changes(self) -> list[Change]:
         """The pull request's own changes, weightiest first."""
-        return self._ranked(from_base=False)
+        return self._rank_changes(from_base=False)
 
     @cached_property
     def drift(self) -> list[Change]:
         """Changes that the base branch brings and prod does not have yet."""
-        return self._ranked(from_base=True)
+        return self._rank_changes(from_base=True)
 
-    def _ranked(self, *, from_base: bool) -> list[Change]:
+    def _rank_changes(self, *, from_base: bool) -> list[Change]:
         return sorted(
             (change for change in self.report.changes if change.from_base == from_base),
             key=lambda change: (
@@ -100,7 +100,7 @@ class ReviewView(PlannedWork):
     @cached_property
     def counts(self) -> Counter[str]:
         """Own changes by type."""
-        return Counter(change.change for change in self.own)
+        return Counter(change.change for change in self.own_changes)
 
     @property
     def change_counts(self) -> list[tuple[str, int]]:
@@ -113,7 +113,7 @@ class ReviewView(PlannedWork):
         """How SQLMesh classified the pull request's direct changes, weightiest first."""
         found = Counter(
             change.category
-            for change in self.own
+            for change in self.own_changes
             if change.category and change.change in ("direct", "added", "removed")
         )
         return [
@@ -122,13 +122,13 @@ class ReviewView(PlannedWork):
         ]
 
     @cached_property
-    def edited(self) -> list[Change]:
+    def edited_changes(self) -> list[Change]:
         """Rows of the table of the models that the pull request touches itself."""
-        return [c for c in self.own if c.change in ("removed", "direct", "added")]
+        return [c for c in self.own_changes if c.change in ("removed", "direct", "added")]
 
     @cached_property
     def downstream(self) -> list[Change]:
-        return [c for c in self.own if c.change == "indirect"]
+        return [c for c in self.own_changes if c.change == "indirect"]
 
     @cached_property
     def impact(self) -> list[ImpactRow]:
@@ -161,20 +161,20 @@ class ReviewView(PlannedWork):
 
     @cached_property
     def metadata(self) -> list[Change]:
-        return [c for c in self.own if c.change == "metadata"]
+        return [c for c in self.own_changes if c.change == "metadata"]
 
     @cached_property
     def losses(self) -> list[Change]:
         """Models that go, and models that drop or retype a column."""
         return [
             c
-            for c in (*self.own, *self.drift)
+            for c in (*self.own_changes, *self.drift)
             if c.change == "removed" or any(col.before is not None for col in c.columns)
         ]
 
     @cached_property
     def diffs(self) -> list[Change]:
-        return [change for change in (*self.own, *self.drift) if change.diff]
+        return [change for change in (*self.own_changes, *self.drift) if change.diff]
 
     @cached_property
     def head(self) -> ReportHeadline:
@@ -196,10 +196,10 @@ class ReviewView(PlannedWork):
     @property
     def risks(self) -> list[FindingPoint]:
         """All findings about the change, one for each question, heaviest first."""
-        return self.findings.all
+        return self.findings.all_points
 
     @cached_property
-    def asked(self) -> str:
+    def asked_people(self) -> str:
         """Who is asked whether the change of the data is meant; "" if nobody has to be."""
         if not self.findings.headline_findings:
             return ""
@@ -213,7 +213,7 @@ class ReviewView(PlannedWork):
 
     def _list_data_owners(self) -> list[str]:
         models = set(self.head.models)
-        found = [c.owner for c in self.own if c.model in models and c.owner]
+        found = [c.owner for c in self.own_changes if c.model in models and c.owner]
         return list(dict.fromkeys(found))
 
     @property
@@ -244,7 +244,7 @@ class ReviewView(PlannedWork):
         if self.report.decision == "go":
             return "note"
         # One that the top names by its first place stands below with all of them.
-        again = any(point.more for point in self.findings.points)
+        again = any(point.more_places for point in self.findings.points)
         return "finding" if again else "more finding"
 
     @property
@@ -265,7 +265,7 @@ class ReviewView(PlannedWork):
         return None if self.complete or not self.pictured else draw_change_picture(self.report)
 
     @cached_property
-    def aside(self) -> list[FindingPoint]:
+    def aside_points(self) -> list[FindingPoint]:
         """The findings that took no part in the decision, one for each question."""
         return [FindingPoint(group) for group in group_risks(self.report.set_aside)]
 
@@ -277,7 +277,7 @@ class ReviewView(PlannedWork):
     @property
     def may_accept(self) -> str:
         """Who may accept the first heavy finding; "" if that is nobody."""
-        heavy = [risk for risk in self.findings.listed if risk.severity == "high"]
+        heavy = [risk for risk in self.findings.listed_risks if risk.severity == "high"]
         return prose.may_accept(heavy, self.report.owners, self.context.command)
 
     @property
@@ -336,7 +336,7 @@ class ReviewView(PlannedWork):
         return {change.model: change for change in self.report.changes}
 
     @property
-    def unplanned(self) -> bool:
+    def is_unplanned(self) -> bool:
         """Whether there is no plan because the base branch does not load."""
         return bool(self.report.base_failures) and not self.report.project.models
 

@@ -313,7 +313,7 @@ def one_spelling(text: str, models: Collection[str]) -> str:
     What is no model of the report stays as it is: a table of the warehouse has no other name.
     """
 
-    def plain(found: re.Match[str]) -> str:
+    def respell_name(found: re.Match[str]) -> str:
         parts = found[1][1:-1].split('"."')
         for first in range(len(parts) - 1):
             name = ".".join(parts[first:])
@@ -321,7 +321,7 @@ def one_spelling(text: str, models: Collection[str]) -> str:
                 return f"`{name}`"
         return found[0]
 
-    return _QUOTED.sub(plain, text)
+    return _QUOTED.sub(respell_name, text)
 
 
 def list_names(names: Sequence[str], shown: int = _NAMED) -> str:

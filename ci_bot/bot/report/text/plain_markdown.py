@@ -148,13 +148,13 @@ def extract_code_spans(text: str) -> tuple[str, list[str]]:
     """`text` with its code spans taken out, so that nothing in them is taken for markup."""
     spans: list[str] = []
 
-    def take(span: re.Match[str]) -> str:
+    def take_span(span: re.Match[str]) -> str:
         content = span[2].replace("\\|", "|")
         padded = content[:1] == content[-1:] == " " and content.strip()
         spans.append(content[1:-1] if padded else content)
         return PLACE
 
-    return _SPAN.sub(take, text), spans
+    return _SPAN.sub(take_span, text), spans
 
 
 def _restore_spans(text: str, spans: list[str]) -> str:

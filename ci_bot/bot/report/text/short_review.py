@@ -115,7 +115,7 @@ def _describe_reason(point: FindingPoint) -> str:
     """A finding in a line; with the line of its file, so that an editor's terminal opens it."""
     risk = point.risk
     place = "" if risk.model or not risk.path or not risk.line else f":{risk.line}"
-    more = f" (+{point.more})" if point.more else ""
+    more = f" (+{point.more_places})" if point.more_places else ""
     return one_line(f"{risk.severity}: {_name_finding(risk)}{place}{more}: {risk.evidence}")
 
 
@@ -158,8 +158,8 @@ def _describe_work(work: DisplayWork | None) -> str:
 
 def _describe_checks(checks: Checks) -> str:
     """A terminal may show no marks, so what passed is reported in words."""
-    told = (describe_tests(checks.tests), describe_lint(checks.lint))
-    return " · ".join(f"{c.text} passed" if c.result == "ok" else c.text for c in told)
+    parts = (describe_tests(checks.tests), describe_lint(checks.lint))
+    return " · ".join(f"{c.text} passed" if c.result == "ok" else c.text for c in parts)
 
 
 def _describe_next_step(view: ReviewView, width: int) -> list[str]:
@@ -170,12 +170,12 @@ def _describe_next_step(view: ReviewView, width: int) -> list[str]:
     if report.decision == "no_go" or report.failure is not None:
         return why
     if not report.appliable:
-        told = (
+        lines = (
             [clip_text(f"No apply: {view.why_not}", width)]
             if view.why_not and report.changes
             else []
         )
-        return [*why, *told]
+        return [*why, *lines]
     if view.already_built:
         return [*why, f"Built already: {report.environment} {SENTENCES.holds_plan}."]
     return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]
