@@ -42,6 +42,7 @@ OF_THE_WORKER: Mapping[str, str] = {
     "lease_lost": "another run took the environment meanwhile",
     "ledger_too_new": "a newer version of ci-bot has written the ledger",
     "leftovers": "something could not be removed",
+    "ledger_hidden": "the account of the state may not read the tables of this bot",
     "loads_code": "a new statement brings a program into Spark",
     "merge_unsupported": "Spark cannot merge into a table of the plan",
     "missing_file": "the project reads a file that is not there",

@@ -156,6 +156,36 @@ def test_state__is_read_by_one_account_and_written_by_the_other(
         refused(server, name, role, "DROP TABLE sqlmesh._snapshots")
 
 
+def test_ledger__that_the_account_may_not_read__is_never_taken_for_an_empty_one(
+    database: tuple[str, str, Any], server: str, tmp_path: Path
+) -> None:
+    """PostgreSQL shows such tables to nobody, so an owner's restatement would be left out."""
+    name, _, cursor = database
+    place = server.rpartition("@")[2].rpartition("/")[0]
+    as_prod, as_apply = (
+        f"postgresql://{name}_{role}:{PASSWORD}@{place}/{name}"
+        for role in ("sqlmesh_prod", "sqlmesh_apply")
+    )
+    shop = duck_on(tmp_path, as_prod)
+    run_prod(shop, "2024-01-10")
+    cursor.execute(script(name))
+    LedgerTables(connection(as_apply).create_engine_adapter()).prepare_tables()
+    deployment = {"restated_by": (7,)}
+    assert client(shop).review("pr_0", **deployment).failure is None
+
+    cursor.execute(f"REVOKE ALL ON {SCHEMA}._restatements FROM {name}_sqlmesh_prod")
+    deployed = client(shop).review("pr_0", **deployment).failure
+    assert deployed is not None
+    assert deployed.reason_code == "ledger_hidden"
+    assert deployed.message == (
+        "The account of the state may not read `sqlmesh_ci_bot._restatements`, so nobody knows "
+        "what owners let prod build again."
+    )
+    reviewed = client(shop).review("pr_7")
+    assert reviewed.failure is None
+    assert [note for note in reviewed.notes if "`sqlmesh_ci_bot._restatements`" in note]
+
+
 @contextmanager
 def of_sqlmesh(shop: Shop) -> Iterator[Context]:
     set_console(NoopConsole())

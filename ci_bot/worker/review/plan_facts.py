@@ -50,7 +50,7 @@ from ci_bot.worker.review.rule_inputs import read_known_rows
 from ci_bot.worker.rules import inputs
 from ci_bot.worker.runtime import load_trace
 from ci_bot.worker.sql import list_column_changes
-from ci_bot.worker.state_store import CostLedger, Ledger, ownership
+from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, CostLedger, Ledger, ownership
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -338,6 +338,11 @@ class PlanFacts:
         """The ledger, to be read."""
         return Ledger(sqlmesh_compat.get_state_adapter(self.opened.context))
 
+    @property
+    def is_deployment(self) -> bool:
+        """Whether the plan is that of merged pull requests, and of no open one."""
+        return self.request.owner.pr_number is None and bool(self.request.restated_by)
+
     @cached_property
     def _built_intervals(self) -> dict[SnapshotId, list[Interval]]:
         """The intervals that the environment gets. Read it before the stages, which change the
@@ -442,6 +447,12 @@ class PlanFacts:
             )
             if refused is not None:
                 notes.append(f"{refused.message} So an apply will be refused.")
+            hidden = self.read_ledger.describe_hidden_tables()
+            if hidden is not None:
+                notes.append(
+                    f"{hidden}, so accepted findings and restatements are unknown here. "
+                    f"{HIDDEN_TABLES_HINT}"
+                )
         if self._reworded_models:
             otherwise = [self.names.short_name(name) for name in self._reworded_models]
             notes.append(same_code.describe_same_code(otherwise, platform.python_version()))

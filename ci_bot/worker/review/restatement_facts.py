@@ -16,7 +16,7 @@ from ci_bot.worker.planning import describe_plan, prod_restatements
 from ci_bot.worker.project import make_project_place, opening
 from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.runtime import PhaseClock
-from ci_bot.worker.state_store import KEEP_DAYS, Ledger
+from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, KEEP_DAYS, Ledger
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,14 @@ def _list_recorded(facts: PlanFacts) -> Iterator[RecordedRestatement]:
     """Without prod's state nobody knows of any."""
     if facts.opened.baseline != "state":
         return
+    # A deployment must not leave out what owners have recorded. A review says it in a note.
+    hidden = facts.read_ledger.describe_hidden_tables() if facts.is_deployment else None
+    if hidden is not None:
+        raise BadInput(
+            f"{hidden}, so nobody knows what owners let prod build again.",
+            hint=HIDDEN_TABLES_HINT,
+            reason_code="ledger_hidden",
+        )
     for number in facts.request.restated_by:
         yield from facts.read_ledger.list_restatements(facts.request.owner.name, number)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.state_store.lease_guard import LeaseHold
     from ci_bot.worker.state_store.leases import Lease, LeaseBook, LeaseLostError, Say
     from ci_bot.worker.state_store.ledger import (
+        HIDDEN_TABLES_HINT,
         REMOVED,
         Ledger,
         LedgerObject,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
 
 __all__ = [
+    "HIDDEN_TABLES_HINT",
     "KEEP_DAYS",
     "REMOVED",
     "ApplyRow",
@@ -58,6 +60,7 @@ __getattr__ = open_on_demand(
         "lease_guard": ["LeaseHold"],
         "leases": ["Lease", "LeaseLostError", "LeaseBook", "Say"],
         "ledger": [
+            "HIDDEN_TABLES_HINT",
             "Ledger",
             "LedgerObject",
             "LedgerPhase",

@@ -22,6 +22,7 @@ from ci_bot.worker.state_store.ledger_schema import (
     ACCEPTANCES,
     ENVIRONMENTS,
     RESTATEMENTS,
+    SCHEMA,
     LedgerTable,
     LedgerTables,
 )
@@ -41,6 +42,10 @@ LedgerPhase = Literal[
     "reclaimable",  # cleaned up at `updated_at`; its physical tables go after a grace period
     "reclaiming",  # its state rows are gone, and `objects` are the tables that still have to go
 ]
+
+HIDDEN_TABLES_HINT = (
+    "Give it the rights of `docs/state.md`: USAGE on the schema, SELECT on its tables."
+)
 
 # In these phases the environment is already gone.
 REMOVED = ("removed", "reclaimable", "reclaiming")
@@ -97,6 +102,12 @@ class Ledger:
             BadInput: a newer version of ci-bot has written this ledger, and only that can read it.
         """
         return self._tables.table_exists(ENVIRONMENTS)
+
+    def describe_hidden_tables(self) -> str | None:
+        """Says which tables of the ledger this account may not read; None if it may read all."""
+        hidden = self._tables.list_hidden_tables()
+        shown = ", ".join(f"`{SCHEMA}.{name}`" for name in hidden)
+        return f"The account of the state may not read {shown}" if hidden else None
 
     def prepare_tables(self) -> None:
         """Creates the ledger's schema and tables if they do not exist.
