@@ -14,7 +14,7 @@ from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, 
 
 
 @declare_command(
-    "ci-bot init",
+    "ci-bot init --level review --pull-request",
     "ci-bot init --level full --project warehouse",
     "ci-bot init --upgrade --dry-run",
 )
@@ -41,6 +41,11 @@ from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, 
     help="The release that the workflows name; the one that is installed otherwise.",
 )
 @declare_option("--upgrade", is_flag=True, help="Move pins to this release, in edited files, too.")
+@declare_option(
+    "--pull-request",
+    is_flag=True,
+    help="Commit the files on a branch of their own, push it, and open a pull request with `gh`.",
+)
 @declare_option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
 @declare_option(
     "--output",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.setup.github_settings import ENVIRONMENTS, SetupJob, list_settings
+from ci_bot.bot.setup.open_pull_request import list_pull_request_commands
 from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports
 from ci_bot.protocol.supported_versions import (
     PYSPARK_VERSIONS_TEXT,
@@ -162,13 +164,7 @@ def _value_steps(request: SetupRequest) -> Iterator[RemainingStep]:
 
 
 def _pull_request(request: SetupRequest, written: Sequence[str]) -> RemainingStep:
-    commands = (
-        "git switch --create sqlmesh-plan-review",
-        f"git add {' '.join(written)}",
-        'git commit --message "Review the SQLMesh plans of pull requests"',
-        "git push --set-upstream origin sqlmesh-plan-review",
-        "gh pr create --fill",
-    )
+    commands = tuple(map(shlex.join, list_pull_request_commands(written)))
     first = (
         "The pull request that you open is the first that is reviewed."
         if request.level == "review"

@@ -25,6 +25,7 @@ from ci_bot.bot.setup.compare_files import (
 )
 from ci_bot.bot.setup.github_settings import SetupLevel
 from ci_bot.bot.setup.next_steps import RemainingStep, list_notes, list_steps
+from ci_bot.bot.setup.open_pull_request import check_pull_request, open_pull_request
 from ci_bot.bot.setup.plan_files import (
     PLAIN,
     PlannedFile,
@@ -64,6 +65,7 @@ class SetupOptions:
         level: None means the level that was chosen before, at first `review`.
         action: The release to name, as `owner/name@commit`; None means the one that is installed.
         output: A directory that stands for the repository's own.
+        pull_request: Whether to open a pull request with what was written.
     """
 
     projects: tuple[str, ...] = ()
@@ -73,6 +75,7 @@ class SetupOptions:
     upgrade: bool = False
     dry_run: bool = False
     output: str | None = None
+    pull_request: bool = False
 
 
 def set_up_repository(
@@ -86,10 +89,13 @@ def set_up_repository(
         choose: Lets a person choose among several projects; None if nobody can answer.
 
     Raises:
-        BadInput: there is no repository or no project, or nothing can be written there.
+        BadInput: there is no repository or no project, nothing can be written there, or no pull
+            request can be opened.
+        BotError: the files are written, and the pull request could not be opened.
         Refused: a file of somebody else's has the name of one of ours.
     """
     root = find_root(machine.directory)
+    _check_pull_request(machine, root, options)
     target = machine.directory / options.output if options.output else root
     before = _read_options_of_before(target)
     projects = _choose_projects(machine.directory, root, options.projects, before, choose)
@@ -120,7 +126,25 @@ def set_up_repository(
         end="",
         flush=True,
     )
+    written = [file.planned.path for file in compared if file.text is not None]
+    if options.pull_request and written:
+        address = open_pull_request(root, written, machine.environ)
+        print(f"\nPull request: {address}", file=machine.out, flush=True)
     return EXIT_DONE
+
+
+def _check_pull_request(machine: Machine, root: Path, options: SetupOptions) -> None:
+    if not options.pull_request:
+        return
+    if options.dry_run or options.output:
+        other = "--dry-run" if options.dry_run else "--output"
+        raise BadInput(
+            f"`--pull-request` opens one with the files of this repository, and `{other}` writes "
+            "none there.",
+            hint="Leave one of them out.",
+            reason_code="bad_input",
+        )
+    check_pull_request(root, machine.environ)
 
 
 def load_template(name: str) -> str | None:
@@ -355,7 +379,7 @@ def _render_outcome(
     if options.dry_run:
         return f"{text}\nNothing was written. Without `--dry-run` these files are.\n"
     # Files that lie elsewhere have to be copied before they can be committed.
-    committed = [] if options.output else written
+    committed = [] if options.output or options.pull_request else written
     return f"{text}\nWhat is left to do:\n" + _render_steps(
         machine, list_steps(request, committed, load_template)
     )

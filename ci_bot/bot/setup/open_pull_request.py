@@ -1,0 +1,105 @@
+"""`ci-bot init --pull-request`: the last step of a setup, done by git and by GitHub's `gh`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ci_bot.errors import BadInput, BotError
+
+BRANCH = "sqlmesh-plan-review"
+_BY_HAND = "Leave out `--pull-request`: the commands are printed then."
+# A push of a few files takes seconds; a question for a password would wait for ever.
+_SECONDS = 120
+
+
+def list_pull_request_commands(paths: Sequence[str]) -> list[list[str]]:
+    """The commands that open a pull request with these files of the repository, in order."""
+    return [
+        ["git", "switch", "--create", BRANCH],
+        ["git", "add", *paths],
+        ["git", "commit", "--message", "Review the SQLMesh plans of pull requests", "--", *paths],
+        ["git", "push", "--set-upstream", "origin", BRANCH],
+        ["gh", "pr", "create", "--fill"],
+    ]
+
+
+def check_pull_request(root: Path, environ: Mapping[str, str]) -> None:
+    """Looks for what `open_pull_request` needs, before anything is written.
+
+    Raises:
+        BadInput: a program, the remote repository or the branch's name is missing.
+    """
+    for program, what in (("git", "git"), ("gh", "GitHub's command line `gh`")):
+        if shutil.which(program, path=environ.get("PATH")) is None:
+            raise BadInput(
+                f"{what} is not installed, so no pull request can be opened. Nothing was written.",
+                hint=_BY_HAND,
+                reason_code="bad_input",
+            )
+    if _run_command(["git", "remote", "get-url", "origin"], root, environ).returncode:
+        raise BadInput(
+            "The repository has no remote `origin`, so no pull request can be opened. Nothing was "
+            "written.",
+            hint="Add it: `git remote add origin URL`.",
+            reason_code="bad_input",
+        )
+    branch = ["git", "show-ref", "--verify", "--quiet", f"refs/heads/{BRANCH}"]
+    if _run_command(branch, root, environ).returncode == 0:
+        raise BadInput(
+            f"The branch {BRANCH} is there already. Nothing was written.",
+            hint=f"Delete it (`git branch --delete --force {BRANCH}`), or commit by hand.",
+            reason_code="bad_input",
+        )
+
+
+def open_pull_request(root: Path, paths: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Commits `paths`, and nothing else, on a branch of their own, and opens a pull request.
+
+    Returns:
+        What `gh` says: the address of the pull request.
+
+    Raises:
+        BotError: a command failed. Its message names it, its hint the commands that are left.
+    """
+    commands = list_pull_request_commands(paths)
+    said = ""
+    for number, command in enumerate(commands):
+        done = _run_command(command, root, environ)
+        if done.returncode:
+            lines = (done.stderr or done.stdout).strip().splitlines()
+            reason = lines[-1] if lines else f"it ended with {done.returncode}"
+            left = "\n".join(shlex.join(each) for each in commands[number:])
+            raise BotError(
+                f"The files are written, and `{shlex.join(command[:2])}` failed: {reason}",
+                hint=f"Mend that, then:\n{left}",
+                reason_code="output",
+            )
+        said = done.stdout.strip()
+    address = re.search(r"https?://\S+", said)
+    return address.group() if address else said
+
+
+def _run_command(
+    command: Sequence[str], root: Path, environ: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command as the person would, but for questions: nobody could answer them here."""
+    program = shutil.which(command[0], path=environ.get("PATH")) or command[0]
+    try:
+        return subprocess.run(
+            [program, *command[1:]],
+            cwd=root,
+            env={**environ, "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"no end after {_SECONDS} s")
