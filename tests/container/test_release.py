@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +52,13 @@ class Maintainers:
     def release(self) -> WorkflowRun:
         """What follows when a maintainer pushes the tag."""
         head = self.checkout.git("rev-parse", "HEAD")
-        return self.machine.run(
+        variables = {**self.machine.environment, "GH_TAG": head}
+        return replace(self.machine, environment=variables).run(
             "release.yml",
             "push",
             {"ref": f"refs/tags/v{VERSION}", "after": head},
             token="nobody-asks-for-it",
-            sha=self.checkout.git("rev-parse", "HEAD"),
+            sha=head,
             run_id=1,
             variables={"CONTAINER_REGISTRY": self.registry},
             timeout=3600,
@@ -171,7 +172,6 @@ def maintainers(
                 "GH_RECORD": "/record",
                 "GITHUB_REF": f"refs/tags/v{VERSION}",
                 "GITHUB_REF_NAME": f"v{VERSION}",
-                "GH_TAG": checkout.git("rev-parse", "HEAD"),
                 "GH_ARTIFACTS": "/artifacts",
             },
             arm=arm_machine,

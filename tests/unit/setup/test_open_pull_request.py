@@ -71,7 +71,7 @@ def told(machine: Machine) -> str:
 
 def init(machine: Machine, **options: object) -> int:
     given = SetupOptions(action=RELEASE, pull_request=True)
-    return set_up_repository(machine, replace(given, **options))  # type: ignore[arg-type]
+    return set_up_repository(machine, replace(given, **options))
 
 
 def test_pull_request__has_the_written_files_and_nothing_else(
