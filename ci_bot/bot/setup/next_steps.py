@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.setup.github_settings import ENVIRONMENTS, SetupJob, list_settings
-from ci_bot.bot.setup.open_pull_request import list_pull_request_commands
 from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports
 from ci_bot.protocol.supported_versions import (
     PYSPARK_VERSIONS_TEXT,
@@ -19,6 +18,7 @@ from ci_bot.protocol.supported_versions import (
 )
 
 CHECK = "Review the plan"
+PULL_REQUEST_BRANCH = "sqlmesh-plan-review"
 _JOBS: dict[str, tuple[SetupJob, ...]] = {
     "review": ("review",),
     "apply": ("review", "apply", "cleanup"),
@@ -161,6 +161,17 @@ def _value_steps(request: SetupRequest) -> Iterator[RemainingStep]:
             "A review works without them: it connects with nothing that they name.",
             tuple(f"gh variable set {name}" for name in dict.fromkeys(optional)),
         )
+
+
+def list_pull_request_commands(paths: Sequence[str]) -> list[list[str]]:
+    """The commands that open a pull request with these files of the repository, in order."""
+    return [
+        ["git", "switch", "--create", PULL_REQUEST_BRANCH],
+        ["git", "add", *paths],
+        ["git", "commit", "--message", "Review the SQLMesh plans of pull requests", "--", *paths],
+        ["git", "push", "--set-upstream", "origin", PULL_REQUEST_BRANCH],
+        ["gh", "pr", "create", "--fill"],
+    ]
 
 
 def _pull_request(request: SetupRequest, written: Sequence[str]) -> RemainingStep:

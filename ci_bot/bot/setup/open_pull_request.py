@@ -9,23 +9,12 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ci_bot.bot.setup.next_steps import PULL_REQUEST_BRANCH, list_pull_request_commands
 from ci_bot.errors import BadInput, BotError
 
-BRANCH = "sqlmesh-plan-review"
 _BY_HAND = "Leave out `--pull-request`: the commands are printed then."
 # A push of a few files takes seconds; a question for a password would wait for ever.
 _SECONDS = 120
-
-
-def list_pull_request_commands(paths: Sequence[str]) -> list[list[str]]:
-    """The commands that open a pull request with these files of the repository, in order."""
-    return [
-        ["git", "switch", "--create", BRANCH],
-        ["git", "add", *paths],
-        ["git", "commit", "--message", "Review the SQLMesh plans of pull requests", "--", *paths],
-        ["git", "push", "--set-upstream", "origin", BRANCH],
-        ["gh", "pr", "create", "--fill"],
-    ]
 
 
 def check_pull_request(root: Path, environ: Mapping[str, str]) -> None:
@@ -48,11 +37,11 @@ def check_pull_request(root: Path, environ: Mapping[str, str]) -> None:
             hint="Add it: `git remote add origin URL`.",
             reason_code="bad_input",
         )
-    branch = ["git", "show-ref", "--verify", "--quiet", f"refs/heads/{BRANCH}"]
+    branch = ["git", "show-ref", "--verify", "--quiet", f"refs/heads/{PULL_REQUEST_BRANCH}"]
     if _run_command(branch, root, environ).returncode == 0:
         raise BadInput(
-            f"The branch {BRANCH} is there already. Nothing was written.",
-            hint=f"Delete it (`git branch --delete --force {BRANCH}`), or commit by hand.",
+            f"The branch {PULL_REQUEST_BRANCH} is there already. Nothing was written.",
+            hint=f"Delete it (`git branch --delete --force {PULL_REQUEST_BRANCH}`), or commit by hand.",
             reason_code="bad_input",
         )
 
