@@ -41,7 +41,7 @@ def check_pull_request(root: Path, environ: Mapping[str, str]) -> None:
     if _run_command(branch, root, environ).returncode == 0:
         raise BadInput(
             f"The branch {PULL_REQUEST_BRANCH} is there already. Nothing was written.",
-            hint=f"Delete it (`git branch --delete --force {PULL_REQUEST_BRANCH}`), or commit by hand.",
+            hint=f"Delete it: `git branch --delete --force {PULL_REQUEST_BRANCH}`.",
             reason_code="bad_input",
         )
 
