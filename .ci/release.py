@@ -260,10 +260,8 @@ def _list_tracked(root: Path) -> list[str]:
 
 def _git(root: Path, *words: str) -> str:
     git = shutil.which("git") or "git"
-    # In a container the checkout may be of another account, which git refuses by itself.
-    trusted = ["-c", f"safe.directory={root}"]
     return subprocess.run(
-        [git, *trusted, "-C", root, *words], check=True, capture_output=True, text=True
+        [git, "-C", root, *words], check=True, capture_output=True, text=True
     ).stdout
 
 
