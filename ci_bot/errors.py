@@ -134,7 +134,7 @@ def format_exception(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
 
 
-def unforeseen_error(error: BaseException) -> UnforeseenDefect:
+def make_unforeseen_error(error: BaseException) -> UnforeseenDefect:
     """The failure that stands for an exception of any kind: one line of it."""
     lines = str(error).strip().splitlines()
     told = f"{type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"

@@ -85,7 +85,7 @@ class Machine:
         return self.utc_now().date()
 
 
-def of_this_process() -> Machine:
+def make_process_machine() -> Machine:
     """The real machine.
 
     Raises:
@@ -105,7 +105,7 @@ def of_this_process() -> Machine:
         out=_open_stream(sys.stdout),
         log=_open_stream(sys.stderr),
         python=sys.executable,
-        worker_user=container_user(Path(sys.prefix) / CONTAINER_FILE),
+        worker_user=read_container_user(Path(sys.prefix) / CONTAINER_FILE),
         temporary=Path(tempfile.gettempdir()),
         monotonic=time.monotonic,
         utc_now=lambda: datetime.now(timezone.utc),
@@ -120,7 +120,7 @@ def _open_stream(stream: TextIO | None) -> TextIO:
     return stream or Path(os.devnull).open("w", encoding="utf-8")
 
 
-def container_user(path: Path) -> ContainerUser | None:
+def read_container_user(path: Path) -> ContainerUser | None:
     """The account that an image's file names; None if there is no such file.
 
     Raises:

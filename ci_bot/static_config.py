@@ -41,7 +41,7 @@ class _NotPlainError(Exception):
     """Why what is written cannot be honoured."""
 
 
-def written_prefix(text: str) -> WrittenPrefix:
+def read_written_prefix(text: str) -> WrittenPrefix:
     """The prefix of environments that a configuration writes, made as SQLMesh's bot makes it."""
     if KEY.rpartition(".")[2] not in text:
         return WrittenPrefix()
@@ -60,7 +60,7 @@ def written_prefix(text: str) -> WrittenPrefix:
     )
 
 
-def written_keys(text: str, path: str) -> list[str]:
+def read_written_keys(text: str, path: str) -> list[str]:
     """The keys that stand at a place of a configuration; none if it cannot be read."""
     try:
         node = _find_node(_without_templates(text), path.split("."))

@@ -77,7 +77,7 @@ class PositionedDocument:
     data: Any
     known: dict[YamlPlace, int] = field(default_factory=dict)
 
-    def line_of_part(self, place: YamlPlace) -> int:
+    def find_line_of_part(self, place: YamlPlace) -> int:
         """The line of a part; of something that is not there, of what would hold it."""
         while place and place not in self.known:
             place = place[:-1]
@@ -124,7 +124,7 @@ def compose_yaml(text: str) -> Node | None:
     Raises:
         UnfitYaml: it is none, has a key twice, or too much of anything.
     """
-    with _readable_errors(text):
+    with _translate_errors(text):
         return _compose_document(_make_reader(_BoundedParser), text)
 
 
@@ -135,7 +135,7 @@ def read_yaml(text: str) -> Any:
         UnfitYaml: as for `compose_yaml`, or it has a tag that makes more than data.
         EndlessYaml: it holds itself, or too much.
     """
-    with _readable_errors(text):
+    with _translate_errors(text):
         reader = _make_reader(_BoundedParser)
         root = _compose_document(reader, text)
         if _count_nodes(root, {}) > MOST_NODES:
@@ -159,7 +159,7 @@ def read_plain_yaml(text: str) -> PositionedDocument:
         UnfitYaml: as for `compose_yaml`, or it has an alias or a tag, or more than a person writes.
     """
     found = PositionedDocument(None)
-    with _readable_errors(text):
+    with _translate_errors(text):
         root = _compose_document(_make_reader(_PlainParser), text)
     data = None if root is None else _read_plain_node(root, (), found.known)
     return PositionedDocument(data, found.known)
@@ -172,7 +172,7 @@ def _make_reader(parser: type[Parser]) -> YAML:
 
 
 @contextmanager
-def _readable_errors(text: str) -> Iterator[None]:
+def _translate_errors(text: str) -> Iterator[None]:
     """What the library raises, as one sentence and a line."""
     try:
         yield

@@ -7,7 +7,7 @@ from typing import Any
 from ci_bot.bot.report.markdown.outcome_comment import render_sweep
 from ci_bot.bot.report.model.context import ApplyCondition, CommentContext
 from ci_bot.bot.report.text.plain_markdown import render_plain
-from ci_bot.bot.report.text.report_text import Document, to_terminal
+from ci_bot.bot.report.text.report_text import Document, render_terminal_text
 from ci_bot.protocol.apply_report import (
     AppliedModel,
     ApplyDocument,
@@ -393,7 +393,7 @@ def on_terminal(document: Document | SweepReport, **options: Any) -> str:
     """What a terminal shows of the document."""
     if isinstance(document, SweepReport):
         return render_plain(render_sweep(document, laptop_context()), **options)
-    return to_terminal(document, laptop_context(), **options)
+    return render_terminal_text(document, laptop_context(), **options)
 
 
 DIFF = """--- models/stg/orders.sql (prod)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_bot.bot.setup import SetupOptions, set_up_repository
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 RELEASE = f"acme/sqlmesh-plan-review@{'ab' * 20} # v1.2.3"
@@ -158,7 +158,7 @@ class Clone:
     ) -> str:
         """`ci-bot init` there; what it prints."""
         out = io.StringIO()
-        machine = replace(of_this_process(), directory=self.root / directory, out=out)
+        machine = replace(make_process_machine(), directory=self.root / directory, out=out)
         asked = SetupOptions(projects=projects, level=level, action=action, **options)
         assert set_up_repository(machine, asked) == 0
         return out.getvalue()

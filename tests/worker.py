@@ -18,7 +18,7 @@ from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.bot.worker_client.client import ClientOptions, WorkerClient, WorkListener, make_owner
 from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
 from ci_bot.bot.worker_client.session import open_client
-from ci_bot.host import Machine, of_this_process
+from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument
@@ -63,7 +63,7 @@ class Client:
         around: Machine | None = None,
         **options: Any,
     ) -> None:
-        self._around = around or of_this_process()
+        self._around = around or make_process_machine()
         self._options = ClientOptions(
             checkout=root,
             projects=tuple(projects),

@@ -160,7 +160,7 @@ class Failure(Contract):
     )
 
 
-def json_schema(model: type[BaseModel]) -> dict[str, object]:
+def make_json_schema(model: type[BaseModel]) -> dict[str, object]:
     """The JSON Schema (draft 2020-12) of `model` as it is written to a file."""
     schema = model.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -58,10 +58,10 @@ def old_rows_sentence(kind: str, *, insert_overwrite: bool = False) -> str | Non
 # Which models of a plan stay in prod's table: forward-only ones, and those below a change.
 
 
-def forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
+def list_forward_only_models(report: Report | ReviewFacts) -> frozenset[str]:
     """Models of whose tables in `prod` a merge builds nothing, and that hold rows of their own.
 
-    Whether these rows stay is up to the kind: see `history_keepers`.
+    Whether these rows stay is up to the kind: see `list_history_keepers`.
 
     A forward-only reader of a breaking change has the category of its parent. It is known by its
     preview: a table of the environment alone that `prod` does not build again after the merge.
@@ -90,7 +90,7 @@ def describe_old_rows(report: Report | ReviewFacts) -> dict[str, str]:
     kinds = {item.model: (item.kind, False) for item in report.backfill}
     kinds |= {change.model: (change.kind, change.insert_overwrite) for change in report.changes}
     found = {}
-    for model in forward_only_models(report) & kinds.keys():
+    for model in list_forward_only_models(report) & kinds.keys():
         kind, overwrites = kinds[model]
         sentence = old_rows_sentence(kind, insert_overwrite=overwrites)
         if sentence is not None:
@@ -98,9 +98,9 @@ def describe_old_rows(report: Report | ReviewFacts) -> dict[str, str]:
     return found
 
 
-def history_keepers(report: Report | ReviewFacts) -> frozenset[str]:
+def list_history_keepers(report: Report | ReviewFacts) -> frozenset[str]:
     """Forward-only models whose old rows stay as they are: only new intervals change."""
-    return forward_only_models(report) - describe_old_rows(report).keys()
+    return list_forward_only_models(report) - describe_old_rows(report).keys()
 
 
 def _is_forward_only(change: Change) -> bool:
@@ -130,7 +130,7 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
 
     The names are those of a document that was checked, so they are not checked once more.
     """
-    forward, kept = forward_only_models(facts), history_keepers(facts)
+    forward, kept = list_forward_only_models(facts), list_history_keepers(facts)
     own = [change for change in facts.changes if not change.from_base]
     findings = facts.findings if isinstance(facts, ReviewFacts) else facts.risks
     same = {finding.model for finding in findings if finding.rule == _SAME_RESULT}
@@ -141,7 +141,7 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
         rows
         for change in sorted(own, key=lambda change: change.model)
         if change.change == "direct" and change.model not in kept | same
-        for rows in [_changed_rows(change, parts.get(change.model))]
+        for rows in [_describe_changed_rows(change, parts.get(change.model))]
         if rows is not None
         # Which old rows prod's next runs reach is up to the data that they load.
         for rows in [
@@ -151,7 +151,7 @@ def judge_past_numbers(facts: ReviewFacts | Report) -> PastNumbers:
     lead = {item.model for item in changed}
     is_followed = lead <= parts.keys()
     taken = {one.reader.model: one for one in list_taken_in(facts)}
-    changed += [_reader_rows(one) for one in taken.values()]
+    changed += [_describe_reader_rows(one) for one in taken.values()]
     changed.sort(key=lambda item: item.model)
     lead = {item.model for item in changed}
     read = [part for model in lead for part in parts.get(model, ()) if part.how != "added"]
@@ -202,7 +202,7 @@ def list_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
     new = list_new_columns(facts.impact)
     # Of these it is known already what becomes of their old rows.
     others = {part.model for part in facts.impact.changed if part.how != "added"}
-    others |= history_keepers(facts)
+    others |= list_history_keepers(facts)
     found = []
     for part in facts.impact.changed:
         if part.how != "added" or part.column is None or part.model not in changes:
@@ -218,7 +218,7 @@ def list_taken_in(facts: ReviewFacts | Report) -> list[TakenColumn]:
     return found
 
 
-def _reader_rows(taken: TakenColumn) -> ChangedRows:
+def _describe_reader_rows(taken: TakenColumn) -> ChangedRows:
     return ChangedRows.model_construct(
         model=taken.reader.model,
         columns=taken.reader.columns,
@@ -227,7 +227,7 @@ def _reader_rows(taken: TakenColumn) -> ChangedRows:
     )
 
 
-def _changed_rows(change: Change, parts: list[ChangedPart] | None) -> ChangedRows | None:
+def _describe_changed_rows(change: Change, parts: list[ChangedPart] | None) -> ChangedRows | None:
     """What of an edited model's rows comes out differently; None if nothing does."""
     if change.category in _REUSES or change.kind == "EXTERNAL":
         return None  # what is said of an external table moves no row of it

@@ -60,7 +60,7 @@ class Price(Contract):
         amount, currency = words.split()
         return cls(amount=float(amount), currency=currency)
 
-    def price_of(self, hours: float) -> float:
+    def compute_price(self, hours: float) -> float:
         return round(hours * self.amount, 2)
 
     def __str__(self) -> str:

@@ -48,7 +48,7 @@ def read_time(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-def days_between(start: str, end: str) -> float | None:
+def count_days_between(start: str, end: str) -> float | None:
     """How many days lie between two times or dates; None if they are not."""
     try:
         return (read_time(end) - read_time(start)) / timedelta(days=1)

@@ -178,12 +178,12 @@ def parse_cleanup_environment(text: str, *, prefix: str, number: int | None) -> 
         raise _make_other_pull_error(
             f"{_quote_name(text)} is not the name of {whose}, so it is not removed.",
             prefix,
-            _removed_otherwise(text) if number is None else "",
+            _describe_other_removal(text) if number is None else "",
         )
     return EnvironmentName(text)
 
 
-def _removed_otherwise(text: str) -> str:
+def _describe_other_removal(text: str) -> str:
     """How a person removes an environment that is no pull request's; "" for prod and odd names."""
     try:
         name = EnvironmentName(text)

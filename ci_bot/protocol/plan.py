@@ -327,7 +327,7 @@ class Cost(Contract):
         default=None, description="Of earlier estimates; null with fewer than five to tell of."
     )
 
-    def hours_above(self, limit: float | None) -> float | None:
+    def find_hours_above(self, limit: float | None) -> float | None:
         """The expected executor-hours, where what is known of them is above a limit; else None."""
         middle = self.executor_hours_mid
         return middle if limit is not None and middle is not None and middle > limit else None

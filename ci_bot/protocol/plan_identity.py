@@ -83,9 +83,9 @@ class PlanIdentity(Contract):
 
     def plan_id(self) -> str:
         """The SHA-256 of the canonical JSON: sorted keys, sorted sets, no spaces, UTF-8."""
-        return hashlib.sha256(self.canonical_text().encode()).hexdigest()
+        return hashlib.sha256(self.make_canonical_text().encode()).hexdigest()
 
-    def canonical_text(self) -> str:
+    def make_canonical_text(self) -> str:
         """The same text for the same plan, whatever order its sets were found in.
 
         The order of environment statements is kept: they run in that order.
@@ -145,7 +145,7 @@ def matches_plan_id(requested: str, plan_id: PlanId) -> bool:
     return len(requested) >= MIN_PREFIX and plan_id.startswith(requested.lower())
 
 
-def full_id(requested: str | None, reviewed: PlanIdentity | None) -> PlanId | None:
+def find_full_plan_id(requested: str | None, reviewed: PlanIdentity | None) -> PlanId | None:
     """The whole id of the plan that was asked for; None if nobody knows more than a prefix."""
     if reviewed is not None:
         return reviewed.plan_id()

@@ -143,7 +143,7 @@ def find_rule_page(id_: str) -> Path:
     Raises:
         UnknownRule: it has no page.
     """
-    return _page_folder() / f"{find_rule(id_).id}.md"
+    return _find_page_folder() / f"{find_rule(id_).id}.md"
 
 
 class _RuleTable(Mapping[str, RuleSpec]):
@@ -151,13 +151,13 @@ class _RuleTable(Mapping[str, RuleSpec]):
         return find_rule(id_)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_rule_ids())
+        return iter(_list_rule_ids())
 
     def __len__(self) -> int:
-        return len(_rule_ids())
+        return len(_list_rule_ids())
 
     def __contains__(self, id_: object) -> bool:
-        return id_ in _rule_ids()
+        return id_ in _list_rule_ids()
 
 
 RULES: Mapping[str, RuleSpec] = _RuleTable()
@@ -183,7 +183,7 @@ class RuleRegistry(Generic[Code]):
     def __iter__(self) -> Iterator[Code]:
         return iter(self._given)
 
-    def given_by(self, code: Code) -> tuple[RuleSpec, ...]:
+    def list_rules_given_by(self, code: Code) -> tuple[RuleSpec, ...]:
         """The rules that a function or a class gives."""
         return self._given[code]
 
@@ -194,12 +194,14 @@ class RuleRegistry(Generic[Code]):
 
 
 @cache
-def _rule_ids() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in _page_folder().glob("*.md") if path.stem != _INDEX))
+def _list_rule_ids() -> tuple[str, ...]:
+    return tuple(
+        sorted(path.stem for path in _find_page_folder().glob("*.md") if path.stem != _INDEX)
+    )
 
 
 @cache
-def _page_folder() -> Path:
+def _find_page_folder() -> Path:
     """The pages inside the installed package, or else those at the root of a checkout."""
     package = Path(__file__).parents[1]
     packaged = package / _FOLDER
@@ -208,11 +210,11 @@ def _page_folder() -> Path:
 
 @cache
 def _read_page(id_: str) -> tuple[RuleSpec, str]:
-    if id_ not in _rule_ids():
+    if id_ not in _list_rule_ids():
         from difflib import get_close_matches
 
-        raise UnknownRule(id_, tuple(get_close_matches(id_, _rule_ids(), n=5, cutoff=0.5)))
-    with open(f"{_page_folder()}/{id_}.md", encoding="utf-8") as file:  # noqa: PTH123 - half the time
+        raise UnknownRule(id_, tuple(get_close_matches(id_, _list_rule_ids(), n=5, cutoff=0.5)))
+    with open(f"{_find_page_folder()}/{id_}.md", encoding="utf-8") as file:  # noqa: PTH123 - half the time
         _, top, body = file.read().split(_MARK, 2)
     return parse_declaration(top), body.lstrip("\n")
 

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
         Redactor,
         StreamRedactor,
         hide_shapes,
-        quoted_value,
+        quote_value,
         shorten_redacted,
         strip_terminal_codes,
     )
     from ci_bot.redaction.secret_names import SettingContent, classify_setting, is_suspect
-    from ci_bot.redaction.secret_parts import read_dotenv_secrets, secret_values
+    from ci_bot.redaction.secret_parts import list_secret_values, read_dotenv_secrets
     from ci_bot.redaction.shapes import (
         BEGIN_KEY,
         EVERY,
@@ -68,9 +68,9 @@ __all__ = [
     "judge_likeness",
     "list_encodings",
     "list_entry_passwords",
-    "quoted_value",
+    "list_secret_values",
+    "quote_value",
     "read_dotenv_secrets",
-    "secret_values",
     "shorten_redacted",
     "stands_for_one",
     "strip_terminal_codes",
@@ -95,12 +95,12 @@ __getattr__ = open_on_demand(
             "Redactor",
             "StreamRedactor",
             "hide_shapes",
-            "quoted_value",
+            "quote_value",
             "shorten_redacted",
             "strip_terminal_codes",
         ],
         "secret_names": ["SettingContent", "classify_setting", "is_suspect"],
-        "secret_parts": ["read_dotenv_secrets", "secret_values"],
+        "secret_parts": ["read_dotenv_secrets", "list_secret_values"],
         "shapes": [
             "BEGIN_KEY",
             "EVERY",

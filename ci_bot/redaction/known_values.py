@@ -85,13 +85,13 @@ def _list_quoted_forms(value: str) -> set[str]:
         *(value.replace(mark, mark * 2) for mark in "'\"`"),
         repr(value)[1:-1],
         repr(value.encode("utf-8", "surrogatepass"))[2:-1],
-        *_in_names(value),
+        *_spell_in_names(value),
         _MARKDOWN.sub(r"\\\1", value),
         value.replace("|", "\\|"),
     }
 
 
-def _in_names(value: str) -> set[str]:
+def _spell_in_names(value: str) -> set[str]:
     """As a part of a physical table's name; a text of signs only would become only `_`."""
     if sum(char.isascii() and char.isalnum() for char in value) < SHORTEST_LINE:
         return set()

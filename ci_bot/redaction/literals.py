@@ -104,10 +104,10 @@ def judge_likeness(text: str, *, made_by_people: bool, may_be_path: bool = True)
         return SecretLikeness.NO
     if may_be_path and _PLACE.match(text):
         return SecretLikeness.NO
-    return _as_password(text)
+    return _judge_as_password(text)
 
 
-def _as_password(text: str) -> SecretLikeness:
+def _judge_as_password(text: str) -> SecretLikeness:
     if text.isdigit():
         return SecretLikeness.YES if len(text) >= _DIGITS else SecretLikeness.WORD
     has_digit = any(char.isdigit() for char in text)

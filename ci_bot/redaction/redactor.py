@@ -221,7 +221,7 @@ class StreamRedactor:
             start = value.start(value.lastindex or 0)
             return self._redact_plain(body[:start]) + MASK + ending
         passwords = self._netrc.list_passwords(shown)
-        begin = _unfinished_key(body)
+        begin = _find_unfinished_key(body)
         if begin is None:
             return (
                 self._redact_plain(shown, passwords) + ending
@@ -240,7 +240,7 @@ class StreamRedactor:
         return "".join(parts) + text[position:]
 
 
-def _unfinished_key(line: str) -> int | None:
+def _find_unfinished_key(line: str) -> int | None:
     """Where a private key begins that does not end in the same line."""
     for begin in BEGIN_KEY.finditer(line):
         if not END_KEY.search(line, begin.end()):
@@ -287,7 +287,7 @@ def shorten_redacted(text: str, most: int) -> str:
     return f"{head.rstrip()}…"
 
 
-def quoted_value(value: str) -> str:
+def quote_value(value: str) -> str:
     """A value that a person gave, for a sentence: in quotes, on one line, and not forever.
 
     What looks like a credential is taken out first: nobody would recognise half of one.

@@ -41,7 +41,7 @@ _BLANKS = re.compile(r"(?m)^[ \t]*([A-Za-z_][\w.\-]{0,200})[ \t]+(\S+)[ \t]*$|\b
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\s]{40,}={0,2}\s*")
 
 
-def secret_parts(value: str, *, also_random: bool = True) -> set[str]:
+def find_secret_parts(value: str, *, also_random: bool = True) -> set[str]:
     """What in `value` is a secret by itself; empty if it is no structured value.
 
     Args:
@@ -49,7 +49,7 @@ def secret_parts(value: str, *, also_random: bool = True) -> set[str]:
     """
     if len(value) > LARGEST:
         return set()
-    found = _SecretParts(also_random).parts_of_text(value, _DEEPEST)
+    found = _SecretParts(also_random).find_parts_of_text(value, _DEEPEST)
     return {part for part in found if part.strip() and part != value}
 
 
@@ -59,42 +59,42 @@ class _SecretParts:
     def __init__(self, also_random: bool) -> None:
         self._also_random = also_random
 
-    def parts_of_text(self, text: str, depth: int) -> Iterator[str]:
+    def find_parts_of_text(self, text: str, depth: int) -> Iterator[str]:
         """The secret parts of a text."""
         if depth == 0:
             return
         document = _parse_document(text)
         if document is not None:
-            yield from self._parts_of_members("", document, depth - 1)
+            yield from self._find_parts_of_members("", document, depth - 1)
             return
-        yield from _in_addresses(text)
+        yield from _find_in_addresses(text)
         for line in text.splitlines():
             for found in (find_issued_credentials(line), find_placed_credentials(line)):
                 for _, (start, end) in found:
                     yield line[start:end]
-        yield from self._in_lists(text, depth - 1)
+        yield from self._find_in_lists(text, depth - 1)
 
     def _is_secret(self, name: str, value: str) -> bool:
         return is_suspect(name) or (self._also_random and is_random(value))
 
-    def _parts_of_members(self, name: str, value: Any, depth: int) -> Iterator[str]:
+    def _find_parts_of_members(self, name: str, value: Any, depth: int) -> Iterator[str]:
         """The secrets among the members of a document."""
         if depth == 0:
             return
         if isinstance(value, dict):
             for key, item in value.items():
-                yield from self._parts_of_members(str(key), item, depth - 1)
+                yield from self._find_parts_of_members(str(key), item, depth - 1)
         elif isinstance(value, list):
             for item in value:
-                yield from self._parts_of_members(name, item, depth - 1)
+                yield from self._find_parts_of_members(name, item, depth - 1)
         elif isinstance(value, str):
             if self._is_secret(name, value):
                 yield value
-            yield from self.parts_of_text(value, depth - 1)
+            yield from self.find_parts_of_text(value, depth - 1)
         elif isinstance(value, int) and not isinstance(value, bool) and is_suspect(name):
             yield str(value)
 
-    def _in_lists(self, text: str, depth: int) -> Iterator[str]:
+    def _find_in_lists(self, text: str, depth: int) -> Iterator[str]:
         for found in _MEMBER.finditer(text):
             written = found["double"] or found["single"] or found["bare"] or ""
             inner = re.sub(r"\\(.)", r"\1", written)
@@ -102,10 +102,10 @@ class _SecretParts:
             if secret:
                 yield from (written, inner, unquote_plus(inner), inner.replace("''", "'"))
             if found["bare"] is None and not secret:
-                yield from self.parts_of_text(inner, depth)
+                yield from self.find_parts_of_text(inner, depth)
             elif found["bare"] and "=" in inner and depth > 0:
                 # `options=password=...`, which as a whole may look random by its password alone.
-                yield from self._in_lists(inner, depth - 1)
+                yield from self._find_in_lists(inner, depth - 1)
         for found in _BLANKS.finditer(text):
             if found[3]:
                 yield found[3]
@@ -136,7 +136,7 @@ def _decode_text(text: str) -> str:
         return ""
 
 
-def _in_addresses(text: str) -> Iterator[str]:
+def _find_in_addresses(text: str) -> Iterator[str]:
     for found in _URL_USER.finditer(text):
         user, colon, password = found[1].partition(":")
         if colon:
@@ -205,7 +205,7 @@ def is_harmless(name: str) -> bool:
     return bool(found) and found[-1] in _HARMLESS_ENDS and not is_suspect("_".join(found[:-1]))
 
 
-def secret_values(environ: Mapping[str, str], passed: Callable[[str], bool]) -> Iterator[str]:
+def list_secret_values(environ: Mapping[str, str], passed: Callable[[str], bool]) -> Iterator[str]:
     """The values of an environment that no text may show, and the secret parts of all values.
 
     Args:
@@ -219,4 +219,4 @@ def secret_values(environ: Mapping[str, str], passed: Callable[[str], bool]) -> 
         if secret:
             yield value
         # A hash is no secret in a variable that says nothing of the kind.
-        yield from secret_parts(value, also_random=secret)
+        yield from find_secret_parts(value, also_random=secret)

@@ -28,9 +28,9 @@ from pathlib import Path
 from sqlmesh.core.context import Context
 from sqlmesh.utils.date import to_timestamp
 
-from ci_bot.bot.laptop.session import local_client
+from ci_bot.bot.laptop.session import open_local_client
 from ci_bot.bot.worker_client.base_branch import refresh_base_cache
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project.base_branch import promote_as_prod
@@ -87,8 +87,8 @@ def _promote(shop: Shop) -> None:
 def _note(shop: Shop) -> None:
     """What a sweep on the default branch writes."""
     os.chdir(shop.project)
-    machine = of_this_process()
-    with local_client(machine, (".",), None, "", (), timeout_minutes=60) as client:
+    machine = make_process_machine()
+    with open_local_client(machine, (".",), None, "", (), timeout_minutes=60) as client:
         found = refresh_base_cache(client, CACHE, owner_name="benchmark")
     if isinstance(found, Failure) or not found.files:
         raise RuntimeError(f"nothing was noted: {found}")

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from ci_bot.bot.sandbox.launch import WorkerIdentity, WorkerLaunch
-from ci_bot.bot.sandbox.run_directories import private_workspace
+from ci_bot.bot.sandbox.run_directories import open_private_workspace
 from ci_bot.bot.sandbox.worker_run import make_caged_command
 
 GOAL_SECONDS, GOAL_MEGABYTES = 0.3, 30.0
@@ -60,7 +60,7 @@ def without_cage(checkout: Path, script: Path) -> tuple[float, float]:
 def with_cage(checkout: Path, ground: Path, script: Path) -> tuple[float, float, float]:
     """Seconds in all, processor seconds, and megabytes of the copy."""
     started, used = time.perf_counter(), processor()
-    with private_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
+    with open_private_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
         launch = WorkerLaunch(
             python=PYTHON,
             variables={},

@@ -196,7 +196,7 @@ def test_rule__is_no_path(id_: str) -> None:
 def test_pages__are_read_in_less_than_15_ms_and_only_when_asked() -> None:
     spent = []
     for _ in range(7):
-        for cached in (rules._read_page, rules._rule_ids, rules._page_folder):
+        for cached in (rules._read_page, rules._list_rule_ids, rules._find_page_folder):
             cached.cache_clear()
         find_rule("random")
         assert rules._read_page.cache_info().currsize == 1
@@ -331,7 +331,7 @@ def used(name: str, scope: dict[str, Any]) -> list[tuple[ast.AST, dict[str, Any]
 
 
 CODE: list[tuple[Callable[..., Any], tuple[RuleSpec, ...]]] = [
-    (code, registry.given_by(code)) for registry in (*BOT, *WORKER) for code in registry
+    (code, registry.list_rules_given_by(code)) for registry in (*BOT, *WORKER) for code in registry
 ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.actions.inputs import Inputs, env_name, from_environ
+from ci_bot.bot.actions.inputs import Inputs, make_variable_name, read_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = {
@@ -31,12 +31,12 @@ def test_inputs__of_the_action_are_those_of_the_settings(metadata: Any) -> None:
 
 def test_inputs__defaults_of_the_action_are_those_of_the_settings(metadata: Any) -> None:
     environ = {
-        env_name(name): declared["default"]
+        make_variable_name(name): declared["default"]
         for name, declared in metadata["inputs"].items()
         if name != "github-token"  # an expression that GitHub fills in
     }
 
-    assert from_environ({**RUNNER, **environ}).inputs == Inputs()
+    assert read_settings({**RUNNER, **environ}).inputs == Inputs()
 
 
 def test_outputs__are_all_set_somewhere(metadata: Any) -> None:

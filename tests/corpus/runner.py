@@ -163,7 +163,7 @@ def request(
 
 
 def _review(folder: Path) -> dict[str, Any]:
-    from ci_bot.bot.decision import BotFacts, ChangedFile, code_that_runs_on_load, judge_review
+    from ci_bot.bot.decision import BotFacts, ChangedFile, judge_review, list_code_on_load
     from ci_bot.bot.sandbox.load_trace import TraceReader, list_opened_among
     from ci_bot.protocol.messages import ScanRequest
     from ci_bot.worker import sqlmesh_compat
@@ -215,7 +215,7 @@ def _review(folder: Path) -> dict[str, Any]:
         )
 
     files = [ChangedFile(name, _content(base / name), _content(head / name)) for name in changed]
-    on_load = code_that_runs_on_load(files, loaded, ["."], mentioned)
+    on_load = list_code_on_load(files, loaded, ["."], mentioned)
     bot = BotFacts(
         changed_files=tuple(changed),
         code_on_load=tuple(on_load),
@@ -233,7 +233,10 @@ def _review(folder: Path) -> dict[str, Any]:
 def _failed(error: Exception, asked: Any) -> Any:
     """What the bot makes of a worker that failed."""
     from ci_bot.bot.decision import combine_failures, sort_failures_by_cause
-    from ci_bot.bot.worker_client.review_facts import failed_facts, unplanned_facts
+    from ci_bot.bot.worker_client.review_facts import (
+        describe_failed_facts,
+        describe_unplanned_facts,
+    )
     from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
     from ci_bot.worker.__main__ import make_failed_answer
 
@@ -244,8 +247,10 @@ def _failed(error: Exception, asked: Any) -> Any:
     )
     if found.new:
         told = combine_failures(found, base_is_broken=bool(answer.base_failures))
-        return failed_facts(told, options, projects=["."], gateway=None)
-    return unplanned_facts(found.old, options, projects=["."], gateway=None, baseline="base-branch")
+        return describe_failed_facts(told, options, projects=["."], gateway=None)
+    return describe_unplanned_facts(
+        found.old, options, projects=["."], gateway=None, baseline="base-branch"
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

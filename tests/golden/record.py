@@ -20,7 +20,7 @@ from pathlib import Path
 from ci_bot.bot.demo.demo_repository import DemoLayout
 from ci_bot.bot.demo.demo_story import PROD_END
 from ci_bot.bot.worker_client.review_options import ReviewCommits
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Contract
 from ci_bot.protocol.cleanup_report import CleanupDocument
@@ -77,7 +77,7 @@ class Life:
         self._home = home
         self._layout = DemoLayout(home)
         self._layout.create_layout()
-        machine = of_this_process()
+        machine = make_process_machine()
         self._machine = replace(
             machine, environ={**machine.environ, **self._layout.list_variables()}
         )

@@ -18,7 +18,12 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.demo.demo_repository import CHANGE_FILES, PROJECT_FILES, DemoLayout, change_files
+from ci_bot.bot.demo.demo_repository import (
+    CHANGE_FILES,
+    PROJECT_FILES,
+    DemoLayout,
+    list_change_files,
+)
 from ci_bot.errors import BadInput
 from ci_bot.worker.demo_prod import RAW_TABLES, export_flights
 from ci_bot.worker.runtime.java import find_java_environment
@@ -106,12 +111,12 @@ def test_seeds__hold_the_packages_rows(tmp_path: Path) -> None:
 def test_change__every_file_differs_from_the_project() -> None:
     unchanged = [
         name
-        for name in change_files()
+        for name in list_change_files()
         if (PROJECT_FILES / name).exists()
         and (PROJECT_FILES / name).read_bytes() == (CHANGE_FILES / name).read_bytes()
     ]
 
-    assert len(change_files()) >= 5
+    assert len(list_change_files()) >= 5
     assert unchanged == []
 
 

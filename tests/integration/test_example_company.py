@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from ci_bot.bot.worker_client.review_options import ReviewCommits
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 from ci_bot.worker.runtime.java import find_java_environment
 from tests.conftest import REPOSITORY, missing
 from tests.github_standin.local_git import LocalGit
@@ -44,7 +44,7 @@ class Company:
     applications: Path
 
     def worker(self, variables: Mapping[str, str]) -> Client:
-        here = of_this_process()
+        here = make_process_machine()
         return Client(self.checkout, around=replace(here, environ={**here.environ, **variables}))
 
     def sqlmesh(self, *arguments: str) -> None:

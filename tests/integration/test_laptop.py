@@ -17,7 +17,7 @@ import pytest
 
 from ci_bot.bot.laptop.local_review import LocalReview, review_locally
 from ci_bot.errors import BadInput
-from ci_bot.host import Machine, of_this_process
+from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.review_report import Report
 from tests.conftest import REPOSITORY
 from tests.github_standin import events
@@ -49,7 +49,7 @@ def team(tmp_path: Path) -> Repository:
 
 def laptop(directory: Path) -> tuple[Machine, io.StringIO, io.StringIO]:
     out, log = io.StringIO(), io.StringIO()
-    return replace(of_this_process(), directory=directory, out=out, log=log), out, log
+    return replace(make_process_machine(), directory=directory, out=out, log=log), out, log
 
 
 def review(directory: Path, **asked: Any) -> tuple[int, Report, str]:

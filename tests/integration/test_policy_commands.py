@@ -11,7 +11,7 @@ import pytest
 
 from ci_bot.bot.laptop.policy import check_policy, explain_policy
 from ci_bot.errors import BadInput
-from ci_bot.host import Machine, of_this_process
+from ci_bot.host import Machine, make_process_machine
 from tests.projects.repository import Repository, write_repository
 
 POLICY = "project/.sqlmesh-review.yaml"
@@ -33,7 +33,7 @@ owners:
 
 def machine(directory: Path) -> tuple[Machine, io.StringIO]:
     out = io.StringIO()
-    return replace(of_this_process(), directory=directory, out=out, log=io.StringIO()), out
+    return replace(make_process_machine(), directory=directory, out=out, log=io.StringIO()), out
 
 
 def explain(made: Repository, model: str, base_ref: str | None = None) -> str:

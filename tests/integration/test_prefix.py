@@ -97,16 +97,16 @@ def test_prefix__on_a_laptop_is_that_of_the_checkout(repository: Repository) -> 
 def test_cleanup__on_a_laptop_takes_the_projects_prefix_unless_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ci_bot.bot.laptop.session import local_prefix
-    from ci_bot.host import of_this_process
+    from ci_bot.bot.laptop.session import read_local_prefix
+    from ci_bot.host import make_process_machine
 
     shop = write_duck_shop(tmp_path)
     config = shop.project / "config.yaml"
     config.write_text(config.read_text() + BOT.format("team"))
-    machine = of_this_process()
+    machine = make_process_machine()
 
     def both(bench: WorkerClient) -> tuple[str, str]:
-        return local_prefix(bench, machine, None), local_prefix(bench, machine, "ci")
+        return read_local_prefix(bench, machine, None), read_local_prefix(bench, machine, "ci")
 
     assert Client(shop.project)._with(both) == ("team", "ci")
     config.write_text(config.read_text().replace("team", "\"{{ env_var('T', 'team') }}\""))
@@ -186,7 +186,7 @@ def test_list__holds_what_this_repository_made_under_another_prefix(
 
 
 def test_documents__of_two_names_tell_what_became_of_something() -> None:
-    from ci_bot.bot.handlers.cleanup import _worth_telling
+    from ci_bot.bot.handlers.cleanup import _select_shown_documents
     from tests.factories import make_cleanup
 
     def document(environment: str, **facts: Any) -> CleanupDocument:
@@ -196,8 +196,8 @@ def test_documents__of_two_names_tell_what_became_of_something() -> None:
     removed = document("pr_7", result="removed")
     own = document("team_7", result="removed")
 
-    assert _worth_telling([removed, document("team_7", **nothing)]) == [removed]
-    assert _worth_telling([document("pr_7", **nothing), own]) == [own]
-    assert _worth_telling([document("pr_7", result="refused"), own]) == [own]
-    assert _worth_telling([removed, own]) == [removed, own]
-    assert _worth_telling([own]) == [own]
+    assert _select_shown_documents([removed, document("team_7", **nothing)]) == [removed]
+    assert _select_shown_documents([document("pr_7", **nothing), own]) == [own]
+    assert _select_shown_documents([document("pr_7", result="refused"), own]) == [own]
+    assert _select_shown_documents([removed, own]) == [removed, own]
+    assert _select_shown_documents([own]) == [own]

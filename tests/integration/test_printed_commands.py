@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.bot.report.text.report_text import to_markdown
+from ci_bot.bot.report.text.report_text import render_markdown_text
 from tests.factories import make_context
 from tests.projects.duck import CONFIG, run_prod
 from tests.projects.repository import Files, Repository, write_repository
@@ -43,7 +43,7 @@ def printed(repository: Repository, files: Files) -> set[str]:
     report = Client(repository.root, ["project"]).review(
         "pr_142", commits=repository.change(files), execution_time=f"{UNTIL}T00:00:00Z"
     )
-    comment = to_markdown(report, make_context())
+    comment = render_markdown_text(report, make_context())
     return {*_SPAN.findall(comment), *_FENCE.findall(comment)}
 
 

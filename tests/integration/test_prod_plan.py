@@ -19,7 +19,7 @@ from sqlmesh.core.context import Context
 from ci_bot.bot.laptop.local_review import LocalReview, review_locally
 from ci_bot.bot.laptop.prod_plan import prod_plan_locally
 from ci_bot.errors import BadInput, BotError, RequestRefused
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 from ci_bot.protocol.restatements import (
     DeploymentPlan,
     RecordedRestatement,
@@ -52,14 +52,14 @@ def change_amount(team: Repository) -> None:
 
 def reviewed(team: Repository, **asked: Any) -> Report:
     out = io.StringIO()
-    machine = replace(of_this_process(), directory=team.root, out=out, log=io.StringIO())
+    machine = replace(make_process_machine(), directory=team.root, out=out, log=io.StringIO())
     review_locally(machine, LocalReview(projects=("project",), form="json", **asked))
     return Report.model_validate_json(out.getvalue())
 
 
 def prod_plan(team: Repository, expect: str | None = None, **asked: Any) -> DeploymentPlan:
     out = io.StringIO()
-    around = of_this_process()
+    around = make_process_machine()
     environ = {**around.environ, "GITHUB_REPOSITORY": OWNER}
     machine = replace(around, environ=environ, directory=team.root, out=out, log=io.StringIO())
     options = {
@@ -349,7 +349,7 @@ def test_prod_plan__of_a_state_without_prod_says_so(
 ) -> None:
     repository = write_repository(tmp_path / "repository")
     out, log = io.StringIO(), io.StringIO()
-    machine = replace(of_this_process(), directory=repository.root, out=out, log=log)
+    machine = replace(make_process_machine(), directory=repository.root, out=out, log=log)
 
     code = prod_plan_locally(
         machine,

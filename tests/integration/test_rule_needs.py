@@ -15,7 +15,7 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.decision import TeamLimits, diff_risks
+from ci_bot.bot.decision import TeamLimits, judge_data_diffs
 from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.restatements import RestatementWish
@@ -311,7 +311,7 @@ def test_need__is_met_in_an_apply(tmp_path: Path, java: None) -> None:
         jvm.shop.edit("models/revenue.sql", "SUM(o.amount) AS", "SUM(o.amount) + 1 AS")
         document = jvm.apply("pr_7")
     (risk,) = (
-        r for r in diff_risks(document.table_diff, TeamLimits()) if r.model == "shop.revenue"
+        r for r in judge_data_diffs(document.table_diff, TeamLimits()) if r.model == "shop.revenue"
     )
     assert (risk.rule, risk.severity) == ("R09-values-differ", "medium")
     assert find_rule(risk.rule).needs == ("data_diff",)

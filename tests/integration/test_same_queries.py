@@ -13,7 +13,7 @@ import pytest
 from ci_bot.bot.laptop.same_queries import LARGEST_QUERY, compare_locally
 from ci_bot.bot.report import Format
 from ci_bot.errors import BadInput
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 
 SCHEMA = "- name: db.orders\n  columns: {id: int, amount: int, tax: int, status: string}\n"
 BASE = "SELECT id, amount + tax % 2 AS total FROM db.orders WHERE status <> 'open'"
@@ -33,7 +33,7 @@ def compare(
             (directory / name).write_bytes(raw)
     out = io.StringIO()
     code = compare_locally(
-        replace(of_this_process(), directory=directory, out=out, log=io.StringIO()),
+        replace(make_process_machine(), directory=directory, out=out, log=io.StringIO()),
         base="base.sql",
         head="head.sql",
         schema="schema.yaml" if schema is not None else None,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from tests.conftest import missing
 from tests.integration.test_review import REVENUE
@@ -60,7 +60,7 @@ def test_life__across_networks__with_two_ports_open_on_the_runner(
     shop.edit("config.yaml", "driver.host: 127.0.0.1", f"driver.host: {runner.address}")
     ports = (f'spark.driver.port: "{driver}"', f'spark.driver.blockManager.port: "{blocks}"')
     python = runner.interpreter(sys.executable, tmp_path / "python")
-    there = replace(of_this_process(), python=python)
+    there = replace(make_process_machine(), python=python)
     with spark_cluster(tmp_path / "cluster", master_on=master, worker_on=worker) as cluster:
         live_on(cluster, shop, Client(shop.project, around=there), *ports)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.errors import EXIT_BAD_INPUT
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 from ci_bot.protocol.review_report import Report
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
@@ -36,7 +36,7 @@ def review(root: Path, form: str, **variables: str) -> Report:
     shop: Shop = write_duck_shop(root)
     shop.edit("config.yaml", *FORMS[form])
     LocalGit(shop.project).commit({}, "Tests on Spark")
-    here = of_this_process()
+    here = make_process_machine()
     around = replace(here, environ={**here.environ, **variables})
     return Client(shop.project, around=around).review("pr_7")
 

@@ -14,7 +14,7 @@ import pytest
 from ci_bot.bot.laptop.local_review import LocalReview
 from ci_bot.bot.laptop.witness import make_witness
 from ci_bot.errors import BadInput, RequestRefused
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 from tests.github_standin.local_git import LocalGit
 from tests.projects.repository import Repository, write_repository
 
@@ -25,7 +25,7 @@ ASKED = LocalReview(projects=("project",), base_ref="main", baseline="base-branc
 
 def witness(directory: Path, model: str, *, write: bool = False) -> str:
     out = io.StringIO()
-    around = replace(of_this_process(), directory=directory, out=out, log=io.StringIO())
+    around = replace(make_process_machine(), directory=directory, out=out, log=io.StringIO())
     assert make_witness(around, ASKED, model=model, write=write) == 0
     return out.getvalue()
 

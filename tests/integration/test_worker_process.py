@@ -38,7 +38,7 @@ from ci_bot.bot.sandbox.launch import (
 )
 from ci_bot.bot.sandbox.process_tree import process_table
 from ci_bot.bot.sandbox.requirements import install_requirements
-from ci_bot.bot.sandbox.run_directories import RunWorkspace, private_workspace
+from ci_bot.bot.sandbox.run_directories import RunWorkspace, open_private_workspace
 from ci_bot.bot.sandbox.worker_environment import (
     WorkerVariables,
     build_worker_environment,
@@ -158,7 +158,7 @@ def make_cage(ground: Path, identity: WorkerIdentity | None, token: CancelToken)
     probes.mkdir()
     shutil.copy(Path(__file__).with_name("worker_probe.py"), probes)
     python = worker_python() if identity else sys.executable
-    with private_workspace(
+    with open_private_workspace(
         checkout, parent=ground, identity=identity, copy=identity is not None
     ) as workspace:
         environment = build_worker_environment(
@@ -638,7 +638,7 @@ from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.worker_run import run_worker
 from ci_bot.bot.sandbox.deadline import CancelToken, handle_signals
-from ci_bot.bot.sandbox.run_directories import private_workspace
+from ci_bot.bot.sandbox.run_directories import open_private_workspace
 from ci_bot.redaction import Redactor
 
 ground, python, scenario, probe, seconds, uid, *search = sys.argv[1:]
@@ -646,7 +646,7 @@ identity = WorkerIdentity(uid=int(uid), gid=int(uid)) if int(uid) else None
 token = CancelToken(clock=time.monotonic)
 code = 0
 try:
-    with handle_signals(token), private_workspace(
+    with handle_signals(token), open_private_workspace(
         Path(ground) / "checkout", parent=Path(ground), identity=identity, copy=True
     ) as space, token.last_act(space.remove_in_background):
         if scenario == "wait":
@@ -932,7 +932,7 @@ def test_isolation__costs_little_on_a_repository_of_200_megabytes(
     total = sum(path.stat().st_size for path in checkout.rglob("*") if path.is_file())
     assert total > 200_000_000
     started = time.monotonic()
-    with private_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
+    with open_private_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
         seconds = time.monotonic() - started
         held = sum(
             path.lstat().st_size

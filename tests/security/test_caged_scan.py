@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.host import ContainerUser, Machine, of_this_process
+from ci_bot.host import ContainerUser, Machine, make_process_machine
 from tests.projects.repository import Repository, write_repository
 from tests.security.test_hostile_probe import WORKER, ground, interpreter  # noqa: F401 - a fixture
 from tests.worker import Client
@@ -59,7 +59,7 @@ def around(ground: Path) -> Machine:  # noqa: F811
     (ground / "tmp").mkdir()
     user = ContainerUser(uid=WORKER[0], gid=WORKER[1], java_home="/nonexistent")
     return replace(
-        of_this_process(),
+        make_process_machine(),
         worker_user=user,
         python=interpreter(ground),
         temporary=ground / "tmp",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.session import local_client
+from ci_bot.bot.laptop.session import open_local_client
 from ci_bot.bot.worker_client import base_branch
 from ci_bot.errors import BadInput
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 from ci_bot.protocol.review_inputs import BaseCache, KnownFile
 from tests.projects.history import Repository
 
@@ -34,9 +34,9 @@ BAD = {
 
 def read(root: Path, content: bytes | None, *, commit: str | None = None, at: str = "kept") -> int:
     """How many files are known where the cache holds this."""
-    machine = replace(of_this_process(), directory=root)
-    with local_client(machine, (".",), None, "", (), timeout_minutes=1) as client:
-        file = base_branch._cache_file(client, at)
+    machine = replace(make_process_machine(), directory=root)
+    with open_local_client(machine, (".",), None, "", (), timeout_minutes=1) as client:
+        file = base_branch._locate_cache_file(client, at)
         if content is not None:
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(content)

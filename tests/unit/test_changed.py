@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.decision import BotFacts, code_that_runs_on_load, judge_review
+from ci_bot.bot.decision import BotFacts, judge_review, list_code_on_load
 from ci_bot.bot.git.git_repository import GitFile, GitRepository
 from ci_bot.bot.worker_client.changed_files import FileChanges, list_file_changes
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
@@ -94,7 +94,7 @@ def test_too_large__on_either_side__is_read_by_nobody(repository: Repository, si
     assert list(found.list_old_sides()) == ["b.py"]
     read = {file.path: file.read for file in found.read_contents(git, every)}
     assert read == {"a.py": False, "b.py": True, "p.png": False}
-    assert code_that_runs_on_load(
+    assert list_code_on_load(
         found.read_contents(git, every), frozenset({"a.py", "b.py"}), ["."]
     ) == ["a.py"], "what nobody could read counts as changed code"
 

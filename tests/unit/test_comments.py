@@ -30,16 +30,16 @@ from ci_bot.bot.github.sticky_comment import (
     MarkedComment,
     StickyComment,
     WriteVerdict,
-    begins_another_plan,
     choose_own_comment,
     decide_overwrite,
+    is_of_another_plan,
     list_marked_comments,
 )
 from ci_bot.bot.report.markdown.marker import (
     CLOSING,
     LONGEST,
     OPENING,
-    carries_news,
+    claims_news,
     decode_marker,
     encode_marker,
     mark_news,
@@ -817,7 +817,7 @@ def test_each_plan__gets_a_comment_and_the_one_before_it_is_folded() -> None:
 def test_each_plan__is_told_by_its_id(
     old: dict[str, Any], new: dict[str, Any], another: bool
 ) -> None:
-    found = begins_another_plan(marker(**old), marker(**{"run_id": 101, **new}))
+    found = is_of_another_plan(marker(**old), marker(**{"run_id": 101, **new}))
     assert found is another
 
 
@@ -860,7 +860,7 @@ def test_news__folds_our_own_older_news_of_the_project_alone() -> None:
     assert github.held[first].minimized
     assert not any(github.held[number].minimized for number in kept)
     assert shown(github)[-1].startswith("Applied."), "the newest alone is shown"
-    assert len([text for text in shown(github) if carries_news(text, KEY)]) == 2
+    assert len([text for text in shown(github) if claims_news(text, KEY)]) == 2
 
 
 def test_news__that_cannot_be_folded__is_followed_by_a_new_one_anyway() -> None:
@@ -879,8 +879,8 @@ def test_news__that_cannot_be_folded__is_followed_by_a_new_one_anyway() -> None:
 @pytest.mark.parametrize("key", ["a-->b", "<img src=x>", "@team #1", '"', "`\u202e`"])
 def test_news__of_any_project__is_marked_by_a_comment_that_stays_one(key: str) -> None:
     text = mark_news("News.", key)
-    assert carries_news(text, key)
-    assert not carries_news(text, "other")
+    assert claims_news(text, key)
+    assert not claims_news(text, "other")
     page = cmarkgfm.github_flavored_markdown_to_html(text)
     assert page.startswith("<p>News.</p>")
     assert "@team" not in page and "<img" not in page

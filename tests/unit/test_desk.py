@@ -57,12 +57,12 @@ def test_earlier_review__loses_what_only_this_run_knows() -> None:
     github = Memory()
     github.say(body)
     desk = publisher_of(github)
-    told = desk.earlier_review()
+    told = desk.read_earlier_review()
     assert told is not None and "hunter22x" in told.text
 
     desk.redactor = Redactor(["hunter22x"])
 
-    told = desk.earlier_review()
+    told = desk.read_earlier_review()
     assert told is not None and "hunter22x" not in told.text
 
 

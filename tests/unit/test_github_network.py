@@ -21,9 +21,9 @@ from urllib3.exceptions import (
 )
 from urllib3.exceptions import SSLError as WrappedError
 
-from ci_bot.bot.github.failures import unreachable_error
+from ci_bot.bot.github.failures import make_unreachable_error
 from ci_bot.bot.github.network_faults import NetworkFault, classify_network_error
-from ci_bot.bot.github.urls import VARIABLES, trusted_certificates
+from ci_bot.bot.github.urls import VARIABLES, find_trusted_certificates
 from ci_bot.errors import BadInput, GitHubUnavailable
 
 HOST = "ghes.example"
@@ -117,7 +117,7 @@ def test_trouble__is_what_mends_it(error: Exception, kind: NetworkFault) -> None
     ],
 )
 def test_unreachable__names_the_setting(kind: NetworkFault, setting: tuple[str, ...]) -> None:
-    error = unreachable_error(kind, "because", doing="write a comment", host=HOST)
+    error = make_unreachable_error(kind, "because", doing="write a comment", host=HOST)
 
     assert isinstance(error, BadInput)
     assert error.message == f"The bot could not write a comment: {HOST} did not answer (because)."
@@ -126,7 +126,7 @@ def test_unreachable__names_the_setting(kind: NetworkFault, setting: tuple[str, 
 
 
 def test_unreachable__a_lost_connection_needs_no_setting() -> None:
-    error = unreachable_error("lost", "because", doing="write a comment", host=HOST)
+    error = make_unreachable_error("lost", "because", doing="write a comment", host=HOST)
 
     assert isinstance(error, GitHubUnavailable)
     assert "again" in (error.hint or "")
@@ -139,15 +139,15 @@ def test_trusted__the_first_variable_that_is_set(tmp_path: Path) -> None:
         path.mkdir() if name == "SSL_CERT_DIR" else path.touch()
         files[name] = str(path)
 
-    assert trusted_certificates({}) is None
-    assert trusted_certificates(dict.fromkeys(VARIABLES, " ")) is None
+    assert find_trusted_certificates({}) is None
+    assert find_trusted_certificates(dict.fromkeys(VARIABLES, " ")) is None
     while files:
-        assert trusted_certificates(files) == next(iter(files.values()))
+        assert find_trusted_certificates(files) == next(iter(files.values()))
         files.pop(next(iter(files)))
 
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_trusted__what_is_not_there_is_said_at_once(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=f"{name} is '{tmp_path}/none'") as caught:
-        trusted_certificates({name: f"{tmp_path}/none"})
+        find_trusted_certificates({name: f"{tmp_path}/none"})
     assert "below the workspace" in (caught.value.hint or "")

@@ -20,7 +20,7 @@ from ci_bot.bot.github.retry import (
     classify_failure,
     decide_retry,
 )
-from ci_bot.bot.github.urls import safe_api_url, safe_download_url
+from ci_bot.bot.github.urls import check_api_url, is_safe_download_url
 from ci_bot.errors import BadInput, GitHubUnavailable, RequestRefused
 
 NOW = 1_787_000_000.0  # 2026-08-17 20:53:20 UTC
@@ -239,7 +239,7 @@ def test_plain__is_one_short_visible_line(text: str) -> None:
     ],
 )
 def test_safe_api_url__takes(url: str) -> None:
-    assert safe_api_url(url + "/") == url
+    assert check_api_url(url + "/") == url
 
 
 @pytest.mark.parametrize(
@@ -262,11 +262,11 @@ def test_safe_api_url__takes(url: str) -> None:
 )
 def test_safe_api_url__refuses_what_a_token_must_not_go_to(url: str) -> None:
     with pytest.raises(BadInput, match="API's URL"):
-        safe_api_url(url)
+        check_api_url(url)
 
 
 def test_safe_download_url__takes_queries_but_no_plain_http() -> None:
-    assert safe_download_url("https://storage.example/a?sig=x")
-    assert safe_download_url("http://127.0.0.1:9/a?sig=x")
-    assert not safe_download_url("http://storage.example/a")
-    assert not safe_download_url("")
+    assert is_safe_download_url("https://storage.example/a?sig=x")
+    assert is_safe_download_url("http://127.0.0.1:9/a?sig=x")
+    assert not is_safe_download_url("http://storage.example/a")
+    assert not is_safe_download_url("")

@@ -17,7 +17,7 @@ from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.cli.completion import list_model_names
 from ci_bot.bot.cli.explain import print_rule_page
 from ci_bot.bot.laptop.progress import show_steps
-from ci_bot.host import Machine, of_this_process
+from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.messages import Progress
 
 
@@ -31,7 +31,7 @@ class Terminal(io.StringIO):
 def machine_with(log: io.StringIO, *, seconds: float = 0.0, **environ: str) -> Machine:
     """Each look at its clock is so many seconds after the one before."""
     ticks = (number * seconds for number in count())
-    return replace(of_this_process(), log=log, monotonic=lambda: next(ticks), environ=environ)
+    return replace(make_process_machine(), log=log, monotonic=lambda: next(ticks), environ=environ)
 
 
 def steps() -> Iterator[Progress]:
@@ -88,7 +88,7 @@ def test_command__alone_is_the_help() -> None:
 
 def test_explain__on_a_terminal_draws_the_page_without_links_into_nowhere() -> None:
     out = Terminal()
-    machine = replace(of_this_process(), out=out, environ={"COLUMNS": "80", "NO_COLOR": "1"})
+    machine = replace(make_process_machine(), out=out, environ={"COLUMNS": "80", "NO_COLOR": "1"})
     assert print_rule_page(machine, "R06-interval-limit") == 0
     text = out.getvalue()
     assert "The plan has more intervals than the limit" in text

@@ -9,12 +9,12 @@ import pytest
 
 from ci_bot.bot.laptop.local_review import LocalReview, review_locally
 from ci_bot.errors import BadInput
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 
 
 @pytest.mark.parametrize("base_ref", [None, "main"])
 def test_base_branch__outside_of_git__says_what_to_do(tmp_path: Path, base_ref: str | None) -> None:
-    around = replace(of_this_process(), directory=tmp_path)
+    around = replace(make_process_machine(), directory=tmp_path)
 
     with pytest.raises(BadInput) as caught:
         review_locally(around, LocalReview(baseline="base-branch", base_ref=base_ref))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.protocol.environment import EnvironmentName, is_prefix
-from ci_bot.static_config import WrittenPrefix, written_keys, written_prefix
+from ci_bot.static_config import WrittenPrefix, read_written_keys, read_written_prefix
 
 BOMB = "a: &a [x, x]\n" + "".join(
     f"{name}: &{name} [*{before}, *{before}, *{before}, *{before}, *{before}, *{before}]\n"
@@ -28,7 +28,7 @@ BOMB = "a: &a [x, x]\n" + "".join(
     ],
 )
 def test_prefix__that_is_plain_text_is_taken(text: str, prefix: str) -> None:
-    assert written_prefix(text) == WrittenPrefix(prefix)
+    assert read_written_prefix(text) == WrittenPrefix(prefix)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_prefix__that_is_plain_text_is_taken(text: str, prefix: str) -> None:
     ],
 )
 def test_prefix__that_is_not_written_is_no_problem(text: str) -> None:
-    assert written_prefix(text) == WrittenPrefix()
+    assert read_written_prefix(text) == WrittenPrefix()
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_prefix__that_is_not_written_is_no_problem(text: str) -> None:
     ],
 )
 def test_prefix__that_cannot_be_honoured_says_why(text: str, problem: str) -> None:
-    found = written_prefix(text)
+    found = read_written_prefix(text)
 
     assert found.prefix is None
     assert problem in (found.problem or "")
@@ -77,7 +77,7 @@ def test_prefix__that_cannot_be_honoured_says_why(text: str, problem: str) -> No
 @given(st.text(max_size=60))
 def test_prefix__of_any_text_makes_a_name_or_none(name: str) -> None:
     quoted = name.replace("\\", "").replace('"', "")
-    found = written_prefix(f'cicd_bot:\n  pr_environment_name: "{quoted}"\n')
+    found = read_written_prefix(f'cicd_bot:\n  pr_environment_name: "{quoted}"\n')
 
     if found.prefix is not None:
         assert is_prefix(found.prefix)
@@ -90,6 +90,6 @@ def test_prefix__of_any_text_makes_a_name_or_none(name: str) -> None:
 def test_keys__that_are_written() -> None:
     text = "cicd_bot:\n  type: github\n  skip_pr_backfill: false\n  x: {{ a }}\n"
 
-    assert written_keys(text, "cicd_bot") == ["type", "skip_pr_backfill", "x"]
-    assert written_keys("cicd_bot: 3", "cicd_bot") == []
-    assert written_keys("{", "cicd_bot") == []
+    assert read_written_keys(text, "cicd_bot") == ["type", "skip_pr_backfill", "x"]
+    assert read_written_keys("cicd_bot: 3", "cicd_bot") == []
+    assert read_written_keys("{", "cicd_bot") == []

@@ -15,7 +15,7 @@ import pytest
 from ci_bot.bot.cli import commands
 from ci_bot.bot.cli.command_errors import run_guarded
 from ci_bot.bot.handlers.run_action import run_workflow
-from ci_bot.errors import BadInput, unforeseen_error
+from ci_bot.errors import BadInput, make_unforeseen_error
 from ci_bot.host import Machine
 from tests.github_standin import events
 from tests.in_process import RunnerMachine
@@ -102,13 +102,13 @@ def test_workflow__folds_the_traceback_and_says_one_sentence(tmp_path: Path) -> 
     log = RunnerLog().read(text)
     assert [command.data for command in log.named("error")] == [
         "Something happened that ci-bot does not know: ZeroDivisionError: ::error::***. "
-        + str(unforeseen_error(ZeroDivisionError()).hint)
+        + str(make_unforeseen_error(ZeroDivisionError()).hint)
     ], "what the exception says is no command"
     outputs = dict(read_file_command((tmp_path / "output").read_text()))
     assert outputs["reason-code"] == "defect"
 
 
 def test_unexpected__of_an_exception_without_words__names_its_kind() -> None:
-    assert unforeseen_error(KeyError()).message.endswith("does not know: KeyError.")
-    assert unforeseen_error(ValueError("x" * 999)).message.count("x") == 200
-    assert not isinstance(unforeseen_error(KeyError()), BadInput)
+    assert make_unforeseen_error(KeyError()).message.endswith("does not know: KeyError.")
+    assert make_unforeseen_error(ValueError("x" * 999)).message.count("x") == 200
+    assert not isinstance(make_unforeseen_error(KeyError()), BadInput)

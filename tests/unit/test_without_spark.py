@@ -10,7 +10,7 @@ import pytest
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import HelpCommand
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput
-from ci_bot.host import CONTAINER_FILE, ContainerUser, container_user
+from ci_bot.host import CONTAINER_FILE, ContainerUser, read_container_user
 from ci_bot.protocol.base import Versions
 from ci_bot.worker.project.validation import check_versions
 from ci_bot.worker.runtime import java
@@ -58,7 +58,7 @@ def test_activities__are_all_on_one_of_the_two_lists() -> None:
 @pytest.mark.parametrize("home", ["/opt/java", None])
 def test_container_file__says_whether_there_is_a_java(tmp_path: Path, home: str | None) -> None:
     (tmp_path / CONTAINER_FILE).write_text(json.dumps({"uid": 1, "gid": 2, "java_home": home}))
-    assert container_user(tmp_path / CONTAINER_FILE) == ContainerUser(1, 2, home)
+    assert read_container_user(tmp_path / CONTAINER_FILE) == ContainerUser(1, 2, home)
 
 
 def test_pyspark__without_its_jars_is_told_before_java_is_looked_for(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         EVENT_FILE_HINT,
         GHOST,
         is_repository,
+        is_same_repository,
         read_event,
-        same_repository,
     )
     from ci_bot.bot.actions.inputs import (
         ALLOW_UNCAGED,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         Inputs,
         ReclaimInput,
         Settings,
-        env_name,
-        from_environ,
+        make_variable_name,
+        read_settings,
     )
     from ci_bot.bot.actions.process_secrecy import keep_secrets
     from ci_bot.bot.actions.step_files import StepOutputs, StepSummary
@@ -61,13 +61,13 @@ __all__ = [
     "activities",
     "choose_activity",
     "comment_command",
-    "env_name",
-    "from_environ",
     "is_repository",
+    "is_same_repository",
     "keep_secrets",
+    "make_variable_name",
     "parse_command",
     "read_event",
-    "same_repository",
+    "read_settings",
     "values",
 ]
 
@@ -90,7 +90,7 @@ __getattr__ = open_on_demand(
             "GHOST",
             "is_repository",
             "read_event",
-            "same_repository",
+            "is_same_repository",
         ],
         "inputs": [
             "ALLOW_UNCAGED",
@@ -98,8 +98,8 @@ __getattr__ = open_on_demand(
             "Inputs",
             "ReclaimInput",
             "Settings",
-            "env_name",
-            "from_environ",
+            "make_variable_name",
+            "read_settings",
         ],
         "process_secrecy": ["keep_secrets"],
         "step_files": ["StepOutputs", "StepSummary"],

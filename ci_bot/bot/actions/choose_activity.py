@@ -147,14 +147,14 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
         merge_sha=None if event.retargeted else event.merge_sha,
         head_ref=event.head_ref,
         base_ref=event.base_ref,
-        untrusted=_why_untrusted(fork=event.is_fork, dependabot=event.is_dependabot),
+        untrusted=_explain_untrusted(fork=event.is_fork, dependabot=event.is_dependabot),
         comment=event.has_secrets,
         onto_default=event.base_ref == event.default_branch,
         retargeted=event.retargeted,
     )
 
 
-def _why_untrusted(*, fork: bool, dependabot: bool) -> str | None:
+def _explain_untrusted(*, fork: bool, dependabot: bool) -> str | None:
     if fork:
         return "The pull request comes from a fork, so this run has no secrets and may not comment."
     if dependabot:
@@ -171,14 +171,14 @@ def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Ac
     }
     if inputs.mode in of_no_pull_request:
         return of_no_pull_request[inputs.mode]
-    number = inputs.pr_number or _positive_number(event.inputs, "pr-number")
+    number = inputs.pr_number or _parse_positive_number(event.inputs, "pr-number")
     if number is None:
         raise BadInput(
             "No pull request is named.",
             hint="Give the input `pr-number`; `sweep`, `drift` and `doctor` need none.",
             reason_code="missing_pr_number",
         )
-    comment_id = inputs.comment_id or _positive_number(event.inputs, "comment-id")
+    comment_id = inputs.comment_id or _parse_positive_number(event.inputs, "comment-id")
     if inputs.mode == "review":
         if event.inputs.get("mode", "").strip() == "review":
             raise RequestRefused(
@@ -312,16 +312,16 @@ def _plan_id(inputs: Mapping[str, str]) -> str | None:
         ) from None
 
 
-def _positive_number(inputs: Mapping[str, str], name: str) -> int | None:
+def _parse_positive_number(inputs: Mapping[str, str], name: str) -> int | None:
     """A dispatch input as a positive whole number; None where it is not given."""
     text = inputs.get(name, "").strip()
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0):  # noqa: PLR2004 - 64 bits
-        from ci_bot.redaction import quoted_value
+        from ci_bot.redaction import quote_value
 
         raise BadInput(
-            f"The input `{name}` is not a positive whole number (got {quoted_value(text)}).",
+            f"The input `{name}` is not a positive whole number (got {quote_value(text)}).",
             hint=f"Give the number alone, for example `{name}: 17`.",
         )
     return int(text)

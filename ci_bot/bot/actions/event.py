@@ -160,7 +160,7 @@ class PullRequestEvent:
     @property
     def is_fork(self) -> bool:
         """Whether the head lives in another repository, or in one that is gone."""
-        return not same_repository(self.head_repository, self.repository)
+        return not is_same_repository(self.head_repository, self.repository)
 
     @property
     def is_dependabot(self) -> bool:
@@ -228,7 +228,7 @@ class WorkflowRunEvent:
     @property
     def is_fork(self) -> bool:
         """Whether the code of that run came from another repository, or from one that is gone."""
-        return not same_repository(self.head_repository, self.repository)
+        return not is_same_repository(self.head_repository, self.repository)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,7 +263,7 @@ Event = (
 )
 
 
-def same_repository(one: str | None, other: str | None) -> bool:
+def is_same_repository(one: str | None, other: str | None) -> bool:
     """Whether two `owner/name` are the same; GitHub ignores their case. None equals nothing."""
     return one is not None and other is not None and one.lower() == other.lower()
 

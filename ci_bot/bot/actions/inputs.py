@@ -49,7 +49,7 @@ _DEFAULT_TIMEOUT_MINUTES = 60
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def env_name(input_name: str) -> str:
+def make_variable_name(input_name: str) -> str:
     """The variable that carries an input: `plan-id` is CI_BOT_PLAN_ID."""
     return PREFIX + input_name.upper().replace("-", "_")
 
@@ -65,9 +65,11 @@ class Inputs:
     github_token: str = field(default="", repr=False, metadata={"parse": str.strip})
     project: tuple[str, ...] = _declare_input((".",), values.parse_lines)
     gateway: str | None = _declare_input(None, values.parse_text)
-    mode: Mode = _declare_input("auto", values.one_of(*MODES))
+    mode: Mode = _declare_input("auto", values.make_word_parser(*MODES))
     environment_prefix: str | None = _declare_input(None, values.environment_prefix)
-    baseline: BaselineInput = _declare_input("auto", values.one_of(*get_args(BaselineInput)))
+    baseline: BaselineInput = _declare_input(
+        "auto", values.make_word_parser(*get_args(BaselineInput))
+    )
     requirements: str | None = _declare_input(None, values.parse_text)
     python_path: tuple[str, ...] = _declare_input((), values.parse_lines)
     worker_env: str = _declare_input("", values.parse_utf8)
@@ -84,18 +86,20 @@ class Inputs:
     allow_destructive: tuple[str, ...] = _declare_input((), values.parse_names)
     override_reason: str | None = _declare_input(None, values.parse_text)
     plan_id: str | None = _declare_input(None, values.plan_id)
-    pr_number: int | None = _declare_input(None, values.whole_number(1))
-    comment_id: int | None = _declare_input(None, values.whole_number(1))
-    fail_on: FailOn | None = _declare_input(None, values.one_of(*get_args(FailOn)))
-    max_intervals: int | None = _declare_input(None, values.whole_number(0))
-    max_executor_hours: float | None = _declare_input(None, values.number_parser())
-    diff_tolerance: float | None = _declare_input(None, values.number_parser(1.0))
-    comment: CommentInput = _declare_input("always", values.one_of(*get_args(CommentInput)))
+    pr_number: int | None = _declare_input(None, values.make_whole_number_parser(1))
+    comment_id: int | None = _declare_input(None, values.make_whole_number_parser(1))
+    fail_on: FailOn | None = _declare_input(None, values.make_word_parser(*get_args(FailOn)))
+    max_intervals: int | None = _declare_input(None, values.make_whole_number_parser(0))
+    max_executor_hours: float | None = _declare_input(None, values.make_number_parser())
+    diff_tolerance: float | None = _declare_input(None, values.make_number_parser(1.0))
+    comment: CommentInput = _declare_input(
+        "always", values.make_word_parser(*get_args(CommentInput))
+    )
     table_diff: bool = _declare_input(True, values.parse_flag)
-    reclaim: ReclaimInput = _declare_input("auto", values.one_of(*get_args(ReclaimInput)))
-    max_deletions: int = _declare_input(20, values.whole_number(1))
+    reclaim: ReclaimInput = _declare_input("auto", values.make_word_parser(*get_args(ReclaimInput)))
+    max_deletions: int = _declare_input(20, values.make_whole_number_parser(1))
     event_logs: str | None = _declare_input(None, values.parse_text)
-    cache: CacheInput = _declare_input("none", values.one_of(*get_args(CacheInput)))
+    cache: CacheInput = _declare_input("none", values.make_word_parser(*get_args(CacheInput)))
     cache_dir: str = _declare_input(".ci-bot-cache", values.parse_text)
     executor_hour_price: Price | None = _declare_input(None, values.parse_price)
     timeout_minutes: int = _declare_input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
@@ -165,7 +169,7 @@ class Settings:
     prefix: str = DEFAULT_PREFIX
 
 
-def from_environ(environ: Mapping[str, str]) -> Settings:
+def read_settings(environ: Mapping[str, str]) -> Settings:
     """Reads and checks everything at once.
 
     Raises:
@@ -188,14 +192,14 @@ def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
     found: dict[str, Any] = {}  # by the fields of `Inputs`, each of the type that its parser gives
     for item in fields(Inputs):
         name = item.name.replace("_", "-")
-        given = environ.get(env_name(name), "")
+        given = environ.get(make_variable_name(name), "")
         if not given.strip():
             continue  # the runner sets every input, empty where it was not given
         try:
             found[item.name] = item.metadata["parse"](given)
         except ValueError as error:
             problems.append(values.describe_wrong_value(f"input `{name}`", given, error))
-    known = {env_name(name) for name in Inputs.list_names()}
+    known = {make_variable_name(name) for name in Inputs.list_names()}
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known and name not in _OURS:
             problems.append(f"`{name}` is not an input of this action")
@@ -251,9 +255,9 @@ def _check_url(name: str, url: str, problems: list[str]) -> None:
         plain = parts.scheme == "http" and parts.hostname in _LOOPBACK
         fine = bool(parts.hostname) and (parts.scheme == "https" or plain)
     if not fine:
-        from ci_bot.redaction import quoted_value
+        from ci_bot.redaction import quote_value
 
-        problems.append(f"{name} is {quoted_value(url)}, which is no https address")
+        problems.append(f"{name} is {quote_value(url)}, which is no https address")
 
 
 def _parse_digits(environ: Mapping[str, str], name: str, default: int) -> int:

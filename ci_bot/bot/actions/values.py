@@ -38,9 +38,9 @@ def describe_wrong_value(label: str, value: str, error: ValueError) -> str:
         label: What the value was given for: "option `--plan-id`".
     """
     # Every event imports this module, and few need a sentence about a wrong value.
-    from ci_bot.redaction import quoted_value
+    from ci_bot.redaction import quote_value
 
-    return f"{label} {error} (got {quoted_value(value)})"
+    return f"{label} {error} (got {quote_value(value)})"
 
 
 def parse_utf8(value: str) -> str:
@@ -87,7 +87,7 @@ def parse_flag(value: str) -> bool:
     return value.strip() == "true"
 
 
-def whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+def make_whole_number_parser(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
     """A whole number within bounds."""
 
     def parse_whole_number(value: str) -> int:
@@ -103,7 +103,7 @@ def whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], in
     return parse_whole_number
 
 
-def number_parser(maximum: float | None = None) -> Callable[[str], float]:
+def make_number_parser(maximum: float | None = None) -> Callable[[str], float]:
     """A number from 0 up."""
     range_ = "from 0 up" if maximum is None else f"from 0 to {maximum:g}"
 
@@ -126,7 +126,7 @@ def parse_price(value: str) -> Price:
     return Price.parse_price(value)
 
 
-def one_of(*words: str) -> Callable[[str], str]:
+def make_word_parser(*words: str) -> Callable[[str], str]:
     """One of some words."""
 
     def parse_word(value: str) -> str:
@@ -137,7 +137,7 @@ def one_of(*words: str) -> Callable[[str], str]:
     return parse_word
 
 
-def pattern_parser(pattern: str, what: str) -> Callable[[str], str]:
+def make_pattern_parser(pattern: str, what: str) -> Callable[[str], str]:
     """A text of one form; `what` says which."""
 
     def parse_matching(value: str) -> str:
@@ -148,10 +148,12 @@ def pattern_parser(pattern: str, what: str) -> Callable[[str], str]:
     return parse_matching
 
 
-plan_id = pattern_parser(r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id")
+plan_id = make_pattern_parser(
+    r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id"
+)
 # What a review has instead of prod's plan id where a merge changes nothing.
 NO_CHANGES = "none"
-prod_plan_id = pattern_parser(
+prod_plan_id = make_pattern_parser(
     rf"[0-9a-fA-F]{{8,64}}|{NO_CHANGES}",
     f"must be 8 to 64 hexadecimal digits of prod's plan id, or `{NO_CHANGES}`",
 )
@@ -164,12 +166,12 @@ def environment_prefix(value: str) -> str:
     return value.strip()
 
 
-intervals = whole_number(0, MOST_INTERVALS)
-minutes = whole_number(1, MOST_MINUTES)
+intervals = make_whole_number_parser(0, MOST_INTERVALS)
+minutes = make_whole_number_parser(1, MOST_MINUTES)
 
 
 # A release of an action, as `uses:` names it.
-action_release = pattern_parser(
+action_release = make_pattern_parser(
     r"[\w.-]+/[\w.-]+@[0-9a-f]{40}(\s*#\s*v[\w.+-]+)?",
     "must be OWNER/NAME@COMMIT, with the 40 digits of the commit",
 )

@@ -41,7 +41,7 @@ def escape_property(text: str) -> str:
     return escape_data(kept).replace(":", "%3A").replace(",", "%2C")
 
 
-def plain_line(text: str) -> str:
+def make_plain_line(text: str) -> str:
     """One line of foreign text for the log, in which the runner finds no command.
 
     Colours go. Line breaks, control characters and invisible or direction-changing ones are shown
@@ -68,7 +68,7 @@ class CommandEscapes:
 
     data: Callable[[str], str] = escape_data
     property: Callable[[str], str] = escape_property
-    line: Callable[[str], str] = plain_line
+    line: Callable[[str], str] = make_plain_line
 
 
 TOOLKIT = CommandEscapes()
@@ -164,7 +164,7 @@ class WorkflowCommands:
         self._resume_commands()
         self._write_lines(text)
 
-    def worker_line(self, text: str) -> None:
+    def write_worker_line(self, text: str) -> None:
         """A line of the worker's output, in which the runner obeys nothing."""
         if self._paused_with is None:
             token = self._new_token()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ci_bot.bot.cli.parameters import get_color, is_verbose
-from ci_bot.errors import EXIT_FAILED, BotError, RunCancelled, unforeseen_error
+from ci_bot.errors import EXIT_FAILED, BotError, RunCancelled, make_unforeseen_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +34,10 @@ def run_guarded(activity: Callable[[Machine], int]) -> NoReturn:
     context = click.get_current_context(silent=True)
     verbose = is_verbose(context)
     try:
-        from ci_bot.host import of_this_process
+        from ci_bot.host import make_process_machine
 
         return_large_memory()
-        code = activity(replace(of_this_process(), verbose=verbose, color=get_color(context)))
+        code = activity(replace(make_process_machine(), verbose=verbose, color=get_color(context)))
     except (BotError, RunCancelled) as error:
         code = _print_failure(error)
     except BrokenPipeError:
@@ -47,7 +47,7 @@ def run_guarded(activity: Callable[[Machine], int]) -> NoReturn:
     except Exception as error:
         if verbose:
             print_crash(error)
-        code = _print_failure(unforeseen_error(error))
+        code = _print_failure(make_unforeseen_error(error))
     raise SystemExit(code)
 
 

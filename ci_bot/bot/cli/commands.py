@@ -20,7 +20,7 @@ from ci_bot.bot.cli.environment_commands import (
     estimate_command,
     sweep_command,
 )
-from ci_bot.bot.cli.parameters import CommandGroup, common_options, declare_command
+from ci_bot.bot.cli.parameters import CommandGroup, add_common_options, declare_command
 from ci_bot.bot.cli.policy_commands import policy_commands
 from ci_bot.bot.cli.prod_commands import exposures_command, learn_command, prod_plan_command
 from ci_bot.bot.cli.reference_commands import explain_command, schema_command
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 )
 @click.version_option(__version__)
 @click.pass_context
-@common_options
+@add_common_options
 def command_group(context: click.Context) -> None:
     """Plan reviews, PR environments and proven cleanup for SQLMesh projects on Spark.
 

@@ -7,17 +7,17 @@ from typing import Any, get_args
 from ci_bot.bot.actions import ReclaimInput, values
 from ci_bot.bot.cli import options as shared
 from ci_bot.bot.cli.command_errors import run_local_command
-from ci_bot.bot.cli.options import budget_options, plan_options, with_flags, with_projects
+from ci_bot.bot.cli.options import add_budget_options, plan_options, with_flags, with_projects
 from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, declare_option
 
 
 @declare_command("ci-bot estimate --environment pr_7")
-@shared.project_argument
+@shared.add_project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@shared.environment_option("The environment that would be built.", default="dev")
+@shared.declare_environment_option("The environment that would be built.", default="dev")
 @plan_options
-@budget_options
+@add_budget_options
 @shared.PYTHON_PATH
 @shared.WORKER_ENV
 @shared.TIMEOUT
@@ -30,10 +30,10 @@ def estimate_command(**options: Any) -> None:
 
 
 @declare_command("ci-bot apply --environment pr_7 --plan-id 9f3c21aa01bc")
-@shared.project_argument
+@shared.add_project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@shared.environment_option("The environment to build; never prod.")
+@shared.declare_environment_option("The environment to build; never prod.")
 @declare_option(
     "--plan-id",
     type=ParsedValue(values.plan_id),
@@ -52,7 +52,7 @@ def estimate_command(**options: Any) -> None:
     help="Build the newest batch of each model that allows it, say what the whole plan will cost "
     "by that, and stop. An apply of the plan reuses it.",
 )
-@budget_options
+@add_budget_options
 @shared.PYTHON_PATH
 @shared.CLAIM
 @shared.WORKER_ENV
@@ -67,10 +67,10 @@ def apply_command(**options: Any) -> None:
 
 
 @declare_command("ci-bot cleanup --environment pr_7 --merged")
-@shared.project_argument
+@shared.add_project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@shared.environment_option("The environment to remove, such as pr_17.")
+@shared.declare_environment_option("The environment to remove, such as pr_17.")
 @shared.PREFIX
 @declare_option(
     "--reclaim",
@@ -99,14 +99,14 @@ def cleanup_command(**options: Any) -> None:
 
 
 @declare_command("GITHUB_TOKEN=$(gh auth token) ci-bot sweep --dry-run")
-@shared.project_argument
+@shared.add_project_argument
 @shared.PROJECT
 @shared.GATEWAY
 @shared.PREFIX
 @declare_option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @declare_option(
     "--max-deletions",
-    type=ParsedValue(values.whole_number(1), "integer"),
+    type=ParsedValue(values.make_whole_number_parser(1), "integer"),
     default=20,
     show_default=True,
     help="The most environments that are removed.",

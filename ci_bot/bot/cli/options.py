@@ -121,7 +121,7 @@ CLAIM = declare_option(
 )
 
 
-def project_argument(command: Function) -> Function:
+def add_project_argument(command: Function) -> Function:
     """A project may stand without `--project`, too, as `ci-bot review .`; see `with_projects`."""
     return click.argument(
         "path",
@@ -151,7 +151,9 @@ def choose_projects(found: Sequence[str]) -> Sequence[str]:
     return (found[number - 1],)
 
 
-def environment_option(what: str, default: str | None = None) -> Callable[[Function], Function]:
+def declare_environment_option(
+    what: str, default: str | None = None
+) -> Callable[[Function], Function]:
     """`--environment`, which a command needs unless it has a default."""
     more = {"required": True} if default is None else {"default": default, "show_default": True}
     return declare_option("--environment", type=ParsedValue(values.parse_text), help=what, **more)
@@ -167,21 +169,21 @@ def plan_options(command: Function) -> Function:
     return command
 
 
-def limit_options(command: Function) -> Function:
+def add_limit_options(command: Function) -> Function:
     """What a team may set for its reviews; without an option its policy says it."""
     for one in reversed(_LIMITS):
         command = one(command)
     return command
 
 
-def budget_options(command: Function) -> Function:
+def add_budget_options(command: Function) -> Function:
     """The limits that are about cost alone."""
     for one in reversed((_MAX_HOURS, _PRICE)):
         command = one(command)
     return command
 
 
-def _models_option(
+def _declare_models_option(
     name: str, field: str, metavar: str, what: str
 ) -> Callable[[Function], Function]:
     return declare_option(
@@ -194,16 +196,16 @@ def _models_option(
     )
 
 
-def _switch_option(name: str, what: str) -> Callable[[Function], Function]:
+def _declare_switch_option(name: str, what: str) -> Callable[[Function], Function]:
     """Neither of the two means that the project decides."""
     return declare_option(f"--{name}/--no-{name}", default=None, help=what)
 
 
-FORWARD_ONLY = _switch_option(
+FORWARD_ONLY = _declare_switch_option(
     "forward-only", "Plan all changes as forward-only: history keeps its old values."
 )
 
-ALLOW_DESTRUCTIVE = _models_option(
+ALLOW_DESTRUCTIVE = _declare_models_option(
     "allow-destructive",
     "allow_destructive",
     "MODEL",
@@ -211,13 +213,13 @@ ALLOW_DESTRUCTIVE = _models_option(
 )
 
 _PLAN = (
-    _models_option(
+    _declare_models_option(
         "select-model",
         "select_models",
         "SELECTION",
         "Plan only these models, in SQLMesh's syntax for selections: `+shop.orders`, `tag:daily`.",
     ),
-    _models_option(
+    _declare_models_option(
         "restate-model", "restate_models", "MODEL", "Rebuild this model in the environment."
     ),
     declare_input_option(
@@ -245,8 +247,8 @@ _PLAN = (
         kind="integer",
         help="Smallest number of intervals in a preview of a forward-only model.",
     ),
-    _switch_option("skip-backfill", "Build no data: tables are made, and stay empty."),
-    _switch_option("include-unmodified", "Make views of unmodified models, too."),
+    _declare_switch_option("skip-backfill", "Build no data: tables are made, and stay empty."),
+    _declare_switch_option("include-unmodified", "Make views of unmodified models, too."),
     FORWARD_ONLY,
     ALLOW_DESTRUCTIVE,
 )

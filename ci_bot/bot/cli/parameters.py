@@ -70,7 +70,7 @@ class WordChoice(ParsedValue):
     """One of some words."""
 
     def __init__(self, *words: str) -> None:
-        super().__init__(values.one_of(*words), "|".join(words), lambda _given: words)
+        super().__init__(values.make_word_parser(*words), "|".join(words), lambda _given: words)
         self.words = words
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
@@ -158,13 +158,13 @@ def declare_command(*examples: str) -> Callable[[Callable[..., None]], click.Com
     """A command with our common options, as a decorator; its help ends with these examples."""
 
     def make_command(function: Callable[..., None]) -> click.Command:
-        made = click.command(cls=TwoLineCommand)(common_options(function))
+        made = click.command(cls=TwoLineCommand)(add_common_options(function))
         return with_example(made, *examples)
 
     return make_command
 
 
-def common_options(command: Function) -> Function:
+def add_common_options(command: Function) -> Function:
     """`--verbose` and `--color`, which may stand before the command or among its options."""
 
     def switch_on_verbose(ctx: click.Context, _param: click.Parameter, value: bool) -> None:

@@ -15,7 +15,7 @@ from ci_bot.bot.cli.parameters import (
     CommandGroup,
     ParsedValue,
     TwoLineCommand,
-    common_options,
+    add_common_options,
     declare_option,
     with_example,
 )
@@ -24,7 +24,7 @@ _POLICY_EXAMPLE = "ci-bot policy check warehouse"
 
 
 @click.group("policy", cls=CommandGroup, no_args_is_help=False)
-@common_options
+@add_common_options
 def policy_commands() -> None:
     """Check a team's own policy, and explain it."""
 
@@ -33,7 +33,7 @@ with_example(policy_commands, _POLICY_EXAMPLE, "ci-bot policy explain warehouse.
 
 
 @policy_commands.command("check", cls=TwoLineCommand)
-@common_options
+@add_common_options
 @click.argument("path", cls=CommandArgument, type=ParsedValue(values.parse_path), default=".")
 def policy_check_command(path: str) -> None:
     """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
@@ -46,7 +46,7 @@ with_example(policy_check_command, _POLICY_EXAMPLE)
 
 
 @policy_commands.command("explain", cls=TwoLineCommand)
-@common_options
+@add_common_options
 @click.argument("model", cls=CommandArgument, type=shared.MODEL_NAME)
 @shared.PROJECT
 @shared.GATEWAY

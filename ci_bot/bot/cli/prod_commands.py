@@ -16,7 +16,7 @@ from ci_bot.bot.cli.parameters import ParsedValue, declare_command, declare_opti
     "ci-bot prod-plan --expect 4be1c0ffee12",
     "ci-bot prod-plan --pull-request 17 --restatements restatements.tsv",
 )
-@shared.project_argument
+@shared.add_project_argument
 @shared.PROJECT
 @shared.GATEWAY
 @declare_option(
@@ -35,7 +35,7 @@ from ci_bot.bot.cli.parameters import ParsedValue, declare_command, declare_opti
 @declare_option(
     "--pull-request",
     "pull_requests",
-    type=ParsedValue(values.whole_number(1), "integer"),
+    type=ParsedValue(values.make_whole_number_parser(1), "integer"),
     multiple=True,
     metavar="NUMBER",
     help="Take the restatements that are recorded for this merged pull request, and refuse "
@@ -62,7 +62,7 @@ def prod_plan_command(**options: Any) -> None:
 
 
 @declare_command("ci-bot learn --event-logs /var/log/spark-events")
-@shared.project_argument
+@shared.add_project_argument
 @shared.PROJECT
 @shared.GATEWAY
 @declare_option(
@@ -85,7 +85,7 @@ def learn_command(**options: Any) -> None:
 @declare_command(
     "ci-bot exposures --event-logs /var/log/spark-events --output exposures.yml",
 )
-@shared.project_argument
+@shared.add_project_argument
 @shared.PROJECT
 @shared.GATEWAY
 @declare_option(

@@ -38,7 +38,7 @@ def schema_command(document: str) -> None:
         return
 
     from ci_bot.protocol.apply_report import ApplyDocument
-    from ci_bot.protocol.base import json_schema
+    from ci_bot.protocol.base import make_json_schema
     from ci_bot.protocol.cleanup_report import CleanupDocument
     from ci_bot.protocol.review_report import Report
 
@@ -47,4 +47,4 @@ def schema_command(document: str) -> None:
         "apply": ApplyDocument,
         "cleanup": CleanupDocument,
     }
-    click.echo(json.dumps(json_schema(models[document]), indent=2))
+    click.echo(json.dumps(make_json_schema(models[document]), indent=2))

@@ -9,7 +9,7 @@ import click
 from ci_bot.bot.actions import BaselineInput, values
 from ci_bot.bot.cli import options as shared
 from ci_bot.bot.cli.command_errors import run_guarded, run_local_command
-from ci_bot.bot.cli.options import limit_options, plan_options, with_flags, with_projects
+from ci_bot.bot.cli.options import add_limit_options, plan_options, with_flags, with_projects
 from ci_bot.bot.cli.parameters import (
     CommandArgument,
     ParsedValue,
@@ -24,10 +24,10 @@ from ci_bot.bot.cli.parameters import (
     "ci-bot review warehouse --base-ref origin/develop --full",
     "ci-bot review --environment pr_7 --fail-on high --max-intervals 500",
 )
-@shared.project_argument
+@shared.add_project_argument
 @shared.PROJECT
 @shared.GATEWAY
-@shared.environment_option(
+@shared.declare_environment_option(
     "The environment to plan. A plan id holds for one: name `pr_7` to get that of pull request 7.",
     default="dev",
 )
@@ -41,7 +41,7 @@ from ci_bot.bot.cli.parameters import (
 )
 @shared.BASE_REF
 @plan_options
-@limit_options
+@add_limit_options
 @shared.PYTHON_PATH
 @declare_option(
     "--cache-dir",

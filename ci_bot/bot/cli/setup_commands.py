@@ -18,7 +18,7 @@ from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, 
     "ci-bot init --level full --project warehouse",
     "ci-bot init --upgrade --dry-run",
 )
-@shared.project_argument
+@shared.add_project_argument
 @declare_option(
     "--project",
     "projects",
@@ -67,7 +67,7 @@ def init_command(**options: Any) -> None:
 
 
 @declare_command("ci-bot doctor --project warehouse")
-@shared.project_argument
+@shared.add_project_argument
 @shared.PROJECT
 @shared.GATEWAY
 @shared.PYTHON_PATH

@@ -14,10 +14,10 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.decision.code_on_load import (
         ChangedFile,
-        code_that_runs_on_load,
-        could_run_on_load,
+        is_possible_code_on_load,
+        list_code_on_load,
     )
-    from ci_bot.bot.decision.data_evidence import diff_risks, judge_applied
+    from ci_bot.bot.decision.data_evidence import judge_applied, judge_data_diffs
     from ci_bot.bot.decision.exposure_rules import EXPOSURE_AFFECTED
     from ci_bot.bot.decision.judgement import (
         Judgement,
@@ -47,16 +47,16 @@ __all__ = [
     "Judgement",
     "SortedFailures",
     "TeamLimits",
-    "code_that_runs_on_load",
     "combine_failures",
-    "could_run_on_load",
     "decide_by_risks",
-    "diff_risks",
     "exit_code",
     "is_misleading",
+    "is_possible_code_on_load",
     "judge_again",
     "judge_applied",
+    "judge_data_diffs",
     "judge_review",
+    "list_code_on_load",
     "make_risk",
     "review_exit_code",
     "sort_failures_by_cause",
@@ -65,8 +65,8 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "code_on_load": ["ChangedFile", "code_that_runs_on_load", "could_run_on_load"],
-        "data_evidence": ["diff_risks", "judge_applied"],
+        "code_on_load": ["ChangedFile", "list_code_on_load", "is_possible_code_on_load"],
+        "data_evidence": ["judge_data_diffs", "judge_applied"],
         "exposure_rules": ["EXPOSURE_AFFECTED"],
         "judgement": [
             "Judgement",

@@ -54,24 +54,24 @@ def list_defined_names(source: bytes) -> frozenset[str] | None:
     names: set[str] = set()
     for node in tree.body:
         found = (
-            _names_of_function(node)
+            _find_names_of_function(node)
             if isinstance(node, ast.FunctionDef)
-            else _names_of_inert_statement(node)
+            else _find_names_of_inert_statement(node)
         )
         if found is None:
             return None
         names |= found
     used = any(node.decorator_list for node in tree.body if isinstance(node, ast.FunctionDef))
-    return frozenset(names) if not used or _macro_is_sqlmeshs(tree) else None
+    return frozenset(names) if not used or _is_sqlmesh_macro(tree) else None
 
 
-def _names_of_inert_statement(node: ast.stmt) -> set[str] | None:
+def _find_names_of_inert_statement(node: ast.stmt) -> set[str] | None:
     """No names, for a statement that runs nothing of this file."""
     text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return set() if text or isinstance(node, ast.Import | ast.ImportFrom) else None
 
 
-def _macro_is_sqlmeshs(tree: ast.Module) -> bool:
+def _is_sqlmesh_macro(tree: ast.Module) -> bool:
     """Whether `macro` can only be the decorator of SQLMesh."""
     given = [
         (node.module if isinstance(node, ast.ImportFrom) else None, alias.name)
@@ -84,7 +84,7 @@ def _macro_is_sqlmeshs(tree: ast.Module) -> bool:
     return given == [("sqlmesh", _MACRO)] and not own
 
 
-def _names_of_function(node: ast.FunctionDef) -> set[str] | None:
+def _find_names_of_function(node: ast.FunctionDef) -> set[str] | None:
     """The names by which a function can be called; None if its definition runs something."""
     names = {node.name}
     for decorator in node.decorator_list:
@@ -152,7 +152,7 @@ _ATTRIBUTES = frozenset(
 )
 
 
-def only_writes_text(template: str) -> bool:
+def is_text_only_template(template: str) -> bool:
     """Whether nothing in a template can run more than macros and functions that are there.
 
     A template that cannot be parsed, and one that holds what this list does not know, is not.
@@ -248,7 +248,7 @@ class ChangedFile:
     read: bool = True
 
 
-def could_run_on_load(
+def is_possible_code_on_load(
     path: str, *, deleted: bool, loaded: frozenset[str] | None, projects: Sequence[str]
 ) -> bool:
     """Whether the contents of a changed file decide if it is code that ran on load.
@@ -275,7 +275,7 @@ def could_run_on_load(
 Mentioned = Callable[[str, str], bool]
 
 
-def code_that_runs_on_load(
+def list_code_on_load(
     files: Iterable[ChangedFile],
     loaded: frozenset[str] | None,
     projects: Sequence[str],
@@ -284,7 +284,7 @@ def code_that_runs_on_load(
     """Paths of changed files whose code ran on load, in order.
 
     Args:
-        files: changed files, at least those that `could_run_on_load`.
+        files: changed files, at least those that `is_possible_code_on_load`.
         loaded, projects: see there.
         mentioned: Without it, whatever is defined counts as used.
     """
@@ -292,7 +292,7 @@ def code_that_runs_on_load(
     left = MOST_PARSED_BYTES
     for file in files:
         deleted = file.read and file.after is None
-        if could_run_on_load(file.path, deleted=deleted, loaded=loaded, projects=projects):
+        if is_possible_code_on_load(file.path, deleted=deleted, loaded=loaded, projects=projects):
             size = len(file.before or b"") + len(file.after or b"")
             left -= size
             parsed = left >= 0 and size <= LONGEST_PARSED_BYTES
@@ -383,7 +383,7 @@ def _list_template_tags(source: bytes | None) -> list[list[str]]:
     if source is None:
         return []
     text = source.decode("utf-8", errors="replace")
-    if ("{{" not in text and "{%" not in text) or only_writes_text(text):
+    if ("{{" not in text and "{%" not in text) or is_text_only_template(text):
         return []
     tags: list[list[str]] = []
     inside = False

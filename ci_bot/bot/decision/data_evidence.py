@@ -11,7 +11,7 @@ from ci_bot.bot.decision.planned_work import TeamLimits, map_models_below
 from ci_bot.bot.decision.risks import compares, count_noun, make_risk, sort_risks
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict, NotCleared, TableDiff
 from ci_bot.protocol.changed_rows import TAKEN_COLUMNS
-from ci_bot.protocol.durations import days_between
+from ci_bot.protocol.durations import count_days_between
 from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report, Risk, Weighed
@@ -132,7 +132,7 @@ def _describe_part(diff: TableDiff) -> str:
     if window is None or whole is None:
         return "only a part of it was compared"
     text = f"only {window.start[:10]} to {window.end[:10]} was compared"
-    part, days = (round(days_between(one.start, one.end) or 0) for one in (window, whole))
+    part, days = (round(count_days_between(one.start, one.end) or 0) for one in (window, whole))
     return f"{text}, {part:,} of {count_noun(days, 'day')} that prod has" if part and days else text
 
 
@@ -155,7 +155,7 @@ ROWS_LOST = find_rule("R09-rows-lost")
 VALUES_DIFFER = find_rule("R09-values-differ")
 
 
-def diff_risks(diffs: Iterable[TableDiff], limits: TeamLimits) -> list[Risk]:
+def judge_data_diffs(diffs: Iterable[TableDiff], limits: TeamLimits) -> list[Risk]:
     """The risks of an apply's data diffs, each over the window that both sides have.
 
     A table that was not compared is listed as missing evidence. Two empty tables show nothing and
@@ -250,7 +250,7 @@ def judge_applied(
     """
     if document.result != "applied" or report.failure or document.plan_id != report.plan_id:
         return None
-    shown = diff_risks(document.table_diff, limits)
+    shown = judge_data_diffs(document.table_diff, limits)
     counting, cleared, standing = clear_findings_by_data(report, document.table_diff)
     missing = document.evidence_missing is not None
     kept = [item for item in counting if missing or not _is_checked_now(item)]

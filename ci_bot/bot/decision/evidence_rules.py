@@ -115,7 +115,9 @@ def find_unread_files(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
 
 
 @judges(CHECKOUT_INCOMPLETE)
-def incomplete_checkout(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_incomplete_checkout(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """Files of the commit that are not there, so that their models look removed."""
     if bot.missing_files:
         files = count_noun(len(bot.missing_files), "file")
@@ -207,7 +209,7 @@ _UNTOUCHED = _FailureBlame(
 
 
 @judges(FAILS, FAILED_BEFORE)
-def tests_fail(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_failing_tests(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """A test that fails is a blocker, unless it failed before; then it is a note."""
     tests = facts.checks.tests
     for failure in tests.failures:

@@ -119,7 +119,7 @@ def decide_by_risks(
     if high:
         return "review", _list_reasons(high)
     notes = [item for item in risks if item.severity in {"medium", "low"}]
-    if nothing_changes(facts):
+    if is_empty_plan(facts):
         if facts.base_failures:
             return "no_changes", ["It changes no file that SQLMesh reads.", *_list_reasons(notes)]
         other = "prod" if facts.baseline == "state" else "the version that counts as prod"
@@ -130,7 +130,7 @@ def decide_by_risks(
     return "go", [SENTENCES.no_problem]
 
 
-def nothing_changes(facts: ReviewFacts | Report) -> bool:
+def is_empty_plan(facts: ReviewFacts | Report) -> bool:
     """Whether the plan is empty: no models, no restatements, no new or gone statements."""
     return (
         not facts.changes

@@ -73,7 +73,7 @@ def sort_failures_by_cause(
     }
     # If the base branch's configuration is broken, what comes after it was hidden until now.
     hidden = all(failure.stage == "configuration" for failure in base)
-    elsewhere = reads_nothing_of(changed_files)
+    elsewhere = is_unread_by_sqlmesh(changed_files)
     old = [
         failure
         for failure in head
@@ -104,7 +104,7 @@ def combine_failures(found: SortedFailures, *, base_is_broken: bool) -> Failure:
     return first.model_copy(update={"message": "\n\n".join(lines)})
 
 
-def reads_nothing_of(changed_files: Collection[str] | None) -> bool:
+def is_unread_by_sqlmesh(changed_files: Collection[str] | None) -> bool:
     """Whether SQLMesh reads none of the changed files: they are documentation, or the forge's."""
     return changed_files is not None and all(map(_is_prose, changed_files))
 

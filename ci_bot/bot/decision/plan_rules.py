@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from ci_bot.bot.decision.load_failure_cause import reads_nothing_of
+from ci_bot.bot.decision.load_failure_cause import is_unread_by_sqlmesh
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.removal_rules import PLANNED_FROM_BASE
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
@@ -89,7 +89,7 @@ def base_broken(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterat
         cause = "With this pull request it does. There was nothing to compare with: all is new."
     else:
         cause = "This pull request is not why, and nothing of it could be planned or checked."
-    harmless = not facts.project.models and reads_nothing_of(bot.changed_files)
+    harmless = not facts.project.models and is_unread_by_sqlmesh(bot.changed_files)
     yield make_risk(
         BASE_BROKEN,
         f"{why} {cause}",
@@ -144,7 +144,7 @@ def find_uncategorized(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
 
 
 @judges(LINT_ERROR, LINT_WARNING)
-def lint_errors(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_lint_errors(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R01: the project's own linter says no; its warnings stay notes."""
     lint = facts.checks.lint
     for finding in lint.findings:
@@ -181,7 +181,9 @@ def find_merge_conflict(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
 
 
 @judges(FORWARD_ONLY_SCHEMA, FORWARD_ONLY_DESTRUCTIVE)
-def forward_only_schema(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_forward_only_schema(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R05: a merge would alter a production table in place, or SQLMesh refuses to."""
     known = {f.model for f in facts.findings if f.rule == COLUMNS_LOST and f.model is not None}
     only_more = {
@@ -361,7 +363,7 @@ _READ = "whoever answers for the policy has read the change"
 
 
 @judges(CHANGED)
-def policy_changed(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_changed_policy(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """What would be judged otherwise after the merge; those that loosen come first."""
     shown, rest = bot.policy_changes[:MOST_CHANGES], bot.policy_changes[MOST_CHANGES:]
     for change in shown:
@@ -385,7 +387,7 @@ def policy_changed(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Ite
 
 
 @judges(EXPIRED)
-def policy_expired(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_expired_ignores(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """Ignores whose last day has passed."""
     weighing = bot.weighing
     for entry in weighing.policy.ignore:

@@ -62,7 +62,7 @@ def find_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
             yield _make_removal_risk(change, name_readers(facts, bot, change.model))
     for change in every:
         if change.from_base:
-            yield _removal_by_others(change)
+            yield _make_foreign_removal(change)
 
 
 def _list_in_emptied_schemas(
@@ -72,7 +72,7 @@ def _list_in_emptied_schemas(
     return [c for c in removed if c.lies_elsewhere and c.model not in moved]
 
 
-def _removal_by_others(change: Change) -> Risk:
+def _make_foreign_removal(change: Change) -> Risk:
     """Prod has the model, and no file that this pull request changes has defined it."""
     read = (
         f" {quote_names(change.readers)} still {_describe_readers(change)} it."
@@ -135,7 +135,7 @@ def find_column_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
         read = [column for column in dropped if column.readers]
         unread = [column for column in dropped if not column.readers]
         if read:
-            yield _dropped_and_read(change, read)
+            yield _judge_dropped_columns(change, read)
         if unread:
             names = [column.name.lower() for column in unread]
             outside = name_readers(facts, bot, change.model, names)
@@ -144,7 +144,7 @@ def find_column_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
         # It arrives as the finding `column-retyped`.
 
 
-def _dropped_and_read(change: Change, read: list[ColumnChange]) -> Risk:
+def _judge_dropped_columns(change: Change, read: list[ColumnChange]) -> Risk:
     readers = {reader for column in read for reader in column.readers}
     return make_risk(
         COLUMN_DROPPED,

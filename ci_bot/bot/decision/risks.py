@@ -86,7 +86,7 @@ def count_noun(number: int, noun: str) -> str:
 
 
 # The bot's rules: each is entered where it is defined. `judge` runs those on a plan, and
-# `diff_risks` those on what an apply compared.
+# `judge_data_diffs` those on what an apply compared.
 
 
 PlanRule = Callable[[ReviewFacts, TeamLimits, BotFacts], Iterator[Risk]]

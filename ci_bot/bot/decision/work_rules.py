@@ -147,7 +147,7 @@ def _join_subjects(subjects: list[str]) -> str:
 
 
 @judges(PAST_NUMBERS)
-def past_numbers_beside_query(
+def judge_past_numbers_beside_query(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
     """R06: rows differ, and SQLMesh's category does not say so."""
@@ -166,7 +166,7 @@ def past_numbers_beside_query(
         readers = sorted(downstream.get(change.model, ()))
         yield make_risk(
             PAST_NUMBERS,
-            f"{what} {_past_numbers_of_readers(change, readers, old_rows.get(change.model))}",
+            f"{what} {_describe_readers_past_numbers(change, readers, old_rows.get(change.model))}",
             "the owner confirms that past results are meant to change",
             model=change.model,
             path=change.path,
@@ -197,7 +197,7 @@ def _describe_taken_columns(
         )
 
 
-def _past_numbers_of_readers(change: Change, readers: list[str], old_rows: str | None) -> str:
+def _describe_readers_past_numbers(change: Change, readers: list[str], old_rows: str | None) -> str:
     """What becomes of the models below one whose rows differ, although SQLMesh rebuilds none."""
     if old_rows is not None:
         below = f"; {quote_names(readers)} can get other numbers then, too" if readers else ""
@@ -221,7 +221,7 @@ def _past_numbers_of_readers(change: Change, readers: list[str], old_rows: str |
 
 
 @judges(HISTORY_LOST)
-def history_lost(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_lost_history(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: prod's table is replaced by one that holds less of the past."""
     plan = facts.prod_plan
     drift = {change.model for change in facts.changes if change.from_base}
@@ -245,7 +245,9 @@ def history_lost(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Itera
 
 
 @judges(METADATA_BACKFILL)
-def metadata_backfill(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_metadata_backfill(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
     work = judged_work(facts)
     gaps = {gap.model for gap in facts.prod_plan.gaps} if facts.prod_plan else set()
@@ -285,7 +287,7 @@ def find_restatement_effects(
 
 
 @judges(SHARED_CHANGE)
-def shared_code(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_shared_code(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R12: models change although their own files do not: a macro, a setting, a default."""
     if bot.changed_files is None:
         return
@@ -349,7 +351,9 @@ def code_on_load(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Itera
 
 
 @judges(CHANGED_ELSEWHERE)
-def other_environments(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_other_environments(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R11: another open pull request changes the same model."""
     for change in facts.changes:
         if change.also_in and not change.from_base:
@@ -378,7 +382,7 @@ BATCHLESS_INTERVALS = 100
 
 
 @judges(INTERVAL_LIMIT)
-def too_much_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_amount_of_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: more intervals than the limit."""
     work, given = judged_work(facts), limits.max_intervals
     total = work.total.intervals
@@ -387,8 +391,8 @@ def too_much_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
         whose = " by default" if given is None else ""
         yield make_risk(
             INTERVAL_LIMIT,
-            f"{count_noun(total, 'interval')} to build {_place_of_plan(work.where, facts)}; "
-            f"the limit{whose} is {limit:,}.",
+            f"{count_noun(total, 'interval')} to build "
+            f"{_describe_place_of_plan(work.where, facts)}; the limit{whose} is {limit:,}.",
             "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"
             if work.where == "environment"
             else "the change rebuilds less, or `max-intervals` is raised",
@@ -399,7 +403,7 @@ def _describe_environment(where: Where, environment: str) -> str:
     return SENTENCES.after_merge if where == "prod" else f"in `{environment}`"
 
 
-def _place_of_plan(where: Where, facts: ReviewFacts) -> str:
+def _describe_place_of_plan(where: Where, facts: ReviewFacts) -> str:
     """Where and when the work of a whole plan is done: prod's can be that of the merge, that of
     the run after it, or both."""
     plan = facts.prod_plan
@@ -418,13 +422,13 @@ def over_budget(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterat
     costs = judged_costs(facts)
     clears = "the plan is smaller, or `max-executor-hours` is raised"
     dearest, where = costs[0]
-    middle = dearest.hours_above(cap)
+    middle = dearest.find_hours_above(cap)
     if middle is not None:
         yield make_risk(
             OVER_BUDGET,
             f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "
-            f"time {_place_of_plan(where, facts)}{_describe_unknown_cost(dearest)}; the limit is "
-            f"{executor_time(cap)}.",
+            f"time {_describe_place_of_plan(where, facts)}{_describe_unknown_cost(dearest)}; "
+            f"the limit is {executor_time(cap)}.",
             clears,
         )
         return
@@ -444,7 +448,7 @@ def over_budget(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterat
         yield make_risk(
             NOT_KNOWN,
             f"Whether the limit of {executor_time(cap)} holds "
-            f"{_place_of_plan(where, facts)} is not known: {known} is expected"
+            f"{_describe_place_of_plan(where, facts)} is not known: {known} is expected"
             f"{_describe_unknown_cost(cost)}.",
             "an apply has left the figures of these models in the ledger",
         )
@@ -460,7 +464,7 @@ def _describe_unknown_cost(cost: Cost) -> str:
 
 
 @judges(BATCH_SIZE_MISSING)
-def one_job_backfill(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_one_job_backfill(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """A long history computed by one job may run out of memory."""
     plan = facts.prod_plan
     built = {item.model for item in facts.backfill} - {item.model for item in facts.work}

@@ -20,8 +20,8 @@ from ci_bot.bot.report import (
     DocumentTexts,
     FencedBlock,
     extract_code_spans,
+    render_markdown_text,
     split_passages,
-    to_markdown,
     to_page,
     write_files,
 )
@@ -76,7 +76,7 @@ _COMMENT_PAGE = """<!doctype html>
 """
 
 
-def comment_page(title: str, comments: Mapping[str, str], *, nowhere: str = "") -> str:
+def render_comment_page(title: str, comments: Mapping[str, str], *, nowhere: str = "") -> str:
     """The page.
 
     Args:
@@ -220,7 +220,7 @@ class ShownFiles:
         if isinstance(document, Report):
             self._review = document
         texts = DocumentTexts(
-            markdown=lambda: to_markdown(document, context),
+            markdown=lambda: render_markdown_text(document, context),
             # A cleanup's page would take the place of the apply's.
             page=lambda: (
                 None
@@ -229,8 +229,8 @@ class ShownFiles:
             ),
         )
         write_files(self._directory, name, document, texts)
-        self._comments[heading] = to_markdown(document, context, COMMENT_BYTES)
-        comments = comment_page(
+        self._comments[heading] = render_markdown_text(document, context, COMMENT_BYTES)
+        comments = render_comment_page(
             "Pull request #7", self._comments, nowhere=f"{_SERVER}/{_REPOSITORY}"
         )
         (self._directory / _COMMENT_FILE).write_text(comments, encoding="utf-8")

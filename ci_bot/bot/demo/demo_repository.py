@@ -136,10 +136,10 @@ class DemoLayout:
             The changed and added files, relative to the project, sorted, with forward slashes.
         """
         _copy_files(CHANGE_FILES, self.project_directory)
-        return change_files()
+        return list_change_files()
 
 
-def change_files() -> list[str]:
+def list_change_files() -> list[str]:
     """The files that the pull request adds or changes, relative to the project, sorted."""
     found = (path for path in CHANGE_FILES.rglob("*") if path.is_file() and _is_project_file(path))
     return sorted(path.relative_to(CHANGE_FILES).as_posix() for path in found)

@@ -12,10 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_bot.bot.demo.demo_pages import ENVIRONMENT, ShownFiles
-from ci_bot.bot.demo.demo_repository import BRANCH, MAIN, DemoLayout, DemoRepository, change_files
+from ci_bot.bot.demo.demo_repository import (
+    BRANCH,
+    MAIN,
+    DemoLayout,
+    DemoRepository,
+    list_change_files,
+)
 from ci_bot.bot.laptop import make_laptop_context
-from ci_bot.bot.report import Document, check_output, make_screen, to_terminal
-from ci_bot.bot.sandbox import PREFIX, CancelToken, handle_signals, held_directory, make_redactor
+from ci_bot.bot.report import Document, check_output, make_screen, render_terminal_text
+from ci_bot.bot.sandbox import PREFIX, CancelToken, handle_signals, hold_directory, make_redactor
 from ci_bot.bot.worker_client import (
     ClientOptions,
     ReviewCommits,
@@ -68,7 +74,7 @@ def run_demo(machine: Machine, keep: Path | None) -> int:
         The exit code: 0 when every chapter ended as it should.
     """
     if keep is None:
-        with held_directory(machine.temporary, prefix=f"{PREFIX}demo-") as home:
+        with hold_directory(machine.temporary, prefix=f"{PREFIX}demo-") as home:
             reports = Path(tempfile.mkdtemp(prefix="sqlmesh-review-demo-", dir=machine.temporary))
             return _run_demo(machine, home, reports)
     home = Path(os.path.realpath(machine.directory / keep))
@@ -120,7 +126,7 @@ def _run_story(machine: Machine, layout: DemoLayout, reports: Path) -> int:
         repository.start_branch()
         layout.apply_change()
         head = repository.commit_change("Say more of carriers and their fleets")
-        for path in change_files():
+        for path in list_change_files():
             stage.print_text(f"   changed  {path}")
     shown = ShownFiles(reports)
     try:
@@ -232,7 +238,7 @@ def _make_progress_printer(stage: _DemoOutput) -> Callable[[Progress], None]:
 def _render_text(document: Document, client: WorkerClient, machine: Machine) -> str:
     context = make_laptop_context(machine, client, ENVIRONMENT)
     screen = make_screen(machine)
-    return to_terminal(document, context, colour=screen.colour, width=screen.width)
+    return render_terminal_text(document, context, colour=screen.colour, width=screen.width)
 
 
 def _review_change(client: WorkerClient, machine: Machine, commits: ReviewCommits) -> Report:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from ci_bot.bot.sandbox import Deadline, no_deadline
+from ci_bot.bot.sandbox import Deadline, make_endless_deadline
 from ci_bot.errors import FULL_DISK_HINT, BadInput
 
 NO_GIT = "There is no git program."
@@ -116,7 +116,7 @@ class GitStream:
 
     def _read_more(self) -> None:
         if not self._selector.select(self._deadline.get_timeout()):
-            raise self._deadline.timeout_error(DOING)
+            raise self._deadline.make_timeout_error(DOING)
         piece = os.read(self._output, _CHUNK)
         if not piece:
             raise StreamEnded
@@ -182,7 +182,7 @@ class GitProgram:
         self._private = private
         self._borrowing = private / "borrowing.git"
         self._git = executable
-        self._deadline = deadline or no_deadline()
+        self._deadline = deadline or make_endless_deadline()
         self._environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin",
             "HOME": str(private),
@@ -195,7 +195,7 @@ class GitProgram:
             "GIT_NO_LAZY_FETCH": "1",
         }
 
-    def of_submodule(self, path: str, number: int) -> GitProgram | None:
+    def open_submodule(self, path: str, number: int) -> GitProgram | None:
         """The same for a submodule that is checked out; None if it is not.
 
         A path that leads through a link is none: the tree that names it may not be the one that is
@@ -238,10 +238,10 @@ class GitProgram:
     ) -> bytes:
         done = self.try_borrow(arguments, feed=feed, extra=extra)
         if done.returncode != 0:
-            raise self._unreadable_error(done.stderr.decode("utf-8", "replace").strip())
+            raise self._make_unreadable_error(done.stderr.decode("utf-8", "replace").strip())
         return done.stdout
 
-    def _unreadable_error(self, said: str) -> BadInput:
+    def _make_unreadable_error(self, said: str) -> BadInput:
         first = said.splitlines()[:1] or ["it ended before it was done"]
         failed = f"Git could not read the checkout {self.checkout}"
         if _NO_SPACE.search(said):
@@ -269,7 +269,7 @@ class GitProgram:
     def _borrowing_variables(self) -> dict[str, str]:
         """Makes the borrowing repository; the variable that lends it the checkout's objects."""
         self._run_git(["init", "--quiet", "--bare", "--template=", str(self._borrowing)])
-        return {"GIT_OBJECT_DIRECTORY": str(self.inside_path("objects"))}
+        return {"GIT_OBJECT_DIRECTORY": str(self.locate_inside("objects"))}
 
     def add_object_directory(self, more: Path) -> dict[str, str]:
         """From now on objects are read from this directory, too.
@@ -278,13 +278,15 @@ class GitProgram:
             The variables with which a git writes there, and reads the checkout's beside them.
         """
         checkout = self._borrowing_variables["GIT_OBJECT_DIRECTORY"]
-        self._borrowing_variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _one_of_a_list(str(more))
+        self._borrowing_variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quote_path_in_list(
+            str(more)
+        )
         return {
             "GIT_OBJECT_DIRECTORY": str(more),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _one_of_a_list(checkout),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quote_path_in_list(checkout),
         }
 
-    def inside_path(self, name: str) -> Path:
+    def locate_inside(self, name: str) -> Path:
         """Where the checkout's repository keeps its `index`, its `objects`, and so on."""
         found = self.run_inside(["rev-parse", "--path-format=absolute", "--git-path", name])
         return Path(found.stdout.decode("utf-8", "surrogateescape").rstrip("\n"))
@@ -306,7 +308,7 @@ class GitProgram:
             ) as stream:
                 yield stream
         except StreamEnded:
-            raise self._unreadable_error("") from None
+            raise self._make_unreadable_error("") from None
 
     def run_inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
         """Only for `rev-parse`, which starts no program whatever the configuration says."""
@@ -337,10 +339,10 @@ class GitProgram:
         except FileNotFoundError as error:
             raise BadInput(NO_GIT, hint="Install git.", reason_code="git_failed") from error
         except subprocess.TimeoutExpired:
-            raise self._deadline.timeout_error(DOING) from None
+            raise self._deadline.make_timeout_error(DOING) from None
 
 
-def _one_of_a_list(path: str) -> str:
+def _quote_path_in_list(path: str) -> str:
     """A path for a variable that holds several, as git reads it: quoted where it has to be."""
     if os.pathsep not in path and not path.startswith('"'):
         return path

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from ci_bot.bot.git.git_objects import SHA, GitBlob, GitObjects, TreeExports, object_id
+from ci_bot.bot.git.git_objects import SHA, GitBlob, GitObjects, TreeExports, check_object_id
 from ci_bot.bot.git.git_program import GitProgram
-from ci_bot.bot.sandbox import Deadline, no_deadline
+from ci_bot.bot.sandbox import Deadline, make_endless_deadline
 from ci_bot.errors import BadInput
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES
-from ci_bot.redaction import quoted_value
+from ci_bot.redaction import quote_value
 
 # What lies in a laptop's checkout and is not committed yet, as a tree that can be compared.
 #
@@ -99,7 +99,7 @@ class WorkingTree:
     def _git_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The user's own; git's are ours: a hook has those of the repository that it runs in."""
         self._objects.mkdir(parents=True, exist_ok=True)
-        index = self._program.inside_path("index")
+        index = self._program.locate_inside("index")
         if index.is_file():
             shutil.copyfile(index, self._index)
         return {
@@ -180,7 +180,7 @@ class GitRepository:
             checkout, private=private, executable=executable, deadline=deadline
         )
         self.objects = GitObjects(self._program)
-        self.exports = TreeExports(self._program, private, deadline or no_deadline())
+        self.exports = TreeExports(self._program, private, deadline or make_endless_deadline())
         self.working = WorkingTree(self._program, private)
 
     def read_head(self) -> Sha:
@@ -205,7 +205,7 @@ class GitRepository:
         if found is None:
             near = difflib.get_close_matches(revision, self.list_names(), n=3)
             raise BadInput(
-                f"The repository has no branch, tag or commit {quoted_value(revision)}.",
+                f"The repository has no branch, tag or commit {quote_value(revision)}.",
                 hint=f"Did you mean {' or '.join(f'`{name}`' for name in near)}?"
                 if near
                 else "`git branch --all` lists the branches.",
@@ -213,7 +213,7 @@ class GitRepository:
             )
         return found
 
-    def default_base(self) -> str | None:
+    def find_default_base(self) -> str | None:
         """What a branch is usually merged into: `origin/HEAD` knows it where it is set.
 
         Returns:
@@ -225,9 +225,9 @@ class GitRepository:
         usual += [*(f"origin/{name}" for name in _USUAL), *_USUAL]
         return next((name for name in usual if self._find_commit(name) is not None), None)
 
-    def fork_point(self, base: Sha, head: Sha) -> Sha:
+    def find_fork_point(self, base: Sha, head: Sha) -> Sha:
         """The commit at which `head` left `base`; `base` itself where they share none here."""
-        command = ["merge-base", object_id(base), object_id(head)]
+        command = ["merge-base", check_object_id(base), check_object_id(head)]
         done = self._program.try_borrow(command)
         found = done.stdout.decode("ascii", "replace").strip()
         return found if done.returncode == 0 and SHA.fullmatch(found) else base
@@ -247,7 +247,7 @@ class GitRepository:
         shallow checkout hides them from `git log`, but they stand in the commit itself.
         """
         text = (
-            self._program.run_borrowing(["cat-file", "commit", object_id(commit)])
+            self._program.run_borrowing(["cat-file", "commit", check_object_id(commit)])
             .split(b"\n\n", 1)[0]
             .decode("ascii", "replace")
         )
@@ -255,7 +255,7 @@ class GitRepository:
 
     def has_commit(self, commit: Sha) -> bool:
         """Whether the checkout holds `commit` with its files."""
-        done = self._program.try_borrow(["cat-file", "-e", f"{object_id(commit)}^{{tree}}"])
+        done = self._program.try_borrow(["cat-file", "-e", f"{check_object_id(commit)}^{{tree}}"])
         return done.returncode == 0
 
     def list_files_mentioning(self, commit: Sha, word: str) -> list[str]:
@@ -268,7 +268,7 @@ class GitRepository:
             "--fixed-strings",
             "--files-with-matches",
         ]
-        command = ["grep", "-z", *options, "-e", word, object_id(commit), "--"]
+        command = ["grep", "-z", *options, "-e", word, check_object_id(commit), "--"]
         done = self._program.try_borrow(command)
         if done.returncode > 1:
             raise BadInput(
@@ -276,7 +276,7 @@ class GitRepository:
                 hint="The log says what git said.",
                 reason_code="git_failed",
             )
-        begin = f"{object_id(commit)}:".encode()
+        begin = f"{check_object_id(commit)}:".encode()
         for line in done.stdout.split(b"\0"):
             if line:
                 found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
@@ -293,15 +293,15 @@ class GitRepository:
         if not feed:
             return {}
         options = ["-I", "--fixed-strings", "--files-with-matches"]
-        command = ["grep", "-z", *options, "-f", "-", object_id(commit), "--"]
+        command = ["grep", "-z", *options, "-f", "-", check_object_id(commit), "--"]
         done = self._program.try_borrow(command, feed=feed)
-        begin = f"{object_id(commit)}:".encode()
+        begin = f"{check_object_id(commit)}:".encode()
         paths = [line.removeprefix(begin) for line in done.stdout.split(b"\0") if line]
         if done.returncode > 1 or not paths:
             return {}
         wanted = [path.decode("utf-8", "surrogateescape") for path in sorted(paths)[:most]]
         listed = self._program.run_borrowing(
-            ["--literal-pathspecs", "ls-tree", "-r", "-z", object_id(commit), "--", *wanted]
+            ["--literal-pathspecs", "ls-tree", "-r", "-z", check_object_id(commit), "--", *wanted]
         )
         found: dict[str, GitBlob] = {}
         for line in listed.split(b"\0"):
@@ -317,7 +317,7 @@ class GitRepository:
         wanted = list(directories)
         paths = [] if "." in wanted else wanted
         listed = self._program.run_borrowing(
-            ["ls-tree", "-r", "-z", object_id(commit), "--", *paths]
+            ["ls-tree", "-r", "-z", check_object_id(commit), "--", *paths]
         )
         files: list[str] = []
         submodules: list[str] = []
@@ -349,7 +349,7 @@ class GitRepository:
             BadInput: There are more than `MOST_CHANGED_FILES`.
         """
         options = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"]
-        command = ["diff-tree", *options, object_id(base), object_id(head), "--"]
+        command = ["diff-tree", *options, check_object_id(base), check_object_id(head), "--"]
         found: list[GitFile] = []
         with self._program.open_stream(command) as stream:
             parts = stream.read_parts(b"\0")

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.github.remote_repository import find_api_url, find_repository, find_token
     from ci_bot.bot.github.sticky_comment import MarkedComment, PublishedComment, StickyComment
-    from ci_bot.bot.github.transport import time_for_github
-    from ci_bot.bot.github.urls import trusted_certificates
+    from ci_bot.bot.github.transport import make_client_time
+    from ci_bot.bot.github.urls import find_trusted_certificates
 
 __all__ = [
     "GitHub",
@@ -47,13 +47,13 @@ __all__ = [
     "find_api_url",
     "find_repository",
     "find_token",
+    "find_trusted_certificates",
+    "make_client_time",
     "may_maintain",
     "may_write",
     "publish_drift_issue",
     "read_member",
     "require_github",
-    "time_for_github",
-    "trusted_certificates",
 ]
 
 __getattr__ = open_on_demand(
@@ -76,7 +76,7 @@ __getattr__ = open_on_demand(
         ],
         "remote_repository": ["find_api_url", "find_repository", "find_token"],
         "sticky_comment": ["MarkedComment", "PublishedComment", "StickyComment"],
-        "transport": ["time_for_github"],
-        "urls": ["trusted_certificates"],
+        "transport": ["make_client_time"],
+        "urls": ["find_trusted_certificates"],
     },
 )

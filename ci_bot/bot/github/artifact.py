@@ -8,9 +8,9 @@ import zipfile
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from ci_bot.bot.github.failures import unexpected_answer_error, unreachable_error
+from ci_bot.bot.github.failures import make_unexpected_answer_error, make_unreachable_error
 from ci_bot.bot.github.network_faults import classify_network_error
-from ci_bot.bot.github.urls import safe_download_url
+from ci_bot.bot.github.urls import is_safe_download_url
 from ci_bot.errors import GitHubUnavailable, RequestRefused
 
 FRESH_ARTIFACT_HINT = "Run the review again; it leaves a fresh artifact."
@@ -110,8 +110,8 @@ def download_signed_url(
     import requests
     from urllib3.exceptions import HTTPError
 
-    if not safe_download_url(url):
-        raise unexpected_answer_error(doing, "points to a place that is not asked")
+    if not is_safe_download_url(url):
+        raise make_unexpected_answer_error(doing, "points to a place that is not asked")
     started = monotonic()
     body = bytearray()
     try:
@@ -143,5 +143,5 @@ def download_signed_url(
     except (OSError, HTTPError) as error:
         why = classify_network_error(error)
         host = f"the storage at {urlsplit(url).hostname}"
-        raise unreachable_error(why.kind, why.words, doing=doing, host=host) from None
+        raise make_unreachable_error(why.kind, why.words, doing=doing, host=host) from None
     return bytes(body)

@@ -372,9 +372,9 @@ class GitHubClient:
                 resend=False,
             )
         except NotFound:
-            raise _cannot_start(workflow, ref, "there is no workflow of this name") from None
+            raise _make_start_error(workflow, ref, "there is no workflow of this name") from None
         except RejectedContent as rejected:
-            raise _cannot_start(workflow, ref, rejected.said) from None
+            raise _make_start_error(workflow, ref, rejected.said) from None
         except UnclearWrite as unclear:
             raise GitHubUnavailable(
                 unclear.message,
@@ -452,7 +452,7 @@ class GitHubClient:
             return ACTIONS_BOT
 
 
-def _cannot_start(workflow: str, ref: str, why: str) -> BadInput:
+def _make_start_error(workflow: str, ref: str, why: str) -> BadInput:
     return BadInput(
         f"GitHub does not start {workflow}: {why.rstrip('.')}.",
         hint=f"Copy it from this release's examples to .github/workflows/ on `{ref}`: it has to "

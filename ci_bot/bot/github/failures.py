@@ -54,16 +54,18 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
     """
     kind = classify_failure(failure)
     if kind == "limited":
-        return _rate_limit_error(doing, until)
+        return _make_rate_limit_error(doing, until)
     if failure.status is None:
-        return unreachable_error(failure.network, failure.message, doing=doing, host=host)
+        return make_unreachable_error(failure.network, failure.message, doing=doing, host=host)
     if kind == "broken":
         return GitHubUnavailable(
             f"The bot could not {doing}: {host} answered with status {failure.status}.",
             hint=_WHEN_GITHUB_IS_WELL,
         )
     if not failure.is_api and failure.status != UNAUTHORIZED:
-        return unexpected_answer_error(doing, f"(status {failure.status}) is none of GitHub's API")
+        return make_unexpected_answer_error(
+            doing, f"(status {failure.status}) is none of GitHub's API"
+        )
     said = clean_server_text(failure.message)
     match failure.status:
         case 401:
@@ -106,7 +108,7 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
     )
 
 
-def unexpected_answer_error(doing: str, what: str) -> GitHubUnavailable:
+def make_unexpected_answer_error(doing: str, what: str) -> GitHubUnavailable:
     """The error for an answer that is a success and makes no sense."""
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's answer {what}.",
@@ -115,7 +117,7 @@ def unexpected_answer_error(doing: str, what: str) -> GitHubUnavailable:
     )
 
 
-def unreachable_error(network: NetworkFault, words: str, *, doing: str, host: str) -> BotError:
+def make_unreachable_error(network: NetworkFault, words: str, *, doing: str, host: str) -> BotError:
     """The error for a request without an answer, with the setting that fixes it if one does.
 
     Args:
@@ -137,7 +139,7 @@ def clean_server_text(text: str) -> str:
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-def _rate_limit_error(doing: str, until: float | None) -> GitHubUnavailable:
+def _make_rate_limit_error(doing: str, until: float | None) -> GitHubUnavailable:
     when = "for a while" if until is None else f"until {_format_epoch(until)}"
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's rate limit holds {when}.",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from ci_bot.bot.actions import GHOST, same_repository
-from ci_bot.bot.github.failures import unexpected_answer_error
+from ci_bot.bot.actions import GHOST, is_same_repository
+from ci_bot.bot.github.failures import make_unexpected_answer_error
 from ci_bot.bot.github.port import (
     PER_PAGE,
     Permission,
@@ -44,7 +44,7 @@ def pull_request(data: Any) -> PullRequest:
         base_ref=read_field(data, "base.ref", str),
         merge_sha=read_optional_field(data, "merge_commit_sha", str),
         author=read_optional_field(data, "user.login", str) or GHOST,
-        fork=not same_repository(head, base),
+        fork=not is_same_repository(head, base),
         url=read_optional_field(data, "html_url", str) or "",
         association=read_optional_field(data, "author_association", str),
         default_branch=read_optional_field(data, "base.repo.default_branch", str),
@@ -249,16 +249,16 @@ class RestClient:
             asked = {**(query or {}), "per_page": PER_PAGE, "page": page}
             records, more = self.request_page(path, read, doing, needs, asked)
             if records and records == before:
-                raise unexpected_answer_error(doing, "is the same page again and again")
+                raise make_unexpected_answer_error(doing, "is the same page again and again")
             yield from records
             if not more:
                 return
             before = records
-        raise unexpected_answer_error(doing, f"has more than {_MOST_PAGES} pages")
+        raise make_unexpected_answer_error(doing, f"has more than {_MOST_PAGES} pages")
 
 
 def _read_reply(reply: HttpReply, read: Callable[[Any], Parsed], doing: str) -> Parsed:
     try:
         return read(reply.data)
     except AnswerError as odd:
-        raise unexpected_answer_error(doing, str(odd)) from None
+        raise make_unexpected_answer_error(doing, str(odd)) from None

@@ -25,11 +25,11 @@ def find_repository(environ: Mapping[str, str], origin: str | None) -> str:
     given = environ.get("GITHUB_REPOSITORY", "").strip()
     if given:
         if not is_repository(given):
-            raise _unknown_repository_error("GITHUB_REPOSITORY is not owner/name.")
+            raise _make_unknown_repository_error("GITHUB_REPOSITORY is not owner/name.")
         return given
     remote = _REMOTE.fullmatch(origin or "")
     if remote is None or not is_repository(remote["name"]):
-        raise _unknown_repository_error("The checkout's origin is no repository on GitHub.")
+        raise _make_unknown_repository_error("The checkout's origin is no repository on GitHub.")
     if remote["host"].lower() != _PUBLIC and not environ.get("GITHUB_API_URL", "").strip():
         raise BadInput(
             f"The checkout's origin is on {remote['host']}, whose API is not known.",
@@ -60,7 +60,7 @@ def find_token(environ: Mapping[str, str]) -> str:
     )
 
 
-def _unknown_repository_error(what: str) -> BadInput:
+def _make_unknown_repository_error(what: str) -> BadInput:
     return BadInput(
         what,
         hint="Set GITHUB_REPOSITORY to owner/name.",

@@ -130,7 +130,7 @@ def decide_retry(
     kind = classify_failure(failure)
     if kind == "final":
         return GiveUp()
-    wait = asked = _requested_wait(failure, now)
+    wait = asked = _read_requested_wait(failure, now)
     if wait is None:
         step = limits.secondary_wait if kind == "limited" else limits.first_wait
         wait = step * 2.0 ** (tries - 1) * (1 + jitter / 2)
@@ -139,7 +139,7 @@ def decide_retry(
     return RetryAfter(wait)
 
 
-def _requested_wait(failure: RequestFailure, now: float) -> float | None:
+def _read_requested_wait(failure: RequestFailure, now: float) -> float | None:
     """The seconds that GitHub names itself, at least one; None if it names none."""
     text = failure.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) <= 9:  # noqa: PLR2004 - more than 30 years

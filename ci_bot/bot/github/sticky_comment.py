@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_bot.bot.github.port import PER_PAGE, GitHub, NotFound, PullComment
-from ci_bot.bot.report import carries_news, decode_marker, mark_news
+from ci_bot.bot.report import claims_news, decode_marker, mark_news
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.comment_marker import Marker, Phase
@@ -152,7 +152,7 @@ def decide_overwrite(
     return WriteVerdict(False, "newer_facts") if newer else WriteVerdict(True, "new")
 
 
-def begins_another_plan(old: Marker, marker: Marker) -> bool:
+def is_of_another_plan(old: Marker, marker: Marker) -> bool:
     """Whether a review's result is about another plan than the comment that is there.
 
     What the run itself has begun goes on, and so does what is shown of the same plan: its apply,
@@ -343,7 +343,7 @@ class StickyComment:
         if (
             verdict.write
             and self._each_plan
-            and begins_another_plan(self._found.marker, marker)
+            and is_of_another_plan(self._found.marker, marker)
             # First, so that what was planned before never stands beside it as if it still held.
             and self._try_fold(self._found.comment)
         ):
@@ -412,7 +412,7 @@ class StickyComment:
         self._news |= {
             each.id: each
             for each in comments
-            if not each.minimized and carries_news(each.body, self._key)
+            if not each.minimized and claims_news(each.body, self._key)
         }
         login = self._github.my_login() if found else ""
         mine = choose_own_comment(found, login)

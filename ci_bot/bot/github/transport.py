@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ci_bot.bot.github.failures import make_github_error, unexpected_answer_error
+from ci_bot.bot.github.failures import make_github_error, make_unexpected_answer_error
 from ci_bot.bot.github.network_faults import classify_network_error
 from ci_bot.bot.github.retry import (
     HURRIED,
@@ -26,7 +26,7 @@ from ci_bot.bot.github.retry import (
     classify_failure,
     decide_retry,
 )
-from ci_bot.bot.github.urls import safe_api_url
+from ci_bot.bot.github.urls import check_api_url
 from ci_bot.bot.sandbox import Deadline
 from ci_bot.errors import BadInput, GitHubUnavailable
 from ci_bot.host import Machine
@@ -80,7 +80,7 @@ def open_connection(api_url: str, timeout: int, trust: str | None) -> HttpConnec
     """A connection to the API's host; nothing is sent yet.
 
     Args:
-        api_url: A URL that `safe_api_url` has let through.
+        api_url: A URL that `check_api_url` has let through.
         timeout: Seconds for the connection, and for each wait for bytes.
         trust: A file or directory of certificates to trust instead of the usual ones.
     """
@@ -164,7 +164,7 @@ class HttpTransport:
                 hint="Give the action `github-token: ${{ github.token }}`.",
                 reason_code="bad_credentials",
             )
-        self._api_url = safe_api_url(api_url)
+        self._api_url = check_api_url(api_url)
         self._host = urlsplit(self._api_url).netloc
         # A closure, not a partial: nothing of it shows the token when it is printed.
         self._start: Callable[[], Requester] = lambda: _make_requester(
@@ -216,7 +216,7 @@ class HttpTransport:
             if isinstance(outcome, RequestFailure):
                 self._wait_or_raise(outcome, tries, started, doing, needs, resend=resend)
             elif outcome.data is _NO_JSON:
-                raise unexpected_answer_error(doing, "is not JSON")
+                raise make_unexpected_answer_error(doing, "is not JSON")
             else:
                 return outcome
 
@@ -353,7 +353,7 @@ def _parse_json(text: str) -> Any:
 _DOING = "while GitHub was asked"
 
 
-def time_for_github(machine: Machine, deadline: Deadline) -> ClientTime:
+def make_client_time(machine: Machine, deadline: Deadline) -> ClientTime:
     """What a client needs to know of time: it begins no request and no wait that the run has no
     time for. Out of time, a run can still tell of it; see `Deadline.check_report`.
     """

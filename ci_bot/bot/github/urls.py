@@ -10,13 +10,13 @@ from urllib.parse import SplitResult, urlsplit
 from ci_bot.errors import BadInput
 
 
-def safe_api_url(url: str) -> str:
+def check_api_url(url: str) -> str:
     """`url` without a slash at its end, if a token may be sent there.
 
     Raises:
         BadInput: It is no https URL (http is fine on a loopback address), or carries credentials.
     """
-    parts = _safe_url(url.strip())
+    parts = _parse_safe_url(url.strip())
     if parts is None or parts.query or parts.fragment:
         raise BadInput(
             "The API's URL is not one that the token may be sent to.",
@@ -26,12 +26,12 @@ def safe_api_url(url: str) -> str:
     return url.strip().rstrip("/")
 
 
-def safe_download_url(url: str) -> bool:
+def is_safe_download_url(url: str) -> bool:
     """Whether something may be fetched from `url`: https, or http on a loopback address."""
-    return _safe_url(url) is not None
+    return _parse_safe_url(url) is not None
 
 
-def _safe_url(url: str) -> SplitResult | None:
+def _parse_safe_url(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
         encrypted = parts.scheme == "https" or (
@@ -57,7 +57,7 @@ def _is_loopback(host: str) -> bool:
 VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
-def trusted_certificates(environ: Mapping[str, str]) -> str | None:
+def find_trusted_certificates(environ: Mapping[str, str]) -> str | None:
     """The file or directory of trusted certificates; None: those that `requests` brings.
 
     Raises:

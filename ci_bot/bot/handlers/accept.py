@@ -59,7 +59,7 @@ def list_accepted_findings(own: Report, command: AcceptCommand) -> Sequence[Risk
         )
     found = [r for r in own.risks if (r.rule, r.model) == (command.rule, command.model)]
     if not found:
-        raise _no_such_finding(own, command)
+        raise _make_unknown_finding_error(own, command)
     if any(risk.severity == "blocker" for risk in found):
         raise RequestRefused(
             f"`{command.rule}` on `{command.model}` blocks, and a blocker is not accepted.",
@@ -136,7 +136,7 @@ def make_not_owner_error(
     )
 
 
-def _no_such_finding(own: Report, command: AcceptCommand) -> BadInput:
+def _make_unknown_finding_error(own: Report, command: AcceptCommand) -> BadInput:
     done = [r for r in own.set_aside if (r.rule, r.model) == (command.rule, command.model)]
     if done:
         return BadInput(

@@ -185,7 +185,7 @@ def _apply_with_progress(
     wanted: applying.WantedApply, publisher: Publisher, client: WorkerClient, marker: Marker
 ) -> ApplyDocument:
     """Applies, while the comment says how far it is."""
-    review = publisher.review_below()
+    review = publisher.get_review_below()
     started = publisher.machine.monotonic()
 
     def render_applying(context: CommentContext, budget: int | None) -> RenderedText:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ci_bot.bot.decision import TeamLimits, diff_risks, judge_applied
+from ci_bot.bot.decision import TeamLimits, judge_applied, judge_data_diffs
 from ci_bot.bot.handlers.gate import UnmetCondition
 from ci_bot.bot.handlers.publisher import Publisher, Render
 from ci_bot.bot.report import (
@@ -67,7 +67,7 @@ def list_difference_annotations(
     """Annotations for what the data diff found beyond what the input or the policy tolerates."""
     return [
         ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
-        for risk in diff_risks(document.table_diff, _get_tolerances(publisher))
+        for risk in judge_data_diffs(document.table_diff, _get_tolerances(publisher))
         if risk.severity in ("blocker", "high", "medium")
     ]
 
@@ -116,7 +116,7 @@ def publish_refused_apply(
     publisher.annotate_findings(
         [("error", f"{item.message} {item.hint}", None, None) for item in against]
     )
-    review = publisher.review_below()
+    review = publisher.get_review_below()
 
     def render_refusal(context: CommentContext, budget: int | None) -> RenderedText:
         return render_apply(None, context, budget, review=review)
@@ -171,7 +171,7 @@ def record_partial_apply(document: ApplyDocument, publisher: Publisher) -> int:
 def _keep_apply_files(document: ApplyDocument, publisher: Publisher) -> Render:
     """Files, summary and the failure's annotation; gives what renders the document."""
     phase = apply_phase(document.result)
-    review = publisher.review_below()
+    review = publisher.get_review_below()
 
     def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
         return render_apply(document, context, budget, review=review)
@@ -199,7 +199,7 @@ def publish_apply(document: ApplyDocument, publisher: Publisher, marker: Marker 
     """Files, summary and outputs first: a result must not be lost because GitHub is down."""
     document = judge_evidence(document, publisher)
     if document.reason_code == "plan_changed" and document.difference is None:
-        publisher.template = replace(publisher.template, refusal=_sets_gone(document))
+        publisher.template = replace(publisher.template, refusal=_make_sets_gone_refusal(document))
     render = _keep_apply_files(document, publisher)
 
     def post_result() -> bool:
@@ -230,7 +230,7 @@ def publish_apply(document: ApplyDocument, publisher: Publisher, marker: Marker 
     return apply.exit_code(document)
 
 
-def _sets_gone(document: ApplyDocument) -> ApplyRefusal:
+def _make_sets_gone_refusal(document: ApplyDocument) -> ApplyRefusal:
     """The worker's refusal, and that nobody can say any more in what the plans differ."""
     failure = document.failure
     return ApplyRefusal(

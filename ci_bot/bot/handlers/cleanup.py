@@ -100,7 +100,9 @@ def remove_environment_of(
         )
         for prefix in _list_prefixes(settings, marker, number)
     ]
-    return max(publish_cleanup(document, publisher) for document in _worth_telling(documents))
+    return max(
+        publish_cleanup(document, publisher) for document in _select_shown_documents(documents)
+    )
 
 
 def is_expected(marker: Marker | None) -> bool:
@@ -122,7 +124,7 @@ def _list_prefixes(settings: Settings, marker: Marker | None, number: int) -> li
     return list(dict.fromkeys(prefix for prefix in (earlier, settings.prefix) if prefix))
 
 
-def _worth_telling(documents: list[CleanupDocument]) -> list[CleanupDocument]:
+def _select_shown_documents(documents: list[CleanupDocument]) -> list[CleanupDocument]:
     """The last is what had to be done; of a name from the comment only what became of something."""
     *earlier, own = documents
     found = [
@@ -209,7 +211,7 @@ def publish_cleanup(document: CleanupDocument, publisher: Publisher) -> int:
     done = document.result in ("removed", "nothing_to_do")
     phase: Phase = "closed" if done else "cleanup_failed"
     before = publisher.read_marker()
-    review = publisher.earlier_review()
+    review = publisher.read_earlier_review()
 
     def render_tombstone(context: CommentContext, budget: int | None) -> RenderedText:
         return render_cleanup(document, context, budget, review=review)

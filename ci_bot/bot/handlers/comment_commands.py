@@ -37,7 +37,7 @@ def handle_comment_command(
     try:
         permission = github.get_permission(activity.author)
         if not may_write(permission):
-            raise _no_permission(activity.author, permission)
+            raise _make_permission_error(activity.author, permission)
         _add_reaction(activity, publisher, github, "eyes")
         return _carry_out(activity, publisher, github, permission)
     except BotError as error:
@@ -120,7 +120,7 @@ def _check_command(
             if marker is not None or item.reason_code != "no_reviewed_plan"
         ]
         if against:
-            raise _as_error(against)
+            raise _make_refusal_error(against)
     if isinstance(line, comment_command.AcceptCommand):
         _check_accept(line, activity.author, pull, permission)
     if isinstance(line, comment_command.RestateCommand):
@@ -128,13 +128,13 @@ def _check_command(
             activity.author, permission, pull, (pull.head_sha,), what="a restatement"
         )
         if against:
-            raise _as_error(against)
+            raise _make_refusal_error(against)
     if isinstance(line, comment_command.EstimateCommand):
         against = find_condition_to_load(
             activity.author, permission, pull, (pull.head_sha,), what="an estimate"
         )
         if against:
-            raise _as_error(against)
+            raise _make_refusal_error(against)
     if isinstance(line, comment_command.PlanCommand) and pull.fork:
         # The workflow that would be started has secrets, and a fork's code must never load there.
         raise RequestRefused(
@@ -165,7 +165,7 @@ def _check_accept(
         author, permission, pull, (pull.head_sha,), what="an acceptance"
     )
     if against:
-        raise _as_error(against)
+        raise _make_refusal_error(against)
 
 
 def _build_workflow_inputs(activity: activities.CommentCommand) -> dict[str, str]:
@@ -193,7 +193,7 @@ def _get_workflow_branch(activity: activities.CommentCommand) -> str:
     return activity.default_branch
 
 
-def _no_permission(login: str, permission: Permission) -> RequestRefused:
+def _make_permission_error(login: str, permission: Permission) -> RequestRefused:
     return RequestRefused(
         f"@{login} has {permission} access to this repository, and commands need write.",
         hint="Ask somebody with write access to give the command.",
@@ -201,7 +201,7 @@ def _no_permission(login: str, permission: Permission) -> RequestRefused:
     )
 
 
-def _as_error(against: list[UnmetCondition]) -> RequestRefused:
+def _make_refusal_error(against: list[UnmetCondition]) -> RequestRefused:
     return RequestRefused(
         " ".join(item.message for item in against),
         hint=" ".join(item.hint for item in against),

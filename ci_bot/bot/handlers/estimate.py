@@ -20,12 +20,12 @@ from ci_bot.bot.handlers.review import find_checked_out_commit, read_given_flags
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
     WorkerClient,
-    agreed_on_cost,
     apply,
     costs,
     list_changes_of_pull,
     make_error_of_failure,
     make_owner,
+    read_agreed_cost,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -99,7 +99,7 @@ def estimate_environment(
     window = marker.window if marker and marker.head == pull.head_sha else None
     commits, flags = commits_of(pull, client), read_given_flags(inputs)
     changed = list_changes_of_pull(client.git, commits) if selects_by_git(flags) else None
-    limit, price = agreed_on_cost(
+    limit, price = read_agreed_cost(
         client,
         commits,
         hours=inputs.max_executor_hours,

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from ci_bot.bot.actions import activities
 from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_member
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.publisher import Publisher, publisher_for
+from ci_bot.bot.handlers.publisher import Publisher, make_publisher_for
 from ci_bot.bot.handlers.review import list_apply_conditions
 from ci_bot.bot.report import SENTENCES, CommentContext, MarkerFacts, RenderedText, render_review
 from ci_bot.bot.sandbox import AnswerRefusedError, check_json
@@ -58,7 +58,7 @@ def post_fork_report(
         publisher.commands.annotate_notice(str(reason))
         publisher.outputs.set_output("reason-code", "nothing_to_post")
         return EXIT_DONE
-    mine = publisher_for(publisher, pull.number)
+    mine = make_publisher_for(publisher, pull.number)
     report = publisher.redactor.redact_document(report)
     report = rewrite_fork_report(
         report, pull, mine, _is_project_untouched(report, pull, mine, github)

@@ -49,7 +49,7 @@ def list_unmet_conditions(
     requester: ApplyRequester, pull: PullRequest, marker: Marker | None
 ) -> list[UnmetCondition]:
     """Everything that stands against an apply, most basic first; empty if nothing does."""
-    found = [*_about_pull(pull), *_about_person(requester)]
+    found = [*_list_unmet_of_pull(pull), *_list_unmet_of_person(requester)]
     if marker is None or marker.plan is None or marker.window is None:
         found.append(
             UnmetCondition(
@@ -59,7 +59,7 @@ def list_unmet_conditions(
             )
         )
         return found
-    found += _about_plan(requester, pull, marker)
+    found += _list_unmet_of_plan(requester, pull, marker)
     return found
 
 
@@ -86,13 +86,13 @@ def find_condition_to_load(
     Args:
         what: is asked for, as "an acceptance".
     """
-    found = [*_about_pull(pull), *_about_permission(by, permission, what)]
+    found = [*_list_unmet_of_pull(pull), *_list_unmet_of_permission(by, permission, what)]
     if pull.head_sha not in checked_out:
-        found.append(_wrong_checkout())
+        found.append(_make_wrong_checkout())
     return found
 
 
-def _about_pull(pull: PullRequest) -> Sequence[UnmetCondition]:
+def _list_unmet_of_pull(pull: PullRequest) -> Sequence[UnmetCondition]:
     found = []
     if not pull.open:
         found.append(
@@ -130,7 +130,7 @@ def _about_pull(pull: PullRequest) -> Sequence[UnmetCondition]:
     return found
 
 
-def _about_permission(by: str, permission: Permission, what: str) -> list[UnmetCondition]:
+def _list_unmet_of_permission(by: str, permission: Permission, what: str) -> list[UnmetCondition]:
     if may_write(permission):
         return []
     return [
@@ -142,8 +142,8 @@ def _about_permission(by: str, permission: Permission, what: str) -> list[UnmetC
     ]
 
 
-def _about_person(requester: ApplyRequester) -> Sequence[UnmetCondition]:
-    found = _about_permission(requester.by, requester.permission, "an apply")
+def _list_unmet_of_person(requester: ApplyRequester) -> Sequence[UnmetCondition]:
+    found = _list_unmet_of_permission(requester.by, requester.permission, "an apply")
     if not found and requester.command.override and not may_maintain(requester.permission):
         found.append(
             UnmetCondition(
@@ -155,7 +155,7 @@ def _about_person(requester: ApplyRequester) -> Sequence[UnmetCondition]:
     return found
 
 
-def _about_plan(
+def _list_unmet_of_plan(
     requester: ApplyRequester, pull: PullRequest, marker: Marker
 ) -> Sequence[UnmetCondition]:
     plan = marker.plan or ""
@@ -171,7 +171,7 @@ def _about_plan(
             )
         )
     elif pull.head_sha not in requester.checked_out:
-        found.append(_wrong_checkout())
+        found.append(_make_wrong_checkout())
     plan_id = requester.command.plan_id
     if plan_id is not None and not matches_plan_id(plan_id, plan):
         found.append(
@@ -183,11 +183,11 @@ def _about_plan(
             )
         )
     if marker.decision == "no_go" and not requester.command.override:
-        found.append(_no_go("The decision on this plan is No-Go.", plan))
+        found.append(_make_no_go("The decision on this plan is No-Go.", plan))
     return found
 
 
-def _wrong_checkout() -> UnmetCondition:
+def _make_wrong_checkout() -> UnmetCondition:
     return UnmetCondition(
         reason_code="wrong_checkout",
         message=WRONG_CHECKOUT,
@@ -213,10 +213,10 @@ def find_condition_of_review(
             " The comment says otherwise: it was edited, or prod, the limits or the action have "
             "changed since."
         )
-    return [_no_go(message, own.plan_id or "")]
+    return [_make_no_go(message, own.plan_id or "")]
 
 
-def _no_go(message: str, plan: str) -> UnmetCondition:
+def _make_no_go(message: str, plan: str) -> UnmetCondition:
     return UnmetCondition(
         reason_code="no_go",
         message=message,

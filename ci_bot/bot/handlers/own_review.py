@@ -138,7 +138,7 @@ def other_plan(
     if own.plan_id == marker.plan:
         return None
     if own.identity is None:
-        return _no_plan(own, marker, environment)
+        return _make_no_plan_document(own, marker, environment)
     failure = Failure(
         stage="compare",
         reason_code="plan_changed",
@@ -148,7 +148,7 @@ def other_plan(
     )
     if marker.base and own.base_sha:
         publisher.template = replace(publisher.template, base_moves=(marker.base, own.base_sha))
-    reviewed = _reviewed_sets(marker, publisher, github)
+    reviewed = _read_reviewed_sets(marker, publisher, github)
     return apply.failed_document(failure, environment=environment).model_copy(
         update={
             "plan_id": own.plan_id,
@@ -157,7 +157,9 @@ def other_plan(
     )
 
 
-def _no_plan(own: Report, marker: Marker, environment: EnvironmentName) -> ApplyDocument:
+def _make_no_plan_document(
+    own: Report, marker: Marker, environment: EnvironmentName
+) -> ApplyDocument:
     """Nothing differs from prod any more, or SQLMesh cannot tell what a difference means."""
     waiting = ", ".join(
         change.model for change in own.changes if change.category in (None, "uncategorized")
@@ -182,7 +184,9 @@ def _no_plan(own: Report, marker: Marker, environment: EnvironmentName) -> Apply
     )
 
 
-def _reviewed_sets(marker: Marker, publisher: Publisher, github: GitHub) -> PlanIdentity | None:
+def _read_reviewed_sets(
+    marker: Marker, publisher: Publisher, github: GitHub
+) -> PlanIdentity | None:
     """The sets of the plan that the comment names, from its review's artifact; None if it is gone.
 
     They only serve to show a difference, and are known to be that plan's, because its id is their

@@ -19,9 +19,9 @@ from ci_bot.bot.report import (
     RenderedText,
     ReviewSource,
     decode_marker,
+    list_plans_before,
     make_check_run,
     make_sarif,
-    plans_before,
     render_prose,
     to_page,
     words,
@@ -100,16 +100,16 @@ class Publisher:
             self.annotate_problem("The comment cannot be read, so it stays as it is", error)
             return None
 
-    def earlier_review(self) -> CarriedReview | None:
+    def read_earlier_review(self) -> CarriedReview | None:
         """The review in our comment, to be kept below another state."""
         found = self._find_comment()
         earlier = CarriedReview.from_body(found.comment.body, found.marker) if found else None
         # Its secrets were taken out when it was made, but this run may know more than that one.
         return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
 
-    def review_below(self) -> ReviewSource:
+    def get_review_below(self) -> ReviewSource:
         """The review to show below another state: this run's own, else the one in our comment."""
-        return self.own_review or self.earlier_review()
+        return self.own_review or self.read_earlier_review()
 
     def _find_comment(self) -> MarkedComment | None:
         found = self.sticky.find_comment() if self.sticky else None
@@ -172,7 +172,7 @@ class Publisher:
         # This run's own "planning" repeats the facts of the plan before it, and not its time.
         same = before and self._first and self._first.plan == before.plan
         made = self._first if same else before
-        history = plans_before(made, facts.plan, before.history if before else ())
+        history = list_plans_before(made, facts.plan, before.history if before else ())
         return Marker(
             key=self.key,
             pr=self.number or 0,
@@ -268,7 +268,7 @@ class Publisher:
         if not isinstance(document, Report | ApplyDocument | CleanupDocument):
             return None
         review = document if isinstance(document, Report) else self.own_review
-        history = plans_before(self._first, review.plan_id if review else None)
+        history = list_plans_before(self._first, review.plan_id if review else None)
         return to_page(document, context, review, history)
 
     def write_summary(self, render: Render, phase: Phase, **extra: Any) -> None:
@@ -395,7 +395,7 @@ def _describe_shown(marker: Marker) -> str:
     return f"It shows {decision}commit {short_plan_id(marker.head)[:7]}." if marker.head else ""
 
 
-def project_key(settings: Settings) -> str:
+def make_project_key(settings: Settings) -> str:
     """What tells the comments of several projects in one repository apart."""
     name = "+".join(settings.inputs.project)
     if name == ".":
@@ -409,7 +409,7 @@ def make_comment_context(
     """The context that all states of this run's comment share."""
     runner = settings.runner
     return CommentContext(
-        project=project_key(settings),
+        project=make_project_key(settings),
         environment=EnvironmentName.for_pull_request(settings.prefix, number or 0),
         now=machine.timestamp(),
         phase="planning",
@@ -424,7 +424,7 @@ def make_comment_context(
     )
 
 
-def publisher_for(publisher: Publisher, number: int) -> Publisher:
+def make_publisher_for(publisher: Publisher, number: int) -> Publisher:
     """One for another pull request, in a run whose event names none (sweep, fork report)."""
     github = publisher.github
     return replace(

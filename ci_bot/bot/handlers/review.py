@@ -110,7 +110,7 @@ def review_pull_request(
             check_retargeted(pull, activity.head_sha, client)
     commits = commits_of(activity, pull, client)
     if commits.head_branch is None:
-        commits = replace(commits, head_branch=_queued_branch(activity, publisher, github))
+        commits = replace(commits, head_branch=_find_queued_branch(activity, publisher, github))
     new_base = commits.base_branch if activity.retargeted else None
     announce_planning(commits.head, publisher, new_base=new_base)
     report = make_report(
@@ -131,7 +131,7 @@ def announce_planning(
         return
     publisher.template = replace(publisher.template, new_head=head, new_base=new_base)
     with publisher.leave_out_if_refused("The comment does not say yet that a plan is being made"):
-        before, earlier = publisher.read_marker(), publisher.earlier_review()
+        before, earlier = publisher.read_marker(), publisher.read_earlier_review()
         publisher.post_comment(
             "planning",
             MarkerFacts.from_marker(before),
@@ -145,7 +145,7 @@ def report_review_failure(
 ) -> int:
     """Reports a review that ended before the worker was asked; returns the exit code."""
     publisher.try_read_marker()
-    report = reviewing.failed_report(
+    report = reviewing.make_failed_report(
         make_activity_failure(error, "start", publisher.redactor),
         make_review_options(
             activity,
@@ -223,7 +223,7 @@ def commits_of(
     )
 
 
-def _queued_branch(
+def _find_queued_branch(
     activity: activities.Review, publisher: Publisher, github: GitHub | None
 ) -> str | None:
     """The branch of a pull request in the merge queue, whose event names the queue's own branch."""
@@ -301,7 +301,7 @@ def publish_review(
         new_head=None,
         new_base=None,
     )
-    last_good = publisher.earlier_review() if report.failure is not None else None
+    last_good = publisher.read_earlier_review() if report.failure is not None else None
 
     def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
         return render_review(report, context, budget, last_good=last_good)

@@ -16,9 +16,9 @@ from ci_bot.bot.actions import (
     Settings,
     activities,
     choose_activity,
-    env_name,
-    from_environ,
+    make_variable_name,
     read_event,
+    read_settings,
 )
 from ci_bot.errors import (
     EXIT_DONE,
@@ -26,7 +26,7 @@ from ci_bot.errors import (
     BotError,
     RunCancelled,
     format_exception,
-    unforeseen_error,
+    make_unforeseen_error,
 )
 from ci_bot.host import Machine
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # Credentials of the job that no text may show and no worker may see, beside the token itself.
 _JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN")
 # The variables that carry them. The runner sets an input of a container action as INPUT_*, too.
-CREDENTIALS = (env_name("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
+CREDENTIALS = (make_variable_name("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
 
 
 def run_workflow(machine: Machine) -> int:
@@ -50,24 +50,24 @@ def run_workflow(machine: Machine) -> int:
     """
     try:
         _check_cage(machine)
-        settings = from_environ(machine.environ)
+        settings = read_settings(machine.environ)
         chosen = _read_activity(settings)
     except (BotError, RunCancelled) as error:
         return _report_ended_run(error, machine)
     except Exception as error:
         _print_traceback(format_exception(error), machine)
-        return _report_ended_run(unforeseen_error(error), machine)
+        return _report_ended_run(make_unforeseen_error(error), machine)
     if isinstance(chosen, activities.NothingToDo):
         _make_commands(machine, _make_redactor(machine)).annotate_notice(chosen.reason)
         return EXIT_DONE
-    secrets = job_secrets(settings, machine.environ)
+    secrets = list_job_secrets(settings, machine.environ)
     try:
         return _perform_activity(chosen, settings, machine, secrets)
     except (BotError, RunCancelled) as error:
         return _report_ended_run(error, machine, secrets)
     except Exception as error:
         _print_traceback(format_exception(error), machine, secrets)
-        return _report_ended_run(unforeseen_error(error), machine, secrets)
+        return _report_ended_run(make_unforeseen_error(error), machine, secrets)
 
 
 def _check_cage(machine: Machine) -> None:
@@ -76,7 +76,7 @@ def _check_cage(machine: Machine) -> None:
     Raises:
         BadInput: there is no container, and nobody has said that this is on purpose.
     """
-    if not _in_actions(machine) or machine.worker_user is not None:
+    if not _runs_in_actions(machine) or machine.worker_user is not None:
         return
     if machine.environ.get(ALLOW_UNCAGED) != "true":
         raise BadInput(
@@ -94,7 +94,7 @@ def _check_cage(machine: Machine) -> None:
     )
 
 
-def _in_actions(machine: Machine) -> bool:
+def _runs_in_actions(machine: Machine) -> bool:
     return machine.environ.get("GITHUB_ACTIONS") == "true"
 
 
@@ -102,11 +102,11 @@ def _make_redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
     """Of everything that this run can know; also if its inputs cannot be read."""
     from ci_bot.bot.sandbox import make_redactor
 
-    worker_env = machine.environ.get(env_name("worker-env"), "")
+    worker_env = machine.environ.get(make_variable_name("worker-env"), "")
     return make_redactor(machine.environ, worker_env=worker_env, secrets=secrets)
 
 
-def job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
+def list_job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Values that belong to the bot alone."""
     values = [settings.inputs.github_token, *(environ.get(name, "") for name in _JOB_SECRETS)]
     return tuple(dict.fromkeys(value for value in values if value))
@@ -135,7 +135,7 @@ def _make_commands(
     return WorkflowCommands(
         machine.out,
         token=machine.token,
-        secrets=masked if _in_actions(machine) else (),
+        secrets=masked if _runs_in_actions(machine) else (),
         redactor=redactor,
     )
 
@@ -147,7 +147,7 @@ def _print_traceback(text: str, machine: Machine, secrets: tuple[str, ...] = ())
     with commands.fold_lines("Traceback"):
         for line in redactor.redact(text).splitlines():
             # What an exception says may be somebody else's words.
-            commands.worker_line(line)
+            commands.write_worker_line(line)
 
 
 def _report_ended_run(
@@ -193,9 +193,9 @@ def _perform_activity(
     def on_traceback(lines: list[str]) -> None:
         with commands.fold_lines("Traceback"):
             for line in lines:
-                commands.worker_line(line)
+                commands.write_worker_line(line)
 
-    log = TracebackFilter(on_line=commands.worker_line, on_traceback=on_traceback)
+    log = TracebackFilter(on_line=commands.write_worker_line, on_traceback=on_traceback)
 
     def on_progress(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
@@ -248,7 +248,7 @@ def _perform_activity(
                 return handler.report_failure(error, chosen, context)
             except Exception as error:
                 on_traceback(publisher.redactor.redact(format_exception(error)).splitlines())
-                return handler.report_failure(unforeseen_error(error), chosen, context)
+                return handler.report_failure(make_unforeseen_error(error), chosen, context)
     finally:
         log.release_held()
         commands.end_worker_part()
@@ -260,14 +260,14 @@ def _make_github_client(
 ) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None
-    from ci_bot.bot.github import GitHubClient, time_for_github, trusted_certificates
+    from ci_bot.bot.github import GitHubClient, find_trusted_certificates, make_client_time
 
     return GitHubClient(
         repository=settings.runner.repository,
         token=settings.inputs.github_token,
         api_url=settings.runner.api_url,
-        time=time_for_github(machine, deadline),
-        trust=trusted_certificates(machine.environ),
+        time=make_client_time(machine, deadline),
+        trust=find_trusted_certificates(machine.environ),
     )
 
 
@@ -282,10 +282,10 @@ def _make_publisher(
 ) -> Publisher:
     from ci_bot.bot.actions import StepOutputs, StepSummary
     from ci_bot.bot.github import StickyComment
-    from ci_bot.bot.handlers.publisher import Publisher, make_comment_context, project_key
+    from ci_bot.bot.handlers.publisher import Publisher, make_comment_context, make_project_key
 
     number = chosen.number
-    key = project_key(settings)
+    key = make_project_key(settings)
     runner = settings.runner
     return Publisher(
         settings=settings,

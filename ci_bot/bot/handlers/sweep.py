@@ -11,7 +11,7 @@ from ci_bot.bot.actions import Settings, activities
 from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers import cleanup
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.publisher import Publisher, publisher_for
+from ci_bot.bot.handlers.publisher import Publisher, make_publisher_for
 from ci_bot.bot.report import (
     CommentContext,
     MarkerFacts,
@@ -143,7 +143,9 @@ def publish_sweep(swept: sweeping.SweepOutcome, publisher: Publisher) -> int:
     for row in swept.reported_environments:
         if row.number is None or row.document is None:
             continue
-        if not _show_swept_environment(row, row.document, publisher_for(publisher, row.number)):
+        if not _show_swept_environment(
+            row, row.document, make_publisher_for(publisher, row.number)
+        ):
             break  # GitHub does not answer any more, and each further try would wait as long
     return code
 
@@ -210,7 +212,7 @@ def _show_swept_environment(
         return False
     if not cleanup.is_news(document, before):
         return True
-    review = publisher.earlier_review()
+    review = publisher.read_earlier_review()
 
     def render_tombstone(context: CommentContext, budget: int | None) -> RenderedText:
         return render_cleanup(document, context, budget, review=review)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ci_bot.bot.laptop.environments import make_laptop_context
 from ci_bot.bot.laptop.session import (
-    local_client,
+    open_local_client,
     parse_local_environment,
     read_branch,
     read_origin_url,
@@ -15,9 +15,9 @@ from ci_bot.bot.report import TextPage, make_screen, notices, render_plain, word
 from ci_bot.bot.worker_client import (
     OTHER_SPARK,
     ReviewCommits,
-    agreed_on_cost,
     make_error_of_failure,
     make_owner,
+    read_agreed_cost,
     request_estimate,
     request_learn,
     run_owner,
@@ -51,11 +51,11 @@ def estimate_locally(
     Raises:
         BotError: the project cannot be planned, or Spark does not start.
     """
-    with local_client(
+    with open_local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         name = parse_local_environment(environment)
-        limit, price = agreed_on_cost(
+        limit, price = read_agreed_cost(
             client,
             ReviewCommits(),
             hours=max_executor_hours,
@@ -117,7 +117,7 @@ def learn_locally(
     Raises:
         BotError: the logs or the state cannot be used.
     """
-    with local_client(
+    with open_local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         document = request_learn(
@@ -125,11 +125,11 @@ def learn_locally(
         )
     if isinstance(document, Failure):
         raise make_error_of_failure(document)
-    print(learned_to_terminal(document), end="", file=machine.out, flush=True)
+    print(render_learned(document), end="", file=machine.out, flush=True)
     return EXIT_DONE
 
 
-def learned_to_terminal(document: LearnDocument) -> str:
+def render_learned(document: LearnDocument) -> str:
     """The document as plain text, ending in a newline."""
     page = TextPage()
     page.add_title(

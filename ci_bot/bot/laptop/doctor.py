@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.laptop.session import local_client, local_prefix, read_origin_url
+from ci_bot.bot.laptop.session import open_local_client, read_local_prefix, read_origin_url
 from ci_bot.bot.report import Format, OutputScreen, TextPage, make_screen, words
 from ci_bot.bot.worker_client import doctor, run_owner
 from ci_bot.host import Machine
@@ -22,13 +22,13 @@ def doctor_locally(
     form: Format,
 ) -> int:
     """`ci-bot doctor`. Returns the exit code."""
-    with local_client(
+    with open_local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         document = doctor.request_doctor(
             client,
             owner_name=run_owner(None, read_origin_url(client)),
-            environment_prefix=local_prefix(client, machine, None),
+            environment_prefix=read_local_prefix(client, machine, None),
         )
     if form == "json":
         text = document.to_json(indent=2)

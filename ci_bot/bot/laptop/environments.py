@@ -7,15 +7,15 @@ from ci_bot.bot.github import (
     find_api_url,
     find_repository,
     find_token,
-    time_for_github,
-    trusted_certificates,
+    find_trusted_certificates,
+    make_client_time,
 )
 from ci_bot.bot.laptop.session import (
     check_environment_name,
-    local_client,
-    local_prefix,
+    open_local_client,
     raise_bad_input,
     read_branch,
+    read_local_prefix,
     read_origin_url,
 )
 from ci_bot.bot.report import (
@@ -29,21 +29,21 @@ from ci_bot.bot.report import (
     make_sarif,
     make_screen,
     notices,
+    render_markdown_text,
     render_plain,
     render_sweep,
-    to_markdown,
+    render_terminal_text,
     to_page,
-    to_terminal,
     write_files,
 )
 from ci_bot.bot.worker_client import (
     ReviewCommits,
     SweepOptions,
     WorkerClient,
-    agreed_on_cost,
     apply,
     cleanup,
     make_owner,
+    read_agreed_cost,
     run_owner,
 )
 from ci_bot.errors import EXIT_FAILED, BadInput
@@ -86,7 +86,7 @@ def apply_locally(
             hint="Leave it out; `--format json` prints all that the probe has found.",
         )
     check_files(machine, output)
-    with local_client(
+    with open_local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         check_environment_name(environment)
@@ -95,7 +95,7 @@ def apply_locally(
                 "without `--plan-id` this builds the plan as it is now, which nobody has reviewed"
             )
             print(f"apply: {warning}", file=machine.log, flush=True)
-        limit, price = agreed_on_cost(
+        limit, price = read_agreed_cost(
             client,
             ReviewCommits(),
             hours=max_executor_hours,
@@ -165,13 +165,13 @@ def cleanup_locally(
 ) -> int:
     """`ci-bot cleanup`."""
     check_files(machine, output)
-    with local_client(
+    with open_local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         document = cleanup.request_cleanup(
             client,
             environment=environment,
-            environment_prefix=local_prefix(client, machine, environment_prefix),
+            environment_prefix=read_local_prefix(client, machine, environment_prefix),
             owner=make_owner(run_owner(None, read_origin_url(client))),
             reclaim=reclaim,
             merged=merged,
@@ -225,9 +225,9 @@ def _render_document(
     if form == "json":
         return document.to_json(indent=2)
     if form == "markdown":
-        return to_markdown(document, context, COMMENT_BYTES)
+        return render_markdown_text(document, context, COMMENT_BYTES)
     screen = make_screen(machine)
-    return to_terminal(document, context, colour=screen.colour, width=screen.width)
+    return render_terminal_text(document, context, colour=screen.colour, width=screen.width)
 
 
 def write_documents(
@@ -236,7 +236,7 @@ def write_documents(
     """Writes the complete files of a document, where `--output` names a directory for them."""
     if output is not None:
         texts = DocumentTexts(
-            markdown=lambda: to_markdown(document, context),
+            markdown=lambda: render_markdown_text(document, context),
             page=lambda: to_page(document, context),
             sarif=lambda: make_sarif(document, context) if isinstance(document, Report) else None,
         )
@@ -264,7 +264,7 @@ def sweep_locally(
         BadInput: there is no token, or no repository to ask about; nothing was checked.
     """
     token = find_token(machine.environ)
-    with local_client(
+    with open_local_client(
         machine,
         projects,
         gateway,
@@ -278,14 +278,14 @@ def sweep_locally(
             repository=repository,
             token=token,
             api_url=find_api_url(machine.environ),
-            time=time_for_github(machine, client.deadline),
-            trust=trusted_certificates(machine.environ),
+            time=make_client_time(machine, client.deadline),
+            trust=find_trusted_certificates(machine.environ),
         )
         swept = cleanup.request_sweep(
             client,
             SweepOptions(
                 owner=repository,
-                environment_prefix=local_prefix(client, machine, environment_prefix),
+                environment_prefix=read_local_prefix(client, machine, environment_prefix),
                 max_deletions=max_deletions,
                 dry_run=dry_run,
             ),

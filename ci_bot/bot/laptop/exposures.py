@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from ci_bot.bot.laptop.session import local_client, read_origin_url
+from ci_bot.bot.laptop.session import open_local_client, read_origin_url
 from ci_bot.bot.report import TextPage, words
 from ci_bot.bot.worker_client import (
     OTHER_SPARK,
@@ -20,7 +20,7 @@ from ci_bot.errors import EXIT_DONE, BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
-from ci_bot.redaction import quoted_value
+from ci_bot.redaction import quote_value
 
 HEADER = "# Written by `ci-bot exposures`"
 
@@ -57,7 +57,7 @@ def write_exposures(
     file = None if output is None else machine.directory / output
     if file is not None:
         _check_target(file)
-    with local_client(
+    with open_local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         owner_name = run_owner(None, read_origin_url(client))
@@ -123,7 +123,7 @@ def _check_target(file: Path) -> None:
         raise _not_written(file, error) from error
     if not ours:
         raise BadInput(
-            f"{quoted_value(str(file))} is there already, and `ci-bot exposures` has not written "
+            f"{quote_value(str(file))} is there already, and `ci-bot exposures` has not written "
             "it.",
             hint="Name another file with `--output`.",
             reason_code="output",
@@ -142,7 +142,7 @@ def _write_whole(file: Path, text: str) -> None:
 
 def _not_written(file: Path, error: OSError) -> BadInput:
     return BadInput(
-        f"{quoted_value(str(file))} cannot be written: {(error.strerror or '').lower()}.",
+        f"{quote_value(str(file))} cannot be written: {(error.strerror or '').lower()}.",
         hint="Name another file with `--output`; without it the exposures are printed.",
         reason_code="output",
     )

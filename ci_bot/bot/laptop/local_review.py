@@ -22,7 +22,7 @@ from ci_bot.bot.laptop.environments import (
 )
 from ci_bot.bot.laptop.session import (
     LEAVE_ONE_OUT,
-    local_client,
+    open_local_client,
     parse_local_environment,
     raise_bad_input,
     read_branch,
@@ -36,7 +36,7 @@ from ci_bot.bot.report import (
     describe_error,
     make_screen,
     render_page,
-    short_text,
+    render_short_review,
 )
 from ci_bot.bot.sandbox import CancelToken, handle_signals
 from ci_bot.bot.worker_client import (
@@ -56,7 +56,7 @@ from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import BaselineChoice
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
-from ci_bot.redaction import quoted_value
+from ci_bot.redaction import quote_value
 
 # Which files a review on a laptop is about: since which base, and what is not committed.
 
@@ -64,7 +64,7 @@ from ci_bot.redaction import quoted_value
 _NAME_IT = "Name the branch that this change is to be merged into, for example `--base-ref main`."
 
 
-def local_commits(
+def find_local_commits(
     client: WorkerClient, machine: Machine, base_ref: str | None, baseline: BaselineChoice
 ) -> ReviewCommits:
     """The commits of a laptop's checkout, and what is not committed yet; says which they are.
@@ -79,7 +79,7 @@ def local_commits(
     try:
         head = git.read_head()
     except BadInput as error:
-        needed = f"`--base-ref` {quoted_value(base_ref)}" if base_ref else ""
+        needed = f"`--base-ref` {quote_value(base_ref)}" if base_ref else ""
         needed = needed or ("`--baseline base-branch`" if baseline == "base-branch" else "")
         if needed:
             raise BadInput(
@@ -95,7 +95,7 @@ def local_commits(
             machine, "have changed: rules on files, such as those for leaked keys, are not run"
         )
         return ReviewCommits()
-    named = base_ref or git.default_base()
+    named = base_ref or git.find_default_base()
     if named is None:
         if baseline == "base-branch":
             raise BadInput(
@@ -107,7 +107,7 @@ def local_commits(
         _print_warning(machine, "no base branch is known, so rules on changed files are not run")
         _print_warning(machine, _NAME_IT)
         return ReviewCommits(head=head, head_branch=read_branch(client))
-    base = git.fork_point(git.resolve_revision(named), head)
+    base = git.find_fork_point(git.resolve_revision(named), head)
     tree = git.working.write_tree(machine.environ)
     working = tree if tree is not None and git.changed_files(head, tree) else None
     also = ", and of files that are not committed yet" if working else ""
@@ -328,7 +328,7 @@ def make_local_report(machine: Machine, asked: LocalReview) -> Report:
 
 
 def _review_once(machine: Machine, asked: LocalReview, *, show: bool = True) -> Report:
-    with local_client(
+    with open_local_client(
         machine,
         asked.projects,
         asked.gateway,
@@ -364,7 +364,7 @@ def _make_review_options(
     return ReviewOptions(
         environment=asked.environment,
         owner=make_owner(run_owner(None, read_origin_url(client))),
-        commits=local_commits(client, machine, asked.base_ref, asked.baseline),
+        commits=find_local_commits(client, machine, asked.base_ref, asked.baseline),
         baseline=asked.baseline,
         flags=asked.flags,
         start=asked.start,
@@ -385,7 +385,10 @@ def _show_review(
     context = make_laptop_context(machine, client, report.environment, given)
     if asked.form == "terminal" and not asked.full:
         print(
-            short_text(report, context, make_screen(machine)), file=machine.out, end="", flush=True
+            render_short_review(report, context, make_screen(machine)),
+            file=machine.out,
+            end="",
+            flush=True,
         )
         write_documents(machine, "report", report, context, asked.output)
     else:

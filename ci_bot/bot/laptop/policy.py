@@ -6,7 +6,7 @@ import os
 from datetime import date
 from pathlib import Path
 
-from ci_bot.bot.laptop.session import local_client, read_origin_url
+from ci_bot.bot.laptop.session import open_local_client, read_origin_url
 from ci_bot.bot.policy import (
     FILE_NAME,
     PLACES,
@@ -16,8 +16,8 @@ from ci_bot.bot.policy import (
     PolicyEntry,
     ScopedEntry,
     ScopeMatches,
+    find_ignore_comments,
     find_ownership,
-    in_text,
     is_on_path,
     known_rules,
     may_ignore,
@@ -25,15 +25,15 @@ from ci_bot.bot.policy import (
     severity_overrides,
 )
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
-from ci_bot.bot.report import TextPage, new_page
+from ci_bot.bot.report import TextPage, make_text_page
 from ci_bot.bot.worker_client import (
     TeamPolicy,
     WorkerClient,
     check_selections,
-    file_content,
     make_error_of_failure,
     make_owner,
     read_base_policy,
+    read_file_content,
     read_working_tree_policy,
     run_owner,
 )
@@ -42,7 +42,7 @@ from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import ScopesRequest
 from ci_bot.protocol.review_inputs import ScopesAnswer, SelectedModel
-from ci_bot.redaction import quoted_value
+from ci_bot.redaction import quote_value
 
 _MINUTES = 5
 
@@ -59,10 +59,10 @@ def check_policy(machine: Machine, *, path: str) -> int:
     given = machine.directory / path
     file = given / FILE_NAME if given.is_dir() else given
     shown = os.path.normpath(os.path.relpath(file, machine.directory))
-    content = file_content(file)
+    content = read_file_content(file)
     if content is None:
         raise BadInput(
-            f"There is no policy {quoted_value(shown)}.",
+            f"There is no policy {quote_value(shown)}.",
             hint=f"It is the file `{FILE_NAME}` beside the project's configuration. Without one "
             "every finding has its rule's own weight.",
             reason_code="bad_policy",
@@ -71,10 +71,12 @@ def check_policy(machine: Machine, *, path: str) -> int:
     policy = Policy((found,))
     if policy.list_scopes():
         project = os.path.relpath(file.parent, machine.directory)
-        with local_client(machine, (project,), None, "", (), timeout_minutes=_MINUTES) as client:
+        with open_local_client(
+            machine, (project,), None, "", (), timeout_minutes=_MINUTES
+        ) as client:
             answer = _request_scopes(client, policy, None)
             check_selections(policy, policy.list_scopes(), answer.scoped)
-    print(_entries_page(policy, shown, machine), file=machine.out, end="", flush=True)
+    print(_render_entries(policy, shown, machine), file=machine.out, end="", flush=True)
     return EXIT_DONE
 
 
@@ -94,7 +96,7 @@ def explain_policy(
     Raises:
         BadInput: the policy cannot be used, or the project has no such model.
     """
-    with local_client(
+    with open_local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         today = machine.today()
@@ -108,13 +110,13 @@ def explain_policy(
         if answer.model is None:
             near = " or ".join(f"`{name}`" for name in answer.near)
             raise BadInput(
-                f"The project has no model {quoted_value(model)}.",
+                f"The project has no model {quote_value(model)}.",
                 hint=f"Did you mean {near}?" if near else "`sqlmesh dag` shows all models.",
                 reason_code="unknown_model",
             )
         matches = ScopeMatches.from_answers(team.policy.list_scopes(), answer.scoped)
         owners = _read_codeowners(client.checkout)
-        text = _model_page(team, matches, answer.model, client.checkout, owners, machine)
+        text = _render_model(team, matches, answer.model, client.checkout, owners, machine)
     print(text, file=machine.out, end="", flush=True)
     return EXIT_DONE
 
@@ -134,14 +136,14 @@ def _request_scopes(client: WorkerClient, policy: Policy, model: str | None) -> 
 
 def _read_codeowners(checkout: Path) -> CodeOwnersFile | None:
     for place in PLACES:
-        content = file_content(checkout / place, CODEOWNERS_BYTES)
+        content = read_file_content(checkout / place, CODEOWNERS_BYTES)
         if content is not None:
             return CodeOwnersFile(place, content.decode("utf-8", "replace"))
     return None
 
 
-def _entries_page(policy: Policy, path: str, machine: Machine) -> str:
-    page = new_page(machine)
+def _render_entries(policy: Policy, path: str, machine: Machine) -> str:
+    page = make_text_page(machine)
     entries = policy.entries
     count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     page.add_title(f"{path} · {count}, all of them can be used", "green")
@@ -177,7 +179,7 @@ def _print_entry(page: TextPage, entry: PolicyEntry, today: date) -> None:
         page.add_note(reason, indent=12)
 
 
-def _model_page(
+def _render_model(
     team: TeamPolicy,
     matches: ScopeMatches,
     model: SelectedModel,
@@ -185,7 +187,7 @@ def _model_page(
     codeowners: CodeOwnersFile | None,
     machine: Machine,
 ) -> str:
-    page = new_page(machine)
+    page = make_text_page(machine)
     owner_and_tags = [f"owner {model.owner}"] if model.owner else []
     owner_and_tags += [f"tags {', '.join(model.tags)}"] if model.tags else []
     page.add_title(" · ".join([model.model, *owner_and_tags]), "green")
@@ -238,10 +240,10 @@ def _is_about(entry: PolicyEntry, matches: ScopeMatches, model: SelectedModel) -
 def _print_comments(page: TextPage, model: SelectedModel, checkout: Path) -> None:
     if model.path is None:
         return
-    content = file_content(checkout / model.path)
+    content = read_file_content(checkout / model.path)
     text = (content or b"").decode("utf-8", "replace")
     rules = known_rules()
-    found = [item for item in in_text(text, model.path) if may_ignore(item, rules)]
+    found = [item for item in find_ignore_comments(text, model.path) if may_ignore(item, rules)]
     if found:
         page.add_heading("Ignored by comments in its file")
     for item in found:

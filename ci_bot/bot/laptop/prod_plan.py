@@ -8,7 +8,12 @@ from typing import Literal
 
 from ci_bot.bot.actions import NO_CHANGES
 from ci_bot.bot.github import find_repository
-from ci_bot.bot.laptop.session import LEAVE_ONE_OUT, local_client, raise_bad_input, read_origin_url
+from ci_bot.bot.laptop.session import (
+    LEAVE_ONE_OUT,
+    open_local_client,
+    raise_bad_input,
+    read_origin_url,
+)
 from ci_bot.bot.report import SENTENCES, TextPage, make_screen, words
 from ci_bot.bot.worker_client import ReviewCommits, ReviewOptions, make_owner, review, run_owner
 from ci_bot.errors import BadInput, BotError, RequestRefused
@@ -63,7 +68,7 @@ def prod_plan_locally(
         )
     if reviewed is not None:
         expect = read_shown_plan_id(machine.directory / reviewed)
-    with local_client(
+    with open_local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         origin = read_origin_url(client)
@@ -87,7 +92,7 @@ def prod_plan_locally(
         **dict(read_prod_plan(report)),
         restatements=report.prod_restatements,
     )
-    absence = _absence_of_prod(report)
+    absence = _describe_absence_of_prod(report)
     if form == "json":
         if absence is not None:
             print(absence, file=machine.log, flush=True)
@@ -227,7 +232,7 @@ def _make_plan_error(message: str, hint: str | None) -> BotError:
     )
 
 
-def _absence_of_prod(report: Report) -> str | None:
+def _describe_absence_of_prod(report: Report) -> str | None:
     """That the state holds no prod of the project, and what a deployment then does."""
     missing = report.prod_not_found
     if missing is None:

@@ -11,7 +11,7 @@ from ci_bot.bot.laptop.progress import show_steps
 from ci_bot.bot.sandbox import (
     CancelToken,
     TracebackFilter,
-    directory_problem,
+    describe_directory_problem,
     handle_signals,
     make_redactor,
 )
@@ -22,9 +22,9 @@ from ci_bot.bot.worker_client import (
     describe_ignored_prefix,
     make_bad_input,
     make_error_of_failure,
+    make_refused_failure,
     open_client,
     read_laptop_prefix,
-    refused_failure,
 )
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.host import Machine
@@ -42,7 +42,7 @@ LEAVE_ONE_OUT = "Leave out one of them."
 # The projects that were named on a command line, and the repository that they lie in.
 
 
-def repository_root(start: Path) -> Path:
+def find_repository_root(start: Path) -> Path:
     """The repository that holds `start` on a laptop; `start` itself outside of any."""
     for directory in (start, *start.parents):
         if os.path.exists(directory / ".git"):  # noqa: PTH110 - False also where we may not look
@@ -50,14 +50,16 @@ def repository_root(start: Path) -> Path:
     return start
 
 
-def relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tuple[str, ...]]:
+def make_relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tuple[str, ...]]:
     """The repository's root and the projects relative to it, from paths typed on a command line.
 
     Raises:
         BadInput: one is no directory, or they do not lie in one repository.
     """
     given = list(paths)
-    problems = [found for path in given if (found := directory_problem(directory / path, path))]
+    problems = [
+        found for path in given if (found := describe_directory_problem(directory / path, path))
+    ]
     if problems:
         raise BadInput(
             f"{'; '.join(problems)}.",
@@ -65,7 +67,7 @@ def relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tupl
             reason_code="bad_project_path",
         )
     absolute = [Path(os.path.realpath(directory / path)) for path in given]
-    roots = {repository_root(path) for path in absolute}
+    roots = {find_repository_root(path) for path in absolute}
     common = [root for root in roots if all(path.is_relative_to(root) for path in absolute)]
     if not common:
         raise BadInput(
@@ -82,7 +84,7 @@ def _describe_wrong_place(given: list[str], absolute: list[Path]) -> str:
     outside = [
         path
         for path, place in zip(given, absolute, strict=True)
-        if not (repository_root(place) / ".git").exists()
+        if not (find_repository_root(place) / ".git").exists()
     ]
     names = " and ".join(f"`{path}`" for path in outside or given)
     if outside:
@@ -112,7 +114,7 @@ def check_environment_name(text: str) -> None:
     try:
         EnvironmentName(text)
     except UnfitName as error:
-        refused_failure(error, "input")
+        make_refused_failure(error, "input")
 
 
 def raise_bad_input(failure: Failure | None) -> None:
@@ -133,7 +135,7 @@ def read_origin_url(client: WorkerClient) -> str | None:
         return None
 
 
-def local_prefix(client: WorkerClient, machine: Machine, given: str | None) -> str:
+def read_local_prefix(client: WorkerClient, machine: Machine, given: str | None) -> str:
     """What environments of pull requests are called: as the option says, else as the project."""
     if given is not None:
         return given
@@ -152,7 +154,7 @@ def read_branch(client: WorkerClient) -> str | None:
 
 
 @contextmanager
-def local_client(
+def open_local_client(
     machine: Machine,
     projects: tuple[str, ...],
     gateway: str | None,
@@ -163,7 +165,7 @@ def local_client(
     secrets: tuple[str, ...] = (),
 ) -> Iterator[WorkerClient]:
     """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
-    root, relative = relative_projects(projects, machine.directory)
+    root, relative = make_relative_projects(projects, machine.directory)
     _check_search_path(machine.directory, python_path)
     cancel = CancelToken(clock=machine.monotonic)
 
@@ -220,7 +222,9 @@ def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:
     Raises:
         BadInput: one is no directory.
     """
-    problems = [found for path in given if (found := directory_problem(directory / path, path))]
+    problems = [
+        found for path in given if (found := describe_directory_problem(directory / path, path))
+    ]
     if problems:
         raise BadInput(
             f"{'; '.join(problems)}.",

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from ci_bot.bot.laptop.local_review import LocalReview, make_local_report
-from ci_bot.bot.laptop.session import relative_projects
+from ci_bot.bot.laptop.session import make_relative_projects
 from ci_bot.bot.worker_client import make_error_of_failure
 from ci_bot.errors import EXIT_DONE, BadInput, RequestRefused
 from ci_bot.host import Machine
 from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.review_report import Report
-from ci_bot.redaction import quoted_value
+from ci_bot.redaction import quote_value
 
 _NAMED = 5
 _PRINTED = "Without `--write` the test is printed."
@@ -36,7 +36,7 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
     one = _find_execution(report.executions, model)
     if one is None:
         raise BadInput(
-            f"The change edits no query of a model {quoted_value(model)}.",
+            f"The change edits no query of a model {quote_value(model)}.",
             hint=_list_models(known.model for known in report.executions),
         )
     if one.witness is None:
@@ -49,19 +49,19 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
     if not write:
         print(f"# {witness.path}\n{witness.text}", file=machine.out, end="", flush=True)
         return EXIT_DONE
-    path = _project_of(report, one.model, asked, machine) / witness.path
+    path = _find_project_of(report, one.model, asked, machine) / witness.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(witness.text)
     except FileExistsError as error:
         raise BadInput(
-            f"{quoted_value(str(path))} is there already, and nothing is overwritten.",
+            f"{quote_value(str(path))} is there already, and nothing is overwritten.",
             hint=_PRINTED,
         ) from error
     except OSError as error:
         raise BadInput(
-            f"{quoted_value(str(path))} cannot be written: {(error.strerror or '').lower()}.",
+            f"{quote_value(str(path))} cannot be written: {(error.strerror or '').lower()}.",
             hint=_PRINTED,
         ) from error
     print(f"Written: {path}", file=machine.out, flush=True)
@@ -101,9 +101,9 @@ def _list_models(models: Iterable[str]) -> str:
     return f"Models with a changed query: {', '.join(sorted(named)[:_NAMED])}."
 
 
-def _project_of(report: Report, model: str, asked: LocalReview, machine: Machine) -> Path:
+def _find_project_of(report: Report, model: str, asked: LocalReview, machine: Machine) -> Path:
     """The directory of the project that holds the model's file."""
-    root, projects = relative_projects(asked.projects, machine.directory)
+    root, projects = make_relative_projects(asked.projects, machine.directory)
     paths = [change.path for change in report.changes if change.model == model and change.path]
     for path in paths:
         for project in sorted(projects, key=len, reverse=True):

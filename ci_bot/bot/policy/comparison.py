@@ -79,7 +79,7 @@ def _rank_weight(weight: AnyWeight) -> int:
     return _HEAVIEST_FIRST.index(weight)
 
 
-def _new_and_gone(
+def _list_new_and_gone(
     before: Sequence[EntryT], after: Sequence[EntryT]
 ) -> tuple[list[EntryT], list[EntryT]]:
     """What only one side has; the reason is no part of an entry's meaning."""
@@ -98,10 +98,10 @@ def _get_entry_meaning(entry: PolicyEntry) -> dict[str, object]:
 
 
 def _compare_severities(before: Policy, after: Policy, weights: Weights) -> Iterator[PolicyChange]:
-    new, gone = _new_and_gone(before.severity, after.severity)
+    new, gone = _list_new_and_gone(before.severity, after.severity)
     for entry in new:
         lighter = _may_lower(entry, before.severity, weights)
-        yield _change_at_entry(
+        yield _make_change_at_entry(
             entry,
             f"{severity_overrides.describe_entry_findings(entry)} would weigh "
             f"{severity_overrides.describe_entry_severity(entry)}",
@@ -119,13 +119,13 @@ def _compare_severities(before: Policy, after: Policy, weights: Weights) -> Iter
     if kept_before != kept_after:
         first = after.severity[0]
         sentence = "the entries of `severity` would stand in another order, and the last one counts"
-        yield _change_at_entry(first, sentence, loosens=True)
+        yield _make_change_at_entry(first, sentence, loosens=True)
 
 
 def _may_lower(entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights) -> bool:
     """Whether a new entry may make a finding lighter than all earlier entries."""
     said = [_rank_weight(other.severity) for other in others if _share_a_rule(entry, other)]
-    heaviest = min([*said, *(_heaviest_weight(rule, weights) for rule in entry.rule)])
+    heaviest = min([*said, *(_find_heaviest_weight(rule, weights) for rule in entry.rule)])
     return _rank_weight(entry.severity) > heaviest
 
 
@@ -134,15 +134,15 @@ def _may_have_raised(
 ) -> bool:
     """Whether an entry that goes may have made a finding heavier than what is left does."""
     said = [_rank_weight(other.severity) for other in others if _share_a_rule(entry, other)]
-    lightest = max([*said, *(_lightest_weight(rule, weights) for rule in entry.rule)])
+    lightest = max([*said, *(_find_lightest_weight(rule, weights) for rule in entry.rule)])
     return _rank_weight(entry.severity) < lightest
 
 
-def _heaviest_weight(rule: str, weights: Weights) -> int:
+def _find_heaviest_weight(rule: str, weights: Weights) -> int:
     return min(map(_rank_weight, weights.get(rule, ())), default=0)
 
 
-def _lightest_weight(rule: str, weights: Weights) -> int:
+def _find_lightest_weight(rule: str, weights: Weights) -> int:
     if rule == EVERY_RULE:  # it is an upper bound, and raises nothing
         return 0
     return max(map(_rank_weight, weights.get(rule, ())), default=0)
@@ -154,34 +154,34 @@ def _share_a_rule(one: SeverityEntry, other: SeverityEntry) -> bool:
 
 
 def _compare_ignores(before: Policy, after: Policy, today: date) -> Iterator[PolicyChange]:
-    new, gone = _new_and_gone(before.ignore, after.ignore)
+    new, gone = _list_new_and_gone(before.ignore, after.ignore)
     for entry in new:
         until = entry.until.isoformat()
         shorter = any(
-            _same_but_until(entry, old) and old.until > entry.until for old in before.ignore
+            _is_same_but_until(entry, old) and old.until > entry.until for old in before.ignore
         )
-        yield _change_at_entry(
+        yield _make_change_at_entry(
             entry,
             f"{severity_overrides.describe_entry_findings(entry)} would be ignored until {until}",
             loosens=not shorter and entry.until >= today,
         )
     for entry in gone:
-        if not any(_same_but_until(entry, other) for other in after.ignore):
+        if not any(_is_same_but_until(entry, other) for other in after.ignore):
             sentence = (
                 f"{severity_overrides.describe_entry_findings(entry)} would no longer be ignored"
             )
             yield PolicyChange(sentence, loosens=False, path=entry.path)
 
 
-def _same_but_until(one: IgnoreEntry, other: IgnoreEntry) -> bool:
+def _is_same_but_until(one: IgnoreEntry, other: IgnoreEntry) -> bool:
     left_out = {"reason", "until"}
     return one.model_dump(exclude=left_out) == other.model_dump(exclude=left_out)
 
 
 def _compare_statements(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    new, gone = _new_and_gone(before.statements, after.statements)
+    new, gone = _list_new_and_gone(before.statements, after.statements)
     for entry in new:
-        yield _change_at_entry(
+        yield _make_change_at_entry(
             entry,
             f"it would be allowed {severity_overrides.describe_allowed_statements(entry)}",
             loosens=True,
@@ -204,11 +204,11 @@ def _compare_schemas(before: Policy, after: Policy) -> Iterator[PolicyChange]:
             f"schemas {severity_overrides.list_entry_names(added)} would be allowed to hold "
             "personal data"
         )
-        yield PolicyChange(sentence, loosens=True, path=_policy_path(after))
+        yield PolicyChange(sentence, loosens=True, path=_find_policy_path(after))
     if gone:
         schemas = severity_overrides.list_entry_names(gone)
         sentence = f"schemas {schemas} would no longer be allowed to hold personal data"
-        yield PolicyChange(sentence, loosens=False, path=_policy_path(before))
+        yield PolicyChange(sentence, loosens=False, path=_find_policy_path(before))
 
 
 def _compare_limits(before: PolicyLimits, after: PolicyLimits) -> Iterator[PolicyChange]:
@@ -238,9 +238,9 @@ def _format_value(value: object) -> str:
 
 
 def _compare_tolerances(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    new, gone = _new_and_gone(before.data_diff, after.data_diff)
+    new, gone = _list_new_and_gone(before.data_diff, after.data_diff)
     for entry in new:
-        yield _change_at_entry(
+        yield _make_change_at_entry(
             entry,
             f"{severity_overrides.describe_tolerance(entry)} would be tolerated",
             loosens=entry.tolerance > 0,
@@ -256,13 +256,13 @@ def _compare_owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         _get_entry_meaning(one) for one in after.owners
     ]:
         return
-    new, gone = _new_and_gone(before.owners, after.owners)
+    new, gone = _list_new_and_gone(before.owners, after.owners)
     for entry in new:
         sentence = (
             f"{severity_overrides.describe_entry_models(entry)} would be owned by "
             f"{severity_overrides.describe_accounts(entry)}"
         )
-        yield _change_at_entry(entry, sentence, loosens=True)
+        yield _make_change_at_entry(entry, sentence, loosens=True)
     for entry in gone:
         models, owners = (
             severity_overrides.describe_entry_models(entry),
@@ -272,14 +272,14 @@ def _compare_owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         yield PolicyChange(sentence, loosens=True, path=entry.path)
     if not new and not gone:
         sentence = "the owners would stand in another order, and the last one counts"
-        yield _change_at_entry(after.owners[0], sentence, loosens=True)
+        yield _make_change_at_entry(after.owners[0], sentence, loosens=True)
 
 
 def _compare_trust(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     old, new = before.trusts_writers, after.trusts_writers
     if old is None and new is not None:
         sentence = f"{severity_overrides.describe_trust(new)}, and would be a note"
-        yield _change_at_entry(new, sentence, loosens=True)
+        yield _make_change_at_entry(new, sentence, loosens=True)
     elif old is not None and new is None:
         sentence = (
             "code that runs on load would no longer be a note for people with write permission"
@@ -303,7 +303,7 @@ def _compare_exposures(before: Policy, after: Policy) -> Iterator[PolicyChange]:
             listed = severity_overrides.list_entry_names(sorted(map(_plain_name, names)))
             one = "exposure" if len(names) == 1 else "exposures"
             paths = {item.path for item in (*after.exposures, *before.exposures)}
-            path = next(iter(paths)) if len(paths) == 1 else _policy_path(after)
+            path = next(iter(paths)) if len(paths) == 1 else _find_policy_path(after)
             yield PolicyChange(f"the {one} {listed} {does}", loosens, path=path)
 
 
@@ -320,11 +320,11 @@ def _plain_name(name: str) -> str:
     return name.replace("`", "'")
 
 
-def _change_at_entry(entry: PolicyEntry, sentence: str, *, loosens: bool) -> PolicyChange:
+def _make_change_at_entry(entry: PolicyEntry, sentence: str, *, loosens: bool) -> PolicyChange:
     return PolicyChange(sentence, loosens, entry.path, entry.line)
 
 
-def _policy_path(policy: Policy) -> str | None:
+def _find_policy_path(policy: Policy) -> str | None:
     return next((entry.path for entry in policy.entries), None)
 
 
@@ -336,7 +336,7 @@ def _compare_words(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     ):
         if old != new:
             sentence = f"the comment would have {'another' if new else 'no'} {name}"
-            yield PolicyChange(sentence, loosens=False, path=_policy_path(after))
-    added, _ = _new_and_gone(before.messages, after.messages)
+            yield PolicyChange(sentence, loosens=False, path=_find_policy_path(after))
+    added, _ = _list_new_and_gone(before.messages, after.messages)
     for entry in added:
-        yield _change_at_entry(entry, severity_overrides.describe_entry(entry), loosens=False)
+        yield _make_change_at_entry(entry, severity_overrides.describe_entry(entry), loosens=False)

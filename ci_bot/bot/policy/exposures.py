@@ -175,7 +175,7 @@ def _read_file(content: bytes, path: str, entry: ExposureEntry) -> Iterator[Expo
     except ValidationError as error:
         raise make_unfit_policy(path, list_problems(error, lines)) from error
     for position, item in enumerate(found.exposures):
-        line = lines.line_of_part(("exposures", position))
+        line = lines.find_line_of_part(("exposures", position))
         yield _make_listed(item, path, line, entry)
 
 

@@ -264,7 +264,7 @@ class IgnoreComments:
         return None
 
 
-def in_text(text: str | None, path: str) -> Iterator[IgnoreComment]:
+def find_ignore_comments(text: str | None, path: str) -> Iterator[IgnoreComment]:
     """The comments of a file; none if there is no file."""
     for match in islice(_COMMENT.finditer(text or ""), MOST_IN_A_FILE):
         line = (text or "").count("\n", 0, match.start()) + 1
@@ -286,8 +286,12 @@ def compare_ignore_comments(
     counting: list[IgnoreComment] = []
     added: list[IgnoreComment] = []
     for path, before, after in files:
-        known = {item.rule: item for item in in_text(before, path) if may_ignore(item, rules)}
-        for item in in_text(after, path):
+        known = {
+            item.rule: item
+            for item in find_ignore_comments(before, path)
+            if may_ignore(item, rules)
+        }
+        for item in find_ignore_comments(after, path):
             if item.rule not in known:
                 added.append(item)
             elif may_ignore(item, rules):

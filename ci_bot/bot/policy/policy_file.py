@@ -89,12 +89,12 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
         "exposures",
     ):
         for position, entry in enumerate(getattr(found, name)):
-            entry.found_at(path, lines.line_of_part((name.replace("_", "-"), position)))
+            entry.found_at(path, lines.find_line_of_part((name.replace("_", "-"), position)))
     if found.trust is not None:
-        found.trust.found_at(path, lines.line_of_part(("trust", "code-on-load")))
+        found.trust.found_at(path, lines.find_line_of_part(("trust", "code-on-load")))
     wrong = [
-        *_wrong_rules(found, lines, rules),
-        *_too_late(found.ignore, lines, today),
+        *_list_wrong_rules(found, lines, rules),
+        *_list_expired(found.ignore, lines, today),
     ]
     if wrong:
         raise make_unfit_policy(path, wrong)
@@ -134,14 +134,14 @@ def list_problems(error: ValidationError, lines: PositionedDocument) -> Iterator
     """What does not fit, each with its line."""
     for item in error.errors(include_url=False):
         place: YamlPlace = tuple(item["loc"])
-        yield lines.line_of_part(place), _describe_problem(item, place)
+        yield lines.find_line_of_part(place), _describe_problem(item, place)
 
 
 def _describe_problem(item: Any, place: YamlPlace) -> str:
     key = next((str(part) for part in reversed(place) if isinstance(part, str)), "")
     kind, context = item["type"], item.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"`{key}` is no key here{_find_near_name(key, _keys_at(place))}"
+        return f"`{key}` is no key here{_find_near_name(key, _list_keys_at(place))}"
     if kind == "missing":
         return f"`{key}` is missing"
     if kind == "literal_error":
@@ -161,7 +161,7 @@ def _quote_value(value: Any) -> str:
     return f"`{text[:60].replace('`', chr(39))}`"
 
 
-def _keys_at(place: YamlPlace) -> list[str]:
+def _list_keys_at(place: YamlPlace) -> list[str]:
     """The keys that are known where the last key of `place` stands."""
     model: type[BaseModel] | None = PolicyFile
     for part in place[:-1]:
@@ -187,7 +187,7 @@ def _find_near_name(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {' or '.join(f'`{one}`' for one in found)}?)" if found else ""
 
 
-def _wrong_rules(
+def _list_wrong_rules(
     found: PolicyFile, lines: PositionedDocument, rules: Collection[str]
 ) -> Iterator[Problem]:
     named: tuple[tuple[str, Sequence[SeverityEntry | IgnoreEntry | MessageEntry]], ...] = (
@@ -198,13 +198,13 @@ def _wrong_rules(
     for key, entries in named:
         for position, entry in enumerate(entries):
             for item, rule in enumerate(entry.rule):
-                line = lines.line_of_part((key, position, "rule", item))
-                problem = _wrong_rule(rule, entry, rules)
+                line = lines.find_line_of_part((key, position, "rule", item))
+                problem = _describe_wrong_rule(rule, entry, rules)
                 if problem is not None:
                     yield line, problem
 
 
-def _wrong_rule(
+def _describe_wrong_rule(
     rule: str, entry: SeverityEntry | IgnoreEntry | MessageEntry, rules: Collection[str]
 ) -> str | None:
     if rule == EVERY_RULE:
@@ -223,13 +223,13 @@ def _wrong_rule(
     return None
 
 
-def _too_late(
+def _list_expired(
     entries: Iterable[PolicyEntry], lines: PositionedDocument, today: date
 ) -> Iterator[Problem]:
     latest = today + LONGEST_IGNORE
     for position, entry in enumerate(entries):
         if isinstance(entry, IgnoreEntry) and entry.until > latest:
             yield (
-                lines.line_of_part(("ignore", position, "until")),
+                lines.find_line_of_part(("ignore", position, "until")),
                 f"`until` is more than a year away; {latest.isoformat()} is the latest day",
             )

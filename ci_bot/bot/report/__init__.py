@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
     from ci_bot.bot.report.markdown.check_run import make_check_run, name_check
-    from ci_bot.bot.report.markdown.marker import carries_news, decode_marker, mark_news
+    from ci_bot.bot.report.markdown.marker import claims_news, decode_marker, mark_news
     from ci_bot.bot.report.markdown.outcome_comment import (
         render_apply,
         render_cleanup,
@@ -48,22 +48,22 @@ if TYPE_CHECKING:
         RenderedText,
     )
     from ci_bot.bot.report.model.headline import baseline_notice, compared_with
-    from ci_bot.bot.report.model.marker_facts import MarkerFacts, plans_before
+    from ci_bot.bot.report.model.marker_facts import MarkerFacts, list_plans_before
     from ci_bot.bot.report.model.prose import render_prose
     from ci_bot.bot.report.model.sarif_log import make_sarif
     from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
-    from ci_bot.bot.report.text.compared_queries import compared_to_terminal
-    from ci_bot.bot.report.text.page import OutputScreen, TextPage, make_screen, new_page
+    from ci_bot.bot.report.text.compared_queries import render_compared_queries
+    from ci_bot.bot.report.text.page import OutputScreen, TextPage, make_screen, make_text_page
     from ci_bot.bot.report.text.plain_markdown import PLACE, extract_code_spans, render_plain
     from ci_bot.bot.report.text.report_text import (
         Document,
         describe_error,
         redact_text,
-        to_markdown,
-        to_terminal,
+        render_markdown_text,
+        render_terminal_text,
     )
-    from ci_bot.bot.report.text.short_review import compare_rounds, short_text
+    from ci_bot.bot.report.text.short_review import compare_rounds, render_short_review
 
 __all__ = [
     "CANNOT_WRITE",
@@ -91,40 +91,40 @@ __all__ = [
     "TextPage",
     "advice",
     "baseline_notice",
-    "carries_news",
     "check_output",
     "check_within",
+    "claims_news",
     "compare_rounds",
-    "compared_to_terminal",
     "compared_with",
     "decode_marker",
     "describe_error",
     "extract_code_spans",
     "find_resource",
+    "list_plans_before",
     "make_check_run",
     "make_sarif",
     "make_screen",
+    "make_text_page",
     "mark_news",
     "name_check",
-    "new_page",
     "notices",
-    "plans_before",
     "redact_text",
     "render_apply",
     "render_cleanup",
+    "render_compared_queries",
     "render_doctor",
     "render_drift",
+    "render_markdown_text",
     "render_page",
     "render_plain",
     "render_planning",
     "render_prose",
     "render_review",
+    "render_short_review",
     "render_sweep",
-    "short_text",
+    "render_terminal_text",
     "split_passages",
-    "to_markdown",
     "to_page",
-    "to_terminal",
     "words",
     "write_files",
     "write_within",
@@ -148,7 +148,7 @@ __getattr__ = open_on_demand(
         "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
         "markdown.check_run": ["make_check_run", "name_check"],
-        "markdown.marker": ["decode_marker", "carries_news", "mark_news"],
+        "markdown.marker": ["decode_marker", "claims_news", "mark_news"],
         "markdown.notices": [],
         "markdown.outcome_comment": [
             "render_apply",
@@ -175,21 +175,21 @@ __getattr__ = open_on_demand(
             "RenderedText",
         ],
         "model.headline": ["baseline_notice", "compared_with"],
-        "model.marker_facts": ["MarkerFacts", "plans_before"],
+        "model.marker_facts": ["MarkerFacts", "list_plans_before"],
         "model.prose": ["render_prose"],
         "model.sarif_log": ["make_sarif"],
         "model.words": [],
         "resources": ["find_resource"],
-        "text.compared_queries": ["compared_to_terminal"],
-        "text.page": ["TextPage", "OutputScreen", "new_page", "make_screen"],
+        "text.compared_queries": ["render_compared_queries"],
+        "text.page": ["TextPage", "OutputScreen", "make_text_page", "make_screen"],
         "text.plain_markdown": ["PLACE", "render_plain", "extract_code_spans"],
         "text.report_text": [
             "Document",
-            "to_markdown",
-            "to_terminal",
+            "render_markdown_text",
+            "render_terminal_text",
             "describe_error",
             "redact_text",
         ],
-        "text.short_review": ["compare_rounds", "short_text"],
+        "text.short_review": ["compare_rounds", "render_short_review"],
     },
 )

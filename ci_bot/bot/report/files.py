@@ -61,7 +61,7 @@ def check_output(directory: Path, *, option: str = "--output") -> None:
         BadInput: it could not.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix=".ci-bot-", dir=_nearest_directory(directory)):
+        with tempfile.TemporaryDirectory(prefix=".ci-bot-", dir=_find_nearest_directory(directory)):
             pass
     except OSError as error:
         raise BadInput(
@@ -122,7 +122,7 @@ def check_within(workspace: Path, folder: str) -> None:
     check_output(place)
 
 
-def _nearest_directory(directory: Path) -> Path:
+def _find_nearest_directory(directory: Path) -> Path:
     """The directory itself, or the one above it that is there."""
     for path in (directory, *directory.parents):
         with suppress(FileNotFoundError, NotADirectoryError):

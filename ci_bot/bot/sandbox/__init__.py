@@ -14,7 +14,12 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_json
     from ci_bot.bot.sandbox.checkout_copy import DURING_EXPORT, seal_tree
-    from ci_bot.bot.sandbox.deadline import CancelToken, Deadline, handle_signals, no_deadline
+    from ci_bot.bot.sandbox.deadline import (
+        CancelToken,
+        Deadline,
+        handle_signals,
+        make_endless_deadline,
+    )
     from ci_bot.bot.sandbox.disk_reserve import MIB
     from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, WorkerIdentity, WorkerLaunch
     from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, list_opened_among
@@ -22,12 +27,12 @@ if TYPE_CHECKING:
     from ci_bot.bot.sandbox.run_directories import (
         PREFIX,
         RunWorkspace,
-        directory_problem,
-        held_directory,
-        private_workspace,
-        project_paths,
+        describe_directory_problem,
+        hold_directory,
+        open_private_workspace,
         read_inside,
         resolve_inside,
+        resolve_project_paths,
         search_path,
     )
     from ci_bot.bot.sandbox.worker_environment import (
@@ -72,19 +77,19 @@ __all__ = [
     "build_worker_environment",
     "check_json",
     "check_requirements",
-    "directory_problem",
+    "describe_directory_problem",
     "handle_signals",
-    "held_directory",
+    "hold_directory",
     "install_requirements",
     "list_opened_among",
+    "make_endless_deadline",
     "make_redactor",
-    "no_deadline",
+    "open_private_workspace",
     "parse_worker_variables",
     "prepend_python_path",
-    "private_workspace",
-    "project_paths",
     "read_inside",
     "resolve_inside",
+    "resolve_project_paths",
     "run_worker",
     "seal_tree",
     "search_path",
@@ -95,7 +100,7 @@ __getattr__ = open_on_demand(
     {
         "answer_validation": ["AnswerRefusedError", "check_json"],
         "checkout_copy": ["DURING_EXPORT", "seal_tree"],
-        "deadline": ["CancelToken", "Deadline", "handle_signals", "no_deadline"],
+        "deadline": ["CancelToken", "Deadline", "handle_signals", "make_endless_deadline"],
         "disk_reserve": ["MIB"],
         "launch": ["DOCKER_SOCKETS", "WorkerIdentity", "WorkerLaunch"],
         "load_trace": ["JAVA_READS", "TraceReader", "list_opened_among"],
@@ -103,11 +108,11 @@ __getattr__ = open_on_demand(
         "run_directories": [
             "PREFIX",
             "RunWorkspace",
-            "directory_problem",
-            "held_directory",
+            "describe_directory_problem",
+            "hold_directory",
             "resolve_inside",
-            "private_workspace",
-            "project_paths",
+            "open_private_workspace",
+            "resolve_project_paths",
             "read_inside",
             "search_path",
         ],

@@ -31,7 +31,7 @@ from ci_bot.protocol.messages import (
     ReviewRequest,
     SweepRequest,
 )
-from ci_bot.protocol.plan_identity import full_id
+from ci_bot.protocol.plan_identity import find_full_plan_id
 from ci_bot.protocol.reasons import normalize_failure_code, normalize_result_code
 from ci_bot.protocol.review_inputs import BaseCache, BaseTests, KnownFile, ScanFacts, ScopesAnswer
 from ci_bot.protocol.review_report import ReviewFacts
@@ -206,7 +206,7 @@ def _is_of(answer: ApplyDocument, asked: str) -> bool:
     if answer.plan_id is None:
         # Where prod is what the project makes of it there is no plan by now, so the worker repeats
         # the id that was asked for; of one that was given in short it does not know the whole.
-        return answer.result == "nothing_to_apply" and full_id(asked, None) is None
+        return answer.result == "nothing_to_apply" and find_full_plan_id(asked, None) is None
     return answer.plan_id.startswith(asked.lower())
 
 

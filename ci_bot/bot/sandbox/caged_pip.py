@@ -52,7 +52,7 @@ def list_missing_requirements(report: Mapping[str, Any]) -> list[str]:
     return [text for text, _ in found]
 
 
-def index_lines(file: Path) -> list[str]:
+def select_index_lines(file: Path) -> list[str]:
     """The lines of a requirements file that say where packages come from."""
     lines: list[str] = []
     for line in file.read_text(encoding="utf-8").splitlines():
@@ -73,7 +73,7 @@ def is_installed(source: str) -> bool:
         return False
 
 
-def stand_in(name: str, *, scratch: Path) -> None:
+def write_stand_in_wheel(name: str, *, scratch: Path) -> None:
     """Writes a wheel without modules for a package whose binary form is installed."""
     binary = BINARY_OF[name]
     try:
@@ -121,9 +121,9 @@ def install_missing(target: Path, file: Path, source: str, *, scratch: Path) -> 
     if importlib.util.find_spec("pip") is None:
         print(f"{sys.executable} has no pip, so it cannot install requirements")
         return 1
-    sources = index_lines(file)
+    sources = select_index_lines(file)
     for name in BINARY_OF:
-        stand_in(name, scratch=scratch)
+        write_stand_in_wheel(name, scratch=scratch)
     if (
         source
         and not is_installed(source)

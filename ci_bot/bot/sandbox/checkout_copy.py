@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_bot.bot.sandbox.deadline import Deadline, no_deadline
+from ci_bot.bot.sandbox.deadline import Deadline, make_endless_deadline
 from ci_bot.bot.sandbox.disk_reserve import MIB, DiskReserve
 from ci_bot.bot.sandbox.launch import ENTER, READ, WRITE, WorkerIdentity, has_file_right
 from ci_bot.errors import FULL_DISK_HINT, BadInput
@@ -95,7 +95,7 @@ def copy_checkout(
     """
     root = os.path.realpath(source)
     report = CopyReport()
-    deadline = deadline or no_deadline()
+    deadline = deadline or make_endless_deadline()
     directories = _survey_directories(root, identity, deadline)
     done: set[int] = set()
     for number, directory in enumerate(directories):
@@ -124,7 +124,7 @@ def seal_tree(
 ) -> list[str]:
     """Give a tree that we made to `identity`, and drop its links that lead out; returns those."""
     dropped: list[str] = []
-    deadline = deadline or no_deadline()
+    deadline = deadline or make_endless_deadline()
     top = os.path.realpath(root)
     for directory, names, files in os.walk(top):
         deadline.check_time(DURING_EXPORT)

@@ -57,7 +57,7 @@ class Deadline:
             TimedOut: the moment has passed.
         """
         if self._clock() >= self._end + self._more:
-            raise self.timeout_error(doing)
+            raise self.make_timeout_error(doing)
 
     @contextmanager
     def extend_for_report(self) -> Iterator[None]:
@@ -81,13 +81,13 @@ class Deadline:
             TimedOut: the moment passed, or would then have passed, `REPORT_SECONDS` ago.
         """
         if self._clock() + wait > self._end + REPORT_SECONDS:
-            raise self.timeout_error(doing)
+            raise self.make_timeout_error(doing)
 
-    def timeout_error(self, doing: str) -> TimedOut:
+    def make_timeout_error(self, doing: str) -> TimedOut:
         """The failure of a run that was out of time; see `check`."""
-        return TimedOut(f"{self.timeout_sentence('The run')} {doing}.", hint=OUT_OF_TIME_HINT)
+        return TimedOut(f"{self.describe_timeout('The run')} {doing}.", hint=OUT_OF_TIME_HINT)
 
-    def timeout_sentence(self, who: str) -> str:
+    def describe_timeout(self, who: str) -> str:
         """The first half of that failure's sentence."""
         return f"{who} did not finish within {describe_duration(self.seconds)} and was stopped"
 
@@ -97,7 +97,7 @@ OUT_OF_TIME_HINT = (
 )
 
 
-def no_deadline() -> Deadline:
+def make_endless_deadline() -> Deadline:
     """For work that nobody waits for."""
     return Deadline(math.inf, clock=lambda: 0.0)
 
@@ -161,9 +161,9 @@ class CancelToken:
     def check_cancelled(self) -> None:
         """Raise `Cancelled` if the token is set; to be called between two steps of the bot."""
         if self.is_cancelled:
-            raise self.cancelled_error()
+            raise self.make_cancelled_error()
 
-    def cancelled_error(self) -> RunCancelled:
+    def make_cancelled_error(self) -> RunCancelled:
         """The failure that stands for this cancellation, with the right exit code."""
         return with_exit_code(
             RunCancelled(f"The run was {self.signal_word}.", hint=RUN_IT_AGAIN),
@@ -248,7 +248,7 @@ def handle_signals(
             return
         token.cancel(number)
         if not token.is_deferred:
-            raise token.cancelled_error()
+            raise token.make_cancelled_error()
 
     before = {
         number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)

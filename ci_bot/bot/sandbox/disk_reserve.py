@@ -87,12 +87,12 @@ def list_disk_reserves(
         with suppress(OSError):
             free, device = read(directory), directory.stat().st_dev
             least = FreeSpace(
-                bytes=_wanted_or_half(reserved_bytes, free.bytes),
-                files=None if free.files is None else _wanted_or_half(_RESERVED_FILES, free.files),
+                bytes=_limit_to_half(reserved_bytes, free.bytes),
+                files=None if free.files is None else _limit_to_half(_RESERVED_FILES, free.files),
             )
             found.setdefault(device, DiskReserve(directory, least, read))
     return list(found.values())
 
 
-def _wanted_or_half(wanted: int, free: int) -> int:
+def _limit_to_half(wanted: int, free: int) -> int:
     return wanted if wanted < free else free // 2

@@ -105,7 +105,7 @@ def list_opened_among(
         checkout: The one whose links are as they are in git.
     """
     changed, traces = list(changed), list(traces)
-    opened = set(_relative_names({path for trace in traces for path in trace.paths}, roots))
+    opened = set(_make_relative_names({path for trace in traces for path in trace.paths}, roots))
     endings = tuple(f"/{_decode_name(ending)}" for trace in traces for ending in trace.endings)
     if any((checkout / path).is_symlink() for path in changed):
         opened |= {hop for path in list(opened) for hop in _follow_links(checkout, path)}
@@ -115,7 +115,7 @@ def list_opened_among(
     )
 
 
-def _relative_names(paths: Iterable[bytes], roots: Sequence[Path]) -> frozenset[str]:
+def _make_relative_names(paths: Iterable[bytes], roots: Sequence[Path]) -> frozenset[str]:
     """Names below one of `roots`, spelled as `Git.changed_files` spells them."""
     prefixes = [os.fsencode(str(root)).rstrip(b"/") + b"/" for root in roots]
     found = {

@@ -139,7 +139,7 @@ class ProcessFamily:
                     os.waitpid(process.pid, os.WNOHANG)
         return family
 
-    def resident_bytes(self, *, at_most: int) -> int:
+    def measure_resident_bytes(self, *, at_most: int) -> int:
         """Memory of the whole family.
 
         The quick sum counts pages that forked processes share more than once. Only if it passes
@@ -149,7 +149,7 @@ class ProcessFamily:
         quick = sum(process.resident_pages for process in members) * os.sysconf("SC_PAGE_SIZE")
         if quick <= at_most:
             return quick
-        return sum(_proportional_bytes(process.pid) for process in members)
+        return sum(_read_proportional_bytes(process.pid) for process in members)
 
     def release_leader(self, leader: int) -> None:
         """A leader has ended with all of its group, and its pid may be given to another process."""
@@ -225,7 +225,7 @@ def _kill_and_wait(processes: list[ProcessEntry]) -> None:
             os.close(handle)
 
 
-def _proportional_bytes(pid: int) -> int:
+def _read_proportional_bytes(pid: int) -> int:
     try:
         for line in (_PROC / str(pid) / "smaps_rollup").read_text("ascii").splitlines():
             if line.startswith("Pss:"):

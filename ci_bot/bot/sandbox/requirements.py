@@ -66,7 +66,7 @@ def check_requirements(repository: Path, file: str) -> list[str]:
         if content is None:
             problems.append(f"there is no file `{name}`")
             continue
-        for line in _logical_lines(content.decode("utf-8", "replace")):
+        for line in _join_continued_lines(content.decode("utf-8", "replace")):
             include = _INCLUDE.match(line)
             if include is not None:
                 path = Path(name).parent / include["file"]
@@ -142,9 +142,9 @@ def install_requirements(
         except OSError as error:
             raise make_start_failure(launch, error) from error
     if ended.stopped == "cancelled":
-        raise cancel.cancelled_error()
+        raise cancel.make_cancelled_error()
     if ended.stopped == "deadline":
-        raise deadline.timeout_error(f"while the packages of `{file.name}` were installed")
+        raise deadline.make_timeout_error(f"while the packages of `{file.name}` were installed")
     if ended.stopped is not None or ended.exit_code != 0:
         raise BadInput(
             f"The packages of `{file.name}` could not be installed.",
@@ -166,14 +166,14 @@ def _find_pyspark_source(repository: Path, files: Sequence[str]) -> str:
     """The source of PySpark that the files pin, by its hash; empty if they pin none."""
     for name in files:
         content = read_inside(repository, name, at_most=_LARGEST) or b""
-        for line in _logical_lines(content.decode("utf-8", "replace")):
+        for line in _join_continued_lines(content.decode("utf-8", "replace")):
             version = read_pinned_version(line)
             if version is not None:
                 return find_source_requirement(version) or ""
     return ""
 
 
-def _logical_lines(text: str) -> Sequence[str]:
+def _join_continued_lines(text: str) -> Sequence[str]:
     joined = text.replace("\\\r\n", " ").replace("\\\n", " ")
     lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in joined.splitlines())
     return [line for line in lines if line]

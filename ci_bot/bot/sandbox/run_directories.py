@@ -49,7 +49,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
-def held_directory(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
+def hold_directory(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
     """A new directory with mode 0700 for the time inside, and removed at its end.
 
     Runs that follow each other get the same path: a project may put the place of its checkout into
@@ -143,7 +143,7 @@ def remove_tree(root: Path) -> None:
         )
 
 
-def disk_is_full(directory: Path) -> bool:
+def is_disk_full(directory: Path) -> bool:
     """Whether the disk of a directory has no space for one more small file, or no inode."""
     try:
         facts = os.statvfs(directory)
@@ -231,7 +231,7 @@ class RunWorkspace:
 
 
 @contextmanager
-def private_workspace(
+def open_private_workspace(
     checkout: Path,
     *,
     parent: Path,
@@ -251,7 +251,7 @@ def private_workspace(
     Raises:
         BadInput: The disk has no room for the copy.
     """
-    with held_directory(parent) as root:
+    with hold_directory(parent) as root:
         if identity is not None:
             # The worker passes through to what is its own; nobody else gets that far.
             os.chown(root, -1, identity.gid)
@@ -318,7 +318,7 @@ def resolve_inside(root: Path, relative: str, *, what: str) -> Path:
     return path
 
 
-def project_paths(root: Path, inputs: list[str]) -> list[str]:
+def resolve_project_paths(root: Path, inputs: list[str]) -> list[str]:
     """The project directories of the input `project`, relative to `root`, each once.
 
     Raises:
@@ -332,7 +332,7 @@ def project_paths(root: Path, inputs: list[str]) -> list[str]:
         except BadInput as error:
             problems.append(error.message)
             continue
-        problem = directory_problem(path, given)
+        problem = describe_directory_problem(path, given)
         if problem is None:
             found[os.path.relpath(path, os.path.realpath(root))] = None
         else:
@@ -346,7 +346,7 @@ def project_paths(root: Path, inputs: list[str]) -> list[str]:
     return list(found)
 
 
-def directory_problem(path: Path, given: str) -> str | None:
+def describe_directory_problem(path: Path, given: str) -> str | None:
     """Why a path leads to no directory, as a sentence without its full stop; None if it does.
 
     Args:

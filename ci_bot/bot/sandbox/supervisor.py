@@ -214,7 +214,7 @@ class ProcessWatcher:
 
     def _needs_too_much_memory(self) -> bool:
         limit = self.limits.memory_bytes
-        return limit is not None and self.family.resident_bytes(at_most=limit) > limit
+        return limit is not None and self.family.measure_resident_bytes(at_most=limit) > limit
 
     def _stop_process(self, reason: Reason, kill_at: float) -> None:
         """Ask the process to end, once; a later reason can only bring the kill forward."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ci_bot.errors import BadInput
-from ci_bot.redaction import Redactor, list_encodings, secret_values
+from ci_bot.redaction import Redactor, list_encodings, list_secret_values
 
 CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 DEFAULT_PREFIXES = ("SQLMESH_", "SPARK_", "PYSPARK_", "JAVA_", "HADOOP_")
@@ -96,8 +96,8 @@ def make_redactor(
         selection = parse_worker_variables(worker_env)
     except BadInput:
         selection = WorkerVariables()
-    project = secret_values(own or {}, lambda _name: True)
-    return Redactor([*secrets, *project, *secret_values(environ, selection.pass_on)])
+    project = list_secret_values(own or {}, lambda _name: True)
+    return Redactor([*secrets, *project, *list_secret_values(environ, selection.pass_on)])
 
 
 def build_worker_environment(

@@ -21,7 +21,7 @@ from ci_bot.bot.sandbox.deadline import OUT_OF_TIME_HINT, RUN_IT_AGAIN, CancelTo
 from ci_bot.bot.sandbox.disk_reserve import MIB
 from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.load_trace import TraceReader, trace_arguments
-from ci_bot.bot.sandbox.run_directories import disk_is_full
+from ci_bot.bot.sandbox.run_directories import is_disk_full
 from ci_bot.bot.sandbox.supervisor import (
     EndedProcess,
     SecondProcess,
@@ -95,7 +95,7 @@ def run_worker(
     """Start the worker, wait for its answer, and leave no process behind.
 
     The callbacks run in the caller's thread. Log lines come without known secrets, but are the
-    worker's words: show them only through `Commands.worker_line`.
+    worker's words: show them only through `Commands.write_worker_line`.
 
     Args:
         on_cancel: Called once when `cancel` is set, while the worker has its last seconds; the
@@ -160,14 +160,16 @@ def run_worker(
             _judge_second(reply, ended, second, redactor)
         size = os.fstat(answer).st_size
         if size > launch.limits.answer_bytes or ended.stopped == "answer_size":
-            raise _refused_answer(f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB")
+            raise _make_refused_answer(
+                f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB"
+            )
         document, refusal = _read_answer(answer, request, launch, redactor)
     return _judge_answer(
         document,
         refusal if size else None,
         ended,
         limits=launch.limits,
-        late=f"{deadline.timeout_sentence('The worker')}{_describe_last_step(last)}.",
+        late=f"{deadline.describe_timeout('The worker')}{_describe_last_step(last)}.",
         cancel=cancel,
         directory=launch.channel_directory,
     )
@@ -279,8 +281,8 @@ def _judge_answer(
     if answer is not None:
         return answer
     if refusal is not None and ended.exit_code >= 0:
-        raise _refused_answer(refusal)  # killed while it wrote, it has no answer
-    if disk_is_full(directory):
+        raise _make_refused_answer(refusal)  # killed while it wrote, it has no answer
+    if is_disk_full(directory):
         raise WorkerFailed(
             f"The worker {_describe_ending(ended.exit_code)} without an answer, because the disk "
             "of the "
@@ -316,7 +318,7 @@ def _read_answer(
     return redactor.redact_document(document), ""
 
 
-def _refused_answer(why: str) -> WorkerFailed:
+def _make_refused_answer(why: str) -> WorkerFailed:
     return WorkerFailed(
         f"The worker's answer was refused: {why}.",
         hint="If the pull request changes code that runs on load, look there first; otherwise this "

@@ -81,7 +81,7 @@ def sign_text(text: str, made_with: MadeWith) -> str:
         options += f" --gateway {made_with.gateway}"
     return (
         f"{text}# Made by `ci-bot init --level {made_with.level}{options}`; "
-        f"checksum {_checksum_of(text)}.\n"
+        f"checksum {_compute_checksum(text)}.\n"
     )
 
 
@@ -100,7 +100,7 @@ def read_signature(text: str) -> MadeWith | None:
 def is_unedited(text: str) -> bool:
     """Whether a file is as `ci-bot init` has written it."""
     found = _SIGNATURE.search(text)
-    return found is not None and _checksum_of(text[: found.start()]) == found["sum"]
+    return found is not None and _compute_checksum(text[: found.start()]) == found["sum"]
 
 
 def move_pins(text: str, source: str) -> str:
@@ -108,10 +108,10 @@ def move_pins(text: str, source: str) -> str:
 
     The placeholder of the documents is no commit, and moves nothing.
     """
-    known = {_pin_key(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")}
+    known = {_get_pin_key(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")}
 
     def move_pin(pin: re.Match[str]) -> str:
-        other = known.get(_pin_key(pin))
+        other = known.get(_get_pin_key(pin))
         if other is None:
             return pin[0]
         return f"{other['name']}@{other['commit']}{other['version'] or ''}"
@@ -119,7 +119,7 @@ def move_pins(text: str, source: str) -> str:
     return _PIN.sub(move_pin, text)
 
 
-def _pin_key(pin: re.Match[str]) -> str:
+def _get_pin_key(pin: re.Match[str]) -> str:
     """What stays the same when a pin moves: of this action also its owner may be another one."""
     address = "https:" if pin["name"].startswith("github.com/") else "uses:"
     return address + re.sub(r"^.*?([\w.-]*sqlmesh-plan-review)", r"\1", pin["name"])
@@ -133,7 +133,7 @@ def _compare_file(
         return ComparedFile(planned, "new", text)
     if planned.is_kept:
         return ComparedFile(planned, "kept")
-    wanted = planned.text if upgrade else move_pins(planned.text, _unsigned_text(there))
+    wanted = planned.text if upgrade else move_pins(planned.text, _strip_signature(there))
     signed = sign_text(wanted, made_with)
     if there == signed:
         return ComparedFile(planned, "same")
@@ -148,18 +148,18 @@ def _compare_file(
 def _compare_edited(planned: PlannedFile, there: str, wanted: str, upgrade: bool) -> ComparedFile:
     """An edited file stays; an upgrade moves its pins only."""
     moved = move_pins(there, wanted) if upgrade else there
-    diff = "".join(_diff_lines(_unsigned_text(moved), wanted, planned.path))
+    diff = "".join(_make_diff_lines(_strip_signature(moved), wanted, planned.path))
     if moved != there:
         return ComparedFile(planned, "moved", moved, diff)
     return ComparedFile(planned, "edited", None, diff)
 
 
-def _unsigned_text(text: str) -> str:
+def _strip_signature(text: str) -> str:
     """A text without the line that says how it was made; people may have written below it."""
     return _EDITED_SIGNATURE.sub("", text, count=1)
 
 
-def _diff_lines(there: str, wanted: str, path: str) -> Iterator[str]:
+def _make_diff_lines(there: str, wanted: str, path: str) -> Iterator[str]:
     yield from difflib.unified_diff(
         there.splitlines(keepends=True),
         wanted.splitlines(keepends=True),
@@ -169,5 +169,5 @@ def _diff_lines(there: str, wanted: str, path: str) -> Iterator[str]:
     )
 
 
-def _checksum_of(text: str) -> str:
+def _compute_checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -109,19 +109,19 @@ def list_worker_env(
     """
     families: dict[str, set[str]] = {}
     for variable in variables:
-        families.setdefault(_variable_family(variable.name), set()).add(variable.name)
+        families.setdefault(_get_variable_family(variable.name), set()).add(variable.name)
     named = [each.name for each in settings if not each.name.startswith(_PASSED_ON)]
     return list(
         dict.fromkeys(
             f"{family}*"
-            if (family := _variable_family(name)) and len(families[family]) > 1
+            if (family := _get_variable_family(name)) and len(families[family]) > 1
             else name
             for name in named
         )
     )
 
 
-def _variable_family(name: str) -> str:
+def _get_variable_family(name: str) -> str:
     """`STATE_` of `STATE_HOST`; empty if the name has one word."""
     first, separator, _ = name.partition("_")
     return f"{first}_" if separator and first else ""
@@ -134,7 +134,7 @@ def _choose_setting(
     if variable.has_default:
         return None
     if job == "review" and (level == "review" or variable.scope == "warehouse"):
-        return _unused_variable(variable)
+        return _make_unused_variable(variable)
     secret = is_secret(variable)
     name = variable.name
     if variable.scope == "state" and (secret or _is_account(variable)):
@@ -147,7 +147,7 @@ def _choose_setting(
     return JobVariable(name, source, github, f"${{{{ {source}.{github} }}}}")
 
 
-def _unused_variable(variable: ConfigVariable) -> JobVariable | None:
+def _make_unused_variable(variable: ConfigVariable) -> JobVariable | None:
     """A variable of a job that never connects with it.
 
     Without it a YAML configuration gets the word `None`, which is no number; and a Python one may

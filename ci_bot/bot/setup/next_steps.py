@@ -54,15 +54,15 @@ def list_steps(
     steps = []
     if request.level != "review":
         steps += [
-            *_state_rights(request, load),
-            _environments_step(request),
-            *_value_steps(request),
+            *_list_state_rights(request, load),
+            _make_environments_step(request),
+            *_list_value_steps(request),
         ]
     if request.level == "review":
-        steps += _value_steps(request)
+        steps += _list_value_steps(request)
     if written:
         steps.append(_pull_request(request, written))
-    steps.append(_required_check())
+    steps.append(_make_required_check())
     if request.level != "review":
         projects = " ".join(f"--project {each.path}" for each in request.repository.projects)
         steps.append(
@@ -80,14 +80,14 @@ def list_notes(request: SetupRequest) -> list[str]:
     """What a person should know of this repository, a sentence or two each."""
     return [
         *_release_note(request),
-        *_version_notes(request),
-        *_state_notes(request),
-        *_bot_notes(request),
-        *_reading_notes(request),
+        *_list_version_notes(request),
+        *_list_state_notes(request),
+        *_list_bot_notes(request),
+        *_list_reading_notes(request),
     ]
 
 
-def _state_rights(
+def _list_state_rights(
     request: SetupRequest, load: Callable[[str], str | None]
 ) -> Iterator[RemainingStep]:
     script = load(_RIGHTS.get(request.state_type or "", ""))
@@ -101,7 +101,7 @@ def _state_rights(
         )
 
 
-def _environments_step(request: SetupRequest) -> RemainingStep:
+def _make_environments_step(request: SetupRequest) -> RemainingStep:
     lines = []
     for job in _JOBS[request.level]:
         name = ENVIRONMENTS[job]
@@ -127,7 +127,7 @@ def _environments_step(request: SetupRequest) -> RemainingStep:
     )
 
 
-def _value_steps(request: SetupRequest) -> Iterator[RemainingStep]:
+def _list_value_steps(request: SetupRequest) -> Iterator[RemainingStep]:
     """The secrets and variables; a variable that several jobs share is one of the repository."""
     secrets: list[str] = []
     shared: dict[str, str] = {}
@@ -185,7 +185,7 @@ def _pull_request(request: SetupRequest, written: Sequence[str]) -> RemainingSte
     return RemainingStep("Open a pull request with these files", first, commands)
 
 
-def _required_check() -> RemainingStep:
+def _make_required_check() -> RemainingStep:
     rules = {
         "name": "SQLMesh review",
         "target": "branch",
@@ -218,7 +218,7 @@ def _release_note(request: SetupRequest) -> Iterator[str]:
         )
 
 
-def _version_notes(request: SetupRequest) -> Iterator[str]:
+def _list_version_notes(request: SetupRequest) -> Iterator[str]:
     repository = request.repository
     sqlmesh, pyspark = (repository.versions.get(name) for name in ("sqlmesh", "pyspark"))
     if sqlmesh and sqlmesh.version and not is_supported(sqlmesh.version):
@@ -247,7 +247,7 @@ def _version_notes(request: SetupRequest) -> Iterator[str]:
         )
 
 
-def _state_notes(request: SetupRequest) -> Iterator[str]:
+def _list_state_notes(request: SetupRequest) -> Iterator[str]:
     configuration = request.repository.projects[0].configuration
     gateway = request.gateway or configuration.default_gateway
     engine = configuration.engine_type(gateway)
@@ -267,7 +267,7 @@ def _state_notes(request: SetupRequest) -> Iterator[str]:
         yield f"The gateway {gateway} is of type {engine}, and applies and cleanups need Spark."
 
 
-def _bot_notes(request: SetupRequest) -> Iterator[str]:
+def _list_bot_notes(request: SetupRequest) -> Iterator[str]:
     for file in request.repository.old_bot:
         yield (
             f"{file} runs SQLMesh's own bot. Keep it until you trust the reviews, then delete it, "
@@ -284,7 +284,7 @@ def _bot_notes(request: SetupRequest) -> Iterator[str]:
         )
 
 
-def _reading_notes(request: SetupRequest) -> Iterator[str]:
+def _list_reading_notes(request: SetupRequest) -> Iterator[str]:
     for project in request.repository.projects:
         configuration = project.configuration
         if project.is_dbt:

@@ -77,7 +77,7 @@ class SetupRequest:
         for project in self.repository.projects:
             configuration = project.configuration
             chosen = self.gateway or configuration.default_gateway
-            for variable in configuration.variables_of(chosen):
+            for variable in configuration.list_variables_of(chosen):
                 found.setdefault(variable.name, variable)
         return [found[name] for name in sorted(found)]
 
@@ -85,7 +85,7 @@ class SetupRequest:
     def state_type(self) -> str | None:
         """The type of the state database, as the first project says."""
         configuration = self.repository.projects[0].configuration
-        return configuration.state_type_of(self.gateway or configuration.default_gateway)
+        return configuration.find_state_type(self.gateway or configuration.default_gateway)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def plan_files(request: SetupRequest, load: Callable[[str], str | None]) -> list
         files.append(
             PlannedFile(
                 DEPLOY_REQUIREMENTS,
-                _deploy_requirements_text(request),
+                _render_deploy_requirements(request),
                 "What deploy.yml installs. Add the packages that your models import.",
             )
         )
@@ -193,7 +193,7 @@ def list_workflows(
     for workflow in _WORKFLOWS:
         if request.level in workflow.levels:
             text = environment.get_template(workflow.name).render(
-                _template_context(request, workflow.job)
+                _make_template_context(request, workflow.job)
             )
             yield PlannedFile(f"{WORKFLOWS}/{workflow.name}", text, workflow.why)
 
@@ -211,7 +211,7 @@ def list_workflow_names(level: SetupLevel = "full") -> list[str]:
     return [workflow.name for workflow in _WORKFLOWS if level in workflow.levels]
 
 
-def _job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
+def _make_job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
     """The variables of a job, as the parts of templates name them."""
     variables = request.used_variables
     settings = list_settings(variables, request.level, job) if job else []
@@ -222,9 +222,9 @@ def _job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, objec
     }
 
 
-def _template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
+def _make_template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
     """What a template is filled with."""
-    own = _job_context(request, job)
+    own = _make_job_context(request, job)
     projects = [project.path for project in request.repository.projects]
     requirements = _review_requirements(request)
     gateway = f" --gateway {request.gateway}" if request.gateway else ""
@@ -241,7 +241,7 @@ def _template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, 
         "branch": request.repository.branch,
         **own,
         # Of the job in another workflow that has the account of reviews.
-        "review": _job_context(request, "review"),
+        "review": _make_job_context(request, "review"),
         "requirements": requirements.path if requirements else None,
         "deploy_requirements": request.deploy_requirements or DEPLOY_REQUIREMENTS,
         "python": request.repository.python or IMAGE_PYTHON,
@@ -304,7 +304,7 @@ def _can_be_installed(name: str, found: FoundVersion) -> bool:
     )
 
 
-def _deploy_requirements_text(request: SetupRequest) -> str:
+def _render_deploy_requirements(request: SetupRequest) -> str:
     """What a runner needs to plan and build prod."""
     versions = request.repository.versions
     named = [found for found in versions.values() if found.is_in_requirements]

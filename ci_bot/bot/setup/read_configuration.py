@@ -79,20 +79,20 @@ class ProjectConfiguration:
         """The type of a gateway's connection, if it is written."""
         return _read_gateway_fact(self.engines, gateway)
 
-    def state_type_of(self, gateway: str | None) -> str | None:
+    def find_state_type(self, gateway: str | None) -> str | None:
         """Where a gateway's state lies: its state connection, or an engine that can hold one."""
         written = _read_gateway_fact(self.states, gateway)
         engine = self.engine_type(gateway)
         return written or (engine if engine in _ENGINES_WITH_STATE else None)
 
-    def variables_of(self, gateway: str | None) -> list[ConfigVariable]:
+    def list_variables_of(self, gateway: str | None) -> list[ConfigVariable]:
         """The variables that matter where this gateway is used, each once, by name.
 
         Without a state connection the state lies in an engine that can hold one.
         """
         in_engine = (
             _read_gateway_fact(self.states, gateway) is None
-            and self.state_type_of(gateway) is not None
+            and self.find_state_type(gateway) is not None
         )
         found: dict[str, ConfigVariable] = {}
         for variable in self.variables:
@@ -121,7 +121,7 @@ def read_yaml(text: str) -> ProjectConfiguration:
         root = compose_yaml(marked)
     except UnfitYaml:
         return _read_as_text(text)
-    variables = list(_variables_in(blocks, "other", "", None))
+    variables = list(_find_variables_in(blocks, "other", "", None))
     gateways: list[str] = []
     engines: list[tuple[str, str]] = []
     states: list[tuple[str, str]] = []
@@ -139,14 +139,14 @@ def read_yaml(text: str) -> ProjectConfiguration:
         if path == ("default_gateway",) and not _MARK.search(value):
             default = value
         for number in _MARK.findall(value):
-            variables += _variables_in(expressions[int(number)], scope, key, gateway)
+            variables += _find_variables_in(expressions[int(number)], scope, key, gateway)
     return ProjectConfiguration(
         gateways=tuple(gateways),
         default_gateway=default or (gateways[0] if gateways else None),
         engines=tuple(engines),
         states=tuple(states),
         variables=tuple(variables),
-        bot_keys=_mapping_keys(root, "cicd_bot"),
+        bot_keys=_list_mapping_keys(root, "cicd_bot"),
     )
 
 
@@ -195,11 +195,11 @@ def _read_as_text(text: str) -> ProjectConfiguration:
     """The variables alone, of a file that no parser takes."""
     without_comments = re.sub(r"(?m)^\s*#.*$", "", _REMARK.sub("", text))
     return ProjectConfiguration(
-        variables=tuple(_variables_in(without_comments, "other", "", None)), is_whole=False
+        variables=tuple(_find_variables_in(without_comments, "other", "", None)), is_whole=False
     )
 
 
-def _variables_in(
+def _find_variables_in(
     expression: str, scope: VariablePurpose, key: str, gateway: str | None
 ) -> Iterator[ConfigVariable]:
     for call in _CALL.finditer(expression):
@@ -229,7 +229,7 @@ def _iterate_scalars(
         yield path, str(node.value)
 
 
-def _mapping_keys(root: Node | None, name: str) -> tuple[str, ...]:
+def _list_mapping_keys(root: Node | None, name: str) -> tuple[str, ...]:
     """The keys of a mapping at the top."""
     if not isinstance(root, MappingNode):
         return ()

@@ -50,7 +50,7 @@ def read_python(text: str) -> PythonFacts | None:
             # What a name stands for is read where the name is used.
             if not (
                 isinstance(statement, ast.Assign)
-                and _assigned_name(statement) in used & names.keys()
+                and _find_assigned_name(statement) in used & names.keys()
             ):
                 _visit_node(statement, (), None, facts, names)
     except RecursionError:
@@ -62,12 +62,12 @@ def _map_assignments(tree: ast.Module) -> dict[str, ast.expr]:
     """What the names of the module stand for, where each is set once: `state = Postgres…(…)`."""
     found: dict[str, list[ast.expr]] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and (name := _assigned_name(node)):
+        if isinstance(node, ast.Assign) and (name := _find_assigned_name(node)):
             found.setdefault(name, []).append(node.value)
     return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
-def _assigned_name(statement: ast.Assign) -> str:
+def _find_assigned_name(statement: ast.Assign) -> str:
     """The one name that a statement sets; empty for anything else."""
     target = statement.targets[0]
     return target.id if len(statement.targets) == 1 and isinstance(target, ast.Name) else ""
@@ -118,7 +118,7 @@ def _note_call(
     if connection is not None:
         target = facts.states if "state_connection" in path else facts.engines
         if "test_connection" not in path and "default_test_connection" not in path:
-            target.append((gateway, _engine_name(connection[1])))
+            target.append((gateway, _derive_engine_name(connection[1])))
     for keyword in node.keywords:
         if keyword.arg == "default_gateway" and isinstance(keyword.value, ast.Constant):
             facts.default_gateway = str(keyword.value.value)
@@ -126,7 +126,7 @@ def _note_call(
             facts.bot_keys = tuple(each.arg or "" for each in keyword.value.keywords)
 
 
-def _engine_name(class_name: str) -> str:
+def _derive_engine_name(class_name: str) -> str:
     """`postgres` of `PostgresConnectionConfig`, `gcp_postgres` of `GCPPostgres…`."""
     known = {"DuckDB": "duckdb", "MySQL": "mysql", "MSSQL": "mssql", "BigQuery": "bigquery"}
     return (

@@ -60,7 +60,7 @@ def find_projects(root: Path) -> list[str]:
     """The directories of all SQLMesh projects, relative to the repository, in order."""
     found = []
     for directory in _iterate_directories(root):
-        if _configuration_files(directory):
+        if _list_configuration_files(directory):
             found.append(_relative_path(directory, root))
     return found
 
@@ -68,36 +68,38 @@ def find_projects(root: Path) -> list[str]:
 def read_repository(root: Path, projects: tuple[str, ...]) -> RepositoryFacts:
     """Everything that the workflows of these projects depend on."""
     read = tuple(_read_project(root, project) for project in projects)
-    files = _version_files(root, projects)
+    files = _read_version_files(root, projects)
     return RepositoryFacts(
         projects=read,
-        branch=_default_branch(root),
+        branch=_find_default_branch(root),
         versions=find_versions(files),
         python=find_python(files),
-        old_bot=tuple(_old_bot_workflows(root)),
+        old_bot=tuple(_list_old_bot_workflows(root)),
         requirements=tuple(list_requirements(files)),
-        imports=tuple((name, find_locked(name, files)) for name in _missing_imports(root, read)),
+        imports=tuple(
+            (name, find_locked(name, files)) for name in _list_missing_imports(root, read)
+        ),
     )
 
 
 def is_project(directory: Path) -> bool:
     """Whether a directory has a configuration of SQLMesh."""
-    return bool(_configuration_files(directory))
+    return bool(_list_configuration_files(directory))
 
 
 def _read_project(root: Path, project: str) -> FoundProject:
     directory = root / project
     parts = [
         read_python_file(_read_text(file)) if file.suffix == ".py" else read_yaml(_read_text(file))
-        for file in _configuration_files(directory)
+        for file in _list_configuration_files(directory)
     ]
     is_dbt = (directory / _DBT).is_file()
     if is_dbt:
-        parts += [read_yaml(_read_text(file)) for file in _dbt_files(directory, root)]
+        parts += [read_yaml(_read_text(file)) for file in _list_dbt_files(directory, root)]
     return FoundProject(project, join_configurations(parts), is_dbt)
 
 
-def _configuration_files(directory: Path) -> list[Path]:
+def _list_configuration_files(directory: Path) -> list[Path]:
     """The files that configure SQLMesh in a directory, YAML first."""
     found = [directory / name for name in FILES if (directory / name).is_file()]
     files = [
@@ -111,7 +113,7 @@ def _configuration_files(directory: Path) -> list[Path]:
     return files
 
 
-def _dbt_files(directory: Path, root: Path) -> Iterator[Path]:
+def _list_dbt_files(directory: Path, root: Path) -> Iterator[Path]:
     yield directory / _DBT
     for place in (directory, root):
         if (place / _PROFILES).is_file():
@@ -136,7 +138,7 @@ def _iterate_directories(root: Path) -> Iterator[Path]:
         yield Path(place)
 
 
-def _version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+def _read_version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     """Lock and requirement files of the projects' directories, and of those above them."""
     places: list[Path] = []
     for project in projects:
@@ -150,7 +152,7 @@ def _version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     return files
 
 
-def _missing_imports(root: Path, projects: Iterable[FoundProject]) -> list[str]:
+def _list_missing_imports(root: Path, projects: Iterable[FoundProject]) -> list[str]:
     """What the projects' Python code imports beside the image's packages."""
     texts, own = [], []
     for project in projects:
@@ -164,16 +166,16 @@ def _missing_imports(root: Path, projects: Iterable[FoundProject]) -> list[str]:
     return list_missing_imports(texts, own)
 
 
-def _old_bot_workflows(root: Path) -> Iterator[str]:
+def _list_old_bot_workflows(root: Path) -> Iterator[str]:
     directory = root / WORKFLOWS
     for file in sorted(directory.glob("*.y*ml")) if directory.is_dir() else ():
         if file.is_file() and _OLD_BOT.search(_read_text(file)):
             yield _relative_path(file, root)
 
 
-def _default_branch(root: Path) -> str:
+def _find_default_branch(root: Path) -> str:
     """The branch that `origin` calls its default one; else the checked out `master`, or `main`."""
-    git = _git_directory(root)
+    git = _find_git_directory(root)
     for name in ("refs/remotes/origin/HEAD", "HEAD"):
         head = re.fullmatch(
             r"ref: refs/(?:remotes/origin|heads)/(\S+)\s*",
@@ -184,7 +186,7 @@ def _default_branch(root: Path) -> str:
     return "main"
 
 
-def _git_directory(root: Path) -> Path:
+def _find_git_directory(root: Path) -> Path:
     """The git directory; of a work tree that of its repository."""
     git = root / ".git"
     if git.is_file():

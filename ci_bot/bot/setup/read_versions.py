@@ -80,7 +80,7 @@ def read_version(package: str, path: str, text: str) -> FoundVersion | None:
         )
         return FoundVersion(locked[1], f"=={locked[1]}", path) if locked else None
     if name == "Pipfile.lock":
-        asked = _of_pipfile_lock(package, text)
+        asked = _read_pipfile_lock(package, text)
     elif is_requirements(name):
         asked = _find_group(
             rf"(?mi)^[ \t]*{package}(?![\w.-])[ \t]*(?:\[[^\]]*\])?[ \t]*([^;#\\\n]*)", text
@@ -128,7 +128,7 @@ def _find_group(pattern: str, text: str) -> str | None:
     return found[1] if found else None
 
 
-def _of_pipfile_lock(package: str, text: str) -> str | None:
+def _read_pipfile_lock(package: str, text: str) -> str | None:
     try:
         entry = json.loads(text)["default"][package]
         return str(entry["version"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from ci_bot.bot.report import CANNOT_WRITE, TextPage, find_resource, new_page
+from ci_bot.bot.report import CANNOT_WRITE, TextPage, find_resource, make_text_page
 from ci_bot.bot.setup.action_release import (
     ActionRelease,
     find_action_release,
@@ -165,7 +165,7 @@ def _choose_projects(
 ) -> tuple[str, ...]:
     """The projects to set up, relative to the repository."""
     if given:
-        named = tuple(dict.fromkeys(_named_project(directory, root, each) for each in given))
+        named = tuple(dict.fromkeys(_name_project(directory, root, each) for each in given))
         _refuse_other_projects(named, before)
         return named
     if before is not None and all(is_project(root / each) for each in before.projects):
@@ -218,7 +218,7 @@ def _choose_release(options: SetupOptions, target: Path) -> ActionRelease:
     return find_action_release(_read_direct_url())
 
 
-def _named_project(directory: Path, root: Path, given: str) -> str:
+def _name_project(directory: Path, root: Path, given: str) -> str:
     place = Path(os.path.normpath(directory / given))
     if not place.is_relative_to(root):
         raise BadInput(
@@ -361,13 +361,13 @@ def _render_outcome(
     target: Path,
 ) -> str:
     written = [file.planned.path for file in compared if file.text is not None]
-    page = new_page(machine)
+    page = make_text_page(machine)
     page.add_title(_make_title(request, options, written), "green")
     for file in compared:
         word, color = _WORDS[file.status]
         page.add_item(f"{file.planned.path}: {file.planned.why}", mark=word.ljust(10), color=color)
     _add_diffs(page, compared)
-    notes = [*list_notes(request), *_left_over(request, target)]
+    notes = [*list_notes(request), *_list_left_over(request, target)]
     if notes:
         page.add_heading("To know")
         for note in notes:
@@ -400,7 +400,7 @@ def _add_diffs(page: TextPage, compared: Iterable[ComparedFile]) -> None:
             page.add_block(file.diff.rstrip("\n"), diff=True)
 
 
-def _left_over(request: SetupRequest, target: Path) -> Iterable[str]:
+def _list_left_over(request: SetupRequest, target: Path) -> Iterable[str]:
     """Workflows of a higher level that an earlier run has left."""
     mine = list_workflow_names(request.level)
     for name in list_workflow_names():
@@ -416,7 +416,7 @@ def _render_steps(machine: Machine, steps: Sequence[RemainingStep]) -> str:
     """The steps; commands stand at the margin, so that they can be pasted."""
     parts = []
     for number, step in enumerate(steps, start=1):
-        page = new_page(machine)
+        page = make_text_page(machine)
         page.add_heading(f"{number}. {step.title}")
         page.add_paragraph(step.why)
         commands = "".join(f"{line}\n" for line in step.commands)

@@ -12,7 +12,7 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.bot.worker_client import apply, base_branch, cleanup, costs, doctor, review
-    from ci_bot.bot.worker_client.changed_files import file_content, list_changes_of_pull
+    from ci_bot.bot.worker_client.changed_files import list_changes_of_pull, read_file_content
     from ci_bot.bot.worker_client.cleanup import SweepOptions, SweptEnvironment
     from ci_bot.bot.worker_client.client import (
         ClientOptions,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         make_activity_failure,
         make_bad_input,
         make_error_of_failure,
-        refused_failure,
+        make_refused_failure,
     )
     from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
     from ci_bot.bot.worker_client.session import (
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.worker_client.team_policy import (
         TeamPolicy,
-        agreed_on_cost,
         check_selections,
+        read_agreed_cost,
         read_base_policy,
         read_working_tree_policy,
     )
@@ -61,7 +61,6 @@ __all__ = [
     "TeamPolicy",
     "WorkListener",
     "WorkerClient",
-    "agreed_on_cost",
     "apply",
     "base_branch",
     "check_selections",
@@ -70,19 +69,20 @@ __all__ = [
     "describe_ignored_prefix",
     "describe_learned",
     "doctor",
-    "file_content",
     "find_drift",
     "list_changes_of_pull",
     "make_activity_failure",
     "make_bad_input",
     "make_error_of_failure",
     "make_owner",
+    "make_refused_failure",
     "open_client",
+    "read_agreed_cost",
     "read_base_policy",
     "read_environment_prefix",
+    "read_file_content",
     "read_laptop_prefix",
     "read_working_tree_policy",
-    "refused_failure",
     "request_estimate",
     "request_exposures",
     "request_learn",
@@ -95,7 +95,7 @@ __getattr__ = open_on_demand(
     {
         "apply": [],
         "base_branch": [],
-        "changed_files": ["list_changes_of_pull", "file_content"],
+        "changed_files": ["list_changes_of_pull", "read_file_content"],
         "cleanup": ["SweepOptions", "SweptEnvironment"],
         "client": ["ClientOptions", "WorkListener", "WorkerClient", "make_owner", "run_owner"],
         "costs": [
@@ -111,7 +111,7 @@ __getattr__ = open_on_demand(
             "make_error_of_failure",
             "make_activity_failure",
             "make_bad_input",
-            "refused_failure",
+            "make_refused_failure",
         ],
         "review": [],
         "review_options": ["ReviewCommits", "ReviewOptions"],
@@ -123,7 +123,7 @@ __getattr__ = open_on_demand(
         ],
         "team_policy": [
             "TeamPolicy",
-            "agreed_on_cost",
+            "read_agreed_cost",
             "check_selections",
             "read_base_policy",
             "read_working_tree_policy",

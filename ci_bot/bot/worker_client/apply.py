@@ -9,7 +9,7 @@ from typing_extensions import Unpack
 import ci_bot
 from ci_bot.bot.sandbox import WorkerCancelled, WorkerTimedOut
 from ci_bot.bot.worker_client.client import WorkerClient, WorkListener
-from ci_bot.bot.worker_client.failures import refused_failure
+from ci_bot.bot.worker_client.failures import make_refused_failure
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
     EXIT_DONE,
@@ -24,7 +24,7 @@ from ci_bot.protocol.cost import Price
 from ci_bot.protocol.environment import EnvironmentName, UnfitName
 from ci_bot.protocol.messages import ApplyRequest, Owner, Progress
 from ci_bot.protocol.plan import Window
-from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity, full_id
+from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity, find_full_plan_id
 
 
 class WantedApply(TypedDict, total=False):
@@ -61,11 +61,11 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
         Cancelled: before the worker was started.
         TimedOut, WorkerFailed: the worker ended before it built anything.
     """
-    plan_id = full_id(wanted.get("plan_id"), wanted.get("reviewed"))
+    plan_id = find_full_plan_id(wanted.get("plan_id"), wanted.get("reviewed"))
     try:
         request = client.make_request(ApplyRequest, **wanted)
     except UnfitName as error:
-        failure = refused_failure(error, "apply")
+        failure = make_refused_failure(error, "apply")
         return failed_document(failure, environment=wanted["environment"], plan_id=plan_id)
     last: list[ApplyStep] = []
 

@@ -42,7 +42,7 @@ def read_base_cache(client: WorkerClient, directory: str, commit: Sha | None) ->
     Raises:
         BadInput: the directory leaves the checkout.
     """
-    file = _cache_file(client, directory)
+    file = _locate_cache_file(client, directory)
     if commit is not None and client.git.objects.has_path(
         commit, _relative_path(client, file.parent)
     ):
@@ -62,7 +62,7 @@ def refresh_base_cache(
         BotError: the worker could not be asked, gave no answer, or the directory leaves the
             checkout or cannot be written.
     """
-    file = _cache_file(client, directory)
+    file = _locate_cache_file(client, directory)
     request = client.make_request(RememberRequest, owner=make_owner(owner_name, run=run))
     answer = client.request_base_cache(request)
     if isinstance(answer, BaseCache):
@@ -78,7 +78,7 @@ def describe_base_cache(document: BaseCache) -> str:
     )
 
 
-def _cache_file(client: WorkerClient, directory: str) -> Path:
+def _locate_cache_file(client: WorkerClient, directory: str) -> Path:
     """Projects and gateways of one repository may share the directory."""
     named = json.dumps([client.projects, client.gateway]).encode()
     folder = resolve_inside(client.checkout, directory, what=_WHAT)
@@ -176,10 +176,10 @@ def _on_base(
         return {}
     if isinstance(answer, Failure):
         return {}
-    return _requested_names(answer, wanted)
+    return _match_requested_names(answer, wanted)
 
 
-def _requested_names(
+def _match_requested_names(
     answer: BaseTests, wanted: list[tuple[str, str]]
 ) -> dict[tuple[str | None, str], TestOnBase]:
     asked = {(path or None, name) for path, name in wanted}

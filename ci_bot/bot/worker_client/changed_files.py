@@ -102,7 +102,7 @@ def list_file_changes(git: GitRepository, base: Sha, head: Sha) -> FileChanges:
     files = tuple(git.changed_files(base, head))
     looked_at = [file for file in files if is_read(file.path)]
     sizes = git.objects.read_sizes(blob.id for file in looked_at for blob in _list_sides(file))
-    changed = FileChanges(files, tuple(_too_large(looked_at, sizes)))
+    changed = FileChanges(files, tuple(_list_too_large(looked_at, sizes)))
     return replace(changed, copied_from=_list_origins(git, base, changed))
 
 
@@ -133,7 +133,7 @@ def _list_origins(git: GitRepository, base: str, changed: FileChanges) -> dict[s
     }
 
 
-def _too_large(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
+def _list_too_large(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
     left = MOST_BYTES
     found: list[str] = []
     weighed = [(_count_bytes(file, sizes), file.path) for file in files]
@@ -181,7 +181,7 @@ def list_policy_paths(projects: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(posixpath.normpath(f"{path}/{FILE_NAME}") for path in projects))
 
 
-def file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
+def read_file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
     """A file's first bytes, as many as it may have and one more; None if there is none."""
     try:
         with path.open("rb") as file:
@@ -211,7 +211,7 @@ def read_committed_exposures(git: GitRepository, commit: Sha) -> ReadExposures:
 
 def read_exposures_below(checkout: Path) -> ReadExposures:
     """Reads files of exposures as they are in a checkout."""
-    return lambda paths: [file_content(checkout / path, MOST_EXPOSURE_BYTES) for path in paths]
+    return lambda paths: [read_file_content(checkout / path, MOST_EXPOSURE_BYTES) for path in paths]
 
 
 def parse_policies(
@@ -239,14 +239,16 @@ def is_sql(path: str) -> bool:
     return path.lower().endswith(".sql")
 
 
-def both_sides(git: GitRepository, changed: FileChanges) -> Iterator[TwoTexts]:
+def read_both_sides(git: GitRepository, changed: FileChanges) -> Iterator[TwoTexts]:
     """The changed SQL files that may have a comment for the review."""
     for file in changed.read_contents(git, lambda item: is_sql(item.path)):
         if _MARK in (file.before or b"") + (file.after or b""):
             yield file.path, decode_content(file.before), decode_content(file.after)
 
 
-def as_they_are(git: GitRepository, commit: Sha, paths: Sequence[str]) -> Iterator[TwoTexts]:
+def read_unchanged_texts(
+    git: GitRepository, commit: Sha, paths: Sequence[str]
+) -> Iterator[TwoTexts]:
     """The same for files that do not change."""
     if not paths:
         return

@@ -11,7 +11,7 @@ from ci_bot.bot.github import PullState
 from ci_bot.bot.report import SENTENCES
 from ci_bot.bot.sandbox import WorkerCancelled
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
-from ci_bot.bot.worker_client.failures import refused_failure
+from ci_bot.bot.worker_client.failures import make_refused_failure
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED, BotError, TimedOut, WorkerFailed
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import (
@@ -45,17 +45,21 @@ def request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     try:
         request = client.make_request(CleanupRequest, **wanted)
     except UnfitName as error:
-        return failed_document(refused_failure(error, "cleanup"), environment=wanted["environment"])
+        return failed_document(
+            make_refused_failure(error, "cleanup"), environment=wanted["environment"]
+        )
     try:
         answer = client.request_cleanup(request)
     except WorkerCancelled as error:
-        return cancelled_document(error, environment=request.environment)
+        return make_cancelled_document(error, environment=request.environment)
     if isinstance(answer, CleanupDocument):
         return answer
     return failed_document(answer, environment=request.environment)
 
 
-def cancelled_document(error: WorkerCancelled, *, environment: EnvironmentName) -> CleanupDocument:
+def make_cancelled_document(
+    error: WorkerCancelled, *, environment: EnvironmentName
+) -> CleanupDocument:
     """What a cancelled cleanup had done, as far as the worker could still say it."""
     document = error.answer
     if isinstance(document, CleanupDocument) and document.failure is None:
@@ -204,10 +208,10 @@ class SweptEnvironment:
             result=self.document.result if self.document else None,
             waits=self.waits[:4_000] if self.waits else None,
             expires_at=self.found.expires_at,
-            **self._table_fields(),
+            **self._get_table_fields(),
         )
 
-    def _table_fields(self) -> _TableFields:
+    def _get_table_fields(self) -> _TableFields:
         document = self.document
         if document is None:
             return {"tables_until": self.found.tables_due_at}
@@ -227,14 +231,14 @@ def sort_out(
     found: Iterable[FoundEnvironment], options: SweepOptions, ask_states: AskStates
 ) -> list[SweptEnvironment]:
     """How each environment stands. GitHub is asked once, and only about what may be removed."""
-    rows = [_by_itself(item, options) for item in found]
+    rows = [_judge_by_itself(item, options) for item in found]
     asked = [row for row in rows if row.is_removed or row.standing == "other_prefix"]
     numbers = {row.number for row in asked if row.number is not None}
     states = ask_states(numbers) if numbers else {}
-    return [_by_state(row, states) for row in rows]
+    return [_judge_by_state(row, states) for row in rows]
 
 
-def _by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironment:
+def _judge_by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironment:
     """`remove` and `tables` here mean: to be asked about."""
     number = read_pull_number(found.environment, options.environment_prefix)
     standing: Standing = "remove"
@@ -258,7 +262,7 @@ def _by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironme
     return SweptEnvironment(found=found, number=number, standing=standing)
 
 
-def _by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> SweptEnvironment:
+def _judge_by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> SweptEnvironment:
     if not (row.is_removed or row.standing == "other_prefix") or row.number is None:
         return row
     state = states.get(row.number, PullState(state="unknown"))
@@ -340,7 +344,7 @@ def request_sweep(
     )
     listed = client.request_environments(question)
     if isinstance(listed, Failure):
-        raise _error_of_failure(listed)
+        raise _make_error_of_failure(listed)
     ours = [item for item in listed.environments if item.owner in (None, options.owner)]
     others = len(listed.environments) - len(ours)
     rows = sort_out(ours, options, ask_states)
@@ -349,7 +353,7 @@ def request_sweep(
             on_rescue(row)
     if options.dry_run:
         return SweepOutcome(rows=tuple(rows), others=others, dry_run=True)
-    chosen, rows = _within_limit(rows, options.max_deletions)
+    chosen, rows = _limit_removals(rows, options.max_deletions)
     if not chosen:
         return SweepOutcome(rows=tuple(rows), others=others, dry_run=False)
     documents, failure = _remove_environments(client, options, chosen)
@@ -361,7 +365,7 @@ def request_sweep(
     )
 
 
-def _within_limit(
+def _limit_removals(
     rows: list[SweptEnvironment], limit: int
 ) -> tuple[list[SweptEnvironment], list[SweptEnvironment]]:
     """The rows to remove now, and all rows with the others waiting.
@@ -402,7 +406,7 @@ def _remove_environments(
         # Out of time, it has told how far it got.
         last_answer = getattr(error, "answer", None)
         cleanups = last_answer.cleanups if isinstance(last_answer, SweepDocument) else []
-        return cleanups, client.redactor.redact_document(_failure_of_error(error))
+        return cleanups, client.redactor.redact_document(_make_failure_of_error(error))
     if isinstance(answer, Failure):
         return [], answer
     return answer.cleanups, None
@@ -436,7 +440,7 @@ def sweep_exit_code(swept: SweepOutcome) -> int:
     return EXIT_INCOMPLETE if swept.leftover_environments else EXIT_DONE
 
 
-def _failure_of_error(error: BotError) -> Failure:
+def _make_failure_of_error(error: BotError) -> Failure:
     return Failure(
         stage="sweep",
         reason_code=error.reason_code,
@@ -446,7 +450,7 @@ def _failure_of_error(error: BotError) -> Failure:
     )
 
 
-def _error_of_failure(failure: Failure) -> BotError:
+def _make_error_of_failure(failure: Failure) -> BotError:
     error = BotError(
         failure.message,
         hint=failure.hint,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
-from ci_bot.bot.worker_client.failures import refused_failure
+from ci_bot.bot.worker_client.failures import make_refused_failure
 from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import ExposuresDocument, LearnDocument
@@ -27,7 +27,7 @@ def request_estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | 
     try:
         request = client.make_request(EstimateRequest, **wanted)
     except UnfitName as error:
-        return refused_failure(error, "estimate")
+        return make_refused_failure(error, "estimate")
     return client.request_estimate(request)
 
 

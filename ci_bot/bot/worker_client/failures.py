@@ -18,7 +18,7 @@ from ci_bot.errors import (
 )
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.environment import UnfitName
-from ci_bot.redaction import Redactor, quoted_value
+from ci_bot.redaction import Redactor, quote_value
 
 # How a question to the worker ends that was put. Other failures come before that.
 WORKER_ENDS = (TimedOut, WorkerFailed)
@@ -39,7 +39,7 @@ def check_request() -> Iterator[None]:
         details = error.errors(include_url=False, include_context=False)
         problems = [
             f"`{'.'.join(str(part) for part in item['loc']).replace('_', '-')}` cannot be "
-            f"{quoted_value(str(item['input']))}: {item['msg'][:1].lower()}{item['msg'][1:]}"
+            f"{quote_value(str(item['input']))}: {item['msg'][:1].lower()}{item['msg'][1:]}"
             for item in details[:_MOST_PROBLEMS]
         ]
         raise BadInput(
@@ -73,7 +73,7 @@ def make_error_of_failure(failure: Failure) -> BotError:
     )
 
 
-def refused_failure(error: UnfitName, stage: str) -> Failure:
+def make_refused_failure(error: UnfitName, stage: str) -> Failure:
     """The failure for a document, where a request is understood and its environment refused.
 
     Raises:

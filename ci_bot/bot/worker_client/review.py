@@ -9,9 +9,9 @@ from datetime import date
 from ci_bot.bot.decision import (
     BotFacts,
     ChangedFile,
-    code_that_runs_on_load,
-    could_run_on_load,
+    is_possible_code_on_load,
     judge_review,
+    list_code_on_load,
 )
 from ci_bot.bot.git import GitFile, MissingFiles
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_exposures
@@ -23,18 +23,18 @@ from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
 from ci_bot.bot.worker_client.review_facts import (
     BASE_FAILURES,
     add_scan_findings,
-    failed_facts,
+    describe_failed_facts,
     make_failed_facts,
     request_facts,
 )
 from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
 from ci_bot.bot.worker_client.team_policy import (
     TeamPolicy,
-    added_comments,
     describe_fallen_acceptances,
-    owners_of_models,
-    policy_that_counts,
-    policy_used,
+    find_owners_of_models,
+    list_added_comments,
+    make_policy_used,
+    read_effective_policy,
     resolve_limits,
 )
 from ci_bot.errors import BotError, TimedOut
@@ -66,7 +66,7 @@ def make_review(client: WorkerClient, options: ReviewOptions, *, planned_at: str
     anyway. What git has no time to answer any more makes a report shorter and never replaces it.
     """
     changed = list_changes_of_pull(client.git, options.commits)
-    team = policy_that_counts(
+    team = read_effective_policy(
         client,
         options.commits,
         new=options.commits.reviewed_commit if changed is not None else None,
@@ -137,7 +137,7 @@ def _make_report(
     bot = replace(
         bot,
         weighing=weighing,
-        policy_changes=(*team.changes, *added_comments(weighing.comments)),
+        policy_changes=(*team.changes, *list_added_comments(weighing.comments)),
     )
     report = _build_report(
         facts,
@@ -149,7 +149,7 @@ def _make_report(
     )
     report = report.model_copy(
         update={
-            "policy": policy_used(team, weighing, facts),
+            "policy": make_policy_used(team, weighing, facts),
             "owners": _list_model_owners(team, weighing, client, facts, report.risks),
             "notes": [
                 *report.notes,
@@ -193,7 +193,7 @@ def _list_model_owners(
     if team.commit is None or team.no_lighter is not None:
         return []
     try:
-        return owners_of_models(weighing, client.git, team.commit, facts, risks)
+        return find_owners_of_models(weighing, client.git, team.commit, facts, risks)
     except TimedOut:
         return []
 
@@ -203,7 +203,7 @@ def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_a
     try:
         return make_review(client, options, planned_at=planned_at)
     except BotError as error:
-        return failed_report(
+        return make_failed_report(
             make_activity_failure(error, "plan", client.redactor),
             options,
             projects=client.projects,
@@ -219,7 +219,7 @@ def _code_on_load(
     commits: ReviewCommits,
 ) -> list[str]:
     def may_run(file: GitFile) -> bool:
-        return could_run_on_load(
+        return is_possible_code_on_load(
             file.path, deleted=file.after is None, loaded=loaded, projects=client.projects
         )
 
@@ -246,10 +246,10 @@ def _code_on_load(
             return True
         return any(not name.lower().endswith(_PROSE) for name in found)
 
-    return code_that_runs_on_load(files, loaded, client.projects, is_mentioned)
+    return list_code_on_load(files, loaded, client.projects, is_mentioned)
 
 
-def failed_report(
+def make_failed_report(
     failure: Failure,
     options: ReviewOptions,
     *,
@@ -258,7 +258,7 @@ def failed_report(
     planned_at: str,
 ) -> Report:
     """The report of a review that has no answer of a worker: it gave none, or was never asked."""
-    facts = failed_facts(failure, options, projects=projects, gateway=gateway)
+    facts = describe_failed_facts(failure, options, projects=projects, gateway=gateway)
     bot = BotFacts(conflict=options.conflict, fork=options.fork)
     return _build_report(facts, "state", options, bot, planned_at=planned_at)
 
@@ -273,7 +273,7 @@ def _build_report(
     state_failure: Failure | None = None,
 ) -> Report:
     judgement = judge_review(facts, limits=options.limits, bot=bot)
-    reason = _not_appliable(facts, baseline, fork=options.fork)
+    reason = _explain_not_appliable(facts, baseline, fork=options.fork)
     return Report(
         project=facts.project.model_copy(update={"python_path": list(options.python_path)}),
         environment=options.environment,
@@ -322,7 +322,7 @@ def _build_report(
     )
 
 
-def _not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
+def _explain_not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
     missing = facts.prod_not_found
     no_prod = baseline == "empty" or (missing is not None and missing.first_deployment is None)
     unfit = [c for c in facts.checks.project if c.name in _NEEDED and c.status == "fail"]

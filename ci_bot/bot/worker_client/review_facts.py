@@ -109,16 +109,16 @@ def _name_finding(finding: Finding, models: Iterable[str]) -> Finding:
 BASE_FAILURES = 20
 
 
-def failed_facts(
+def describe_failed_facts(
     failure: Failure, options: ReviewOptions, *, projects: Sequence[str], gateway: str | None
 ) -> ReviewFacts:
     """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
     reason = "The plan failed before this could be checked."
-    facts = _empty_facts(options, reason, projects=projects, gateway=gateway)
+    facts = _make_empty_facts(options, reason, projects=projects, gateway=gateway)
     return facts.model_copy(update={"failure": failure})
 
 
-def unplanned_facts(
+def describe_unplanned_facts(
     base_failures: Sequence[Failure],
     options: ReviewOptions,
     *,
@@ -129,12 +129,12 @@ def unplanned_facts(
     """The facts if there is no plan, and the pull request is not why: the base branch does not
     load, or what the state holds of another project."""
     reason = f"{what_does_not_load(base_failures)}."
-    facts = _empty_facts(options, reason, projects=projects, gateway=gateway)
+    facts = _make_empty_facts(options, reason, projects=projects, gateway=gateway)
     known = list(base_failures)[:BASE_FAILURES]
     return facts.model_copy(update={"base_failures": known, "baseline": baseline})
 
 
-def _empty_facts(
+def _make_empty_facts(
     options: ReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
 ) -> ReviewFacts:
     return ReviewFacts(
@@ -192,7 +192,7 @@ def request_facts(
         return answer, answer.baseline, None
     if answer.base_failures:
         # What the state holds of other projects does not load; no file of this one is about it.
-        return _unplanned_facts(answer.base_failures, client, options, "state"), "state", None
+        return _make_unplanned_facts(answer.base_failures, client, options, "state"), "state", None
     return _review_base_too(client, options, changed, team, answer.failure)
 
 
@@ -270,14 +270,14 @@ def _review_base(
     if found.new:
         failure = combine_failures(found, base_is_broken=bool(answer.base_failures))
         return make_failed_facts(failure, client, options), "base-branch"
-    return _unplanned_facts(found.old, client, options, "base-branch"), "base-branch"
+    return _make_unplanned_facts(found.old, client, options, "base-branch"), "base-branch"
 
 
-def _unplanned_facts(
+def _make_unplanned_facts(
     failures: Sequence[Failure], client: WorkerClient, options: ReviewOptions, baseline: Baseline
 ) -> ReviewFacts:
     """The facts if nothing can be planned, and the pull request is not why."""
-    return unplanned_facts(
+    return describe_unplanned_facts(
         failures, options, projects=client.projects, gateway=client.gateway, baseline=baseline
     )
 
@@ -341,4 +341,4 @@ def make_failed_facts(
     failure: Failure, client: WorkerClient, options: ReviewOptions
 ) -> ReviewFacts:
     """The facts where the worker could not plan."""
-    return failed_facts(failure, options, projects=client.projects, gateway=client.gateway)
+    return describe_failed_facts(failure, options, projects=client.projects, gateway=client.gateway)

@@ -20,11 +20,11 @@ from ci_bot.bot.sandbox import (
     WorkerLaunch,
     WorkerVariables,
     build_worker_environment,
+    open_private_workspace,
     parse_worker_variables,
     prepend_python_path,
-    private_workspace,
-    project_paths,
     read_inside,
+    resolve_project_paths,
     search_path,
 )
 from ci_bot.bot.worker_client.client import ClientOptions, WorkerClient, WorkListener
@@ -32,7 +32,7 @@ from ci_bot.errors import BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.environment import DEFAULT_PREFIX
 from ci_bot.redaction import Redactor
-from ci_bot.static_config import FILES, KEY, MOST_BYTES, WrittenPrefix, written_prefix
+from ci_bot.static_config import FILES, KEY, MOST_BYTES, WrittenPrefix, read_written_prefix
 
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Sha
@@ -61,11 +61,11 @@ def open_client(
     deadline = deadline or Deadline(options.timeout_minutes * 60.0, clock=machine.monotonic)
     user = machine.worker_user
     identity = WorkerIdentity(uid=user.uid, gid=user.gid) if user else None
-    projects = project_paths(options.checkout, list(options.projects))
+    projects = resolve_project_paths(options.checkout, list(options.projects))
     python_path = search_path(options.checkout, options.python_path)
     variables = parse_worker_variables(options.worker_env)
     with (
-        private_workspace(
+        open_private_workspace(
             options.checkout,
             parent=machine.temporary,
             identity=identity,
@@ -100,7 +100,7 @@ def open_client(
             identity=identity,
             places=workspace.private_directories(),
             in_container=identity is not None,
-            guarded=(*DOCKER_SOCKETS, *command_files(machine.environ)),
+            guarded=(*DOCKER_SOCKETS, *list_command_files(machine.environ)),
         )
         yield WorkerClient(
             options,
@@ -133,7 +133,7 @@ def start_directory(repository: Path, projects: Sequence[str], *, user: Path | N
     return repository / projects[0] if len(projects) == 1 else repository
 
 
-def command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+def list_command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The files through which a step talks to the runner; only the bot may write to them."""
     names = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
     return tuple(Path(environ[name]) for name in names if environ.get(name))
@@ -157,7 +157,7 @@ def read_environment_prefix(client: WorkerClient, base: str | None) -> WrittenPr
     """
     project = client.projects[0]
     if base is not None and client.git.has_commit(base):
-        return written_prefix(_decode_content(_read_at_commit(client.git, base, project)))
+        return read_written_prefix(_decode_content(_read_at_commit(client.git, base, project)))
     here = _decode_content(_read_in_checkout(client, project))
     if KEY.rpartition(".")[2] in here:
         raise BadInput(
@@ -172,7 +172,7 @@ def read_environment_prefix(client: WorkerClient, base: str | None) -> WrittenPr
 
 def read_laptop_prefix(client: WorkerClient) -> WrittenPrefix:
     """Reads the prefix on a laptop, where the checkout is the user's own."""
-    return written_prefix(_decode_content(_read_in_checkout(client, client.projects[0])))
+    return read_written_prefix(_decode_content(_read_in_checkout(client, client.projects[0])))
 
 
 def describe_ignored_prefix(found: WrittenPrefix) -> str | None:
@@ -188,7 +188,7 @@ def describe_ignored_prefix(found: WrittenPrefix) -> str | None:
 def _read_at_commit(git: GitRepository, commit: Sha, project: str) -> bytes | None:
     for name in FILES:
         found = git.objects.read_file(
-            commit, _configuration_path(project, name), at_most=MOST_BYTES
+            commit, _join_configuration_path(project, name), at_most=MOST_BYTES
         )
         if found is not None:
             return found
@@ -197,13 +197,15 @@ def _read_at_commit(git: GitRepository, commit: Sha, project: str) -> bytes | No
 
 def _read_in_checkout(client: WorkerClient, project: str) -> bytes | None:
     for name in FILES:
-        found = read_inside(client.checkout, _configuration_path(project, name), at_most=MOST_BYTES)
+        found = read_inside(
+            client.checkout, _join_configuration_path(project, name), at_most=MOST_BYTES
+        )
         if found is not None:
             return found
     return None
 
 
-def _configuration_path(project: str, name: str) -> str:
+def _join_configuration_path(project: str, name: str) -> str:
     return name if project == "." else f"{project}/{name}"
 
 

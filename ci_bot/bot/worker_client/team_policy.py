@@ -38,16 +38,16 @@ from ci_bot.bot.policy import (
 )
 from ci_bot.bot.worker_client.changed_files import (
     FileChanges,
-    as_they_are,
-    both_sides,
     decode_content,
-    file_content,
     is_sql,
     list_policy_paths,
     parse_policies,
+    read_both_sides,
     read_committed_exposures,
     read_contents,
     read_exposures_below,
+    read_file_content,
+    read_unchanged_texts,
 )
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.review_options import ReviewCommits
@@ -64,7 +64,9 @@ from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, ReviewFacts, 
 MOST_MODELS_WITH_OWNERS = 500
 
 
-def model_files(facts: ReviewFacts, git: GitRepository, changed: FileChanges | None) -> ModelFiles:
+def find_model_files(
+    facts: ReviewFacts, git: GitRepository, changed: FileChanges | None
+) -> ModelFiles:
     """Which of the changed files prove nothing about the models that they hold now."""
     if changed is None:
         return ModelFiles()
@@ -92,7 +94,7 @@ def describe_fallen_acceptances(weighing: PolicyWeighing, risks: Sequence[Risk])
     return list(dict.fromkeys(sentences))
 
 
-def owners_of_models(
+def find_owners_of_models(
     weighing: PolicyWeighing,
     git: GitRepository,
     commit: Sha,
@@ -215,7 +217,7 @@ class TeamPolicy:
         try:
             return replace(
                 weighing,
-                files=model_files(facts, git, changed),
+                files=find_model_files(facts, git, changed),
                 comments=self._read_ignore_comments(facts, git, changed),
             )
         except TimedOut:
@@ -231,7 +233,8 @@ class TeamPolicy:
         touched = {file.path for file in changed.files}
         same = sorted({path for path in named if path and is_sql(path)} - touched)
         return compare_ignore_comments(
-            [*both_sides(git, changed), *as_they_are(git, commit, same)], known_rules()
+            [*read_both_sides(git, changed), *read_unchanged_texts(git, commit, same)],
+            known_rules(),
         )
 
 
@@ -265,7 +268,7 @@ def resolve_limits(given: TeamLimits, policy: Policy) -> TeamLimits:
     )
 
 
-def policy_used(
+def make_policy_used(
     team: TeamPolicy, weighing: PolicyWeighing, facts: ReviewFacts
 ) -> PolicyUsed | None:
     """The part of the policy that a report keeps for what comes after the review."""
@@ -278,7 +281,7 @@ def policy_used(
             "fail_on": limits.fail_on if lighter or limits.fail_on == "high" else None,
             "diff_tolerance": limits.diff_tolerance if lighter else None,
             "max_executor_hours": limits.max_executor_hours,
-            "budget_blocks": _budget_blocks(weighing),
+            "budget_blocks": _is_budget_blocker(weighing),
             "executor_hour_price": team.policy.executor_hour_price,
             "header": team.policy.header if lighter else None,
             "footer": team.policy.footer if lighter else None,
@@ -291,7 +294,7 @@ def policy_used(
     )
 
 
-def _budget_blocks(weighing: PolicyWeighing) -> bool:
+def _is_budget_blocker(weighing: PolicyWeighing) -> bool:
     """Whether a finding that the budget is exceeded would be a blocker."""
     found = weighing.weigh_risks([make_risk(OVER_BUDGET, "It would be above.", "it is not")])
     return any(item.severity == "blocker" for item in found.counting)
@@ -306,7 +309,7 @@ def _find_tolerance(weighing: PolicyWeighing, model: str) -> float | None:
     return None
 
 
-def added_comments(comments: IgnoreComments) -> Iterator[PolicyChange]:
+def list_added_comments(comments: IgnoreComments) -> Iterator[PolicyChange]:
     """What the pull request's own comments would do after the merge."""
     rules = known_rules()
     for item in comments.added:
@@ -388,7 +391,7 @@ def read_working_tree_policy(checkout: Path, projects: Sequence[str], *, today: 
         UnfitPolicy: it cannot be used.
     """
     paths = list_policy_paths(projects)
-    contents = [file_content(checkout / path) for path in paths]
+    contents = [read_file_content(checkout / path) for path in paths]
     policy = parse_policies(paths, contents, today, read_exposures_below(checkout))
     files = [path for path, content in zip(paths, contents, strict=True) if content is not None]
     return TeamPolicy(
@@ -403,7 +406,7 @@ def read_working_tree_policy(checkout: Path, projects: Sequence[str], *, today: 
 # Which policy counts for what is asked, and what it says of costs.
 
 
-def policy_that_counts(
+def read_effective_policy(
     client: WorkerClient,
     commits: ReviewCommits,
     *,
@@ -434,7 +437,7 @@ def policy_that_counts(
     return TeamPolicy(today=today)
 
 
-def agreed_on_cost(
+def read_agreed_cost(
     client: WorkerClient,
     commits: ReviewCommits,
     *,
@@ -449,7 +452,7 @@ def agreed_on_cost(
     """
     if hours is not None and price is not None:
         return hours, price
-    policy = policy_that_counts(client, commits, new=commits.reviewed_commit, today=today).policy
+    policy = read_effective_policy(client, commits, new=commits.reviewed_commit, today=today).policy
     return (
         policy.limits.max_executor_hours if hours is None else hours,
         policy.executor_hour_price if price is None else price,

@@ -20,7 +20,7 @@ from ci_bot.protocol.base import Failure, PlanId, Versions
 from ci_bot.protocol.cost import ActualCost
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
-from ci_bot.protocol.plan_identity import PlanDifference, PlanIdentity, full_id
+from ci_bot.protocol.plan_identity import PlanDifference, PlanIdentity, find_full_plan_id
 from ci_bot.worker.apply.evidence import ApplyEvidence
 from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.cost import MeteredModel
@@ -66,7 +66,7 @@ class RunReport:
         self._step: ApplyStep | None = None
         self._recorder: ConsoleRecorder | None = None
         self._audits = 0
-        self.plan_id: PlanId | None = full_id(request.plan_id, request.reviewed)
+        self.plan_id: PlanId | None = find_full_plan_id(request.plan_id, request.reviewed)
         self.identity: PlanIdentity | None = None
         self.difference: PlanDifference | None = None
         self.estimate: Cost | None = None

@@ -258,7 +258,7 @@ def make_counted_cost(meter: BatchMeter, *, hour_price: Price | None = None) -> 
         allocated_hours=round(hours, 5),
         core_hours=round(total.cores / _HOUR, 5),
         used_share=round(min(1.0, counters.used_seconds / total.cores), 4) if total.cores else None,
-        price=hour_price.price_of(hours) if hour_price else None,
+        price=hour_price.compute_price(hours) if hour_price else None,
         currency=hour_price.currency if hour_price else None,
         counters=counters,
         remarks=list_remarks(meter.list_models()),
@@ -273,7 +273,7 @@ def make_clock_cost(
     return ActualCost(
         source="clock",
         allocated_hours=round(hours, 5),
-        price=hour_price.price_of(hours) if hour_price else None,
+        price=hour_price.compute_price(hours) if hour_price else None,
         currency=hour_price.currency if hour_price else None,
     )
 

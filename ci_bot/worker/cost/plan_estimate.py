@@ -156,7 +156,7 @@ def predict_plan_cost(
         executor_hours_low=_round_hours(sum(found.executor_hours_low for found in models)),
         executor_hours_mid=_round_hours(middle),
         executor_hours_high=_round_hours(sum(found.executor_hours_high for found in models)),
-        price=hour_price.price_of(middle) if hour_price else None,
+        price=hour_price.compute_price(middle) if hour_price else None,
         currency=hour_price.currency if hour_price else None,
         confidence=_judge_confidence(models, unknown),
         basis=_describe_basis(models, len(built), len(unknown)),
@@ -277,7 +277,10 @@ def find_budget_failure(
         after_merge: The cost of prod's work after the merge; None: not known.
         what: the action on the environment, as the begin of a sentence.
     """
-    here, there = cost.hours_above(hours), after_merge.hours_above(hours) if after_merge else None
+    here, there = (
+        cost.find_hours_above(hours),
+        after_merge.find_hours_above(hours) if after_merge else None,
+    )
     if hours is None or (here is None and there is None):
         return None
     figures = [f"{what} {environment} would take {_describe_cost(cost)}"]

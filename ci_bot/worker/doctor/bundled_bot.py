@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix, normalize_name
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
 from ci_bot.protocol.reasons import OF_THE_WORKER
-from ci_bot.redaction import quoted_value
-from ci_bot.static_config import FILES, written_keys, written_prefix
+from ci_bot.redaction import quote_value
+from ci_bot.static_config import FILES, read_written_keys, read_written_prefix
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import BOT, plan_settings
 
@@ -42,7 +42,7 @@ def list_key_checks(context: Context, first: Path) -> Iterator[ProjectCheck]:
     if bot is not None:
         text = _read_plain_config(first)
         settings = sqlmesh_compat.list_written_bot_settings(context.config)
-        for key in dict.fromkeys([*settings, *written_keys(text, BOT)]):
+        for key in dict.fromkeys([*settings, *read_written_keys(text, BOT)]):
             if key == "pr_environment_name":
                 yield _check_key(key, _check_environment_name(text, settings.get(key)))
             else:
@@ -96,12 +96,12 @@ def _show_value(value: Any) -> str:
         return ", ".join(
             f"{name} {getattr(item, 'value', item)}" for name, item in value.dict().items()
         )
-    return quoted_value(str(value))
+    return quote_value(str(value))
 
 
 def _check_environment_name(text: str, value: Any) -> KeyVerdict:
     """Checks the environment name: only a value that needs no code to read counts."""
-    plain = written_prefix(text)
+    plain = read_written_prefix(text)
     if plain.prefix is not None:
         return (
             "ok",

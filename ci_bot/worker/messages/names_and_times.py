@@ -17,7 +17,7 @@ from sqlmesh.utils.date import (
 
 from ci_bot.errors import BadInput
 from ci_bot.protocol.base import readable_path
-from ci_bot.redaction import quoted_value
+from ci_bot.redaction import quote_value
 
 _QUOTE = '[`"]?'
 
@@ -162,7 +162,7 @@ def _parse_time(name: str, text: str, relative_to: int) -> datetime:
 
 def _make_date_error(name: str, text: str, why: str) -> BadInput:
     return BadInput(
-        f"`{name}` is {quoted_value(text)}, {why}.",
+        f"`{name}` is {quote_value(text)}, {why}.",
         hint="Write a date such as 2024-01-31, a timestamp, or words such as `1 week ago`.",
         reason_code="bad_date",
     )

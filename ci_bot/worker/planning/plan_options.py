@@ -31,7 +31,7 @@ from ci_bot.protocol.plan_identity import (
     PlanOption,
     Source,
 )
-from ci_bot.redaction import quoted_value, shorten_redacted
+from ci_bot.redaction import quote_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, error_headline
 from ci_bot.worker.project import BOT, PlanSettings
@@ -283,7 +283,7 @@ def check_models(context: Context, flags: PlanFlags) -> None:
         if missing:
             every = sorted(names.short_name(fqn) for fqn in known)
             near = [match for item in missing for match in difflib.get_close_matches(item, every)]
-            told = ", ".join(quoted_value(item) for item in missing[:_SHOWN])
+            told = ", ".join(quote_value(item) for item in missing[:_SHOWN])
             raise BadInput(
                 f"`{name}` names what is no model of this project: {told}.",
                 hint=f"Did you mean {' or '.join(near[:_SHOWN])}?"
@@ -307,7 +307,7 @@ def _check_selection(context: Context, name: str, text: str) -> None:
     except Exception as error:  # its parser, its git and deep nesting each raise their own
         why = error_headline(error).partition(": ")[0]
         raise BadInput(
-            f"`{name}` cannot be {quoted_value(text)}: {why}.",
+            f"`{name}` cannot be {quote_value(text)}: {why}.",
             hint="A selection is a model (`shop.orders`), a pattern (`shop.*`) or a tag "
             "(`tag:daily`), with `+` before or behind it for what it reads and what reads it.",
             reason_code="bad_selection",

@@ -20,7 +20,7 @@ from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.plan import Backfill, Window
-from ci_bot.redaction import quoted_value, shorten_redacted
+from ci_bot.redaction import quote_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, error_sentence, names_and_times
 from ci_bot.worker.planning import describe_plan, make_plan
@@ -84,7 +84,7 @@ def find_model(context: Context, wanted: str, names: ModelNames) -> str:
     near = difflib.get_close_matches(wanted, every, n=_NEAR)
     shown = " or ".join(f"`{name}`" for name in near)
     raise BadInput(
-        f"The project has no model {quoted_value(wanted)}.",
+        f"The project has no model {quote_value(wanted)}.",
         hint=f"Did you mean {shown}?" if near else "Write its name as the comment shows it.",
         reason_code="unknown_model",
     )
@@ -187,7 +187,7 @@ def _check_kind(context: Context, snapshot: Snapshot, name: str) -> None:
         selected = set()
     if selected != {snapshot.name} or set(name) & _SEPARATORS:
         raise RequestRefused(
-            f"`--restate-model` of SQLMesh cannot name {quoted_value(name)} alone.",
+            f"`--restate-model` of SQLMesh cannot name {quote_value(name)} alone.",
             hint="Restate it from a terminal.",
             reason_code="not_restatable",
         )

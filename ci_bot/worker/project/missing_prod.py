@@ -18,7 +18,7 @@ from sqlmesh.core.state_sync import StateSync
 from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_report import ProdNotFound
-from ci_bot.redaction import hide_shapes, quoted_value
+from ci_bot.redaction import hide_shapes, quote_value
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     ModelNames,
@@ -82,7 +82,7 @@ def _find_missing(context: Context) -> str | None:
         if not others:
             return "it holds no environment"
         more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
-        shown = ", ".join(quoted_value(name) for name in others[:_SHOWN])
+        shown = ", ".join(quote_value(name) for name in others[:_SHOWN])
         noun = "the environment" if len(others) == 1 else "the environments"
         return f"it holds {noun} {shown}{more}, and no `{c.PROD}`"
     return _describe_other_projects(context, prod)
@@ -104,7 +104,7 @@ def _describe_other_projects(context: Context, prod: Environment) -> str | None:
     if not all(info.name in projects for info in prod.snapshots):
         return None
     named = sorted({projects[info.name] for info in prod.snapshots})
-    shown = ", ".join(quoted_value(name) for name in named[:_SHOWN])
+    shown = ", ".join(quote_value(name) for name in named[:_SHOWN])
     return f"its `{c.PROD}` holds models of other projects only ({shown})"
 
 
@@ -121,14 +121,14 @@ def _describe_state_location(context: Context, place: ProjectPlace) -> str:
     parts = [str(connection.type_)]
     host, port = getattr(connection, "host", None), getattr(connection, "port", None)
     if host:
-        parts.append(f"host {quoted_value(f'{host}:{port}' if port else str(host))}")
+        parts.append(f"host {quote_value(f'{host}:{port}' if port else str(host))}")
     database = getattr(connection, "database", None) or getattr(connection, "project", None)
     if database:
-        parts.append(f"database {quoted_value(str(database))}")
+        parts.append(f"database {quote_value(str(database))}")
     schema = context.config.get_state_schema(context.gateway) or c.SQLMESH
-    parts.append(f"schema {quoted_value(schema)}")
+    parts.append(f"schema {quote_value(schema)}")
     gateway = context.gateway or context.config.default_gateway_name
-    return ", ".join([*parts, f"gateway {quoted_value(gateway)}"])
+    return ", ".join([*parts, f"gateway {quote_value(gateway)}"])
 
 
 def _quoted_path(path: str) -> str:

@@ -23,7 +23,7 @@ from sqlmesh.utils.dag import DAG
 from sqlmesh.utils.date import TimeLike, make_exclusive, to_datetime, to_timestamp
 
 from ci_bot.errors import BadInput
-from ci_bot.redaction import quoted_value
+from ci_bot.redaction import quote_value
 from ci_bot.worker.sqlmesh_compat.cache_writes import reuse_loaded_nodes
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ class _ChangedFiles:
         known = " or ".join(f"`git:{name}`" for name in self._bases)
         if target_branch not in self._bases:
             raise BadInput(
-                f"A selection names {quoted_value(f'git:{target_branch}')}, and what is known is "
+                f"A selection names {quote_value(f'git:{target_branch}')}, and what is known is "
                 "what the pull request changes against its own base branch.",
                 hint=f"Write {known}.",
                 reason_code="bad_selection",

@@ -18,7 +18,7 @@ from ci_bot.bot.actions.workflow_commands import (
     escape_data,
     escape_property,
     format_command,
-    plain_line,
+    make_plain_line,
 )
 from ci_bot.redaction import Redactor, list_encodings
 from tests.oracle.fuzzing import caught, fuzz
@@ -87,7 +87,7 @@ def worker_lines_issue_nothing(escapes: CommandEscapes, lines: list[str], guesse
     token = TOKEN if guessed else "f" * 64
     writer = WorkflowCommands(stream, token=lambda: token, escapes=escapes)
     for line in lines:
-        writer.worker_line(line)
+        writer.write_worker_line(line)
     writer.annotate_notice("ours")
     expected = [("stop-commands", token)] if lines else []
     return all(
@@ -195,7 +195,7 @@ def test_format_command__order_and_empty_properties() -> None:
     ],
 )
 def test_plain_line__cases(text: str, shown: str) -> None:
-    assert plain_line(text) == shown
+    assert make_plain_line(text) == shown
 
 
 def test_escape_property__ends_that_the_runner_drops() -> None:
@@ -225,7 +225,7 @@ def test_masks__blank_and_short_secrets_are_left_out() -> None:
 
 def test_mask__inside_the_workers_part_still_counts() -> None:
     writer, stream = commands()
-    writer.worker_line("x")
+    writer.write_worker_line("x")
     writer.mask_secret("a new secret")
     assert "a new secret" in RunnerLog().read(stream.getvalue()).masks
 
@@ -233,7 +233,7 @@ def test_mask__inside_the_workers_part_still_counts() -> None:
 def test_group__folds_and_ends_even_after_a_failure() -> None:
     writer, stream = commands()
     with pytest.raises(RuntimeError), writer.fold_lines("Plan: 50%"):
-        writer.worker_line("::endgroup::")
+        writer.write_worker_line("::endgroup::")
         raise RuntimeError
     log = RunnerLog().read(stream.getvalue())
     assert [(item.name, item.data) for item in log.commands] == [
@@ -250,7 +250,7 @@ def test_commands__secrets_are_redacted_in_text() -> None:
         "failed with s3cret-value", title="s3cret-value", file="a/s3cret-value.sql"
     )
     writer.write_line("own s3cret-value")
-    writer.worker_line("worker s3cret-value")
+    writer.write_worker_line("worker s3cret-value")
     writer.end_worker_part()
     assert "s3cret-value" not in stream.getvalue()
     assert stream.getvalue().endswith(f"::{TOKEN}::\n")
@@ -260,7 +260,7 @@ def test_commands__secrets_are_redacted_in_text() -> None:
 def test_worker_line__weak_token_is_refused(token: str) -> None:
     writer = WorkflowCommands(io.StringIO(), token=lambda: token)
     with pytest.raises(ValueError, match="token"):
-        writer.worker_line("x")
+        writer.write_worker_line("x")
 
 
 def test_debug__is_escaped_too() -> None:
@@ -274,7 +274,7 @@ def test_commands__whose_stream_is_full__go_on() -> None:
     stream = Path("/dev/full").open("w")  # noqa: SIM115 - closed below, where that raises again
     commands = WorkflowCommands(stream, token=lambda: TOKEN, secrets=["a secret word"])
     commands.annotate_warning("one")
-    commands.worker_line("two")
+    commands.write_worker_line("two")
     commands.end_worker_part()
     stream.close()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ci_bot.bot.laptop.costs import learned_to_terminal
+from ci_bot.bot.laptop.costs import render_learned
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
@@ -101,7 +101,7 @@ def test_learned__counts_what_was_of_no_use() -> None:
         "Event logs: 2 of 9 were new and tell of 40 writes into 3 tables "
         "(4 of other applications, 1 of another version of Spark, 1 cut)."
     )
-    text = learned_to_terminal(document)
+    text = render_learned(document)
     assert "Learned 40 writes into 3 tables from 2 event logs" in text
     assert "4 logs without a table of SQLMesh" in text
     assert "1 log cut" in text

@@ -11,7 +11,7 @@ from ci_bot.bot.decision.load_failure_cause import (
     OTHERS_SHOWN,
     SortedFailures,
     combine_failures,
-    reads_nothing_of,
+    is_unread_by_sqlmesh,
 )
 from ci_bot.protocol.base import Failure
 
@@ -125,7 +125,7 @@ def test_blame__names_the_pull_request_s_own_files_first() -> None:
 def test_reads_nothing_of__only_where_every_file_is_prose(
     files: list[str] | None, nothing: bool
 ) -> None:
-    assert reads_nothing_of(files) is nothing
+    assert is_unread_by_sqlmesh(files) is nothing
 
 
 def test_in_one__of_a_single_failure__is_that_failure() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision import ChangedFile, code_that_runs_on_load, could_run_on_load
+from ci_bot.bot.decision import ChangedFile, is_possible_code_on_load, list_code_on_load
 from ci_bot.bot.decision.code_on_load import LONGEST_PARSED_BYTES, MOST_PARSED_BYTES
 
 PROJECTS = ["analytics"]
@@ -26,7 +26,7 @@ def is_code(
         read=read,
     )
     loaded = None if opened is None else frozenset({path} if opened else ())
-    return code_that_runs_on_load([file], loaded, PROJECTS) == [path]
+    return list_code_on_load([file], loaded, PROJECTS) == [path]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,10 @@ def test_requirements__that_were_not_installed__are_no_code_on_load() -> None:
 )
 def test_deleted__a_module_of_the_project_changes_what_runs(path: str, expected: bool) -> None:
     assert is_code(path, "{{ a() }}", None, opened=False) is expected
-    assert could_run_on_load(path, deleted=True, loaded=frozenset(), projects=PROJECTS) is expected
+    assert (
+        is_possible_code_on_load(path, deleted=True, loaded=frozenset(), projects=PROJECTS)
+        is expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,7 +190,7 @@ def test_opened_on_load__what_could_not_be_read_counts(path: str, expected: bool
 def test_requirements__of_a_project_at_the_root() -> None:
     file = ChangedFile("requirements.txt", b"a", b"b")
 
-    assert code_that_runs_on_load([file], None, ["."]) == ["requirements.txt"]
+    assert list_code_on_load([file], None, ["."]) == ["requirements.txt"]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +210,7 @@ def test_deleted__module_that_nothing_names_is_missed_by_nobody(
 ) -> None:
     file = ChangedFile(path, b"import os\nos.getcwd()", None)
     opened = frozenset({path} if loaded else ())
-    found = code_that_runs_on_load([file], opened, PROJECTS, lambda word, _: named)
+    found = list_code_on_load([file], opened, PROJECTS, lambda word, _: named)
     assert found == ([path] if expected else [])
 
 
@@ -233,9 +236,9 @@ def test_files__that_take_long_to_parse__count_unparsed() -> None:
     ]
     loaded = frozenset(file.path for file in [one, *many])
 
-    assert code_that_runs_on_load([one], loaded, PROJECTS) == [one.path]
+    assert list_code_on_load([one], loaded, PROJECTS) == [one.path]
     unused = ChangedFile(one.path, None, b"def f():\n    return 1\n" + large)
-    nowhere = code_that_runs_on_load([unused], loaded, PROJECTS, lambda *_: False)
+    nowhere = list_code_on_load([unused], loaded, PROJECTS, lambda *_: False)
     assert nowhere == [one.path], "what was not looked at may do more than define"
-    counted = code_that_runs_on_load(many, loaded, PROJECTS)
+    counted = list_code_on_load(many, loaded, PROJECTS)
     assert 0 < len(counted) < 5, "comments alone are no change, as far as they are looked at"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from ci_bot.bot.decision import judge_review
 from ci_bot.bot.decision.judgement import judge_again
 from ci_bot.bot.policy.model_owners import Acceptances
-from ci_bot.bot.report.html.findings import ReviewedReport, findings_section
+from ci_bot.bot.report.html.findings import ReviewedReport, make_findings_section
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.text.report_text import to_terminal
+from ci_bot.bot.report.text.report_text import render_terminal_text
 from ci_bot.protocol.finding_groups import EACH_ALONE, group_findings, group_risks
 from ci_bot.protocol.review_report import Acceptance, Report, Weighed
 from ci_bot.protocol.rules import RULES
@@ -70,7 +70,7 @@ def test_report__comment_page_and_terminal_show_one_finding_with_its_places() ->
     assert "1 finding</summary>" in text
     rows = next(
         part["rows"]
-        for section in findings_section(ReviewedReport(report, make_context()))
+        for section in make_findings_section(ReviewedReport(report, make_context()))
         for part in section["parts"]
         if part.get("key") == "findings"
     )
@@ -78,7 +78,7 @@ def test_report__comment_page_and_terminal_show_one_finding_with_its_places() ->
     _told, others = rows[0][3]
     assert [place for place, _url, _evidence in others] == [risk.model for risk in MANY[1:]]
     assert others[-1][2] == "filter 41"
-    terminal = to_terminal(report, make_context(), colour=False, width=200)
+    terminal = render_terminal_text(report, make_context(), colour=False, width=200)
     assert "mart.m41" in terminal
     assert "filter 41" in terminal
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision.code_on_load import only_writes_text
+from ci_bot.bot.decision.code_on_load import is_text_only_template
 
 HARMLESS = [
     "SELECT {{ safe_hash(['a', 'b']) }} AS id",
@@ -64,9 +64,9 @@ RUNS = [
 
 @pytest.mark.parametrize("template", HARMLESS)
 def test_harmless(template: str) -> None:
-    assert only_writes_text(template)
+    assert is_text_only_template(template)
 
 
 @pytest.mark.parametrize("template", RUNS, ids=lambda text: text[:40])
 def test_what_may_run_something(template: str) -> None:
-    assert not only_writes_text(template)
+    assert not is_text_only_template(template)

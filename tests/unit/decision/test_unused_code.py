@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision import ChangedFile, code_that_runs_on_load
+from ci_bot.bot.decision import ChangedFile, list_code_on_load
 from ci_bot.bot.decision.code_on_load import list_defined_names
 
 MACRO = '''\
@@ -75,21 +75,19 @@ def test_code__that_is_only_defined_and_used_nowhere_did_not_run() -> None:
         asked.append((word, path))
         return False
 
-    assert code_that_runs_on_load([file], loaded, ["."], nowhere) == []
+    assert list_code_on_load([file], loaded, ["."], nowhere) == []
     assert asked == [("miles_to_km", file.path)]
-    assert code_that_runs_on_load([file], loaded, ["."], lambda *_: True) == [file.path]
-    assert code_that_runs_on_load([file], loaded, ["."]) == [file.path]
+    assert list_code_on_load([file], loaded, ["."], lambda *_: True) == [file.path]
+    assert list_code_on_load([file], loaded, ["."]) == [file.path]
 
 
 def test_code__that_was_used_before_it_changed_ran() -> None:
     old = MACRO.replace("miles_to_km", "km")
     file = ChangedFile("macros/units.py", old.encode(), MACRO.encode())
-    used = code_that_runs_on_load(
-        [file], frozenset({file.path}), ["."], lambda word, _: word == "km"
-    )
+    used = list_code_on_load([file], frozenset({file.path}), ["."], lambda word, _: word == "km")
     assert used == [file.path]
 
 
 def test_code__that_is_gone_may_have_been_used() -> None:
     file = ChangedFile("macros/units.py", MACRO.encode(), None)
-    assert code_that_runs_on_load([file], frozenset(), ["."], lambda *_: False) == [file.path]
+    assert list_code_on_load([file], frozenset(), ["."], lambda *_: False) == [file.path]

@@ -290,9 +290,9 @@ def test_yaml__value_is_what_it_looks_like(text: str, value: object) -> None:
 
 def test_yaml__line_of_what_is_not_there_is_that_of_what_would_hold_it() -> None:
     lines = read_plain_yaml("a:\n  b:\n  - c: 1\n")
-    assert lines.line_of_part(("a", "b", 0, "c")) == 3
-    assert lines.line_of_part(("a", "b", 0, "d")) == 3
-    assert lines.line_of_part(("x",)) == 1
+    assert lines.find_line_of_part(("a", "b", 0, "c")) == 3
+    assert lines.find_line_of_part(("a", "b", 0, "d")) == 3
+    assert lines.find_line_of_part(("x",)) == 1
 
 
 @settings(max_examples=200, deadline=None)

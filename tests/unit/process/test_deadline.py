@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.github.transport import time_for_github
+from ci_bot.bot.github.transport import make_client_time
 from ci_bot.bot.sandbox.checkout_copy import copy_checkout
-from ci_bot.bot.sandbox.deadline import GIT_REPORT_SECONDS, REPORT_SECONDS, Deadline, no_deadline
-from ci_bot.bot.sandbox.run_directories import private_workspace
+from ci_bot.bot.sandbox.deadline import (
+    GIT_REPORT_SECONDS,
+    REPORT_SECONDS,
+    Deadline,
+    make_endless_deadline,
+)
+from ci_bot.bot.sandbox.run_directories import open_private_workspace
 from ci_bot.errors import TimedOut
 from tests.in_process import Clock, RunnerMachine
 
@@ -52,7 +57,7 @@ def test_deadline__the_report_of_the_work_has_some_seconds_more() -> None:
 
 
 def test_deadline__that_is_none__never_comes() -> None:
-    deadline = no_deadline()
+    deadline = make_endless_deadline()
     deadline.check_time("never")
     assert deadline.get_timeout() is None
 
@@ -61,7 +66,7 @@ def test_github__is_asked_for_as_long_as_the_report_may_take(tmp_path: Path) -> 
     clock = Clock()
     machine = RunnerMachine(api_url="", repository="", token="", home=tmp_path, clock=clock)
     around, _ = machine.surroundings({})
-    patience = time_for_github(around, after(clock, 60))
+    patience = make_client_time(around, after(clock, 60))
     patience.sleep(50)
     patience.sleep(60)
     patience.before_request()
@@ -99,7 +104,7 @@ def test_workspace__out_of_time__leaves_nothing(tmp_path: Path) -> None:
     late = Deadline(0.0, clock=time.monotonic)
     with (
         pytest.raises(TimedOut),
-        private_workspace(
+        open_private_workspace(
             tmp_path / "checkout",
             parent=tmp_path / "temporary",
             identity=None,

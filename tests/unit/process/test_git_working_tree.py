@@ -155,21 +155,21 @@ def test_base__is_what_origin_says(repository: Repository, git: GitRepository) -
     repository.git("update-ref", "refs/remotes/origin/main", "HEAD")
     repository.git("update-ref", "refs/remotes/origin/trunk", "HEAD")
     repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
-    assert git.default_base() == "origin/trunk"
+    assert git.find_default_base() == "origin/trunk"
 
 
 def test_base__without_that_is_the_usual_one(repository: Repository, git: GitRepository) -> None:
-    assert git.default_base() == "main"
+    assert git.find_default_base() == "main"
     repository.git("update-ref", "refs/remotes/origin/master", "HEAD")
-    assert git.default_base() == "origin/master"
+    assert git.find_default_base() == "origin/master"
     # What it names is gone.
     repository.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk")
-    assert git.default_base() == "origin/master"
+    assert git.find_default_base() == "origin/master"
 
 
 def test_base__where_nothing_can_be_one(repository: Repository, git: GitRepository) -> None:
     repository.git("branch", "--move", "work")
-    assert git.default_base() is None
+    assert git.find_default_base() is None
 
 
 def test_fork_point__is_where_the_branch_left_its_base(
@@ -180,8 +180,8 @@ def test_fork_point__is_where_the_branch_left_its_base(
     work = repository.commit(models__a_sql="SELECT 'work'")
     repository.git("checkout", "-q", "main")
     main = repository.commit(models__b_sql="SELECT 'main'")
-    assert git.fork_point(main, work) == left
-    assert git.fork_point(left, work) == left
+    assert git.find_fork_point(main, work) == left
+    assert git.find_fork_point(left, work) == left
     repository.git("checkout", "-q", "--orphan", "alone")
     alone = repository.commit(c_sql="SELECT 1")
-    assert git.fork_point(main, alone) == main
+    assert git.find_fork_point(main, alone) == main

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from ci_bot.bot.sandbox.caged_pip import index_lines, list_missing_requirements
+from ci_bot.bot.sandbox.caged_pip import list_missing_requirements, select_index_lines
 from ci_bot.bot.sandbox.requirements import check_requirements
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import (
@@ -136,7 +136,7 @@ def test_index_lines__where_packages_come_from(tmp_path: Path) -> None:
     file.write_text(
         "--index-url=https://a\nsix\n-f wheels\n--find-links https://b\n--no-index\n-r x\n"
     )
-    assert index_lines(file) == [
+    assert select_index_lines(file) == [
         "--index-url=https://a",
         f"-f {tmp_path / 'wheels'}",
         "--find-links https://b",

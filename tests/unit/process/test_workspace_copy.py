@@ -19,11 +19,11 @@ from ci_bot.bot.sandbox.checkout_copy import (
 from ci_bot.bot.sandbox.disk_reserve import FreeSpace, list_disk_reserves
 from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.bot.sandbox.run_directories import (
-    private_workspace,
-    project_paths,
+    open_private_workspace,
     read_inside,
     remove_tree,
     resolve_inside,
+    resolve_project_paths,
 )
 from ci_bot.errors import BadInput
 from tests.conftest import missing
@@ -115,7 +115,7 @@ def test_workspace__on_a_disk_that_is_full__says_so(ground: Path) -> None:
         write(source, **{f"m{number}_sql": "x" * 30_000 for number in range(60)})
         with (
             pytest.raises(BadInput, match="is full") as no,
-            private_workspace(source, parent=small, identity=None, copy=True),
+            open_private_workspace(source, parent=small, identity=None, copy=True),
         ):
             pass
         assert no.value.reason_code == "disk_full"
@@ -251,7 +251,7 @@ def test_seal_tree__owner_and_links(ground: Path) -> None:
 @as_root
 def test_workspace__directories_belong_to_the_worker_alone(ground: Path) -> None:
     write(ground, checkout__models__a_sql="x")
-    with private_workspace(
+    with open_private_workspace(
         ground / "checkout", parent=ground, identity=WORKER, copy=True
     ) as workspace:
         assert stat.S_IMODE(workspace.root.stat().st_mode) == 0o710
@@ -269,7 +269,7 @@ def test_workspace__directories_belong_to_the_worker_alone(ground: Path) -> None
 
 def test_workspace__on_a_laptop_the_checkout_itself(ground: Path) -> None:
     write(ground, checkout__a_sql="x")
-    with private_workspace(
+    with open_private_workspace(
         ground / "checkout", parent=ground, identity=None, copy=False
     ) as workspace:
         assert workspace.repository == (ground / "checkout").resolve()
@@ -283,7 +283,7 @@ def test_workspace__removed_after_a_failure(ground: Path, failure: type[BaseExce
     write(ground, checkout__a_sql="x")
     with (
         pytest.raises(failure),
-        private_workspace(ground / "checkout", parent=ground, identity=None, copy=True),
+        open_private_workspace(ground / "checkout", parent=ground, identity=None, copy=True),
     ):
         raise failure
     assert tree(ground) == {"checkout", "checkout/a.sql"}
@@ -292,7 +292,7 @@ def test_workspace__removed_after_a_failure(ground: Path, failure: type[BaseExce
 def test_workspace__removed_if_the_copy_fails(ground: Path) -> None:
     with (
         pytest.raises(FileNotFoundError),
-        private_workspace(ground / "none", parent=ground, identity=None, copy=True),
+        open_private_workspace(ground / "none", parent=ground, identity=None, copy=True),
     ):
         pytest.fail("there is no checkout")
     assert tree(ground) == set()
@@ -300,7 +300,7 @@ def test_workspace__removed_if_the_copy_fails(ground: Path) -> None:
 
 def test_workspace__abandoned_is_removed_by_another_process(ground: Path) -> None:
     write(ground, checkout__a_sql="x")
-    with private_workspace(
+    with open_private_workspace(
         ground / "checkout", parent=ground, identity=None, copy=True
     ) as workspace:
         workspace.remove_in_background().wait()
@@ -350,7 +350,7 @@ def test_project_paths__relative_absolute_and_doubled(ground: Path) -> None:
         ".",
         "analytics/../finance",
     ]
-    assert project_paths(ground, paths) == ["analytics", "finance", "."]
+    assert resolve_project_paths(ground, paths) == ["analytics", "finance", "."]
 
 
 def test_project_paths__all_problems_in_one_message(ground: Path) -> None:
@@ -358,7 +358,7 @@ def test_project_paths__all_problems_in_one_message(ground: Path) -> None:
     (ground / "etc").symlink_to("/etc")
     bad = ["..", "/etc", "etc", "../" + ground.name + "x", "a", "none", "", "x\0y", "a/../../.."]
     with pytest.raises(BadInput) as failure:
-        project_paths(ground, bad)
+        resolve_project_paths(ground, bad)
     assert failure.value.exit_code == 2
     assert failure.value.message.count("Project path") == len(bad)
 

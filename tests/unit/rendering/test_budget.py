@@ -19,8 +19,8 @@ from ci_bot.bot.report.markdown.budget import (
     SUMMARY_BYTES,
     FittedPiece,
     SectionShare,
-    first_pieces,
     fit_sections,
+    make_first_pieces,
 )
 from ci_bot.bot.report.markdown.marker import decode_marker
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
@@ -231,7 +231,7 @@ def test_fit__the_first_section_gives_first_and_no_more_than_needed() -> None:
     first, second = rows(100), rows(100)
     second.name = "second"
     shares = [SectionShare(first, 100), SectionShare(second, 100)]
-    pieces = first_pieces(shares, 10_000)
+    pieces = make_first_pieces(shares, 10_000)
     whole = pieces["rows"].size
     fitted = fit_sections(1_000, shares, pieces, 1_000 + 2 * whole - 300)
     assert fitted["rows"].is_cut
@@ -251,7 +251,7 @@ def fitted(frame: int, reserve: int, budget: int, count: int) -> dict[str, Fitte
         SectionShare(named("first", count), reserve),
         SectionShare(named("second", count), reserve),
     ]
-    return fit_sections(frame, shares, first_pieces(shares, budget), budget)
+    return fit_sections(frame, shares, make_first_pieces(shares, budget), budget)
 
 
 def test_fit__a_reserve_is_a_share_of_the_budget() -> None:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model.column_impact import impact_rows, lineage_notes, reads_nothing
+from ci_bot.bot.report.model.column_impact import (
+    list_impact_rows,
+    make_lineage_notes,
+    reads_nothing,
+)
 from ci_bot.bot.report.model.lineage import draw_lineage
 from ci_bot.protocol.plan import Lineage, LineageNode
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
@@ -43,7 +47,7 @@ def comment(impact: Impact) -> str:
 
 
 def test_rows__columns_that_reach_the_same_share_one() -> None:
-    rows = impact_rows(IMPACT)
+    rows = list_impact_rows(IMPACT)
     assert [(row.columns, row.how) for row in rows] == [
         (("amount", "tax"), "computed"),
         ((), "rows"),
@@ -54,7 +58,7 @@ def test_rows__columns_that_reach_the_same_share_one() -> None:
 
 
 def test_rows__leave_out_what_is_not_the_pull_requests() -> None:
-    assert [row.model for row in impact_rows(IMPACT, {"stg.orders"})] == ["mart.scores"]
+    assert [row.model for row in list_impact_rows(IMPACT, {"stg.orders"})] == ["mart.scores"]
 
 
 def test_comment__says_what_each_change_reaches() -> None:
@@ -90,7 +94,7 @@ def test_comment__without_an_impact_has_no_section() -> None:
 
 
 def test_notes__say_what_changes_and_what_is_reached() -> None:
-    assert lineage_notes(IMPACT) == {
+    assert make_lineage_notes(IMPACT) == {
         "stg.orders": "rows, amount, tax, note +1",
         "mart.revenue": "total",
         "mart.paid": "rows",
@@ -100,7 +104,7 @@ def test_notes__say_what_changes_and_what_is_reached() -> None:
 
 
 def test_notes__are_none_where_nothing_is_reached() -> None:
-    assert lineage_notes(Impact(changed=[part("amount")])) == {}
+    assert make_lineage_notes(Impact(changed=[part("amount")])) == {}
 
 
 def test_draw__notes_stand_below_the_names() -> None:

@@ -10,7 +10,7 @@ from ci_bot.bot.report.markdown.marker import decode_marker
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.headline import make_headline
 from ci_bot.bot.report.model.prose import shorten_prose
-from ci_bot.bot.report.model.words import CUT_OFF, one_spelling
+from ci_bot.bot.report.model.words import CUT_OFF, unify_spelling
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import ColumnChange, Cost, LineageNode, ProdPlan
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel, Report
@@ -410,7 +410,7 @@ def test_shortened__never_cuts_a_word_or_a_name(text: str, limit: int, expected:
 
 def test_spelling__of_a_model_is_one() -> None:
     text = """Unknown column for model '"spark_catalog"."marts"."route"', and "a"."b"."""
-    assert one_spelling(text, {"marts.route"}) == (
+    assert unify_spelling(text, {"marts.route"}) == (
         'Unknown column for model `marts.route`, and "a"."b".'
     )
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from ci_bot.bot.report.model.markdown_text import (
     SafeMarkdown,
     clip_text,
-    code_span,
-    fenced_block,
     html_code,
+    make_code_span,
+    make_fenced_block,
     make_link,
+    make_table_cell,
     one_line,
     reveal_invisible,
-    table_cell,
-    visible_lines,
+    split_visible_lines,
 )
 from ci_bot.bot.report.model.prose import prose_cell, render_prose
 from tests.unit.rendering.dom import LIVE, assert_inert, parse
@@ -57,7 +57,7 @@ def check_fence(escape: Escape, text: str) -> None:
     page = assert_inert(f"<details><summary>x</summary>\n\n{escape(text)}\n\n</details>\n\nafter")
     assert page.tags == {"details": 1, "summary": 1, "pre": 1, "code": 1, "p": 1}
     content = "".join(page.under("pre")).split("\n")
-    assert content[:-1] == visible_lines(text) or "".join(visible_lines(text)) == ""
+    assert content[:-1] == split_visible_lines(text) or "".join(split_visible_lines(text)) == ""
     assert page.texts[-2][1] == "after"
 
 
@@ -94,9 +94,9 @@ def check_prose_cell(escape: Escape, text: str) -> None:
 
 
 CHECKS = {
-    "code": (check_span, whole(code_span)),
-    "cell": (check_cell, whole(table_cell)),
-    "fence": (check_fence, fenced_block),
+    "code": (check_span, whole(make_code_span)),
+    "cell": (check_cell, whole(make_table_cell)),
+    "fence": (check_fence, make_fenced_block),
     "html_code": (check_html_code, whole(html_code)),
     "prose": (check_prose, whole(render_prose)),
     "prose in a list": (check_prose_item, whole(render_prose)),
@@ -165,19 +165,21 @@ def test_clip__counts_characters_and_marks_the_cut() -> None:
     ],
 )
 def test_link__only_plain_urls_become_links(url: str | None) -> None:
-    label = code_span("x")
+    label = make_code_span("x")
     assert make_link(label, url) == label
 
 
 def test_link__label_stays_one_link() -> None:
     page = assert_inert(
-        make_link(code_span("a](b) [c"), "https://github.com/shop/warehouse/blob/x/y%20z.sql#L3")
+        make_link(
+            make_code_span("a](b) [c"), "https://github.com/shop/warehouse/blob/x/y%20z.sql#L3"
+        )
     )
     assert page.tags == {"p": 1, "a": 1, "code": 1}
 
 
 def test_safe_markdown__any_operation_makes_it_untrusted_again() -> None:
-    safe = code_span("x")
+    safe = make_code_span("x")
     for changed in (safe + "y", safe.upper(), safe.replace("x", "y"), f"{safe}", safe[1:]):
         assert type(changed) is str
 

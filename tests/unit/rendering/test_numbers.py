@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.bot.report.markdown.outcome_comment import render_apply
 from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model.words import executor_time, options_sentence, short_window
+from ci_bot.bot.report.model.words import describe_options, executor_time, short_window
 from ci_bot.protocol.apply_report import AppliedModel
 from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, WindowCause, sum_planned_work
 from ci_bot.protocol.plan_identity import PlanOption
@@ -255,8 +255,8 @@ def test_options__stand_in_comment_and_terminal_with_who_said_them() -> None:
 def test_options__of_any_number_are_one_line() -> None:
     many = [PlanOption(name="select-model", value=f"m{i}", source="input") for i in range(10)]
 
-    assert (options_sentence(many) or "").endswith(" and 2 more")
-    assert options_sentence([BY_REVIEW]) is None
+    assert (describe_options(many) or "").endswith(" and 2 more")
+    assert describe_options([BY_REVIEW]) is None
 
 
 def test_short_window__stands_in_comment_and_terminal() -> None:

@@ -9,7 +9,7 @@ import pytest
 from ci_bot.bot.report.markdown import notices
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model import prose
-from ci_bot.bot.report.text.report_text import to_terminal
+from ci_bot.bot.report.text.report_text import render_terminal_text
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Report, Weighed
 from tests.factories import HEAD, make_context, make_report, make_risk
 from tests.unit.policy.test_accepting import acceptance
@@ -114,7 +114,7 @@ def test_reply__says_what_was_accepted_where_the_comment_cannot() -> None:
 
 
 def test_terminal__has_the_same() -> None:
-    text = " ".join(to_terminal(report(), make_context(marker=None)).split())
+    text = " ".join(render_terminal_text(report(), make_context(marker=None)).split())
     assert "By itself high; .sqlmesh-review.yaml line 4 says otherwise: we know." in text
     assert "Not counted 1 accepted by its owner, 2 ignored by the policy" in text
     assert "Accepted by @alice on 2026-11-22: we know." in text
@@ -123,5 +123,7 @@ def test_terminal__has_the_same() -> None:
 
 def test_terminal__says_that_the_policy_is_the_one_that_lies_here() -> None:
     used = PolicyUsed(source="working_tree", files=[".sqlmesh-review.yaml"], entries=1)
-    text = " ".join(to_terminal(make_report(policy=used), make_context(marker=None)).split())
+    text = " ".join(
+        render_terminal_text(make_report(policy=used), make_context(marker=None)).split()
+    )
     assert ".sqlmesh-review.yaml as it lies here, because there is no base commit; 1 entry." in text

@@ -16,11 +16,11 @@ import pytest
 
 from ci_bot.bot.actions.values import Color
 from ci_bot.bot.report.text.page import NARROWEST, WIDEST, make_screen
-from ci_bot.host import Machine, of_this_process
+from ci_bot.host import Machine, make_process_machine
 
 
 def machine(out: TextIO, color: Color = "auto", **environ: str) -> Machine:
-    return replace(of_this_process(), out=out, environ=environ, color=color)
+    return replace(make_process_machine(), out=out, environ=environ, color=color)
 
 
 @pytest.fixture

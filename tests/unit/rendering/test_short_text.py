@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ci_bot.bot.report.text.page import OutputScreen
-from ci_bot.bot.report.text.short_review import MOST_LINES, compare_rounds, short_text
+from ci_bot.bot.report.text.short_review import MOST_LINES, compare_rounds, render_short_review
 from ci_bot.protocol.review_report import Report
 from tests.factories import laptop_context, make_report, make_risk
 from tests.golden.samples import report
@@ -35,7 +35,7 @@ REPORTS = {
 
 
 def shown(found: Report, width: int = 96, *, colour: bool = False) -> list[str]:
-    text = short_text(found, laptop_context(), OutputScreen(colour=colour, width=width))
+    text = render_short_review(found, laptop_context(), OutputScreen(colour=colour, width=width))
     assert text.endswith("\n")
     assert not text.endswith("\n\n")
     return text.splitlines()

@@ -7,13 +7,13 @@ from html import unescape
 
 import pytest
 
-from ci_bot.bot.report.html.page import page_parts
+from ci_bot.bot.report.html.page import render_page_parts
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_planning, render_review
 from ci_bot.bot.report.model.context import ApplyCondition, ApplyRefusal, DecisionOverride
 from ci_bot.bot.report.model.headline import make_headline
 from ci_bot.bot.report.text.page import OutputScreen
-from ci_bot.bot.report.text.short_review import short_text
+from ci_bot.bot.report.text.short_review import render_short_review
 from ci_bot.protocol.apply_report import AuditTotals
 from ci_bot.protocol.base import Failure, short_plan_id
 from ci_bot.protocol.comment_marker import Phase
@@ -476,9 +476,9 @@ def test_prod_not_found__is_in_the_first_lines_of_every_output(
         assert whole in top
         assert so.replace("`", "") in top
     short = " ".join(
-        short_text(report, make_context(), OutputScreen(width=100, colour=False)).split()
+        render_short_review(report, make_context(), OutputScreen(width=100, colour=False)).split()
     )
-    page = "".join(page_parts(report, make_context()))
+    page = "".join(render_page_parts(report, make_context()))
     for text in (on_terminal(report), short, page):
         plainly = " ".join(unescape(re.sub(r"<[^>]*>", "", text)).replace("`", "").split())
         assert lead in plainly

@@ -10,15 +10,17 @@ from jinja2.exceptions import SecurityError
 
 from ci_bot.bot.report.markdown import templating
 from ci_bot.bot.report.markdown.templating import (
-    comment_environment,
     finalize_value,
-    templates_directory,
+    find_templates_directory,
+    get_comment_environment,
 )
 from ci_bot.bot.report.model.sentences import list_for_templates
 from ci_bot.bot.report.resources import find_directory
 from ci_bot.protocol.comment_marker import Phase
 
-NAMES = sorted(item.name for item in templates_directory().iterdir() if item.name.endswith(".j2"))
+NAMES = sorted(
+    item.name for item in find_templates_directory().iterdir() if item.name.endswith(".j2")
+)
 PRINTING = templating.ESCAPES.keys() | templating.WORDS.keys()
 # Values that the Python side made: finished pieces, labels of our own vocabulary, plain integers.
 MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "window"} | {
@@ -30,7 +32,7 @@ MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "win
 
 
 def _tree(name: str) -> nodes.Template:
-    return comment_environment().parse((templates_directory() / name).read_text("utf-8"))
+    return get_comment_environment().parse((find_templates_directory() / name).read_text("utf-8"))
 
 
 def _printed(name: str) -> list[nodes.Expr]:
@@ -81,18 +83,18 @@ def test_every_state_has_its_template() -> None:
 
 def test_environment__a_forgotten_filter_fails_safe() -> None:
     source = "{{ x }} {% macro m(y) %}{{ y }}{% endmacro %}{{ m(x) }} {{ 3 }}"
-    text = comment_environment().from_string(source).render(x="a|b` <img>")
+    text = get_comment_environment().from_string(source).render(x="a|b` <img>")
     assert text == "``a\\|b` <img>`` ``a\\|b` <img>`` 3"
 
 
 def test_environment__an_undefined_name_is_an_error() -> None:
     with pytest.raises(UndefinedError):
-        comment_environment().from_string("{{ missing }}").render()
+        get_comment_environment().from_string("{{ missing }}").render()
 
 
 def test_environment__is_sandboxed() -> None:
     with pytest.raises(SecurityError):
-        comment_environment().from_string("{{ x.__class__.__mro__ }}").render(x=1)
+        get_comment_environment().from_string("{{ x.__class__.__mro__ }}").render(x=1)
 
 
 def test_finalize__floats_and_other_types_are_data() -> None:
@@ -110,5 +112,5 @@ def test_find__the_installed_ones_come_first(tmp_path: Path) -> None:
 
 
 def test_templates__are_found_in_a_checkout() -> None:
-    assert Path(str(templates_directory())).name == "templates"
+    assert Path(str(find_templates_directory())).name == "templates"
     assert "planned.md.j2" in NAMES

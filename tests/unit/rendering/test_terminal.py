@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ci_bot.bot.report.model.markdown_text import code_span, fenced_block, table_cell
+from ci_bot.bot.report.model.markdown_text import make_code_span, make_fenced_block, make_table_cell
 from ci_bot.bot.report.text.page import TextPage
 from ci_bot.bot.report.text.plain_markdown import render_plain
 from ci_bot.bot.report.text.report_text import Document
@@ -126,10 +126,15 @@ def test_table__that_is_too_wide_becomes_a_list() -> None:
     "text", ["**x**", "[a](b)", "<sub>", "&nbsp;", "a|b", "</details>", "\u2022"]
 )
 def test_span__keeps_what_is_in_it(text: str) -> None:
-    assert render_plain(f"{code_span(text)} and {code_span(text)}\n") == f"{text} and {text}\n"
-    table = render_plain(f"| A | B |\n|:--|:--|\n| {table_cell(text)} | {table_cell(text)} |\n")
+    assert (
+        render_plain(f"{make_code_span(text)} and {make_code_span(text)}\n")
+        == f"{text} and {text}\n"
+    )
+    table = render_plain(
+        f"| A | B |\n|:--|:--|\n| {make_table_cell(text)} | {make_table_cell(text)} |\n"
+    )
     assert table.split("\n")[1].split() == [text, text]
-    assert render_plain(f"{fenced_block(text)}\n") == f"    {text}\n"
+    assert render_plain(f"{make_fenced_block(text)}\n") == f"    {text}\n"
 
 
 def test_list__counts_as_markdown_does() -> None:

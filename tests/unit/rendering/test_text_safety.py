@@ -140,7 +140,7 @@ def test_comment__its_check_fails_when_an_escape_is_gone(
         return SafeMarkdown(text)
 
     monkeypatch.setitem(templating.ESCAPES, name, unescaped)
-    templating.comment_environment.cache_clear()
+    templating.get_comment_environment.cache_clear()
     caught = set()
     try:
         for state in STATES:
@@ -150,7 +150,7 @@ def test_comment__its_check_fails_when_an_escape_is_gone(
                 except AssertionError:
                     caught.add(state.__name__)
     finally:
-        templating.comment_environment.cache_clear()
+        templating.get_comment_environment.cache_clear()
     assert caught
 
 

@@ -189,12 +189,14 @@ def test_rules__stand_behind_a_word_where_they_can_be_linked() -> None:
     context = make_context(rules_url=RULES_URL)
     links = CommentLinks(context)
     assert (
-        links.rule_reason("R06-breaking-rebuild") == f"[why]({RULES_URL}/R06-breaking-rebuild.md)"
+        links.link_rule_reason("R06-breaking-rebuild")
+        == f"[why]({RULES_URL}/R06-breaking-rebuild.md)"
     )
-    assert links.rule_reason("R06-breaking-rebuild", 1).startswith("[why 2](")
-    assert links.rule_reason("not-a-rule-of-ours") == "`not-a-rule-of-ours`"
+    assert links.link_rule_reason("R06-breaking-rebuild", 1).startswith("[why 2](")
+    assert links.link_rule_reason("not-a-rule-of-ours") == "`not-a-rule-of-ours`"
     assert (
-        CommentLinks(make_context()).rule_reason("R06-breaking-rebuild") == "`R06-breaking-rebuild`"
+        CommentLinks(make_context()).link_rule_reason("R06-breaking-rebuild")
+        == "`R06-breaking-rebuild`"
     )
 
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ci_bot.bot.sandbox.worker_environment import make_redactor
-from ci_bot.redaction.secret_parts import is_harmless, secret_values
+from ci_bot.redaction.secret_parts import is_harmless, list_secret_values
 from tests.unit.secrets.leaks import pem
 
 WORKFLOW = {
@@ -169,7 +169,7 @@ def test_part__that_is_no_secret_is_shown() -> None:
 
 def test_parts__of_what_nobody_passes_are_named_secrets_only() -> None:
     context = json.dumps({"sha": "a94a8fe5ccb19ba61c4c0873d391e987982fbbd3", "token": "hunter22"})
-    values = set(secret_values({"GITHUB_CONTEXT": context}, lambda _name: False))
+    values = set(list_secret_values({"GITHUB_CONTEXT": context}, lambda _name: False))
     assert values == {"hunter22"}
 
 

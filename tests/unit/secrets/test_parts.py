@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ci_bot.redaction.secret_parts import LARGEST, secret_parts
+from ci_bot.redaction.secret_parts import LARGEST, find_secret_parts
 from tests.unit.secrets.leaks import made
 
 PASSWORD = made("part", 20)
@@ -40,7 +40,7 @@ def nested(depth: int) -> str:
     ],
 )
 def test_parts__a_password_is_found_wherever_it_stands(value: str) -> None:
-    assert PASSWORD in secret_parts(value)
+    assert PASSWORD in find_secret_parts(value)
 
 
 @pytest.mark.parametrize(
@@ -59,20 +59,20 @@ def test_parts__a_password_is_found_wherever_it_stands(value: str) -> None:
     ],
 )
 def test_parts__what_holds_no_more_than_itself_has_none(value: str) -> None:
-    assert secret_parts(value) == set()
+    assert find_secret_parts(value) == set()
 
 
 def test_parts__a_number_counts_where_its_name_says_so() -> None:
-    assert secret_parts('{"pin": 1, "password": 48219753}') == {"48219753"}
+    assert find_secret_parts('{"pin": 1, "password": 48219753}') == {"48219753"}
 
 
 def test_parts__what_only_looks_random_counts_where_the_value_is_somebodys_secret() -> None:
     value = f'{{"thing": "{TOKEN}"}}'
-    assert secret_parts(value) == {TOKEN}
-    assert secret_parts(value, also_random=False) == set()
-    assert TOKEN in secret_parts(f"https://{TOKEN}@host/repository")
+    assert find_secret_parts(value) == {TOKEN}
+    assert find_secret_parts(value, also_random=False) == set()
+    assert TOKEN in find_secret_parts(f"https://{TOKEN}@host/repository")
 
 
 def test_parts__end_where_a_value_is_a_file_or_has_no_end() -> None:
-    assert secret_parts(f'{{"password": "{PASSWORD}"}}' + " " * LARGEST) == set()
-    assert secret_parts(nested(40)) == set()
+    assert find_secret_parts(f'{{"password": "{PASSWORD}"}}' + " " * LARGEST) == set()
+    assert find_secret_parts(nested(40)) == set()

@@ -26,7 +26,7 @@ from tests.setup_layouts import IN_PYTHON, ROOT, SPARK_ON_POSTGRES
 def of(text: str) -> list[ConfigVariable]:
     read = read_python_file if "import" in text else read_yaml
     configuration = read(text)
-    return configuration.variables_of(configuration.default_gateway)
+    return configuration.list_variables_of(configuration.default_gateway)
 
 
 def values(text: str, level: SetupLevel, job: SetupJob) -> dict[str, str]:

@@ -18,7 +18,7 @@ def by_name(
 ) -> dict[str, ConfigVariable]:
     return {
         each.name: each
-        for each in configuration.variables_of(gateway or configuration.default_gateway)
+        for each in configuration.list_variables_of(gateway or configuration.default_gateway)
     }
 
 
@@ -41,7 +41,7 @@ def test_yaml__of_the_company_has_all_of_its_variables() -> None:
     assert len(found) == 15
     assert {each.scope for name, each in found.items() if name.startswith("STATE_")} == {"state"}
     assert {each.scope for name, each in found.items() if name[:2] == "WA"} == {"warehouse"}
-    assert (configuration.default_gateway, configuration.state_type_of("cluster")) == (
+    assert (configuration.default_gateway, configuration.find_state_type("cluster")) == (
         "cluster",
         "postgres",
     )
@@ -88,10 +88,10 @@ gateways:
 def test_yaml__an_engine_that_holds_the_state_is_the_state() -> None:
     text = "gateways:\n  pg:\n    connection:\n      type: postgres\n      password: {{ env_var('P') }}\n"
     configuration = read_yaml(text)
-    assert configuration.state_type_of("pg") == "postgres"
+    assert configuration.find_state_type("pg") == "postgres"
     assert by_name(configuration)["P"].scope == "state"
     spark = read_yaml(text.replace("postgres", "spark"))
-    assert spark.state_type_of("pg") is None
+    assert spark.find_state_type("pg") is None
     assert by_name(spark)["P"].scope == "warehouse"
 
 
@@ -128,7 +128,7 @@ def test_python__names_are_read_where_they_are_used() -> None:
         *("DB_HOST", "DB_PASSWORD", "DB_USER", "LAKE_TOKEN")
     }
     assert configuration.gateways == ("prod", "local")
-    assert (configuration.engine_type("prod"), configuration.state_type_of("prod")) == (
+    assert (configuration.engine_type("prod"), configuration.find_state_type("prod")) == (
         "spark",
         "postgres",
     )

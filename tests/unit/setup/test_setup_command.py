@@ -19,7 +19,7 @@ from ci_bot.bot.sandbox.worker_environment import parse_worker_variables
 from ci_bot.bot.setup import SetupOptions, set_up_repository
 from ci_bot.bot.setup.action_release import find_action_release, parse_action_release
 from ci_bot.errors import BadInput, BotError, RequestRefused
-from ci_bot.host import of_this_process
+from ci_bot.host import make_process_machine
 from tests.setup_layouts import LAYOUTS, NEXT_RELEASE, RELEASE, SPARK_ON_POSTGRES, clone
 
 PLACEHOLDER = f"team/plan-review@{'0' * 40} # v0.0.0"
@@ -142,7 +142,7 @@ def test_init__several_projects_are_chosen_by_a_person(tmp_path: Path) -> None:
         asked.append(found)
         return found[:1]
 
-    machine = replace(of_this_process(), directory=tmp_path, out=io.StringIO())
+    machine = replace(make_process_machine(), directory=tmp_path, out=io.StringIO())
     set_up_repository(machine, SetupOptions(action=RELEASE), choose)
     assert asked == [["finance", "sales"]]
     assert "project: finance #" in (tmp_path / ".github/workflows/review.yml").read_text()
@@ -343,7 +343,7 @@ def test_output__writes_elsewhere(tmp_path: Path) -> None:
 
 
 def test_stop__no_repository(tmp_path: Path) -> None:
-    machine = replace(of_this_process(), directory=tmp_path, out=io.StringIO())
+    machine = replace(make_process_machine(), directory=tmp_path, out=io.StringIO())
     with pytest.raises(BadInput, match="lies in no git repository"):
         set_up_repository(machine, SetupOptions())
 

@@ -24,7 +24,7 @@ from ci_bot.bot.report.html.page import (
     webpage_directory,
 )
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.marker_facts import plans_before
+from ci_bot.bot.report.model.marker_facts import list_plans_before
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
@@ -245,9 +245,9 @@ def test_history__ends_with_the_decision_of_now() -> None:
 
 def test_plans_before__are_those_of_other_plans() -> None:
     marker = make_marker(plan="c" * 64, history=[])
-    assert [entry.plan for entry in plans_before(marker, "d" * 64)] == ["c" * 64]
-    assert plans_before(marker, "c" * 64) == []
-    assert plans_before(None, "c" * 64) == []
+    assert [entry.plan for entry in list_plans_before(marker, "d" * 64)] == ["c" * 64]
+    assert list_plans_before(marker, "c" * 64) == []
+    assert list_plans_before(None, "c" * 64) == []
 
 
 @pytest.mark.parametrize("place", ["evidence", "diff", "owner", "note", "failure"])

@@ -24,7 +24,7 @@ _NOTE = (
 )
 
 
-def building_section(sources: ReviewedReport) -> list[PageItem]:
+def make_building_section(sources: ReviewedReport) -> list[PageItem]:
     """A row for each table and view that either plan builds."""
     report, env = sources.report, sources.report.environment
     rows, axis = _make_build_rows(sources)
@@ -32,14 +32,14 @@ def building_section(sources: ReviewedReport) -> list[PageItem]:
         return []
     window = report.short_window
     parts = [
-        *cells.prose_part(
+        *cells.make_prose_part(
             work_sentence(report.backfill, f"`{env}` builds"),
             work_sentence(report.prod_plan.full_backfill, SENTENCES.prod_builds_later)
             if report.prod_plan
             else None,
             short_window(window, env, report.options) if window else None,
         ),
-        *cells.table_part(
+        *cells.make_table_part(
             [
                 ("Model", "name"),
                 ("Kind", "text"),
@@ -54,7 +54,7 @@ def building_section(sources: ReviewedReport) -> list[PageItem]:
             note=_NOTE.format(axis=cells.format_window_cell(*axis), env=env) if axis[0] else "",
             key="building",
         ),
-        *cells.table_part(
+        *cells.make_table_part(
             [("Model", "name"), ("Range", "text"), ("Clears the data of", "names")],
             [
                 [
@@ -67,7 +67,7 @@ def building_section(sources: ReviewedReport) -> list[PageItem]:
             title="Restatements",
             key="restatements",
         ),
-        *cells.table_part(
+        *cells.make_table_part(
             [("When", "text"), ("Change", "text"), ("Statement", "text")],
             [[s.when, s.change, _quote_statement(s.sql)] for s in report.statements],
             title=SENTENCES.statements_around,
@@ -75,7 +75,7 @@ def building_section(sources: ReviewedReport) -> list[PageItem]:
         ),
         *(_make_prod_part(report.prod_plan, sources) if report.prod_plan else []),
     ]
-    return cells.section_part(
+    return cells.make_section_part(
         "building", "What is built, and where", parts, len(rows), short="Work"
     )
 
@@ -104,9 +104,7 @@ def _make_build_rows(sources: ReviewedReport) -> tuple[list[list[Any]], Extent]:
         (_by_model(plan.held), _by_model(plan.gaps), _by_model(plan.lost)) if plan else ({}, {}, {})
     )
     spans: list[Extent] = [(item.start, item.end) for item in (*here.values(), *later.values())]
-    axis = _covering_extent(
-        [*spans, *((one.start, one.end) for one in (plan.held if plan else []))]
-    )
+    axis = _cover_extents([*spans, *((one.start, one.end) for one in (plan.held if plan else []))])
     rows = []
     for model in sorted(
         here.keys() | later.keys(), key=lambda m: _weigh_build(here.get(m), later.get(m))
@@ -119,9 +117,9 @@ def _make_build_rows(sources: ReviewedReport) -> tuple[list[list[Any]], Extent]:
             [
                 sources.make_model_cell(model, "preview" if mine and mine.preview else ""),
                 words.KINDS.get(one.kind, one.kind),
-                _amount_cell(mine),
+                _make_amount_cell(mine),
                 mine.batches if mine else None,
-                _amount_cell(prods) if plan else cells.value_cell("not planned", None),
+                _make_amount_cell(prods) if plan else cells.make_value_cell("not planned", None),
                 {
                     "axis": _list_moments(axis),
                     "held": held.get(model, []),
@@ -154,17 +152,17 @@ def _weigh_build(here: Backfill | None, later: Backfill | None) -> tuple[bool, i
     return one.action == "recreate_view", -most, one.model
 
 
-def _amount_cell(item: Backfill | None) -> list[str | float | None]:
+def _make_amount_cell(item: Backfill | None) -> list[str | float | None]:
     if item is None:
-        return cells.value_cell("nothing", 0)
+        return cells.make_value_cell("nothing", 0)
     if item.action == "recreate_view":
-        return cells.value_cell("the view", 0)
+        return cells.make_value_cell("the view", 0)
     if item.action == "full_refresh":
-        return cells.value_cell("the whole table", item.intervals)
+        return cells.make_value_cell("the whole table", item.intervals)
     if item.action == "seed":
-        return cells.value_cell("the seed file", item.intervals)
+        return cells.make_value_cell("the seed file", item.intervals)
     window = cells.format_window_cell(item.start, item.end)
-    return cells.value_cell(
+    return cells.make_value_cell(
         f"{words.format_count(item.intervals, 'interval')}, {window}", item.intervals
     )
 
@@ -178,7 +176,7 @@ def _list_moments(span: Extent) -> list[int | None]:
     return [None if end is None else int(words.parse_moment(end).timestamp()) for end in span]
 
 
-def _covering_extent(spans: Iterable[Extent]) -> Extent:
+def _cover_extents(spans: Iterable[Extent]) -> Extent:
     found = list(spans)
     starts = [start for start, _ in found if start]
     ends = [end for _, end in found if end]
@@ -189,8 +187,8 @@ def _covering_extent(spans: Iterable[Extent]) -> Extent:
 
 def _describe_strip(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
     """What the strip shows, for readers who cannot see it."""
-    later = f"; prod after the merge: {_amount_cell(prods)[0]}" if report.prod_plan else ""
-    return f"{report.environment}: {_amount_cell(mine)[0]}{later}"
+    later = f"; prod after the merge: {_make_amount_cell(prods)[0]}" if report.prod_plan else ""
+    return f"{report.environment}: {_make_amount_cell(mine)[0]}{later}"
 
 
 def _describe_after_merge(
@@ -210,13 +208,13 @@ def _describe_after_merge(
 def _make_prod_part(plan: ProdPlan, sources: ReviewedReport) -> list[PageItem]:
     altered = [f"`{name}`" for name in plan.forward_only_schema_changes]
     return [
-        *cells.prose_part(
+        *cells.make_prose_part(
             f"{SENTENCES.prod_plan_fails}: {plan.failure or 'SQLMesh says no more.'}"
             if plan.would_fail
             else None,
             f"{SENTENCES.altered_in_place}: {', '.join(altered)}." if altered else None,
         ),
-        *cells.table_part(
+        *cells.make_table_part(
             [("Model", "name"), ("Range", "text"), ("What", "text")],
             [
                 *(
@@ -250,7 +248,7 @@ def _quote_statement(sql: str) -> str:
 # What it costs: expected before, and counted afterwards. Unknown is said, and never drawn as 0.
 
 
-def cost_section(report: Report | None, applied: ApplyDocument | None) -> list[PageItem]:
+def make_cost_section(report: Report | None, applied: ApplyDocument | None) -> list[PageItem]:
     """A bar for each figure, all on one scale."""
     estimates: list[tuple[str, Cost]] = []
     if report is not None and report.plan_id is not None:
@@ -264,10 +262,10 @@ def cost_section(report: Report | None, applied: ApplyDocument | None) -> list[P
         return []
     known = [c.executor_hours_high or c.executor_hours_mid for _, c in estimates] + [took]
     most = max((hours for hours in known if hours is not None), default=0.0) or 1.0
-    rows = [_expected_bar(label, cost, most) for label, cost in estimates]
+    rows = [_make_expected_bar(label, cost, most) for label, cost in estimates]
     if applied is not None:
-        rows.append(_actual_bar(applied, most))
-    table = cells.table_part(
+        rows.append(_make_actual_bar(applied, most))
+    table = cells.make_table_part(
         [
             ("Figure", "text"),
             ("Executor time", "bars"),
@@ -279,19 +277,19 @@ def cost_section(report: Report | None, applied: ApplyDocument | None) -> list[P
         rows,
         key="cost",
     )
-    return cells.section_part("cost", "Cost", table)
+    return cells.make_section_part("cost", "Cost", table)
 
 
-def _expected_bar(label: str, cost: Cost, most: float) -> list[object]:
+def _make_expected_bar(label: str, cost: Cost, most: float) -> list[object]:
     mid, low, high = cost.executor_hours_mid, cost.executor_hours_low, cost.executor_hours_high
     price = "–" if cost.price is None else f"{words.format_money(cost.price)} at your rate"
     return [
         label,
         [
-            cells.bar_cell("", None if mid is None else mid / most, cost_words(cost)),
+            cells.make_bar_cell("", None if mid is None else mid / most, describe_cost(cost)),
             *(
                 [
-                    cells.bar_cell(
+                    cells.make_bar_cell(
                         "to",
                         high / most,
                         f"{words.executor_time(low)} to {words.executor_time(high)}",
@@ -309,7 +307,7 @@ def _expected_bar(label: str, cost: Cost, most: float) -> list[object]:
     ]
 
 
-def cost_words(cost: Cost) -> str:
+def describe_cost(cost: Cost) -> str:
     """ "about 14 min", "at least 20 s; 3 of 4 tables unknown", "unknown"."""
     if cost.executor_hours_mid is None:
         return "unknown" if cost.tables or cost.intervals else "nothing to build"
@@ -320,12 +318,12 @@ def cost_words(cost: Cost) -> str:
     return f"about {hours}"
 
 
-def _actual_bar(applied: ApplyDocument, most: float) -> list[object]:
+def _make_actual_bar(applied: ApplyDocument, most: float) -> list[object]:
     hours = applied.executor_hours
     text = "not measured" if hours is None else words.executor_time(hours)
     return [
         f"Took in `{applied.environment}`",
-        [cells.bar_cell("", None if hours is None else hours / most, text, "accent")],
+        [cells.make_bar_cell("", None if hours is None else hours / most, text, "accent")],
         sum(model.intervals > 0 and model.action != "recreate_view" for model in applied.models),
         sum(m.intervals for m in applied.models if m.action != "recreate_view"),
         "–",

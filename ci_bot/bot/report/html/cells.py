@@ -25,7 +25,7 @@ def name_cell(text: str, url: str | None = None, note: str = "") -> list[str | N
     return [text, url, note]
 
 
-def value_cell(text: str, number: float | None) -> list[str | float | None]:
+def make_value_cell(text: str, number: float | None) -> list[str | float | None]:
     """A cell of kind `value`: unknown is None, and stands below everything that is known."""
     return [text, number]
 
@@ -35,19 +35,19 @@ def format_window_cell(start: str | None, end: str | None) -> str:
     return words.format_window(start, end).replace("\u00a0", " ")
 
 
-def chip_cell(key: str, label: str, rank: int = 0) -> list[str | int]:
+def make_chip_cell(key: str, label: str, rank: int = 0) -> list[str | int]:
     """A cell of kind `chip`: `key` is ours and gives the colour, `rank` is what it is sorted by."""
     return [key, label, rank]
 
 
-def bar_cell(
+def make_bar_cell(
     label: str, share: float | None, text: str, tone: str = "plain"
 ) -> list[str | float | None]:
     """One bar of a cell of kind `bars`: a share of the width, None if nobody knows it."""
     return [label, share, text, tone]
 
 
-def table_part(
+def make_table_part(
     columns: Sequence[tuple[str, CellKind]],
     rows: Sequence[Sequence[Any]],
     *,
@@ -71,18 +71,18 @@ def table_part(
     ]
 
 
-def prose_part(*texts: str | None, title: str = "") -> list[PageItem]:
+def make_prose_part(*texts: str | None, title: str = "") -> list[PageItem]:
     """Sentences, one below the other; no part if there is none."""
     said = [text for text in texts if text]
     return [{"type": "prose", "title": title, "texts": said}] if said else []
 
 
-def code_part(text: str, title: str = "") -> list[PageItem]:
+def make_code_part(text: str, title: str = "") -> list[PageItem]:
     """Lines as they are."""
     return [{"type": "code", "title": title, "text": text}] if text else []
 
 
-def section_part(
+def make_section_part(
     id_: str, title: str, parts: Sequence[PageItem], count: int | None = None, *, short: str = ""
 ) -> list[PageItem]:
     """A section as a list of one; none if it has no parts.

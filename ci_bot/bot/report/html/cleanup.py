@@ -18,14 +18,14 @@ _RESULTS = {
     "incomplete": ("no_go", "⚠️", "Cleanup incomplete"),
     "refused": ("no_go", "⚠️", "Cleanup refused"),
 }
-_LEFT = cells.chip_cell("blocker", "left over", 0)
-_FOREIGN = cells.chip_cell("medium", "not ours, left alone", 1)
-_KEPT = cells.chip_cell("low", "stays", 2)
-_DROPPED = cells.chip_cell("good", "dropped", 3)
-_RECLAIMED = cells.chip_cell("good", "reclaimed", 4)
+_LEFT = cells.make_chip_cell("blocker", "left over", 0)
+_FOREIGN = cells.make_chip_cell("medium", "not ours, left alone", 1)
+_KEPT = cells.make_chip_cell("low", "stays", 2)
+_DROPPED = cells.make_chip_cell("good", "dropped", 3)
+_RECLAIMED = cells.make_chip_cell("good", "reclaimed", 4)
 
 
-def head_of_cleanup(document: CleanupDocument, context: CommentContext) -> PageHead:
+def make_cleanup_head(document: CleanupDocument, context: CommentContext) -> PageHead:
     """The first screen of a cleanup."""
     tone, icon, word = _RESULTS[document.result]
     failure = document.failure
@@ -96,10 +96,10 @@ def _describe_record(document: CleanupDocument) -> str:
 def list_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
     """The proof: each object of the environment in one row, what needs a person first."""
     rows = list(_list_objects(document))
-    yield from cells.section_part(
+    yield from cells.make_section_part(
         "proof",
         "What became of each object",
-        cells.table_part(
+        cells.make_table_part(
             (
                 ("Object", "name"),
                 ("Kind", "text"),
@@ -115,7 +115,7 @@ def list_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
         short="Proof",
     )
     spent = [f"{phase}: {words.duration(took)}" for phase, took in document.timings.items()]
-    yield from cells.section_part("details", "Time", cells.prose_part(*spent))
+    yield from cells.make_section_part("details", "Time", cells.make_prose_part(*spent))
 
 
 def _list_objects(document: CleanupDocument) -> Iterator[Sequence[Any]]:
@@ -128,7 +128,7 @@ def _list_objects(document: CleanupDocument) -> Iterator[Sequence[Any]]:
             result,
             why,
             words.format_clock(until) if until else "",
-            cells.value_cell(words.format_size(size) if size is not None else "", size),
+            cells.make_value_cell(words.format_size(size) if size is not None else "", size),
         )
 
     for left in document.leftovers:

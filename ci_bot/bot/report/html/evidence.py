@@ -21,18 +21,18 @@ _STATES = {
 _COLUMNS_SHOWN = 12
 
 
-def _state_chip(diff: DiffView) -> list[str | int]:
+def _make_state_chip(diff: DiffView) -> list[str | int]:
     key, label, order = _STATES[diff.state]
-    return cells.chip_cell(key, diff.key_fault if diff.state == "suspect" else label, order)
+    return cells.make_chip_cell(key, diff.key_fault if diff.state == "suspect" else label, order)
 
 
-def data_section(document: ApplyDocument) -> list[PageItem]:
+def make_data_section(document: ApplyDocument) -> list[PageItem]:
     """The data diff against prod: aggregates only."""
     view = ApplyView(document)
     missing = document.evidence_missing
     parts = [
-        *cells.prose_part(f"Evidence was not collected: {missing}" if missing else None),
-        *cells.table_part(
+        *cells.make_prose_part(f"Evidence was not collected: {missing}" if missing else None),
+        *cells.make_table_part(
             [
                 ("Model", "name"),
                 ("Result", "chip"),
@@ -46,7 +46,7 @@ def data_section(document: ApplyDocument) -> list[PageItem]:
             [_make_diff_row(diff) for diff in view.compared],
             key="data",
         ),
-        *cells.table_part(
+        *cells.make_table_part(
             [
                 ("Column", "text"),
                 ("Model", "name"),
@@ -58,35 +58,39 @@ def data_section(document: ApplyDocument) -> list[PageItem]:
             key="columns",
         ),
         *_make_verdict_part(document.verdict),
-        *cells.table_part(
+        *cells.make_table_part(
             [("Model", "name"), ("Why it was not compared", "text")],
             [[cells.name_cell(d.model), d.skipped_because or ""] for d in view.skipped],
             key="skipped",
         ),
     ]
-    return cells.section_part("data", "Data against prod", parts, len(view.compared), short="Data")
+    return cells.make_section_part(
+        "data", "Data against prod", parts, len(view.compared), short="Data"
+    )
 
 
 def _make_diff_row(diff: DiffView) -> list[Any]:
     prod, here = diff.rows_prod, diff.rows_pr
     most = max(prod or 0, here or 0) or 1
     rows = [
-        cells.bar_cell(label, None if known is None else known / most, _format_count(known), tone)
+        cells.make_bar_cell(
+            label, None if known is None else known / most, _format_count(known), tone
+        )
         for label, known, tone in (("prod", prod, "plain"), ("here", here, "accent"))
     ]
     equal = None if diff.changed_share is None else 1 - diff.changed_share
     unequal = diff.unequal_columns
     columns = [
-        cells.bar_cell(c.name, c.match_rate, _format_share(c.match_rate), "match")
+        cells.make_bar_cell(c.name, c.match_rate, _format_share(c.match_rate), "match")
         for c in unequal[:_COLUMNS_SHOWN]
     ]
     if len(unequal) > _COLUMNS_SHOWN:
-        columns.append(cells.bar_cell(f"and {len(unequal) - _COLUMNS_SHOWN} more", None, ""))
+        columns.append(cells.make_bar_cell(f"and {len(unequal) - _COLUMNS_SHOWN} more", None, ""))
     return [
         cells.name_cell(diff.model, None, _describe_comparison(diff)),
-        _state_chip(diff),
+        _make_state_chip(diff),
         rows,
-        [cells.bar_cell("", equal, _format_share(equal), "match")],
+        [cells.make_bar_cell("", equal, _format_share(equal), "match")],
         diff.only_prod,
         diff.only_pr,
         columns,
@@ -98,7 +102,7 @@ def _make_column_row(row: ColumnRow) -> list[Any]:
     return [
         f"`{row.column.name}`",
         cells.name_cell(row.model),
-        [cells.bar_cell("", row.share, _format_share(row.share), "accent")],
+        [cells.make_bar_cell("", row.share, _format_share(row.share), "accent")],
         row.how.replace("\u00a0", " "),
     ]
 
@@ -107,7 +111,7 @@ def _make_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
     """What the data did to the findings of the review."""
     if verdict is None:
         return []
-    return cells.table_part(
+    return cells.make_table_part(
         [("Rule", "rule"), ("Model", "name"), ("By the data", "text"), ("Why", "text")],
         [
             *(
@@ -151,20 +155,20 @@ def _describe_comparison(diff: DiffView) -> str:
     return f"{'a window' if diff.window else 'the whole table'}, {keys}"
 
 
-def built_section(document: ApplyDocument) -> list[PageItem]:
+def make_built_section(document: ApplyDocument) -> list[PageItem]:
     """What was built, with its audits, and how long each model took."""
     view = ApplyView(document)
     models = sorted(document.models, key=lambda m: (-m.seconds, m.model))
     slowest = max((model.seconds for model in models), default=0.0) or 1.0
     broken = [item for item in document.views if not item.resolves]
     parts = [
-        *cells.prose_part(
+        *cells.make_prose_part(
             f"{view.resolving_views:,} of "
             f"{words.format_count(len(document.views), 'view')} resolve on Spark."
             if document.views
             else None,
         ),
-        *cells.table_part(
+        *cells.make_table_part(
             [
                 ("Model", "name"),
                 ("Intervals", "number"),
@@ -176,13 +180,13 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
             [_make_applied_row(model, slowest) for model in models],
             key="built",
         ),
-        *cells.table_part(
+        *cells.make_table_part(
             [("View", "text"), ("On Spark", "text")],
             [[f"`{item.view}`", item.error or "does not resolve"] for item in broken],
             title="Views that do not resolve",
             key="views",
         ),
-        *cells.table_part(
+        *cells.make_table_part(
             [("Attempt", "number"), ("Result", "text"), ("Error", "text"), ("Tried again", "text")],
             [
                 [a.number, a.result, a.error or "", a.retried_because or ""]
@@ -192,8 +196,8 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
             title="Attempts",
             key="attempts",
         ),
-        *cells.prose_part(*document.partial, title=SENTENCES.half_built),
-        *cells.table_part(
+        *cells.make_prose_part(*document.partial, title=SENTENCES.half_built),
+        *cells.make_table_part(
             [("What", "text"), ("How it differs", "text")],
             [
                 [", ".join(f"`{name}`" for name in d.names), d.how]
@@ -202,10 +206,12 @@ def built_section(document: ApplyDocument) -> list[PageItem]:
             title=SENTENCES.other_plan,
             key="difference",
         ),
-        *cells.code_part(document.failure.message if document.failure else "", "Why it failed"),
-        *cells.prose_part(document.failure.hint if document.failure else None),
+        *cells.make_code_part(
+            document.failure.message if document.failure else "", "Why it failed"
+        ),
+        *cells.make_prose_part(document.failure.hint if document.failure else None),
     ]
-    return cells.section_part("built", "What was built", parts, len(models), short="Built")
+    return cells.make_section_part("built", "What was built", parts, len(models), short="Built")
 
 
 def _make_applied_row(model: AppliedModel, slowest: float) -> list[Any]:
@@ -214,7 +220,7 @@ def _make_applied_row(model: AppliedModel, slowest: float) -> list[Any]:
         model.intervals if model.action != "recreate_view" else None,
         model.batches if model.action != "recreate_view" else None,
         model.rows,
-        [cells.bar_cell("", model.seconds / slowest, words.duration(model.seconds))],
+        [cells.make_bar_cell("", model.seconds / slowest, words.duration(model.seconds))],
         _describe_audits(model.audits),
     ]
 
@@ -222,7 +228,7 @@ def _make_applied_row(model: AppliedModel, slowest: float) -> list[Any]:
 def _describe_audits(audits: list[ModelAudit]) -> str:
     failed = [
         f"failed: `{a.audit}`"
-        + (f" ({_failed_rows(a)})" if a.failed_rows is not None else "")
+        + (f" ({_describe_failed_rows(a)})" if a.failed_rows is not None else "")
         + (", blocking" if a.blocking else "")
         for a in audits
         if a.status == "failed"
@@ -233,7 +239,7 @@ def _describe_audits(audits: list[ModelAudit]) -> str:
     return "; ".join([*said, *([f"{skipped} not run"] if skipped else [])]) or "none"
 
 
-def _failed_rows(audit: ModelAudit) -> str:
+def _describe_failed_rows(audit: ModelAudit) -> str:
     rows = words.format_count(audit.failed_rows or 0, "row")
     if audit.prod_rows is None:
         return f"{rows}; prod could not be asked" if audit.prod_unknown_because else rows

@@ -39,7 +39,7 @@ class ReviewedReport:
         """A cell with a model, linked to its file at the reviewed commit."""
         return cells.name_cell(model, self.links.file_url(self.model_paths.get(model)), note)
 
-    def commit_url(self, sha: Sha | None) -> str | None:
+    def make_commit_url(self, sha: Sha | None) -> str | None:
         """Where GitHub shows a commit."""
         return f"{self._project_root}/commit/{sha}" if self._project_root and sha else None
 
@@ -76,7 +76,7 @@ def is_gap(risk: Risk) -> bool:
     return looked and risk.severity == "info"
 
 
-def findings_section(sources: ReviewedReport) -> list[PageItem]:
+def make_findings_section(sources: ReviewedReport) -> list[PageItem]:
     """The findings that count, those that do not, and the pages of their rules."""
     report = sources.report
     groups = group_risks(risk for risk in sort_by_weight(report.risks) if not is_gap(risk))
@@ -84,7 +84,7 @@ def findings_section(sources: ReviewedReport) -> list[PageItem]:
     policy = prose.describe_policy(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [
-        *cells.table_part(
+        *cells.make_table_part(
             [
                 ("Severity", "chip"),
                 ("Rule", "rule"),
@@ -98,13 +98,13 @@ def findings_section(sources: ReviewedReport) -> list[PageItem]:
                     *_make_first_row(group, sources),
                     [_describe_finding(group[0]), _list_other_places(group, sources)],
                     group[0].clears_when,
-                    _owners_of(group, sources),
+                    _list_owners_of(group, sources),
                 ]
                 for group in groups
             ],
             key="findings",
         ),
-        *cells.table_part(
+        *cells.make_table_part(
             [
                 ("Severity", "chip"),
                 ("Rule", "rule"),
@@ -123,14 +123,14 @@ def findings_section(sources: ReviewedReport) -> list[PageItem]:
             title=SENTENCES.aside_and_why,
             key="aside",
         ),
-        *cells.prose_part(
+        *cells.make_prose_part(
             policy,
             f"{SENTENCES.nothing_lighter} {lighter}" if lighter else None,
         ),
     ]
     if not groups:
-        parts = [*cells.prose_part(SENTENCES.no_problem), *parts]
-    return cells.section_part("findings", "Findings", parts, len(groups))
+        parts = [*cells.make_prose_part(SENTENCES.no_problem), *parts]
+    return cells.make_section_part("findings", "Findings", parts, len(groups))
 
 
 def sort_by_weight(risks: Iterable[Risk]) -> list[Risk]:
@@ -141,7 +141,7 @@ def sort_by_weight(risks: Iterable[Risk]) -> list[Risk]:
 def _make_first_row(group: Sequence[Risk], sources: ReviewedReport) -> list[object]:
     risk, more = group[0], len(group) - 1
     url = sources.links.file_url(risk.path, risk.line)
-    severity = cells.chip_cell(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
+    severity = cells.make_chip_cell(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
     note = f"and {more:,} more" if more else _describe_file_position(risk) if risk.model else ""
     return [severity, risk.rule, cells.name_cell(describe_location(risk), url, note)]
 
@@ -169,12 +169,12 @@ def _describe_finding(risk: Risk) -> str:
     return " ".join(filter(None, (risk.evidence, weighed, said)))
 
 
-def _owners_of(group: Sequence[Risk], sources: ReviewedReport) -> str:
+def _list_owners_of(group: Sequence[Risk], sources: ReviewedReport) -> str:
     found = (sources.name_owners(risk) for risk in group)
     return "; ".join(dict.fromkeys(owner for owner in found if owner))
 
 
-def rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]:
+def make_rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]:
     """The pages of the rules that have found something, so that a reader needs no network."""
     known = sorted({name for name in names if name in RULES})
     pages = [
@@ -187,4 +187,4 @@ def rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]
         for name in known
     ]
     parts = [{"type": "rules", "pages": pages}] if pages else []
-    return cells.section_part("rules", "Rules", parts, len(pages))
+    return cells.make_section_part("rules", "Rules", parts, len(pages))

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_bot.bot.report.html.builds import cost_words, work_sentence
+from ci_bot.bot.report.html.builds import describe_cost, work_sentence
 from ci_bot.bot.report.html.findings import describe_location
-from ci_bot.bot.report.html.story import lint_words
+from ci_bot.bot.report.html.story import describe_lint_short
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView
 from ci_bot.bot.report.model.build_table import describe_restated
@@ -103,7 +103,7 @@ def make_page_head(
         said="" if applied else _describe_no_plan(report),
         points=points[:MOST_POINTS],
         more=max(len(points) - MOST_POINTS, 0),
-        facts=[*_applied_facts(evidence), *_list_facts(report)],
+        facts=[*_list_applied_facts(evidence), *_list_facts(report)],
         checks=_list_checks(report),
         warnings=_list_warnings(report, context),
         next=following,
@@ -213,8 +213,8 @@ def _list_facts(report: Report | None) -> list[tuple[str, str]]:
             found.append(("After the merge", after))
         later = plan.cost if plan else None
         known = later is not None and later.executor_hours_mid is not None
-        prod = f"; in `prod` {cost_words(later)}" if later is not None and known else ""
-        found.append(("Executor time", f"{cost_words(report.cost)}{prod}"))
+        prod = f"; in `prod` {describe_cost(later)}" if later is not None and known else ""
+        found.append(("Executor time", f"{describe_cost(report.cost)}{prod}"))
     restated = describe_restated(report.prod_restatements)
     if restated:
         found.append(("After it", f"`prod` {restated}"))
@@ -232,7 +232,7 @@ def _describe_changes(report: Report) -> str:
     return f"{' · '.join(named) or 'none'}, out of {models}{more}"
 
 
-def _applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
+def _list_applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
     if view is None or view.doc.result not in ("applied", "failed", "cancelled"):
         return []
     applied = view.doc
@@ -267,7 +267,7 @@ def _applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
 def _list_checks(report: Report | None) -> list[str]:
     if report is None:
         return []
-    said = (describe_tests(report.checks.tests), lint_words(report.checks.lint))
+    said = (describe_tests(report.checks.tests), describe_lint_short(report.checks.lint))
     return [f"{MARKS[found.result]} {found.text}" for found in said]
 
 
@@ -303,10 +303,10 @@ def _describe_next_step(
         return (applied.failure.hint or "") if applied.failure else "", ""
     if view is None:
         return "", ""
-    return _next_of_review(view, context)
+    return _describe_next_of_review(view, context)
 
 
-def _next_of_review(view: ReviewView, context: CommentContext) -> tuple[str, str]:
+def _describe_next_of_review(view: ReviewView, context: CommentContext) -> tuple[str, str]:
     report = view.report
     if report.failure is not None:
         return ("" if view.findings.tells_hint else report.failure.hint or ""), ""

@@ -9,7 +9,7 @@ from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import ReviewedReport
 from ci_bot.bot.report.html.graph import place_models
 from ci_bot.bot.report.model import execution_examples, words
-from ci_bot.bot.report.model.column_impact import lineage_notes
+from ci_bot.bot.report.model.column_impact import make_lineage_notes
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, Impact
@@ -22,14 +22,14 @@ def rank_changes(changes: list[Change]) -> list[Change]:
     return sorted(changes, key=lambda c: (c.from_base, words.CHANGE_ORDER.index(c.change), c.model))
 
 
-def models_section(sources: ReviewedReport) -> list[PageItem]:
+def make_models_section(sources: ReviewedReport) -> list[PageItem]:
     """All changed models in one table."""
     changes = rank_changes(sources.report.changes)
     reached = _list_reached(sources.report.impact)
     rows = [
         [
             sources.make_model_cell(change.model, _describe_notes(change)),
-            cells.chip_cell(
+            cells.make_chip_cell(
                 change.change, words.CHANGES[change.change], words.CHANGE_ORDER.index(change.change)
             ),
             words.CATEGORIES.get(change.category or "", "–"),
@@ -41,7 +41,7 @@ def models_section(sources: ReviewedReport) -> list[PageItem]:
         ]
         for change in changes
     ]
-    table = cells.table_part(
+    table = cells.make_table_part(
         [
             ("Model", "name"),
             ("Change", "chip"),
@@ -55,7 +55,7 @@ def models_section(sources: ReviewedReport) -> list[PageItem]:
         rows,
         key="models",
     )
-    return cells.section_part(
+    return cells.make_section_part(
         "models",
         "Changed models",
         [*table, *_make_impact_part(sources), *_make_example_parts(sources)],
@@ -91,7 +91,7 @@ def _list_reached(impact: Impact) -> dict[str, list[str]]:
 def _make_impact_part(sources: ReviewedReport) -> list[PageItem]:
     impact = sources.report.impact
     more = impact.more_changed
-    return cells.table_part(
+    return cells.make_table_part(
         [
             ("Model", "name"),
             ("Column", "text"),
@@ -123,18 +123,18 @@ def _make_example_parts(sources: ReviewedReport) -> list[PageItem]:
     parts: list[PageItem] = []
     if examples or unproved:
         title = "On generated rows"
-        parts += cells.prose_part(execution_examples.GENERATED, *unproved, title=title)
+        parts += cells.make_prose_part(execution_examples.GENERATED, *unproved, title=title)
     for one in examples:
         if one.example is None:
             continue
         for table in one.example.inputs:
             shown = [[execution_examples.show_value(cell) for cell in row] for row in table.rows]
-            parts += cells.table_part(
+            parts += cells.make_table_part(
                 [(name, "text") for name in table.columns] or [("rows", "text")],
                 shown if table.columns else [["a row"] for _ in table.rows],
                 title=f"{one.model} reads {table.table}",
             )
-        parts += cells.table_part(
+        parts += cells.make_table_part(
             [("Result", "text"), *((name, "text") for name in one.example.columns)],
             [
                 [line.side, *(f"{'● ' * cell.changed}{cell.text}" for cell in line.cells)]
@@ -145,9 +145,9 @@ def _make_example_parts(sources: ReviewedReport) -> list[PageItem]:
         )
         if one.witness is not None:
             title = f"{execution_examples.WITNESS}: {one.witness.path}"
-            parts += cells.code_part(one.witness.text, title=title)
+            parts += cells.make_code_part(one.witness.text, title=title)
         elif one.no_witness is not None:
-            parts += cells.prose_part(f"{execution_examples.NO_WITNESS} {one.no_witness}.")
+            parts += cells.make_prose_part(f"{execution_examples.NO_WITNESS} {one.no_witness}.")
     return parts
 
 
@@ -160,14 +160,14 @@ def _list_depending(part: ChangedPart) -> list[str]:
     return [*found, *([f"and {part.more_models} more"] if part.more_models else [])]
 
 
-def lineage_section(sources: ReviewedReport) -> list[PageItem]:
+def make_lineage_section(sources: ReviewedReport) -> list[PageItem]:
     """The changed models and their readers, each with its place in the picture."""
     report = sources.report
     names = [node.model for node in report.lineage.nodes]
     if len(names) < 2:  # noqa: PLR2004 - one box says nothing
         return []
     places = place_models(names, report.lineage.edges)
-    notes = lineage_notes(report.impact)
+    notes = make_lineage_notes(report.impact)
     forward = {c.model for c in report.changes if c.category == "forward_only"}
     index = {name: number for number, name in enumerate(places)}
     changes = {node.model: node.change for node in report.lineage.nodes}
@@ -198,15 +198,15 @@ def lineage_section(sources: ReviewedReport) -> list[PageItem]:
         ],
         "forward": bool(forward & index.keys()),
     }
-    return cells.section_part("lineage", "Lineage", [part], len(names))
+    return cells.make_section_part("lineage", "Lineage", [part], len(names))
 
 
-def diffs_section(sources: ReviewedReport) -> list[PageItem]:
+def make_diffs_section(sources: ReviewedReport) -> list[PageItem]:
     """The diffs of the definitions, to be read side by side."""
     diffs = [
         [
             change.model,
-            cells.chip_cell(change.change, words.CHANGES[change.change]),
+            cells.make_chip_cell(change.change, words.CHANGES[change.change]),
             change.diff,
             sources.links.file_url(change.path),
         ]
@@ -214,4 +214,6 @@ def diffs_section(sources: ReviewedReport) -> list[PageItem]:
         if change.diff
     ]
     parts = [{"type": "diffs", "diffs": diffs}] if diffs else []
-    return cells.section_part("diffs", "SQL, before and after", parts, len(diffs), short="Diffs")
+    return cells.make_section_part(
+        "diffs", "SQL, before and after", parts, len(diffs), short="Diffs"
+    )

@@ -19,13 +19,25 @@ from typing import TYPE_CHECKING, Any
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
 
-from ci_bot.bot.report.html.builds import building_section, cost_section
-from ci_bot.bot.report.html.cleanup import head_of_cleanup, list_cleanup_sections
-from ci_bot.bot.report.html.evidence import built_section, data_section
-from ci_bot.bot.report.html.findings import ReviewedReport, findings_section, rules_section
+from ci_bot.bot.report.html.builds import make_building_section, make_cost_section
+from ci_bot.bot.report.html.cleanup import list_cleanup_sections, make_cleanup_head
+from ci_bot.bot.report.html.evidence import make_built_section, make_data_section
+from ci_bot.bot.report.html.findings import (
+    ReviewedReport,
+    make_findings_section,
+    make_rules_section,
+)
 from ci_bot.bot.report.html.head import PageHead, make_page_head
-from ci_bot.bot.report.html.models import diffs_section, lineage_section, models_section
-from ci_bot.bot.report.html.story import checks_section, details_section, history_section
+from ci_bot.bot.report.html.models import (
+    make_diffs_section,
+    make_lineage_section,
+    make_models_section,
+)
+from ci_bot.bot.report.html.story import (
+    make_checks_section,
+    make_details_section,
+    make_history_section,
+)
 from ci_bot.bot.report.markdown.templating import make_sandbox
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import reveal_invisible
@@ -63,11 +75,11 @@ def render_page(
     applied: ApplyDocument | None = None,
     history: Sequence[PlanHistoryEntry] = (),
 ) -> str:
-    """The whole page; see `page_parts`."""
-    return "".join(page_parts(report, context, applied=applied, history=history))
+    """The whole page; see `render_page_parts`."""
+    return "".join(render_page_parts(report, context, applied=applied, history=history))
 
 
-def page_parts(
+def render_page_parts(
     report: Report | None,
     context: CommentContext,
     *,
@@ -99,13 +111,13 @@ def to_page(
 
     Args:
         review: What an apply has built, if that is known.
-        history: as `page_parts` has it.
+        history: as `render_page_parts` has it.
     """
     if isinstance(document, Report):
-        return page_parts(document, context, history=history)
+        return render_page_parts(document, context, history=history)
     if isinstance(document, ApplyDocument):
-        return page_parts(review, context, applied=document, history=history)
-    return _generate_page(head_of_cleanup(document, context), list_cleanup_sections(document))
+        return render_page_parts(review, context, applied=document, history=history)
+    return _generate_page(make_cleanup_head(document, context), list_cleanup_sections(document))
 
 
 def _generate_page(head: PageHead, sections: Iterator[dict[str, object]]) -> Iterator[str]:
@@ -138,22 +150,22 @@ def list_page_sections(
 ) -> Iterator[dict[str, object]]:
     """What the scripts draw, in the order of the page."""
     if applied is not None:
-        yield from data_section(applied)
-        yield from built_section(applied)
+        yield from make_data_section(applied)
+        yield from make_built_section(applied)
     if report is None:
-        yield from cost_section(None, applied)
+        yield from make_cost_section(None, applied)
         return
     sources = ReviewedReport(report, context)
-    yield from findings_section(sources)
-    yield from lineage_section(sources)
-    yield from models_section(sources)
-    yield from diffs_section(sources)
-    yield from building_section(sources)
-    yield from cost_section(report, applied)
-    yield from checks_section(sources)
-    yield from history_section(sources, history)
-    yield from details_section(sources)
-    yield from rules_section(_list_rules(report, applied), context.rules_url)
+    yield from make_findings_section(sources)
+    yield from make_lineage_section(sources)
+    yield from make_models_section(sources)
+    yield from make_diffs_section(sources)
+    yield from make_building_section(sources)
+    yield from make_cost_section(report, applied)
+    yield from make_checks_section(sources)
+    yield from make_history_section(sources, history)
+    yield from make_details_section(sources)
+    yield from make_rules_section(_list_rules(report, applied), context.rules_url)
 
 
 def _list_rules(report: Report, applied: ApplyDocument | None) -> list[str]:

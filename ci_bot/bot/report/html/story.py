@@ -11,7 +11,7 @@ from ci_bot.bot.report.html.findings import ReviewedReport, is_gap
 from ci_bot.bot.report.model import advice, words
 from ci_bot.bot.report.model.check_words import CheckWords, describe_lint, describe_tests
 from ci_bot.bot.report.model.sentences import SENTENCES
-from ci_bot.bot.report.model.words import options_sentence
+from ci_bot.bot.report.model.words import describe_options
 from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
 from ci_bot.protocol.plan import Checks, Finding, LintCheck
@@ -25,35 +25,35 @@ _RESULTS = {
 }
 
 
-def lint_words(check: LintCheck) -> CheckWords:
+def describe_lint_short(check: LintCheck) -> CheckWords:
     """How the linter ended; beside a mark of its own "lint" alone would say nothing."""
     found = describe_lint(check)
     return replace(found, text="no lint error") if found.result == "ok" else found
 
 
-def checks_section(sources: ReviewedReport) -> list[PageItem]:
+def make_checks_section(sources: ReviewedReport) -> list[PageItem]:
     """Each check with its result; what was not checked; what tests and linter said."""
     report = sources.report
     checks = report.checks
     gaps = [risk for risk in report.risks if is_gap(risk)]
     parts = [
-        *cells.table_part(
+        *cells.make_table_part(
             [("Check", "text"), ("Result", "chip"), ("Detail", "text")],
             _make_check_rows(checks),
             key="checks",
         ),
-        *cells.prose_part(*(risk.evidence for risk in gaps), title="Not checked"),
+        *cells.make_prose_part(*(risk.evidence for risk in gaps), title="Not checked"),
     ]
     for failure in checks.tests.failures:
-        parts += cells.prose_part(failure.cause, title=f"Unit test `{failure.name}` fails")
-        parts += cells.code_part(failure.message)
-    parts += cells.table_part(
+        parts += cells.make_prose_part(failure.cause, title=f"Unit test `{failure.name}` fails")
+        parts += cells.make_code_part(failure.message)
+    parts += cells.make_table_part(
         [("Severity", "chip"), ("Rule", "text"), ("Where", "name"), ("What", "text")],
         [_make_lint_row(finding, sources) for finding in checks.lint.findings],
         title="What the linter found",
         key="lint",
     )
-    return cells.section_part("checks", "Checks", parts)
+    return cells.make_section_part("checks", "Checks", parts)
 
 
 def _make_check_rows(checks: Checks) -> list[list[object]]:
@@ -71,44 +71,50 @@ def _make_check_rows(checks: Checks) -> list[list[object]]:
     amount = f"{audits.blocking} blocking, {audits.non_blocking} not blocking. " if some else ""
     audited = {"passed": "ok", "failed": "fail", "not_run": "not_run"}[audits.status]
     project: list[list[object]] = [
-        [c.name.capitalize(), _result_chip(c.status), f"{c.message} {c.fix or ''}"]
+        [c.name.capitalize(), _make_result_chip(c.status), f"{c.message} {c.fix or ''}"]
         for c in checks.project
     ]
     return [
         *project,
         [
             "Unit tests",
-            _result_chip(describe_tests(tests).result),
+            _make_result_chip(describe_tests(tests).result),
             tests.not_run_because or describe_tests(tests).text,
         ],
-        ["Lint", _result_chip(lint_words(lint).result), lint_words(lint).text],
-        ["Format", _result_chip(said[form.status][0]), said[form.status][1]],
-        ["Audits", _result_chip(audited), f"{amount}{audits.not_run_because or ''}"],
+        [
+            "Lint",
+            _make_result_chip(describe_lint_short(lint).result),
+            describe_lint_short(lint).text,
+        ],
+        ["Format", _make_result_chip(said[form.status][0]), said[form.status][1]],
+        ["Audits", _make_result_chip(audited), f"{amount}{audits.not_run_because or ''}"],
         [
             "Data diff",
-            _result_chip("ok" if diff.status == "compared" else "not_run"),
+            _make_result_chip("ok" if diff.status == "compared" else "not_run"),
             diff.not_run_because or "",
         ],
     ]
 
 
-def _result_chip(result: str) -> list[str | int]:
+def _make_result_chip(result: str) -> list[str | int]:
     key, label = _RESULTS[result]
-    return cells.chip_cell(key, label, [*_RESULTS].index(result))
+    return cells.make_chip_cell(key, label, [*_RESULTS].index(result))
 
 
 def _make_lint_row(finding: Finding, sources: ReviewedReport) -> list[object]:
     url = sources.links.file_url(finding.path, finding.line)
     where = cells.name_cell(finding.model or finding.path or "the project", url)
     return [
-        cells.chip_cell(finding.severity, finding.severity),
+        cells.make_chip_cell(finding.severity, finding.severity),
         finding.rule,
         where,
         finding.evidence,
     ]
 
 
-def history_section(sources: ReviewedReport, history: Sequence[PlanHistoryEntry]) -> list[PageItem]:
+def make_history_section(
+    sources: ReviewedReport, history: Sequence[PlanHistoryEntry]
+) -> list[PageItem]:
     """The decisions on this pull request, the oldest first; the last one is this report's."""
     if not history:
         return []
@@ -117,7 +123,7 @@ def history_section(sources: ReviewedReport, history: Sequence[PlanHistoryEntry]
         *(
             [
                 e.decision or "none",
-                _decision_word(e.decision),
+                _get_decision_word(e.decision),
                 words.format_clock(e.at, now),
                 short_plan_id(e.plan),
                 e.head,
@@ -127,7 +133,7 @@ def history_section(sources: ReviewedReport, history: Sequence[PlanHistoryEntry]
         ),
         [
             report.decision,
-            _decision_word(report.decision),
+            _get_decision_word(report.decision),
             words.format_clock(report.planned_at, now),
             short_plan_id(report.plan_id),
             report.head_sha,
@@ -137,36 +143,44 @@ def history_section(sources: ReviewedReport, history: Sequence[PlanHistoryEntry]
     part = {
         "type": "timeline",
         "steps": [
-            [key, label, at, plan, (head or "")[:7], sources.commit_url(head), sources.run_url(run)]
+            [
+                key,
+                label,
+                at,
+                plan,
+                (head or "")[:7],
+                sources.make_commit_url(head),
+                sources.run_url(run),
+            ]
             for key, label, at, plan, head, run in steps
         ],
     }
-    return cells.section_part(
+    return cells.make_section_part(
         "history", "Decisions on this pull request", [part], len(steps), short="History"
     )
 
 
-def _decision_word(decision: str | None) -> str:
+def _get_decision_word(decision: str | None) -> str:
     found = {name: word for name, word in words.DECISIONS.items() if name == decision}
     return found.popitem()[1] if found else "no decision"
 
 
-def details_section(sources: ReviewedReport) -> list[PageItem]:
+def make_details_section(sources: ReviewedReport) -> list[PageItem]:
     """Stages, options, notes, versions, and how to make this report again."""
     report = sources.report
     stages: list[list[object]] = [
         [f"{n}. {s.title}", s.items] for n, s in enumerate(report.stages, start=1)
     ]
-    options = options_sentence(report.options)
+    options = describe_options(report.options)
     parts = [
-        *cells.prose_part(
+        *cells.make_prose_part(
             report.environment_now,
             f"Options: {options}." if options else None,
             *report.notes,
             _describe_versions(report),
             _describe_timings(report),
         ),
-        *cells.code_part(
+        *cells.make_code_part(
             advice.describe_reproduction(report, sources.context), "The same on a laptop"
         ),
         *(
@@ -175,7 +189,7 @@ def details_section(sources: ReviewedReport) -> list[PageItem]:
             else []
         ),
     ]
-    return cells.section_part("details", "Details", parts)
+    return cells.make_section_part("details", "Details", parts)
 
 
 def _make_stages_part(stages: list[list[object]]) -> list[PageItem]:

@@ -25,7 +25,7 @@ class FencedBlock:
     lines: tuple[str, ...]
 
 
-def lines_outside(text: str) -> Iterator[tuple[str, bool]]:
+def iterate_lines_with_fences(text: str) -> Iterator[tuple[str, bool]]:
     """Every line of `text`, with whether it stands outside of every fence."""
     for line, where in _iterate_lines(text):
         yield line, where == "outside"
@@ -82,7 +82,7 @@ def split_blocks(text: str) -> list[str]:
     """The top-level blocks: paragraphs, tables, fences, and each `<details>` with all it holds."""
     blocks: list[list[str]] = [[]]
     depth = 0
-    for line, outside in lines_outside(text):
+    for line, outside in iterate_lines_with_fences(text):
         if outside and depth == 0 and not line.strip():
             blocks.append([])
             continue
@@ -114,7 +114,7 @@ def trim_blocks(text: str, budget: int | None) -> tuple[str, int, int]:
 def tidy_blank_lines(text: str) -> str:
     """`text` without doubled blank lines; fences keep theirs."""
     result: list[str] = []
-    for line, outside in lines_outside(text):
+    for line, outside in iterate_lines_with_fences(text):
         if outside and not line.strip():
             if result and result[-1] != "":
                 result.append("")
@@ -140,7 +140,7 @@ def lift_review(body: str) -> str:
     """The review inside a comment that this package rendered; empty if there is none."""
     parts: list[str] = []
     inside = False
-    for line, outside in lines_outside(body.replace("\r\n", "\n")):
+    for line, outside in iterate_lines_with_fences(body.replace("\r\n", "\n")):
         if outside and line in (REVIEW_START, REVIEW_END):
             inside = line == REVIEW_START
             parts.append("")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_bot.bot.report.markdown import marker
 from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
-from ci_bot.bot.report.markdown.templating import comment_environment
+from ci_bot.bot.report.markdown.templating import get_comment_environment
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link
 
@@ -67,7 +67,7 @@ class SectionShare:
     reserve: int
 
 
-def first_pieces(shares: Sequence[SectionShare], budget: int | None) -> dict[str, FittedPiece]:
+def make_first_pieces(shares: Sequence[SectionShare], budget: int | None) -> dict[str, FittedPiece]:
     """Every section as if it had the whole budget to itself."""
     return {share.section.name: share.section.fit_section(budget) for share in shares}
 
@@ -131,14 +131,14 @@ def compose_text(
     Raises:
         jinja2.UndefinedError: a template names something that `values` does not have.
     """
-    source = comment_environment().get_template(template)
+    source = get_comment_environment().get_template(template)
 
     def render_pieces(pieces: dict[str, FittedPiece]) -> str:
         return tidy_blank_lines(source.render(values | {"c": context, "pieces": pieces}))
 
-    pieces = first_pieces(shares, budget)
+    pieces = make_first_pieces(shares, budget)
     frame = render_pieces({name: replace(p, text=SafeMarkdown("")) for name, p in pieces.items()})
-    head = _marker_line(context, [])
+    head = _make_marker_line(context, [])
     reserved = len(head.encode()) + _CUT_NAMES_BYTES
     pieces = fit_sections(len(frame.encode()) + reserved, shares, pieces, budget)
     cut = cut_names(pieces)
@@ -147,10 +147,10 @@ def compose_text(
         # Only names and reasons of absurd length get here; whole blocks go, from the end.
         text = trim_blocks(text, budget - reserved)[0] + "\n"
         cut = [*cut, "frame"]
-    return RenderedText(_marker_line(context, cut) + text, cut)
+    return RenderedText(_make_marker_line(context, cut) + text, cut)
 
 
-def _marker_line(context: CommentContext, cut: list[str]) -> str:
+def _make_marker_line(context: CommentContext, cut: list[str]) -> str:
     if context.marker is None:
         return ""
     return marker.encode_marker(context.marker.model_copy(update={"cut": cut})) + "\n"
@@ -163,7 +163,7 @@ def full_report(context: CommentContext) -> SafeMarkdown:
 
 def load_row_macro(name: str) -> Callable[..., str]:
     """The macro `name` of the rows' template."""
-    macro = getattr(comment_environment().get_template("_rows.md.j2").module, name)
+    macro = getattr(get_comment_environment().get_template("_rows.md.j2").module, name)
 
     def render_macro(*args: Any) -> str:
         return str(macro(*args)).strip("\n")
@@ -171,12 +171,12 @@ def load_row_macro(name: str) -> Callable[..., str]:
     return render_macro
 
 
-def row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
+def make_row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
     """The macro `name` of the rows' template as a function of one item."""
     macro = load_row_macro(name)
     return lambda item: macro(item, *args)
 
 
-def base_values(context: CommentContext, head: Sha | None = None) -> dict[str, object]:
+def make_base_values(context: CommentContext, head: Sha | None = None) -> dict[str, object]:
     """What every template of a comment may use."""
     return {"v": None, "carried": None, "links": CommentLinks(context, head), "earlier_head": None}

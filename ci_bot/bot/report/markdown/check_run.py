@@ -7,8 +7,8 @@ characters of a summary, 255 of an annotation's title, 64 KB of its message).
 from __future__ import annotations
 
 from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
-from ci_bot.bot.report.markdown.budget import COMMENT_BYTES, base_values
-from ci_bot.bot.report.markdown.templating import comment_environment
+from ci_bot.bot.report.markdown.budget import COMMENT_BYTES, make_base_values
+from ci_bot.bot.report.markdown.templating import get_comment_environment
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.check_run import (
     AnnotationLevel,
@@ -47,13 +47,13 @@ def make_check_run(
         return None
     view = ReviewView(report, context, pictured=False)
     placed = place_findings(view.findings.listed_risks, report.changes)
-    values = base_values(context, report.head_sha) | {
+    values = make_base_values(context, report.head_sha) | {
         "v": view,
         "evidence": evidence,
         "elsewhere": len(view.findings.listed_risks) - len(placed),
         "placed": len(placed),
     }
-    text = comment_environment().get_template("check_run.md.j2").render(values | {"c": context})
+    text = get_comment_environment().get_template("check_run.md.j2").render(values | {"c": context})
     return CheckRun(
         name=name_check(context.project),
         head=report.head_sha,

@@ -12,9 +12,9 @@ from ci_bot.bot.report.model.execution_examples import (
 )
 from ci_bot.bot.report.model.markdown_text import (
     SafeMarkdown,
-    code_span,
-    fenced_block,
-    table_cell,
+    make_code_span,
+    make_fenced_block,
+    make_table_cell,
 )
 from ci_bot.protocol.executions import ExampleInput, ExecutionExample, ModelExecution
 
@@ -23,7 +23,7 @@ def render_example(item: ModelExecution) -> SafeMarkdown:
     """A heading, a table for each table that is read, and one for the results."""
     if item.example is None:
         raise ValueError(f"no example of {item.model}")
-    parts = [f"**{code_span(item.model)}** gives another result if it reads these rows:"]
+    parts = [f"**{make_code_span(item.model)}** gives another result if it reads these rows:"]
     parts += [_render_input(table) for table in item.example.inputs]
     parts += ["The result before and after, with what changes in bold:"]
     return SafeMarkdown("\n\n".join([*parts, _render_outputs(item.example), *_render_test(item)]))
@@ -32,27 +32,27 @@ def render_example(item: ModelExecution) -> SafeMarkdown:
 def _render_test(item: ModelExecution) -> Iterator[str]:
     """A fold with the unit test, or why there is none."""
     if item.witness is not None:
-        place = code_span(item.witness.path)
+        place = make_code_span(item.witness.path)
         yield f"<details><summary>{WITNESS}</summary>"
-        yield f"For {place}; {code_span(f'ci-bot witness {item.model} --write')} writes it."
-        yield fenced_block(item.witness.text, "yaml")
+        yield f"For {place}; {make_code_span(f'ci-bot witness {item.model} --write')} writes it."
+        yield make_fenced_block(item.witness.text, "yaml")
         yield "</details>"
     elif item.no_witness is not None:
-        yield f"{NO_WITNESS} {code_span(item.no_witness)}."
+        yield f"{NO_WITNESS} {make_code_span(item.no_witness)}."
 
 
 def _render_input(table: ExampleInput) -> str:
-    name = code_span(table.table)
+    name = make_code_span(table.table)
     if not table.rows:
         return f"{name}, without rows"
     if not table.columns:
         return f"{name}, {len(table.rows)} of any rows"
-    rows = [[table_cell(show_value(value)) for value in row] for row in table.rows]
-    return f"{name}\n\n{_render_table([table_cell(column) for column in table.columns], rows)}"
+    rows = [[make_table_cell(show_value(value)) for value in row] for row in table.rows]
+    return f"{name}\n\n{_render_table([make_table_cell(column) for column in table.columns], rows)}"
 
 
 def _render_outputs(example: ExecutionExample) -> str:
-    heads = ["", *(table_cell(column) for column in example.columns)]
+    heads = ["", *(make_table_cell(column) for column in example.columns)]
     return _render_table(heads, list(_list_outputs(example)))
 
 
@@ -62,7 +62,7 @@ def _list_outputs(example: ExecutionExample) -> Iterator[list[str]]:
     if all(line.side == "after" for line in lines):
         yield ["before: no row", *none]
     for line in lines:
-        cells = [(table_cell(cell.text), cell.changed) for cell in line.cells]
+        cells = [(make_table_cell(cell.text), cell.changed) for cell in line.cells]
         yield [line.side, *(f"**{text}**" if changed else text for text, changed in cells)]
     if all(line.side == "before" for line in lines):
         yield ["after: no row", *none]

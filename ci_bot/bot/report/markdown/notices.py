@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ci_bot.bot.report.markdown.blocks import tidy_blank_lines
-from ci_bot.bot.report.markdown.templating import comment_environment
+from ci_bot.bot.report.markdown.templating import get_comment_environment
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
 from ci_bot.bot.report.model.sentences import SENTENCES
@@ -74,7 +74,7 @@ def _render_notice(
     comment_url: str | None,
     **values: object,
 ) -> str:
-    template = comment_environment().get_template("notice.md.j2")
+    template = get_comment_environment().get_template("notice.md.j2")
     return tidy_blank_lines(
         template.render(
             kind=kind,
@@ -209,7 +209,7 @@ def _render_figures(
 
 def is_above(document: EstimateDocument | ApplyDocument, hours: float | None) -> bool:
     """Whether what is known of one of both is above a limit."""
-    return any(cost.hours_above(hours) is not None for cost in list_limited_costs(document))
+    return any(cost.find_hours_above(hours) is not None for cost in list_limited_costs(document))
 
 
 def render_status(
@@ -238,7 +238,7 @@ def _describe_next_step(marker: Marker, context: CommentContext) -> str | None:
 
 
 def _render_reply(kind: str, context: CommentContext, **values: object) -> str:
-    template = comment_environment().get_template("reply.md.j2")
+    template = get_comment_environment().get_template("reply.md.j2")
     return tidy_blank_lines(
         template.render(**{"kind": kind, "c": context, "comment_url": None, **values})
     )

@@ -12,11 +12,11 @@ from ci_bot.bot.report.markdown.budget import (
     SectionShare,
     compose_text,
     full_report,
-    row_renderer,
+    make_row_renderer,
 )
-from ci_bot.bot.report.markdown.review_comment import ReviewSource, earlier_parts
+from ci_bot.bot.report.markdown.review_comment import ReviewSource, make_earlier_parts
 from ci_bot.bot.report.markdown.sections import RowsSection
-from ci_bot.bot.report.markdown.templating import comment_environment
+from ci_bot.bot.report.markdown.templating import get_comment_environment
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
@@ -79,8 +79,8 @@ def render_apply(
         raise ValueError(f"an apply has no phase {phase!r}")
     if document is None and phase in ("applied", "apply_failed"):
         raise ValueError(f"phase {phase!r} shows a document, and there is none")
-    values, shares = earlier_parts(review, context, budget_bytes)
-    shares += _apply_shares(document, context, complete=budget_bytes is None)
+    values, shares = make_earlier_parts(review, context, budget_bytes)
+    shares += _make_apply_shares(document, context, complete=budget_bytes is None)
     values |= _apply_values(document, context, values)
     return compose_text(f"{phase}.md.j2", values, shares, context, budget_bytes)
 
@@ -106,7 +106,7 @@ def _apply_values(
     }
 
 
-def _apply_shares(
+def _make_apply_shares(
     document: ApplyDocument | None, context: CommentContext, *, complete: bool
 ) -> list[SectionShare]:
     view = ApplyView(document) if document else None
@@ -116,7 +116,7 @@ def _apply_shares(
     def make_table(
         name: str, items: Sequence[Any], header: str, noun: str, *macro: Any
     ) -> RowsSection[Any]:
-        return RowsSection(name, items, row_renderer(*macro), noun, full, header)
+        return RowsSection(name, items, make_row_renderer(*macro), noun, full, header)
 
     models = sorted(document.models if document else [], key=lambda m: (-m.seconds, m.model))
     views = sorted(document.views if document else [], key=lambda item: item.resolves)
@@ -142,7 +142,8 @@ def _apply_shares(
         SectionShare(make_table("table_diff", rows, _DIFF, "models", "table_diff"), 6_000),
         SectionShare(make_table("difference", differing, "", "differences", "difference"), 6_000),
         SectionShare(
-            RowsSection("partial", partial, row_renderer("sentence", limit), "lines", full), 4_000
+            RowsSection("partial", partial, make_row_renderer("sentence", limit), "lines", full),
+            4_000,
         ),
     ]
 
@@ -161,20 +162,20 @@ def render_cleanup(
     """
     if context.phase not in _CLEANUP_PHASES:
         raise ValueError(f"a cleanup has no phase {context.phase!r}")
-    values, shares = earlier_parts(review, context, budget_bytes)
+    values, shares = make_earlier_parts(review, context, budget_bytes)
     refused = document.result == "refused"
     why = document.failure.reason_code if document.failure else None
     values |= {
         "k": document,
-        "kept": kept_by_reason(document)[:_REASONS],
+        "kept": count_kept_by_reason(document)[:_REASONS],
         # What was refused is refused again, unless it was only somebody's turn.
         "retry": None if refused and why not in _TURNS else context.cleanup_command,
     }
-    shares += _cleanup_shares(document, context, complete=budget_bytes is None)
+    shares += _make_cleanup_shares(document, context, complete=budget_bytes is None)
     return compose_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
 
 
-def kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
+def count_kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
     """Why physical tables stay, how many for that reason, and until when at the longest (None if
     that is not known of one of them); what most of them stay for comes first."""
     groups: dict[str, list[str | None]] = {}
@@ -188,7 +189,7 @@ def kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None
     return sorted(found, key=lambda group: -group[1])
 
 
-def _cleanup_shares(
+def _make_cleanup_shares(
     document: CleanupDocument, context: CommentContext, *, complete: bool
 ) -> list[SectionShare]:
     full = full_report(context)
@@ -199,7 +200,7 @@ def _cleanup_shares(
     ) -> SectionShare:
         reserve = 8_000 if name in ("leftovers", "foreign") else 3_000
         return SectionShare(
-            RowsSection(name, items, row_renderer(*macro), noun, full, header), reserve
+            RowsSection(name, items, make_row_renderer(*macro), noun, full, header), reserve
         )
 
     dropped = [*document.schemas_dropped, *document.views_dropped]
@@ -231,7 +232,7 @@ def render_sweep(report: SweepReport, context: CommentContext) -> str:
     # Of environments that were removed before.
     tables = [row for row in report.rows if row.standing == "tables"]
     kept = [row for row in report.rows if row.standing not in ("remove", "tables")]
-    template = comment_environment().get_template("sweep.md.j2")
+    template = get_comment_environment().get_template("sweep.md.j2")
     return tidy_blank_lines(
         template.render(
             s=report,
@@ -249,7 +250,7 @@ def render_sweep(report: SweepReport, context: CommentContext) -> str:
 def render_doctor(document: DoctorDocument) -> str:
     """What a doctor found, as Markdown for the step summary: what is missing comes first."""
     order = ("fail", "warn", "not_run", "ok")
-    template = comment_environment().get_template("doctor.md.j2")
+    template = get_comment_environment().get_template("doctor.md.j2")
     checks = sorted(document.checks, key=lambda check: order.index(check.status))
     counts = {status: sum(c.status == status for c in checks) for status in order}
     return tidy_blank_lines(template.render(d=document, checks=checks, counts=counts))
@@ -262,7 +263,7 @@ def render_drift(report: DriftReport, context: CommentContext) -> str:
     is edited only if something changed.
     """
     return tidy_blank_lines(
-        comment_environment()
+        get_comment_environment()
         .get_template("drift.md.j2")
         .render(
             d=report,

@@ -8,11 +8,11 @@ from ci_bot.bot.report.markdown.blocks import lift_review
 from ci_bot.bot.report.markdown.budget import (
     COMMENT_BYTES,
     SectionShare,
-    base_values,
     compose_text,
     full_report,
+    make_base_values,
 )
-from ci_bot.bot.report.markdown.sections import OlderReviewSection, review_shares
+from ci_bot.bot.report.markdown.sections import OlderReviewSection, make_review_shares
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.base import Sha
@@ -82,7 +82,7 @@ def render_planning(
     review: ReviewSource = None,
 ) -> RenderedText:
     """The comment while a plan is being made, with the earlier review collapsed below."""
-    values, shares = earlier_parts(review, context, budget_bytes)
+    values, shares = make_earlier_parts(review, context, budget_bytes)
     return compose_text("planning.md.j2", values, shares, context, budget_bytes)
 
 
@@ -91,17 +91,20 @@ def review_parts(
 ) -> tuple[dict[str, object], list[SectionShare]]:
     """Values and sections of a report."""
     view = ReviewView(report, context, complete=budget is None)
-    values = base_values(context, report.head_sha) | {"v": view, "earlier_head": report.head_sha}
-    return values, review_shares(view, complete=budget is None)
+    values = make_base_values(context, report.head_sha) | {
+        "v": view,
+        "earlier_head": report.head_sha,
+    }
+    return values, make_review_shares(view, complete=budget is None)
 
 
-def earlier_parts(
+def make_earlier_parts(
     review: ReviewSource, context: CommentContext, budget: int | None
 ) -> tuple[dict[str, object], list[SectionShare]]:
     """Values and sections of an earlier review, as a report or as the text of our own comment."""
     if isinstance(review, Report):
         return review_parts(review, context, budget)
-    values = base_values(context)
+    values = make_base_values(context)
     if review:
         values |= {"carried": review, "earlier_head": review.head}
     return values, [_make_older_share(review, context)]

@@ -16,12 +16,12 @@ from ci_bot.bot.report.markdown.budget import (
     cut_note,
     full_report,
     load_row_macro,
-    row_renderer,
+    make_row_renderer,
 )
 from ci_bot.bot.report.markdown.examples import render_example
 from ci_bot.bot.report.model import lineage as graph
 from ci_bot.bot.report.model import markdown_text
-from ci_bot.bot.report.model.lineage import node_notes
+from ci_bot.bot.report.model.lineage import make_node_notes
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.prose import render_prose
 from ci_bot.bot.report.model.view import ReviewView
@@ -100,7 +100,8 @@ class DiffsSection:
             return EMPTY
         if budget is None:
             blocks = [
-                _render_diff(item, markdown_text.visible_lines(item.text)) for item in self.items
+                _render_diff(item, markdown_text.split_visible_lines(item.text))
+                for item in self.items
             ]
             return FittedPiece(SafeMarkdown("\n\n".join(blocks)), len(blocks), len(blocks))
         count = min(len(self.items), budget // self.least)
@@ -130,7 +131,7 @@ class DiffsSection:
     def _fit_within(self, index: int, share: int) -> tuple[str, bool]:
         item = self.items[index]
         if index not in self._lines:
-            self._lines[index] = markdown_text.visible_lines(item.text)
+            self._lines[index] = markdown_text.split_visible_lines(item.text)
         lines = self._lines[index]
         room = share - _count_bytes(item.heading) - 120
         head: list[str] = []
@@ -149,7 +150,7 @@ class DiffsSection:
 
 
 def _render_diff(item: ModelDiff, lines: Sequence[str]) -> str:
-    return f"{item.heading}\n\n{markdown_text.fenced_block(chr(10).join(lines), 'diff')}"
+    return f"{item.heading}\n\n{markdown_text.make_fenced_block(chr(10).join(lines), 'diff')}"
 
 
 @dataclass
@@ -186,7 +187,7 @@ class StagesSection:
             lines += [f"   {markdown_text.one_line(item, limit)}" for item in shown]
             if len(shown) < len(stage.items):
                 lines.append(f"   … {len(stage.items) - len(shown):,} more")
-        return markdown_text.fenced_block("\n".join(lines), "text")
+        return markdown_text.make_fenced_block("\n".join(lines), "text")
 
 
 @dataclass
@@ -220,7 +221,7 @@ class GraphSection:
         if drawn.drawn == drawn.total:
             return ""
         edges = "\n".join(f"{parent} -> {reader}" for parent, reader in self.lineage.edges)
-        block = markdown_text.fenced_block(edges, "text")
+        block = markdown_text.make_fenced_block(edges, "text")
         return f"\n\nAll edges, from the read model to its reader:\n\n{block}"
 
 
@@ -285,7 +286,7 @@ def _make_work_rows(view: ReviewView, full: markdown_text.SafeMarkdown) -> RowsS
     return RowsSection("work", view.backfill, render_work, "models", full, _WORK)
 
 
-def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
+def make_review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
     """All sections; those that a reader needs least come first, because they are cut first.
 
     `complete` texts also keep long cells whole.
@@ -298,9 +299,9 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
         name: str, items: Sequence[Any], header: str, noun: str, *args: Any
     ) -> RowsSection[Any]:
         macro, *rest = args
-        return RowsSection(name, items, row_renderer(macro, *rest), noun, full, header)
+        return RowsSection(name, items, make_row_renderer(macro, *rest), noun, full, header)
 
-    change = row_renderer("diff_heading", links)
+    change = make_row_renderer("diff_heading", links)
 
     def make_diff(item: Change) -> ModelDiff:
         return ModelDiff(markdown_text.SafeMarkdown(change(item)), item.diff or "")
@@ -315,7 +316,7 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
     tests = RowsSection(
         "tests",
         checks.tests.failures,
-        row_renderer("test_failure", links, limit),
+        make_row_renderer("test_failure", links, limit),
         "failed tests",
         full,
         separator="\n\n",
@@ -326,7 +327,9 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
         SectionShare(make_lines("notes", report.notes, "notes"), 800),
         SectionShare(make_lines("basis", [report.cost.basis], "remarks"), 500),
         SectionShare(make_table("gaps", view.gaps, _GAPS, "gaps", "gap"), 500),
-        SectionShare(RowsSection("alters", alters, row_renderer("named"), "tables", full), 500),
+        SectionShare(
+            RowsSection("alters", alters, make_row_renderer("named"), "tables", full), 500
+        ),
         SectionShare(make_lines("prod_failure", failure, "lines"), 500),
         SectionShare(
             make_table(
@@ -344,7 +347,9 @@ def review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
         SectionShare(
             make_table("history", history, _HISTORY, "earlier plans", "entry", links), 1_500
         ),
-        SectionShare(GraphSection("lineage", graph or Lineage(), full, node_notes(report)), 5_000),
+        SectionShare(
+            GraphSection("lineage", graph or Lineage(), full, make_node_notes(report)), 5_000
+        ),
         SectionShare(
             make_table("metadata", view.metadata, _MINOR, "models", "minor", links), 1_000
         ),

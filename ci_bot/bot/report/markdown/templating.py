@@ -69,14 +69,14 @@ def _trust_own_words(function: Callable[..., str]) -> Callable[..., SafeMarkdown
     return filter_value
 
 
-def _word_of(vocabulary: Mapping[str, str]) -> Callable[[str | None], SafeMarkdown]:
+def _make_word_filter(vocabulary: Mapping[str, str]) -> Callable[[str | None], SafeMarkdown]:
     """A filter for the words of the field; one that we do not know is untrusted text."""
 
     def filter_word(value: str | None) -> SafeMarkdown:
         if value is None:
             return SafeMarkdown("–")
         known = vocabulary.get(value)
-        return markdown_text.table_cell(value) if known is None else SafeMarkdown(known)
+        return markdown_text.make_table_cell(value) if known is None else SafeMarkdown(known)
 
     return filter_word
 
@@ -97,11 +97,11 @@ _DIFFERENCES = {
 _CONFIDENCE = {name: name for name in ("high", "medium", "low", "unknown")}
 
 ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
-    "code": markdown_text.code_span,
-    "cell": markdown_text.table_cell,
+    "code": markdown_text.make_code_span,
+    "cell": markdown_text.make_table_cell,
     "prose": prose.render_prose,
     "prose_cell": prose.prose_cell,
-    "fence": markdown_text.fenced_block,
+    "fence": markdown_text.make_fenced_block,
     "html_code": markdown_text.html_code,
     "team_words": prose.render_team_words,
     "team_message": prose.render_team_message,
@@ -130,20 +130,20 @@ WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "bar": _trust_own_words(words.render_text_bar),
     "day": _trust_own_words(words.format_day),
     "window": _trust_own_words(words.format_window),
-    "change": _word_of(words.CHANGES),
-    "category": _word_of(words.CATEGORIES),
-    "how_changed": _word_of(words.HOW_CHANGED),
-    "kind": _word_of(words.KINDS),
-    "action": _word_of(words.ACTIONS),
-    "decision": _word_of(_DECISIONS),
-    "severity": _word_of(_SEVERITIES),
-    "severity_icon": _word_of(words.SEVERITY_ICONS),
-    "severity_word": _word_of({key: key for key in SEVERITIES}),
-    "difference": _word_of(_DIFFERENCES),
-    "confidence": _word_of(_CONFIDENCE),
+    "change": _make_word_filter(words.CHANGES),
+    "category": _make_word_filter(words.CATEGORIES),
+    "how_changed": _make_word_filter(words.HOW_CHANGED),
+    "kind": _make_word_filter(words.KINDS),
+    "action": _make_word_filter(words.ACTIONS),
+    "decision": _make_word_filter(_DECISIONS),
+    "severity": _make_word_filter(_SEVERITIES),
+    "severity_icon": _make_word_filter(words.SEVERITY_ICONS),
+    "severity_word": _make_word_filter({key: key for key in SEVERITIES}),
+    "difference": _make_word_filter(_DIFFERENCES),
+    "confidence": _make_word_filter(_CONFIDENCE),
     "tests": _trust_own_words(lambda check: describe_tests(check).in_comment()),
     "lint": _trust_own_words(lambda check: describe_lint(check).in_comment()),
-    "baseline": _word_of(BASELINES),
+    "baseline": _make_word_filter(BASELINES),
 }
 
 
@@ -151,10 +151,10 @@ def finalize_value(value: Any) -> Any:
     """Numbers and Markdown made here pass; every other value becomes a code span."""
     if isinstance(value, SafeMarkdown | Markup | int):
         return value
-    return markdown_text.table_cell(str(value))
+    return markdown_text.make_table_cell(str(value))
 
 
-def templates_directory() -> Traversable:
+def find_templates_directory() -> Traversable:
     """Where this installation's templates are."""
     return find_resource("templates")
 
@@ -180,9 +180,9 @@ def make_sandbox(
 
 
 @cache
-def comment_environment() -> SandboxedEnvironment:
+def get_comment_environment() -> SandboxedEnvironment:
     """The one environment of comments."""
-    created = make_sandbox(templates_directory(), finalize_value)
+    created = make_sandbox(find_templates_directory(), finalize_value)
     created.filters |= ESCAPES | SHORTENERS | WORDS
     created.globals["sentences"] = list_for_templates()
     return created

@@ -93,7 +93,7 @@ def make_restatement_command(report: Report) -> str:
     models = [_quote_for_shell(model) for model in restated] or ["MODEL"]
     window = report.identity.window if report.identity else None
     start = words.format_day(window.start) if window and window.start else "START"
-    end = words.last_day(window.end) if window and window.end else "END"
+    end = words.format_last_day(window.end) if window and window.end else "END"
     selected = " ".join(f"--restate-model {model}" for model in models)
     return (
         f"sqlmesh plan prod {selected} --start {_quote_for_shell(start)} --end "

@@ -114,7 +114,7 @@ class ApplyView:
         if self.differing and self.data != "unseen":
             return data_words.describe_main_difference(self.differing[0])
         same = [diff for diff in self.compared if diff.state == "same"]
-        return data_words.all_same(same) if same else None
+        return data_words.describe_all_same(same) if same else None
 
     @property
     def rows_of_diff(self) -> list[DiffRow]:
@@ -138,7 +138,7 @@ class ApplyView:
             ColumnRow(
                 diff.model,
                 column,
-                _column_share(column),
+                _get_column_share(column),
                 data_words.describe_value_change(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
             )
             for diff in self.differing
@@ -234,7 +234,7 @@ class ApplyView:
         return self.failed_audit is not None and not more and text.startswith("Audits failed:")
 
 
-def _column_share(column: ColumnMatch) -> float | None:
+def _get_column_share(column: ColumnMatch) -> float | None:
     return None if column.match_rate is None else 1 - column.match_rate
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.protocol.changed_rows import forward_only_models, history_keepers
+from ci_bot.protocol.changed_rows import list_forward_only_models, list_history_keepers
 from ci_bot.protocol.plan import Backfill, Cost, Work, select_tables, sum_planned_work
 from ci_bot.protocol.restatements import ProdRestatement
 from ci_bot.protocol.review_report import Report
@@ -38,7 +38,7 @@ def build_rows(report: Report) -> list[BuildRow]:
     later = [*plan.full_backfill, *plan.next_run] if plan else []
     if not select_tables(here) and not select_tables(later):
         return []
-    kept = forward_only_models(report)
+    kept = list_forward_only_models(report)
     rows = [
         ("Incremental", _describe_history(here, kept), _describe_history(later, kept)),
         ("Forward-only", _describe_previews(here, kept), _old_rows(report)),
@@ -63,7 +63,7 @@ def build_rows(report: Report) -> list[BuildRow]:
 
 def _old_rows(report: Report) -> str:
     """What becomes of the rows that prod's forward-only tables hold."""
-    forward, kept = forward_only_models(report), history_keepers(report)
+    forward, kept = list_forward_only_models(report), list_history_keepers(report)
     if not forward:
         return ""
     if forward == kept:
@@ -170,7 +170,7 @@ def describe_restated(items: Sequence[ProdRestatement]) -> str:
 def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
     """The totals of `backfill`."""
     tables = select_tables(backfill)
-    covered = words.covering_window([(item.start, item.end) for item in tables])
+    covered = words.format_covering_window([(item.start, item.end) for item in tables])
     return DisplayWork(
         **asdict(sum_planned_work(backfill)),
         previews=sum(item.preview for item in tables),
@@ -178,7 +178,7 @@ def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
     )
 
 
-def _largest_first(item: Backfill) -> tuple[bool, int, int, str]:
+def _get_size_order(item: Backfill) -> tuple[bool, int, int, str]:
     return item.action == "recreate_view", -item.intervals, -item.batches, item.model
 
 
@@ -191,7 +191,7 @@ class PlannedWork:
     @cached_property
     def backfill(self) -> list[Backfill]:
         """The largest first: intervals, then whole tables, then views."""
-        return sorted(self.report.backfill, key=_largest_first)
+        return sorted(self.report.backfill, key=_get_size_order)
 
     @cached_property
     def reused(self) -> list[Backfill]:
@@ -248,7 +248,7 @@ class PlannedWork:
     @cached_property
     def prod_backfill(self) -> list[Backfill]:
         plan = self.report.prod_plan
-        return sorted(plan.full_backfill, key=_largest_first) if plan else []
+        return sorted(plan.full_backfill, key=_get_size_order) if plan else []
 
     def describe_in_prod(self, item: Backfill) -> SafeMarkdown:
         """What a table of the environment is to prod after the merge."""

@@ -22,7 +22,7 @@ class ImpactRow:
     more: int
 
 
-def impact_rows(impact: Impact, left_out: Collection[str] = ()) -> list[ImpactRow]:
+def list_impact_rows(impact: Impact, left_out: Collection[str] = ()) -> list[ImpactRow]:
     """The changed parts, those that reach most first.
 
     Args:
@@ -52,7 +52,7 @@ def reads_nothing(impact: Impact, rebuilt: Iterable[str]) -> list[str]:
     return [m.model for m in impact.indirect if m.reached == "no" and m.model in names]
 
 
-def lineage_notes(impact: Impact) -> dict[str, str]:
+def make_lineage_notes(impact: Impact) -> dict[str, str]:
     """What to write below a model's name: its changed columns, or those that a change reaches.
 
     Empty if nothing stands below a changed model. A "?" stands where it cannot be known.

@@ -116,19 +116,19 @@ class CommentContext:
     @property
     def guide_url(self) -> str | None:
         """The page that explains each part of a comment; it lies beside the pages of the rules."""
-        return self._page_url("reading-the-comment.md")
+        return self._make_page_url("reading-the-comment.md")
 
     @property
     def owners_url(self) -> str | None:
         """The page that says who may accept a finding, and how."""
-        return self._page_url("policy.md#owners-accept-findings")
+        return self._make_page_url("policy.md#owners-accept-findings")
 
     @property
     def state_url(self) -> str | None:
         """The page that says how a review gets prod's state."""
-        return self._page_url("installation.md#step-by-step")
+        return self._make_page_url("installation.md#step-by-step")
 
-    def _page_url(self, page: str) -> str | None:
+    def _make_page_url(self, page: str) -> str | None:
         return f"{self.rules_url.rpartition('/')[0]}/{page}" if self.rules_url else None
 
     @property

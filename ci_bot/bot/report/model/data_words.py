@@ -8,10 +8,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown, code_span, table_cell
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_code_span, make_table_cell
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import AppliedModel, ColumnMatch, ModelAudit, Profile, TableDiff
-from ci_bot.protocol.durations import days_between
+from ci_bot.protocol.durations import count_days_between
 
 # One model's data diff as its readers ask for it. A diff of nothing is no match, and says so.
 
@@ -74,7 +74,7 @@ class DiffView:
         part, whole = self._diff.window, self._diff.window_of
         if part is None or whole is None:
             return None
-        compared, all_days = (days_between(one.start, one.end) for one in (part, whole))
+        compared, all_days = (count_days_between(one.start, one.end) for one in (part, whole))
         if compared is None or not all_days:
             return None
         return round(compared), round(all_days)
@@ -104,7 +104,7 @@ _DIGITS = 4
 
 def describe_main_difference(main: DiffView) -> SafeMarkdown:
     """What the one model shows that a reader should know first; it differs."""
-    model = code_span(main.model)
+    model = make_code_span(main.model)
     if main.state == "suspect":
         return SafeMarkdown(_describe_keys(main, model))
     rows = _describe_rows(main)
@@ -135,11 +135,11 @@ def _describe_keys(main: DiffView, model: str) -> str:
     return f"{keys} on more than one row" + (f", and {rows}" if absent else "")
 
 
-def all_same(compared: Sequence[DiffView]) -> SafeMarkdown:
+def describe_all_same(compared: Sequence[DiffView]) -> SafeMarkdown:
     """That nothing differs in any of these, and how far that goes."""
     rows = sum(diff.rows_prod or 0 for diff in compared)
     where = (
-        code_span(compared[0].model)
+        make_code_span(compared[0].model)
         if len(compared) == 1
         else f"{words.format_number(len(compared))} models"
     )
@@ -169,7 +169,7 @@ def _describe_columns(columns: Sequence[ColumnMatch]) -> tuple[str, bool]:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    shown = ", ".join(code_span(name) for name in names[:_COLUMNS])
+    shown = ", ".join(make_code_span(name) for name in names[:_COLUMNS])
     rest = len(names) - _COLUMNS
     return f"{shown} and {words.format_count(rest, 'more column')}" if rest > 0 else shown
 
@@ -177,9 +177,9 @@ def _list_names(names: Sequence[str]) -> str:
 def wrap_model_name(model: str) -> SafeMarkdown:
     """A model's name in a narrow cell: a long one of plain words on two lines."""
     if len(model) <= _NARROW or not _PLAIN.fullmatch(model):
-        return table_cell(model)
+        return make_table_cell(model)
     schema, dot, rest = model.rpartition(".")
-    return SafeMarkdown(f"{table_cell(schema + dot)}<br>{table_cell(rest)}")
+    return SafeMarkdown(f"{make_table_cell(schema + dot)}<br>{make_table_cell(rest)}")
 
 
 def describe_changed_columns(diff: DiffView) -> SafeMarkdown:
@@ -197,7 +197,7 @@ def describe_changed_columns(diff: DiffView) -> SafeMarkdown:
     )
     for label, names in lists:
         if names:
-            listed = ", ".join(table_cell(name) for name in names[:3])
+            listed = ", ".join(make_table_cell(name) for name in names[:3])
             parts.append(f"{label}{listed}{words.and_more(names, 3)}")
     if diff.window and not diff.complete:
         parts.append(_describe_part(diff.coverage))
@@ -258,7 +258,7 @@ def describe_value_change(column: ColumnMatch, rows: tuple[int, int]) -> SafeMar
             parts.append(f"{name} {before} → {after}")
     if old.nulls != new.nulls:
         before, after = (
-            words.format_percent(_ratio_of(p.nulls, n))
+            words.format_percent(_get_ratio(p.nulls, n))
             for p, n in zip((old, new), rows, strict=True)
         )
         parts.append(f"null {before} → {after}")
@@ -267,7 +267,7 @@ def describe_value_change(column: ColumnMatch, rows: tuple[int, int]) -> SafeMar
     return SafeMarkdown(" · ".join(parts) or "other values, spread as before")
 
 
-def _ratio_of(part: int, whole: int) -> float:
+def _get_ratio(part: int, whole: int) -> float:
     return min(part / whole, 1.0) if whole else 0.0
 
 
@@ -291,15 +291,16 @@ def _format_extreme(text: str | None) -> str:
     try:
         number = Decimal(text)
     except InvalidOperation:
-        return table_cell(text, 40)
-    return _shorten_number(float(number)) if number.is_finite() else table_cell(text, 40)
+        return make_table_cell(text, 40)
+    return _shorten_number(float(number)) if number.is_finite() else make_table_cell(text, 40)
 
 
 def failed_audits(models: Sequence[AppliedModel], *, blocking: bool) -> list[SafeMarkdown]:
     """Each audit that failed: its name and model, its rows, and whether prod has them."""
     return [
         SafeMarkdown(
-            f"{table_cell(audit.audit)} on {table_cell(model.model)}{_describe_audit(audit)}"
+            f"{make_table_cell(audit.audit)} on {make_table_cell(model.model)}"
+            f"{_describe_audit(audit)}"
         )
         for model in models
         for audit in model.audits

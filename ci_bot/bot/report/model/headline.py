@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.past_numbers import past_numbers_sentence
+from ci_bot.bot.report.model.past_numbers import describe_past_numbers
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import read_past_numbers
@@ -71,7 +71,7 @@ def make_headline(report: Report, *, base_name: str | None = None) -> ReportHead
     ).make_headline()
 
 
-def owner_question(owners: Sequence[str], kind: Subject) -> str:
+def ask_owners(owners: Sequence[str], kind: Subject) -> str:
     """Who is asked whether the data is meant to change, or to go."""
     what = "the removal" if kind == "loss" else "that"
     if not owners:
@@ -212,7 +212,7 @@ class _HeadlineFacts:
 
     def _describe_past_numbers(self) -> tuple[str, list[str]] | None:
         past = self._past_numbers
-        return (past_numbers_sentence(self._report), past.models) if past.changed else None
+        return (describe_past_numbers(self._report), past.models) if past.changed else None
 
     def _describe_retyped(self) -> tuple[str, list[str]] | None:
         found = self._of_columns(_is_retyped)

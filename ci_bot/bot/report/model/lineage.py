@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ci_bot.bot.report.model.column_impact import lineage_notes
+from ci_bot.bot.report.model.column_impact import make_lineage_notes
 from ci_bot.bot.report.model.finding_groups import list_reached_models
-from ci_bot.bot.report.model.markdown_text import SafeMarkdown, fenced_block, one_line
-from ci_bot.protocol.changed_rows import history_keepers
+from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_fenced_block, one_line
+from ci_bot.protocol.changed_rows import list_history_keepers
 from ci_bot.protocol.plan import Lineage
 from ci_bot.protocol.review_report import Report
 
@@ -101,7 +101,7 @@ def draw_lineage(
         styles += [f"  class {','.join(kept)} kept", f"  classDef kept {_DASHED}"]
     words = [LEGEND[name] for name in used] + (["dashed: forward-only"] if kept else [])
     return DrawnLineage(
-        text=fenced_block("\n".join(lines + edges[:MAX_EDGES] + styles), "mermaid"),
+        text=make_fenced_block("\n".join(lines + edges[:MAX_EDGES] + styles), "mermaid"),
         legend=SafeMarkdown(" · ".join(words)),
         drawn=len(drawn),
         total=len(changes),
@@ -155,23 +155,23 @@ def draw_change_picture(report: Report) -> DrawnLineage | None:
     """
     if report.decision == "go":
         return None
-    lineage = affected_lineage(report.lineage)
+    lineage = select_affected_lineage(report.lineage)
     if not lineage.edges or len(lineage.nodes) > MAX_PICTURE_NODES:
         return None
-    kept = history_keepers(report)
-    return draw_lineage(lineage, MAX_PICTURE_NODES, node_notes(report), dashed=kept)
+    kept = list_history_keepers(report)
+    return draw_lineage(lineage, MAX_PICTURE_NODES, make_node_notes(report), dashed=kept)
 
 
-def node_notes(report: Report) -> dict[str, str]:
+def make_node_notes(report: Report) -> dict[str, str]:
     """What stands below each model's name: its columns, and that its history stays."""
-    notes = lineage_notes(report.impact)
+    notes = make_lineage_notes(report.impact)
     drawn = {node.model for node in report.lineage.nodes}
-    for model in history_keepers(report) & drawn:
+    for model in list_history_keepers(report) & drawn:
         notes[model] = f"{notes[model]}, {_NEW_DATA_ONLY}" if model in notes else _NEW_DATA_ONLY
     return notes
 
 
-def affected_lineage(lineage: Lineage) -> Lineage:
+def select_affected_lineage(lineage: Lineage) -> Lineage:
     """The part of the lineage in which something changes: no parents, and nothing that is alone."""
     readers: dict[str, list[str]] = defaultdict(list)
     for parent, reader in lineage.edges:

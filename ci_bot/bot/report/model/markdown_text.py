@@ -75,12 +75,12 @@ def one_line(text: str, limit: int | None = None) -> str:
     return clip_text(reveal_invisible(_BREAKS.sub(" ", text)), limit)
 
 
-def code_span(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
+def make_code_span(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
     """A code span that ends where we end it, for text outside of tables."""
     return _make_span(one_line(text, limit))
 
 
-def table_cell(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
+def make_table_cell(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
     """A code span for a table cell: a pipe splits the cell even in a span, unless escaped."""
     return SafeMarkdown(_make_span(one_line(text, limit)).replace("|", "\\|"))
 
@@ -88,7 +88,7 @@ def table_cell(text: str, limit: int | None = NAME_LIMIT) -> SafeMarkdown:
 def _make_span(shown: str) -> SafeMarkdown:
     if not shown:
         return SafeMarkdown("` `")
-    ticks = "`" * (longest_run(shown) + 1)
+    ticks = "`" * (find_longest_run(shown) + 1)
     # One space on each side is taken away again by the parser; without it an outer backtick would
     # join our own.
     edges = shown[0] + shown[-1]
@@ -96,20 +96,20 @@ def _make_span(shown: str) -> SafeMarkdown:
     return SafeMarkdown(f"{ticks}{pad}{shown}{pad}{ticks}")
 
 
-def longest_run(text: str) -> int:
+def find_longest_run(text: str) -> int:
     """The length of the longest run of backticks in `text`."""
     return max((len(run) for run in _BACKTICKS.findall(text)), default=0)
 
 
-def visible_lines(text: str) -> list[str]:
+def split_visible_lines(text: str) -> list[str]:
     """The lines of `text` as a fence shows them."""
     return reveal_invisible(_normalize_newlines(text), keep="\n\t").rstrip("\n").split("\n")
 
 
-def fenced_block(text: str, language: str = "") -> SafeMarkdown:
+def make_fenced_block(text: str, language: str = "") -> SafeMarkdown:
     """A fenced block longer than any run of backticks in `text`. `language` is ours, never data."""
-    body = "\n".join(visible_lines(text))
-    ticks = "`" * max(3, longest_run(body) + 1)
+    body = "\n".join(split_visible_lines(text))
+    ticks = "`" * max(3, find_longest_run(body) + 1)
     return SafeMarkdown(f"{ticks}{language}\n{body}\n{ticks}")
 
 
@@ -153,7 +153,7 @@ class CommentLinks:
     ) -> SafeMarkdown:
         """The file at the reviewed commit; `label` defaults to the path with its line."""
         where = f"{path}:{line}" if path and line else path or ""
-        return make_link(table_cell(label or where), self.file_url(path, line))
+        return make_link(make_table_cell(label or where), self.file_url(path, line))
 
     def file_url(self, path: str | None, line: int | None = None) -> str | None:
         """None for paths that would lead out of the repository (browsers resolve dots)."""
@@ -168,22 +168,22 @@ class CommentLinks:
     def link_rule(self, id_: str) -> SafeMarkdown:
         """A rule's id, linked to its page; the linter's rules have none."""
         known = self._rules is not None and id_ in RULES
-        return make_link(table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
+        return make_link(make_table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
 
-    def rule_reason(self, id_: str, before: int = 0) -> SafeMarkdown:
+    def link_rule_reason(self, id_: str, before: int = 0) -> SafeMarkdown:
         """ "why", linked to the page of a rule; the rule's id if there is no page to link.
 
         Args:
             before: How many rules are named before it: the second is called "why 2".
         """
         if self._rules is None or id_ not in RULES:
-            return table_cell(id_)
+            return make_table_cell(id_)
         label = f"why {before + 1}" if before else "why"
         return make_link(SafeMarkdown(label), f"{self._rules}/{id_}.md")
 
-    def commit_range(self, before: str, after: str) -> SafeMarkdown:
+    def link_commit_range(self, before: str, after: str) -> SafeMarkdown:
         """Two commits, linked to what lies between them."""
-        ends = (code_span(before[:_SHORT_SHA]), code_span(after[:_SHORT_SHA]))
+        ends = (make_code_span(before[:_SHORT_SHA]), make_code_span(after[:_SHORT_SHA]))
         label = SafeMarkdown(" → ".join(ends))
         return make_link(label, f"{self._root}/compare/{before}...{after}" if self._root else None)
 
@@ -192,7 +192,7 @@ class CommentLinks:
         if not sha:
             return SafeMarkdown("–")
         url = f"{self._root}/commit/{sha}" if self._root else None
-        return make_link(code_span(sha[:_SHORT_SHA]), url)
+        return make_link(make_code_span(sha[:_SHORT_SHA]), url)
 
     def link_run(self, name: str | None) -> SafeMarkdown:
         """A workflow run by its id, with or without the attempt ("8812.2")."""
@@ -200,4 +200,4 @@ class CommentLinks:
             return SafeMarkdown("–")
         run_id = name.partition(".")[0]
         url = f"{self._root}/actions/runs/{run_id}" if self._root and run_id.isdigit() else None
-        return make_link(table_cell(name), url)
+        return make_link(make_table_cell(name), url)

@@ -38,7 +38,7 @@ class MarkerFacts:
         )
 
 
-def plans_before(
+def list_plans_before(
     marker: Marker | None,
     plan: PlanId | None,
     history: Sequence[PlanHistoryEntry] | None = None,

@@ -11,7 +11,7 @@ from ci_bot.protocol.review_report import ChangedRows, PastNumbers, Report
 _OF_SEEDS = ("It gets ", "It loses ")
 
 
-def past_numbers_sentence(report: Report) -> str:
+def describe_past_numbers(report: Report) -> str:
     """What is computed differently, how many models read that, and how many are rebuilt."""
     past = read_past_numbers(report)
     change = "Past numbers change" if past.certain else "Past numbers may change"

@@ -17,9 +17,9 @@ from ci_bot.bot.report.model.markdown_text import (
     ELLIPSIS,
     SafeMarkdown,
     clip_text,
-    code_span,
+    make_code_span,
+    make_table_cell,
     one_line,
-    table_cell,
 )
 from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed, find_owners
@@ -73,7 +73,7 @@ def shorten_prose(text: str, limit: int | None = None) -> str:
 
 
 def _join_pieces(text: str, *, in_table: bool) -> SafeMarkdown:
-    span = table_cell if in_table else code_span
+    span = make_table_cell if in_table else make_code_span
     parts: list[str] = []
     for piece, is_code in _split_pieces(text):
         shown = span(piece, None) if is_code else piece

@@ -9,24 +9,24 @@ from functools import cached_property
 from ci_bot.bot.report.model import advice, execution_examples, prose, words
 from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.bot.report.model.build_table import BuildRow, PlannedWork, build_rows
-from ci_bot.bot.report.model.column_impact import ImpactRow, impact_rows, reads_nothing
+from ci_bot.bot.report.model.column_impact import ImpactRow, list_impact_rows, reads_nothing
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import FindingPoint, ReportFindings
 from ci_bot.bot.report.model.headline import (
     BaselineNotice,
     ReportHeadline,
+    ask_owners,
     baseline_notice,
     describe_owners,
     make_headline,
-    owner_question,
 )
 from ci_bot.bot.report.model.lineage import DrawnLineage, draw_change_picture
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
 from ci_bot.bot.report.model.words import (
+    describe_options,
     find_plan_option,
-    one_spelling,
-    options_sentence,
     short_window,
+    unify_spelling,
 )
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.executions import ModelExecution
@@ -133,7 +133,7 @@ class ReviewView(PlannedWork):
     @cached_property
     def impact(self) -> list[ImpactRow]:
         """What the pull request's changed columns and rows reach."""
-        return impact_rows(self.report.impact, {change.model for change in self.drift})
+        return list_impact_rows(self.report.impact, {change.model for change in self.drift})
 
     @cached_property
     def examples(self) -> list[ModelExecution]:
@@ -188,7 +188,7 @@ class ReviewView(PlannedWork):
         models |= {node.model for node in self.report.lineage.nodes}
         models |= {risk.model for risk in self.report.risks if risk.model}
         risks = [
-            risk.model_copy(update={"evidence": one_spelling(risk.evidence, models)})
+            risk.model_copy(update={"evidence": unify_spelling(risk.evidence, models)})
             for risk in self.report.risks
         ]
         return ReportFindings(self.report.model_copy(update={"risks": risks}), self.head)
@@ -203,7 +203,7 @@ class ReviewView(PlannedWork):
         """Who is asked whether the change of the data is meant; "" if nobody has to be."""
         if not self.findings.headline_findings:
             return ""
-        return owner_question(self._list_data_owners(), self.head.kind)
+        return ask_owners(self._list_data_owners(), self.head.kind)
 
     @property
     def owners_of_data(self) -> str:
@@ -296,7 +296,7 @@ class ReviewView(PlannedWork):
     @property
     def options(self) -> str | None:
         """The plan's options that somebody has said, and who did."""
-        return options_sentence(self.report.options)
+        return describe_options(self.report.options)
 
     @property
     def skips_backfill(self) -> bool:

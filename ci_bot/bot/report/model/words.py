@@ -176,7 +176,7 @@ def _start_of_day(then: datetime) -> datetime:
     return then.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def last_day(end: str) -> str:
+def format_last_day(end: str) -> str:
     """An exclusive end as the reader counts: the last day that is included, or the moment."""
     then = parse_moment(end)
     if then == _start_of_day(then):
@@ -189,12 +189,12 @@ def format_window(start: str | None, end: str | None) -> str:
     if start is None and end is None:
         return "–"
     first = format_day(start) if start else "the beginning"
-    last = last_day(end) if end else "now"
+    last = format_last_day(end) if end else "now"
     # No-break spaces keep a window on one line of a narrow table.
     return first if first == last else f"{first}\u00a0→\u00a0{last}"
 
 
-def covering_window(windows: list[tuple[str | None, str | None]]) -> str | None:
+def format_covering_window(windows: list[tuple[str | None, str | None]]) -> str | None:
     """The window that covers all of `windows`; None if none of them is bounded."""
     starts = [start for start, _ in windows if start]
     ends = [end for _, end in windows if end]
@@ -215,7 +215,7 @@ def render_text_bar(done: int, total: int, width: int = 24) -> str:
 _SHOWN = 8
 
 
-def options_sentence(options: Sequence[PlanOption]) -> str | None:
+def describe_options(options: Sequence[PlanOption]) -> str | None:
     """ "`skip-backfill: true` (project's `cicd_bot.skip_pr_backfill`), ..."; None without any."""
     said = [option for option in options if option.source != "review"]
     if not said:
@@ -263,7 +263,7 @@ def short_window(window: ShortWindow, environment: str, options: Sequence[PlanOp
         options: The plan's options, of which one may be the cause.
     """
     if window.start is None and window.end is not None:
-        return f"`{environment}` ends with {last_day(window.end)}, {_CAUSES['end']}."
+        return f"`{environment}` ends with {format_last_day(window.end)}, {_CAUSES['end']}."
     span = format_window(window.start, window.end).replace("\u00a0", " ")
     text = f"`{environment}` gets {span} only, {_describe_window_reason(window, options)}"
     return f"{text}." if window.cause == "start" else f"{text}; {_WIDER}."
@@ -307,7 +307,7 @@ _NAMED = 2
 _QUOTED = re.compile(r"'?((?:\"[^\"`\s]+\"\.){1,3}\"[^\"`\s]+\")'?")
 
 
-def one_spelling(text: str, models: Collection[str]) -> str:
+def unify_spelling(text: str, models: Collection[str]) -> str:
     """`text` in which quoted names of these models are written as everywhere else.
 
     What is no model of the report stays as it is: a table of the warehouse has no other name.

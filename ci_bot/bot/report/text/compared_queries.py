@@ -14,7 +14,7 @@ _TITLES = {
 _CHANGED = "*"
 
 
-def compared_to_terminal(answer: SameAnswer, screen: OutputScreen) -> str:
+def render_compared_queries(answer: SameAnswer, screen: OutputScreen) -> str:
     """The answer as plain text, ending in a newline; changed values of the example are marked."""
     page = TextPage(width=screen.width, color=screen.colour)
     title, color = _TITLES[answer.verdict]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import click
 
 from ci_bot.bot.report.markdown.blocks import join_lines
-from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line, visible_lines
+from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line, split_visible_lines
 from ci_bot.host import Machine
 
 WIDTH = 96
@@ -84,7 +84,7 @@ class TextPage:
     def add_block(self, text: str, *, diff: bool = False) -> None:
         """Lines as they are, indented; a diff's lines in its colours."""
         colors = {"+": "green", "-": "red"} if diff else {}
-        for line in visible_lines(text):
+        for line in split_visible_lines(text):
             expanded = line.replace("\t", "    ")
             self._lines.append("    " + self._style_text(expanded, fg=colors.get(expanded[:1])))
 
@@ -174,7 +174,7 @@ def make_screen(machine: Machine) -> OutputScreen:
     return OutputScreen(colour=_wants_colour(machine), width=_find_width(machine))
 
 
-def new_page(machine: Machine) -> TextPage:
+def make_text_page(machine: Machine) -> TextPage:
     """An empty page for the machine's standard output."""
     screen = make_screen(machine)
     return TextPage(width=screen.width, color=screen.colour)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ci_bot.bot.actions import env_name
+from ci_bot.bot.actions import make_variable_name
 from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
 from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.context import CommentContext
@@ -21,7 +21,9 @@ from ci_bot.protocol.review_report import Report
 Document = Report | ApplyDocument | CleanupDocument
 
 
-def to_markdown(document: Document, context: CommentContext, budget: int | None = None) -> str:
+def render_markdown_text(
+    document: Document, context: CommentContext, budget: int | None = None
+) -> str:
     """The document as Markdown, complete or with at most `budget` bytes.
 
     Args:
@@ -36,11 +38,11 @@ def to_markdown(document: Document, context: CommentContext, budget: int | None 
     return render_cleanup(document, context, budget).text
 
 
-def to_terminal(
+def render_terminal_text(
     document: Document, context: CommentContext, *, colour: bool = False, width: int = WIDTH
 ) -> str:
     """The document as plain text, complete, ending in a newline."""
-    return render_plain(to_markdown(document, context), colour=colour, width=width)
+    return render_plain(render_markdown_text(document, context), colour=colour, width=width)
 
 
 def find_comment_phase(document: Document) -> Phase:
@@ -68,5 +70,5 @@ def describe_error(error: BotError | RunCancelled, environ: Mapping[str, str]) -
 
 def redact_text(text: str, environ: Mapping[str, str]) -> str:
     """Removes the environment's secrets from `text`, for output outside of documents."""
-    worker_env = environ.get(env_name("worker-env"), "")
+    worker_env = environ.get(make_variable_name("worker-env"), "")
     return make_redactor(environ, worker_env=worker_env).redact(text)

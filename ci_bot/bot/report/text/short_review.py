@@ -15,7 +15,7 @@ from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.bot.report.text.page import OutputScreen, TextPage
 from ci_bot.bot.report.text.plain_markdown import render_plain
-from ci_bot.bot.report.text.report_text import to_markdown
+from ci_bot.bot.report.text.report_text import render_markdown_text
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report, Risk
 
@@ -27,13 +27,13 @@ _REASONS = 4
 _SENTENCE, _HINT, _NOTICE = 3, 2, 3
 
 
-def short_text(report: Report, context: CommentContext, screen: OutputScreen) -> str:
+def render_short_review(report: Report, context: CommentContext, screen: OutputScreen) -> str:
     """The report in short, ending in a newline; only what is to be copied is wider.
 
     The decision comes last, because that is the line beside which a reader's prompt appears.
     """
     view = ReviewView(report, context)
-    markdown = to_markdown(report, context, COMMENT_BYTES)
+    markdown = render_markdown_text(report, context, COMMENT_BYTES)
     title = next(line for line in markdown.splitlines() if line and not line.startswith("<!--"))
     # If nothing changes the comment is that line, with more of it below.
     title = title.partition("<br>")[0]
