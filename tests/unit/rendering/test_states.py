@@ -51,6 +51,12 @@ def complete(phase: Phase = "planned", **overrides: object) -> str:
     return render_review(make_report(**overrides), make_context(phase=phase), None).text
 
 
+def test_complete_review__its_list_of_findings_says_how_many() -> None:
+    one, other = make_risk("R01-lint", model="a"), make_risk("R06-breaking-rebuild", model="b")
+    assert "<summary>1 finding</summary>" in complete(risks=[one])
+    assert "<summary>All 2 findings, heaviest first</summary>" in complete(risks=[one, other])
+
+
 @pytest.mark.parametrize(
     ("name", "title"),
     [

@@ -12,7 +12,7 @@ import pytest
 
 from ci_bot.bot.setup import SetupOptions, set_up_repository
 from ci_bot.errors import BadInput, BotError
-from ci_bot.host import Machine, of_this_process
+from ci_bot.host import Machine, make_process_machine
 from tests.setup_layouts import DUCKDB, RELEASE
 
 ADDRESS = "https://github.com/acme/shop/pull/1"
@@ -61,7 +61,7 @@ def machine(clone: Path, tmp_path: Path) -> Machine:
         "GIT_COMMITTER_NAME": "A person",
         "GIT_COMMITTER_EMAIL": "a@example.org",
     }
-    return replace(of_this_process(), directory=clone, environ=environ, out=io.StringIO())
+    return replace(make_process_machine(), directory=clone, environ=environ, out=io.StringIO())
 
 
 def told(machine: Machine) -> str:
