@@ -10,11 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from ci_bot.bot.decision import judge_review
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
+from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.messages import Progress
-from ci_bot.protocol.review_report import ModelOwners, Report
+from ci_bot.protocol.plan import Window
+from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement
+from ci_bot.protocol.review_report import ModelOwners, Report, ReviewFacts
 from tests.golden.conversation import Conversation
 from tests.golden.record import read
 
@@ -74,6 +78,59 @@ def owner_asked() -> str:
     )
     owned = found.model_copy(update={"owners": [owner]})
     return Conversation(owned).review(owned).comment
+
+
+def restated() -> str:
+    """Upstream data has changed and no code: an owner lets prod build ten days again."""
+    found = report("no_changes")
+    built = {item.model: item for item in report("small_change").work}
+    first, last = "2013-12-01T00:00:00Z", "2013-12-11T00:00:00Z"
+    whole = built["marts.carrier_scorecard"]
+    days = built["marts.daily_carrier_performance"].model_copy(
+        update={"start": first, "end": last, "intervals": 10, "batches": 1}
+    )
+    asked = ProdRestatement(
+        recorded=RecordedRestatement(
+            model=days.model,
+            start=first,
+            end=last,
+            fingerprint="1",
+            rebuilds=[days.model, whole.model],
+            by="ada",
+            at="2024-02-01T09:30:00Z",
+            reason="The airline has sent December again",
+            comment_id=11,
+            head_sha=None,
+            prod_plan_id=None,
+        ),
+        path="project/models/marts/daily_carrier_performance.sql",
+        window=Window(start=first, end=last, execution_time=last),
+        work=[days, whole],
+        kept=["marts.audited_year"],
+        environments=["dev"],
+    )
+    wanted = found.model_copy(
+        update={
+            "prod_restatements": [asked],
+            "baseline": "state",
+            "notes": [],
+            "not_appliable_because": "There is nothing to apply.",
+        }
+    )
+    known = {
+        name: getattr(wanted, name)
+        for name in ReviewFacts.model_fields.keys() & wanted.model_fields_set
+    }
+    judged = judge_review(ReviewFacts(**{**known, "activity": "review", "findings": []}))
+    wanted = wanted.model_copy(
+        update={
+            "decision": judged.decision,
+            "reasons": list(judged.reasons),
+            "risks": list(judged.risks),
+            "findings": group_findings(judged.risks),
+        }
+    )
+    return Conversation(wanted).review(wanted).comment
 
 
 def fork() -> str:
@@ -176,6 +233,7 @@ SAMPLES: dict[str, Callable[[], str]] = {
         base_branch,
         large_go,
         owner_asked,
+        restated,
         fork,
         destructive_change,
         wide_change,

@@ -14,6 +14,7 @@ from ci_bot.bot.report.model.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
 from ci_bot.protocol.reasons import OF_THE_WORKER
+from ci_bot.protocol.restatements import RecordedRestatement
 from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.rules import RULES
 
@@ -26,6 +27,7 @@ Subject = Literal[
     "retyped",
     "forward",
     "runs",
+    "restated",
     "columns",
     "models",
     "metadata",
@@ -131,6 +133,7 @@ class _HeadlineFacts:
             ("retyped", self._describe_retyped),
             ("forward", self._describe_forward_only),
             ("runs", self._describe_runs),
+            ("restated", self._describe_restated),
             ("columns", self._describe_columns),
             ("models", self._describe_models),
             ("metadata", self._describe_metadata),
@@ -148,6 +151,7 @@ class _HeadlineFacts:
         amounts: dict[str, tuple[int, str]] = {
             "retyped": (len(self._of_columns(_is_retyped)), "retyped column"),
             "forward": (len(self._forward_only_models), "forward-only change"),
+            "restated": (len(self._restated), "restatement of `prod`"),
             "columns": (len(self._of_columns(_is_added)), "new column"),
             "models": (len(self._changes_of_kind("added")), "new model"),
             "metadata": (len(self._only_metadata), "metadata-only change"),
@@ -253,6 +257,23 @@ class _HeadlineFacts:
         return (
             f"The next runs of {name} may compute other rows; nothing is built again.",
             self._in_runs,
+        )
+
+    @property
+    def _restated(self) -> list[RecordedRestatement]:
+        """What owners let prod build again, where a deployment will do so."""
+        return [item.recorded for item in self._report.prod_restatements if item.problem is None]
+
+    def _describe_restated(self) -> tuple[str, list[str]] | None:
+        models = [item.model for item in self._restated]
+        if not models:
+            return None
+        people = sorted({f"@{item.by}" for item in self._restated})
+        return (
+            f"After the merge `prod` builds {list_names(models)} again, and what reads "
+            f"{'it' if len(models) == 1 else 'them'}, as {list_names(people)} "
+            f"{'asks' if len(people) == 1 else 'ask'}.",
+            models,
         )
 
     # ------------------------------------------------------------------ what comes
