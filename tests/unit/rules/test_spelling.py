@@ -288,3 +288,39 @@ def test_cast__to_what_spark_makes_of_a_default_is_no_change_of_type(
     inputs = change(files("b.k"), files("CAST(b.k AS INT) AS k"))
 
     assert [item.rule for item in seen(inputs, "column-retyped")] == alarms
+
+
+DECLARED = """MODEL (name mart.m, kind {kind}, columns (id BIGINT, amount {type}));
+SELECT o.order_id AS id, o.amount FROM raw.orders AS o
+"""
+DECLARED_KINDS = (
+    "FULL",
+    "INCREMENTAL_BY_UNIQUE_KEY (unique_key id)",
+    "SCD_TYPE_2_BY_COLUMN (unique_key id, columns (amount))",
+)
+
+
+@pytest.mark.parametrize("kind", DECLARED_KINDS)
+@pytest.mark.parametrize(
+    ("was", "now", "severity"),
+    [
+        ("DECIMAL(12, 4)", "DECIMAL(12, 2)", "high"),
+        ("DECIMAL(12, 4)", "INT", "high"),
+        ("DOUBLE", "FLOAT", "high"),
+        ("DECIMAL(12, 4)", "DECIMAL(14, 4)", "low"),
+    ],
+)
+def test_retyped__by_what_the_model_declares(kind: str, was: str, now: str, severity: str) -> None:
+    """Spark rounds on the way into the table: the query is the same, and the values are not."""
+    before, after = (DECLARED.format(kind=kind, type=one) for one in (was, now))
+    found = seen(change({"m.sql": before}, {"m.sql": after}), "column-retyped")
+    assert [item.severity for item in found] == [severity]
+
+
+def test_retyped__below_a_model_that_declares_its_types_is_a_note() -> None:
+    reader = {"r.sql": "MODEL (name mart.r, kind FULL); SELECT m.id, m.amount FROM mart.m AS m"}
+    before, after = (
+        {"m.sql": DECLARED.format(kind="FULL", type=one), **reader} for one in ("DOUBLE", "FLOAT")
+    )
+    found = seen(change(before, after), "column-retyped")
+    assert {item.model: item.severity for item in found} == {"mart.m": "high", "mart.r": "low"}

@@ -179,6 +179,9 @@ def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserva
     if old is None or new is None:
         return
     dialect = pair.after.dialect
+    follows = pair.same_query and _read_declared_types(pair.before) == _read_declared_types(
+        pair.after
+    )
     readers = {change.name: change.readers for change in pair.column_changes}
     # The validity columns of a dimension are SQLMesh's; state gives their type back otherwise.
     own = validity_columns(pair.after)
@@ -210,11 +213,17 @@ def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserva
             + (f" Read by {quote_names(map(inputs.names.short_name, read))}." if read else ""),
             "readers and stored values fit the new type",
             # A model whose own text is the same follows one above it, and that one is judged.
-            severity="low" if pair.same_query else severity,  # type: ignore[arg-type]
+            severity="low" if follows else severity,  # type: ignore[arg-type]
             model=pair.after,
             subject=tuple(found),
             anchors=tuple(found),
         )
+
+
+def _read_declared_types(model: Model) -> dict[str, str]:
+    """The types that a model's own `columns` name: a table has those, whatever its query gives."""
+    declared = getattr(model, "columns_to_types_", None) or {}
+    return {name: kind.sql(dialect="spark") for name, kind in declared.items()}
 
 
 @on_change(RETYPED)

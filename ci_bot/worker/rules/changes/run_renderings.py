@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model, SqlModel
 
 CHANGED_IN_RUNS = find_rule("changed-in-runs")
+BUILT_AGAIN = (
+    "the owner confirms what the next runs write, or adds a `stamp` to the model, so that the plan "
+    "builds it again"
+)
 
 # Names that stand for something else in a run than while the project is loaded.
 _KNOWN_TO_RUNS = re.compile(
@@ -71,8 +75,7 @@ def check_runs(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]
     yield RuleObservation(
         CHANGED_IN_RUNS,
         f"{what}: {why} and builds nothing, so an apply does not show it.",
-        "the owner confirms what the next runs write, or adds a `stamp` to the model, so that the "
-        "plan builds it again",
+        BUILT_AGAIN,
         model=after,
         anchors=("@runtime_stage", "is_incremental", "@start_", "@end_", "start_ds", "end_ds"),
     )

@@ -1,0 +1,100 @@
+"""Files that a model reads while it runs: SQLMesh sees none of their changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sqlmesh.core.model import Model, create_python_model
+from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
+
+from ci_bot.protocol.plan import Finding
+from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.rules import RuleInputs
+from tests.unit.rules.world import ROOT, files, models, seen
+
+CODE = """def execute(context, start, end, execution_time, **kwargs):
+    return read('{file}')
+"""
+
+
+def make_python_model(code: str) -> Model:
+    return create_python_model(
+        "mart.targets",
+        "execute",
+        {"execute": Executable(payload=code, kind=ExecutableKind.DEFINITION)},
+        columns={"target": "int"},
+        dialect="spark",
+        default_catalog="spark_catalog",
+    )
+
+
+def find_changes(
+    path: str, before: Model, after: Model, *, opened: tuple[str, ...] = (), gone: bool = False
+) -> list[Finding]:
+    inputs: RuleInputs = files({path: "1"}, {} if gone else {path: "2"})
+    sides = {"before": {before.fqn: before}, "after": {after.fqn: after}}
+    told = replace(
+        inputs,
+        **sides,
+        opened=frozenset(str(ROOT / name) for name in opened),
+        names=ModelNames("spark_catalog", "spark"),
+    )
+    return seen(told, "changed-in-runs")
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("data/targets.json", "data/targets.json"),
+        ("data/targets.json", "targets.json"),
+        ("conf/limits.yaml", "/opt/project/conf/limits.yaml"),
+        ("sql/report.sql", "./sql/report.sql"),
+        ("lib/fast.py", "lib/fast.py"),
+    ],
+)
+@pytest.mark.parametrize("gone", [False, True])
+def test_file__that_an_unchanged_model_names__is_high(path: str, named: str, gone: bool) -> None:
+    model = make_python_model(CODE.format(file=named))
+    (finding,) = find_changes(path, model, model, gone=gone)
+    assert (finding.severity, finding.model, finding.path) == ("high", "mart.targets", path)
+    assert f"`{path}`" in finding.evidence
+
+
+def test_file__that_a_query_names__is_high() -> None:
+    text = "MODEL (name mart.targets, kind FULL); SELECT t.* FROM csv.`data/targets.csv` AS t"
+    model = models({"m.sql": text}, external={})['"spark_catalog"."mart"."targets"']
+    assert find_changes("data/targets.csv", model, model)
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "opened"),
+    [
+        ("data/targets.json", "targets.json", ("data/targets.json",)),
+        ("data/targets.json", "old_targets.json", ()),
+        ("data/targets.json", "targets.jsonl", ()),
+        ("data/targets.json", "targets", ()),
+        ("docs/targets.md", "docs/targets.md", ()),
+        ("Makefile", "Makefile", ()),
+    ],
+)
+def test_file__that_the_load_reads_or_nobody_names__is_quiet(
+    path: str, named: str, opened: tuple[str, ...]
+) -> None:
+    model = make_python_model(CODE.format(file=named))
+    assert not find_changes(path, model, model, opened=opened)
+
+
+def test_file__of_a_model_that_is_built_again__is_quiet() -> None:
+    before, after = (
+        make_python_model(CODE.format(file="data/targets.json") + extra)
+        for extra in ("", "    # again\n")
+    )
+    assert before.data_hash != after.data_hash
+    assert not find_changes("data/targets.json", before, after)
+
+
+def test_file__that_a_comment_names__is_quiet() -> None:
+    text = "MODEL (name mart.t, kind FULL); SELECT 1 AS a -- as in data/targets.csv\n"
+    model = models({"m.sql": text}, external={})['"spark_catalog"."mart"."t"']
+    assert not find_changes("data/targets.csv", model, model)
