@@ -112,3 +112,31 @@ def test_signals__with_the_defaults_of_their_code(
     ]
     found = seen(replace(inputs, before=with_code[0], after=with_code[1]), "signal-removed")
     assert [item.severity for item in found] == weight
+
+
+RESTATED = (
+    "MODEL (name stg.m, kind INCREMENTAL_BY_TIME_RANGE (time_column order_ts{0}));\n"
+    "SELECT o.order_id, o.order_ts FROM raw.orders AS o "
+    "WHERE o.order_ts BETWEEN @start_ts AND @end_ts"
+)
+WEEKLY = ", auto_restatement_cron '@weekly'"
+
+
+@pytest.mark.parametrize(
+    ("more", "less"),
+    [
+        (WEEKLY, ""),
+        (WEEKLY, WEEKLY + ", auto_restatement_intervals 30"),
+        (WEEKLY + ", auto_restatement_intervals 30", WEEKLY + ", auto_restatement_intervals 3"),
+        (WEEKLY, WEEKLY.replace("weekly", "monthly")),
+        (WEEKLY, ", auto_restatement_cron '0 3 1 1 *'"),
+    ],
+)
+def test_lookback__of_an_automatic_restatement_that_covers_less(more: str, less: str) -> None:
+    def find_late_data(before: str, after: str) -> list[str]:
+        files = ({"m.sql": RESTATED.format(kind)} for kind in (before, after))
+        return [item.severity for item in seen(change(*files), "lookback-removed")]
+
+    assert find_late_data(more, less) == ["high"]
+    assert find_late_data(less, more) == []
+    assert find_late_data(more, more) == []

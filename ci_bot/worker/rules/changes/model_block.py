@@ -24,7 +24,6 @@ EMBEDDED = find_rule("model-embedded")
 TIME_COLUMN = find_rule("time-column-changed")
 UNIQUE_KEY = find_rule("unique-key-not-unique")
 START = find_rule("start-moved-later")
-LOOKBACK = find_rule("lookback-removed")
 DIALECT = find_rule("model-dialect-changed")
 GATEWAY = find_rule("model-gateway-changed")
 IGNORED = find_rule("lint-rules-ignored")
@@ -199,20 +198,6 @@ def _is_later(old: Any, new: Any) -> bool:
         return bool(to_datetime(new, relative_base=base) > to_datetime(old, relative_base=base))
     except (ValueError, TypeError):
         return False
-
-
-@on_change(LOOKBACK)
-def find_lookback_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Intervals that are read once more for data that come late."""
-    old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
-    if new < old and pair.after.kind.is_incremental:
-        yield RuleObservation(
-            LOOKBACK,
-            f"lookback falls from {old} to {new}: data that arrive later than that are never read.",
-            "the source delivers nothing late, or the lookback is back",
-            model=pair.after,
-            anchors=("lookback", "kind"),
-        )
 
 
 @on_change(DIALECT, GATEWAY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from ci_bot.worker.sqlmesh_compat import is_view_kind
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
+    from sqlmesh.utils.cron import CroniterCache
     from sqlmesh.utils.date import TimeLike
 
 _OWNER_CONFIRMS_THE_WAIT = "the owner confirms what the model waits for"
@@ -27,6 +28,7 @@ _OWNER_CONFIRMS_THE_WAIT = "the owner confirms what the model waits for"
 CRON = find_rule("cron-changed")
 END = find_rule("model-end-set")
 SIGNAL = find_rule("signal-removed")
+LOOKBACK = find_rule("lookback-removed")
 
 # A run that comes half as often delays its readers; one that skips a week is missed by people.
 RARER, MUCH_RARER = 2, 7
@@ -48,7 +50,7 @@ def find_cron_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
         told.append(f"The schedule changes from {before.cron} to {after.cron}")
     if zone:
         told.append(f"the time zone of the schedule is {after.cron_tz or 'UTC'} now")
-    old, new = _run_period(before), _run_period(after)
+    old, new = _find_period(before.croniter), _find_period(after.croniter)
     if old and new and new >= RARER * old:
         told.append("readers see new data later than before")
         severity = "high" if new >= MUCH_RARER * old else "medium"
@@ -77,14 +79,60 @@ def _is_computed_whole(model: Model) -> bool:
     return bool(kind.is_full or kind.is_scd_type_2 or stored_view)
 
 
-def _run_period(model: Model) -> float | None:
-    """Seconds between two runs, seen from a fixed day."""
+def _find_period(croniter: Callable[[datetime], CroniterCache]) -> float | None:
+    """Seconds between two moments of a schedule, seen from a fixed day."""
     try:
-        first = model.croniter(datetime(2024, 1, 1)).get_next()
-        second = model.croniter(first).get_next()
+        first = croniter(datetime(2024, 1, 1)).get_next()
+        second = croniter(first).get_next()
         return float((second - first).total_seconds())
     except Exception:  # a schedule that cannot be read is SQLMesh's to refuse
         return None
+
+
+@on_change(LOOKBACK)
+def find_lookback_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+    """Intervals that are computed again for data that come late."""
+    old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
+    if new < old and pair.after.kind.is_incremental:
+        yield RuleObservation(
+            LOOKBACK,
+            f"lookback falls from {old} to {new}: data that arrive later than that are never read.",
+            "the source delivers nothing late, or the lookback is back",
+            model=pair.after,
+            anchors=("lookback", "kind"),
+        )
+    what = _describe_less_restatement(pair.before, pair.after)
+    if what is not None:
+        yield RuleObservation(
+            LOOKBACK,
+            f"{what}: data that arrive late stay out for longer, or are never read.",
+            "the source delivers nothing that late, or the restatement is back",
+            model=pair.after,
+            subject=("auto_restatement",),
+            anchors=("auto_restatement_cron", "auto_restatement_intervals", "kind"),
+        )
+
+
+def _describe_less_restatement(before: Model, after: Model) -> str | None:
+    """What a model computes again by itself less than before; None if it is as much.
+
+    Without `auto_restatement_intervals` it is the whole history.
+    (`Snapshot.get_next_auto_restatement_interval`)
+    """
+    if before.auto_restatement_cron is None or not after.kind.is_incremental:
+        return None
+    if after.auto_restatement_cron is None:
+        return f"The restatement by {before.auto_restatement_cron} is gone"
+    old, new = before.auto_restatement_intervals, after.auto_restatement_intervals
+    if new is not None and (old is None or new < old):
+        return f"The automatic restatement covers {new} intervals, and covered {old or 'all'}"
+    was, now = (_find_period(side.auto_restatement_croniter) for side in (before, after))
+    if was is not None and now is not None and now > was:
+        return (
+            f"The automatic restatement runs by {after.auto_restatement_cron}, and ran by "
+            f"{before.auto_restatement_cron}"
+        )
+    return None
 
 
 @on_change(END)
