@@ -20,13 +20,16 @@ from tests.projects.repository import Repository, write_repository
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights"
 MODEL = "marts.daily_carrier_performance"
-ASKED = LocalReview(projects=("project",), base_ref="main", baseline="base-branch")
+ASKED = LocalReview(projects=("project",), base_ref="main")
 
 
 def witness(directory: Path, model: str, *, write: bool = False) -> str:
-    out = io.StringIO()
-    around = replace(make_process_machine(), directory=directory, out=out, log=io.StringIO())
-    assert make_witness(around, ASKED, model=model, write=write) == 0
+    out, log = io.StringIO(), io.StringIO()
+    around = replace(make_process_machine(), directory=directory, out=out, log=log)
+    try:
+        assert make_witness(around, ASKED, model=model, write=write) == 0
+    finally:  # there is no prod in the state, and the project is reviewed once all the same
+        assert log.getvalue().count("load: loading the project") == 1
     return out.getvalue()
 
 

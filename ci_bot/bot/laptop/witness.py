@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from ci_bot.bot.laptop.local_review import LocalReview, make_local_report
@@ -15,6 +16,8 @@ from ci_bot.protocol.review_report import Report
 from ci_bot.redaction import quote_value
 
 _NAMED = 5
+# The reasons for which there is no base branch to compare with.
+_NO_BASE = ("no_commit", "no_base", "dbt_project")
 _PRINTED = "Without `--write` the test is printed."
 
 
@@ -30,7 +33,7 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
         BadInput: the model is not changed, or the file is there already.
         RequestRefused: no such test is known; the message has the reason.
     """
-    report = make_local_report(machine, asked)
+    report = _review_against_base(machine, asked)
     if report.failure is not None:
         raise make_error_of_failure(report.failure)
     one = _find_execution(report.executions, model)
@@ -66,6 +69,20 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
         ) from error
     print(f"Written: {path}", file=machine.out, flush=True)
     return EXIT_DONE
+
+
+def _review_against_base(machine: Machine, asked: LocalReview) -> Report:
+    """The review against the base branch, which is what the test fails on.
+
+    `auto` would ask the state first, and review a second time if it has no prod. It remains for a
+    project that cannot be compared with a base branch.
+    """
+    try:
+        return make_local_report(machine, replace(asked, baseline="base-branch"))
+    except BadInput as error:
+        if error.reason_code not in _NO_BASE:
+            raise
+    return make_local_report(machine, asked)
 
 
 def _find_execution(executions: Iterable[ModelExecution], model: str) -> ModelExecution | None:
