@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +17,18 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from ci_bot.worker.execution import ExecutionVerdict
+from ci_bot.worker.execution import ExecutionVerdict, ValueType
 from tests.corpus.runner import changed_between, request, run_in_forks
 
 
 @dataclass(frozen=True)
 class JudgedQueries:
-    """Two texts that a review has run, and the verdict."""
+    """Two texts that a review has run, the columns of the tables that they read, and the verdict."""
 
     case: str
     before: str
     after: str
+    tables: Mapping[str, Mapping[str, ValueType]]
     verdict: ExecutionVerdict
 
 
@@ -50,9 +51,11 @@ def _judge_case(folder: Path) -> list[JudgedQueries]:
     judged: list[JudgedQueries] = []
     judge = vars(executions)["judge_queries"]
 
-    def note(before: str, after: str, *given: Any, **more: Any) -> ExecutionVerdict:
-        verdict: ExecutionVerdict = judge(before, after, *given, **more)
-        judged.append(JudgedQueries(folder.name, before, after, verdict))
+    def note(
+        before: str, after: str, tables: Mapping[str, Mapping[str, ValueType]], **more: Any
+    ) -> ExecutionVerdict:
+        verdict: ExecutionVerdict = judge(before, after, tables, **more)
+        judged.append(JudgedQueries(folder.name, before, after, tables, verdict))
         return verdict
 
     vars(executions)["judge_queries"] = note  # it only listens, in this process
