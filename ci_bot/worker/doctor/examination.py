@@ -46,7 +46,6 @@ from ci_bot.worker.project import (
 )
 from ci_bot.worker.rules import quote_names
 from ci_bot.worker.runtime import PhaseClock, java, load_trace
-from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, Ledger
 from ci_bot.yaml_reader import load_yaml
 
 if TYPE_CHECKING:
@@ -303,13 +302,6 @@ class _Examination:
         self.state, self.facts = opening.open_state(self.context, self.place, write=False)
         exists = self.state is not None
         self._add_check(validation.check_state(self.context, exists=exists, facts=self.facts))
-        hidden = Ledger(sqlmesh_compat.get_state_adapter(self.context)).describe_hidden_tables()
-        if hidden is not None:
-            self._add_check(
-                ProjectCheck(
-                    name="ledger", status="warn", message=f"{hidden}.", fix=HIDDEN_TABLES_HINT
-                )
-            )
 
     def _examine_models(self) -> None:
         """Loads the models, which runs the project's code, and checks them as a review does."""
@@ -400,10 +392,16 @@ class _Examination:
         self._run_check(
             "environments", lambda: self._add_check(state_checks.check_environments(state, prefix))
         )
+        self._run_check("ledger", lambda: self._check_ledger(state))
         self._run_check("estimates", lambda: self._add_check(state_checks.check_estimates(state)))
         self.prod = state.get_environment(c.PROD)
         if self.context.models:
             self._run_check("python", lambda: self._check_python(state))
+
+    def _check_ledger(self, state: StateSync) -> None:
+        found = state_checks.check_ledger(state)
+        if found is not None:
+            self._add_check(found)
 
     def _check_python(self, state: StateSync) -> None:
         found = state_checks.check_model_python(state, self.context, platform.python_version())

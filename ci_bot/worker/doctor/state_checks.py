@@ -13,7 +13,7 @@ from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import describe_accuracy, read_accuracy
 from ci_bot.worker.messages import ModelNames, is_reworded, names_and_times
-from ci_bot.worker.state_store import CostLedger, Ledger
+from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, CostLedger, Ledger
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -162,6 +162,14 @@ def check_model_python(state: StateSync, context: Context, version: str) -> Proj
         fix="Build prod with the Python that reviews and applies have, else such models are built "
         "again each time that the other one comes.",
     )
+
+
+def check_ledger(state: StateSync) -> ProjectCheck | None:
+    """Reports tables of the bot that the state's account may not read; None if there are none."""
+    hidden = Ledger(sqlmesh_compat.unwrap_state_adapter(state)).describe_hidden_tables()
+    if hidden is None:
+        return None
+    return ProjectCheck(name="ledger", status="warn", message=f"{hidden}.", fix=HIDDEN_TABLES_HINT)
 
 
 def check_estimates(state: StateSync) -> ProjectCheck:
