@@ -14,6 +14,10 @@ from sqlglot import exp
 from ci_bot.worker.execution.spark_types import UntriedError, ValueType, read_type
 
 MOST_ROWS = 8
+# Rows of all tables multiplied with each other, in a wide data set: a join has no more.
+_WIDE_PRODUCT = 4_096
+_WIDE_ROWS = 64
+_WIDE_VALUES = 16
 # By table the columns that queries read, and by table the rows, in the order of these columns.
 ReadColumns = Mapping[str, Mapping[str, ValueType]]
 DataSet = dict[str, list[tuple[Any, ...]]]
@@ -139,21 +143,27 @@ class RowGenerator:
         self._own: dict[tuple[str, ValueType], list[Any]] = {}
         self._all: dict[ValueType, list[Any]] = {}
 
-    def make_data(self) -> DataSet:
-        """Fresh rows: few values in each column, so that keys meet and rows come twice."""
+    def make_data(self, *, wide: bool = False) -> DataSet:
+        """Fresh rows: few values in each column, so that keys meet and rows come twice.
+
+        Args:
+            wide: many rows in place of at most eight, so that the values of two columns meet in
+                nearly every combination, NULL included.
+        """
         dice = self._dice
-        nulls = dice.choice(_NULL_SHARES)
+        nulls = _NULL_SHARES[-1] if wide else dice.choice(_NULL_SHARES)
+        widest = min(_WIDE_ROWS, int(_WIDE_PRODUCT ** (1 / max(len(self._columns), 1))))
         narrow: dict[tuple[str, ValueType], list[Any]] = {}
         data: DataSet = {}
         for table, columns in self._columns.items():
-            size = dice.choice((1, 1, 2, 2, 3, 3, 4, 5, MOST_ROWS))
-            if dice.random() < _EMPTY_SHARE:
+            size = widest if wide and columns else dice.choice((1, 1, 2, 2, 3, 3, 4, 5, MOST_ROWS))
+            if not wide and dice.random() < _EMPTY_SHARE:
                 size = 0
             pools = []
             for name, kind in columns.items():
                 key = (self._constants.twins.get(name, name), kind)
                 if key not in narrow:
-                    count = dice.choice((1, 2, 2, 3, 4, MOST_ROWS))
+                    count = _WIDE_VALUES if wide else dice.choice((1, 2, 2, 3, 4, MOST_ROWS))
                     narrow[key] = [self._draw_value(name, kind) for _ in range(count)]
                 pools.append(narrow[key])
             rows = [

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ from ci_bot.worker.execution.closed_session import (
     open_closed_session,
 )
 from ci_bot.worker.execution.generated_rows import (
+    MOST_ROWS,
     DataSet,
     QueryConstants,
     RowGenerator,
@@ -32,9 +34,13 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 Row = tuple[Any, ...]
+# The rows of both sides, each with how often it comes.
+Results = tuple[Counter[Any], Counter[Any]]
 Verdict = Literal["differs", "alike", "not_tried"]
 SECONDS_FOR_A_MODEL = 2.0
 DATA_SETS = 60
+# After the first small ones, which find nearly every difference and make the shortest examples.
+_WIDE_DATA_SETS = frozenset({9, 24, 39})
 # Row orders; a result that does not depend on the order is the same in all of them.
 _MODES = (1, 2, 3, 4)
 _FEWEST = 10
@@ -155,7 +161,9 @@ class _Judge:
         told = 0
         try:
             for number in range(data_sets):
-                if live and number % 3:
+                if number in _WIDE_DATA_SETS:
+                    data = self._rows.make_data(wide=True)
+                elif live and number % 3:
                     data = self._rows.change_data(live[number % len(live)])
                 else:
                     data = self._rows.make_data()
@@ -164,9 +172,9 @@ class _Judge:
                     continue
                 if any(results):
                     told += 1
-                    live = [*live[-5:], data]
+                    live = [*live[-5:], self._find_live_part(session, data)]
                 if results[0] != results[1] and self._is_steady(session, data, results):
-                    return self._make_differing_verdict(session, data, told)
+                    return self._make_differing_verdict(session, data, results, told)
         except OutOfTimeError:
             if told < _FEWEST:
                 return ExecutionVerdict("not_tried", reason="more time than the judge has")
@@ -175,24 +183,15 @@ class _Judge:
         return ExecutionVerdict("alike", told)
 
     def _make_differing_verdict(
-        self, session: ClosedSession, data: DataSet, told: int
+        self, session: ClosedSession, data: DataSet, results: Results, told: int
     ) -> ExecutionVerdict:
-        kept = data
-        try:
-            for smaller in self._list_smaller_differing(session, data):
-                kept = smaller
-        except OutOfTimeError:
-            pass
-        try:
-            results = self._try_data(session, kept)
-        except OutOfTimeError:
-            results = None
-        example = self._describe_example(kept, results) if results is not None else None
-        return ExecutionVerdict("differs", told, example=example)
+        # Where the time ends, the smallest rows so far are the example.
+        with suppress(OutOfTimeError):
+            for smaller in self._iterate_smaller_differing(session, data):
+                data, results = smaller
+        return ExecutionVerdict("differs", told, example=self._describe_example(data, results))
 
-    def _try_data(
-        self, session: ClosedSession, data: DataSet, mode: int = 0
-    ) -> tuple[Counter[Any], Counter[Any]] | None:
+    def _try_data(self, session: ClosedSession, data: DataSet, mode: int = 0) -> Results | None:
         """Runs both sides; None if one fails."""
         try:
             for name, rows in data.items():
@@ -208,7 +207,7 @@ class _Judge:
             return None
         return one, other
 
-    def _is_steady(self, session: ClosedSession, data: DataSet, results: Any) -> bool:
+    def _is_steady(self, session: ClosedSession, data: DataSet, results: Results) -> bool:
         """Whether both results are the same in whichever order rows are read."""
         turned = {name: rows[::-1] for name, rows in data.items()}
         if self._try_data(session, turned) != results:
@@ -217,15 +216,16 @@ class _Judge:
             return True
         return all(self._try_data(session, data, mode) == results for mode in _MODES)
 
-    def _still_differs(self, session: ClosedSession, data: DataSet) -> bool:
+    def _try_differing(self, session: ClosedSession, data: DataSet) -> Results | None:
+        """Both results of data on which the queries differ; None of other data."""
         results = self._try_data(session, data)
-        return (
-            results is not None
-            and results[0] != results[1]
-            and self._is_steady(session, data, results)
-        )
+        if results is None or results[0] == results[1]:
+            return None
+        return results if self._is_steady(session, data, results) else None
 
-    def _list_smaller_differing(self, session: ClosedSession, data: DataSet) -> Any:
+    def _iterate_smaller_differing(
+        self, session: ClosedSession, data: DataSet
+    ) -> Iterator[tuple[DataSet, Results]]:
         """Ever smaller data that still differ: rows are removed, then values made plain."""
         runs = _SMALLER_RUNS
         changed = True
@@ -235,12 +235,22 @@ class _Judge:
                 runs -= 1
                 if runs <= 0:
                     break
-                if self._still_differs(session, smaller):
+                results = self._try_differing(session, smaller)
+                if results is not None:
                     data, changed = smaller, True
-                    yield data
+                    yield data, results
                     break
 
-    def _iterate_smaller(self, data: DataSet) -> Any:
+    def _find_live_part(self, session: ClosedSession, data: DataSet) -> DataSet:
+        """A few rows of a wide data set that a side still lets through; small data as it is."""
+        for half in _iterate_halves(data):
+            results = self._try_data(session, half)
+            if results is not None and any(results):
+                return self._find_live_part(session, half)
+        return data
+
+    def _iterate_smaller(self, data: DataSet) -> Iterator[DataSet]:
+        yield from _iterate_halves(data)
         for name, rows in data.items():
             for place in range(len(rows)):
                 yield {**data, name: rows[:place] + rows[place + 1 :]}
@@ -253,7 +263,7 @@ class _Judge:
                         changed = (*row[:cell], value, *row[cell + 1 :])
                         yield {**data, name: [*rows[:place], changed, *rows[place + 1 :]]}
 
-    def _describe_example(self, data: DataSet, results: Any) -> FoundExample:
+    def _describe_example(self, data: DataSet, results: Results) -> FoundExample:
         pairs = match_rows(*(sorted(side.elements(), key=repr) for side in results))
         differing = {
             name
@@ -284,6 +294,15 @@ def _normalize_value(value: exp.Expr) -> Any:
     if isinstance(value, list):
         return tuple(map(_normalize_value, value))
     return value
+
+
+def _iterate_halves(data: DataSet) -> Iterator[DataSet]:
+    """`data` with half of the rows of a table that has many."""
+    for name, rows in data.items():
+        half = len(rows) // 2
+        if len(rows) > MOST_ROWS:
+            yield {**data, name: rows[:half]}
+            yield {**data, name: rows[half:]}
 
 
 def match_rows(

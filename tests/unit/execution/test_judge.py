@@ -119,6 +119,25 @@ ALIKE = {
 }
 
 
+@pytest.mark.parametrize("seed", ["1", "2", "3", "4"])
+def test_judge__tries_many_rows_and_combinations_of_values(seed: str) -> None:
+    """Eight rows hold no group of nine, and seldom a small value beside one that is missing."""
+    group = f"SELECT SUM(o.id) AS s {FROM} GROUP BY o.status"
+    found = judge(group, f"{group} HAVING COUNT(*) < 9", seed=seed)
+    assert found.verdict == "differs"
+    assert found.example is not None
+    assert len(found.example.tables[0].rows) == 9
+
+    combined = judge(
+        f"SELECT o.id {FROM} WHERE o.id NOT BETWEEN o.customer AND 2",
+        f"SELECT o.id {FROM} WHERE NOT (o.id >= COALESCE(o.customer, 0) AND o.id <= 2)",
+        seed=seed,
+    )
+    assert combined.verdict == "differs"
+    assert combined.example is not None
+    assert len(combined.example.tables[0].rows) == 1
+
+
 @pytest.mark.parametrize("name", ALIKE)
 def test_judge__tells_nothing_apart_that_is_the_same_or_chance(name: str) -> None:
     found = judge(*ALIKE[name])
