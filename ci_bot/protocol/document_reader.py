@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from types import UnionType
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import InitErrorDetails
 
 from ci_bot.protocol.base import Contract
 
 Document = TypeVar("Document", bound=Contract)
 
 
-class _Tag(BaseModel):
+class _ActivityTag(BaseModel):
     """The one field that tells the types apart."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -42,19 +43,14 @@ class DocumentReader(Generic[Document]):
         Raises:
             ValidationError: It is not JSON, or does not fit the contract of its activity.
         """
-        tag = _Tag.model_validate_json(text).activity
+        tag = _ActivityTag.model_validate_json(text).activity
         record = self._types.get(tag)
         if record is None:
-            expected: Literal["literal_error"] = "literal_error"
-            raise ValidationError.from_exception_data(
-                "document",
-                [
-                    {
-                        "type": expected,
-                        "loc": ("activity",),
-                        "input": tag,
-                        "ctx": {"expected": " or ".join(map(repr, self._types))},
-                    }
-                ],
+            unknown = InitErrorDetails(
+                type="literal_error",
+                loc=("activity",),
+                input=tag,
+                ctx={"expected": " or ".join(map(repr, self._types))},
             )
+            raise ValidationError.from_exception_data("document", [unknown])
         return record.model_validate_json(text)

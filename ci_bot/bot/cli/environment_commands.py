@@ -12,9 +12,7 @@ from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, 
 
 
 @declare_command("ci-bot estimate --environment pr_7")
-@shared.add_project_argument
-@shared.PROJECT
-@shared.GATEWAY
+@shared.add_project_options
 @shared.declare_environment_option("The environment that would be built.", default="dev")
 @plan_options
 @add_budget_options
@@ -30,9 +28,7 @@ def estimate_command(**options: Any) -> None:
 
 
 @declare_command("ci-bot apply --environment pr_7 --plan-id 9f3c21aa01bc")
-@shared.add_project_argument
-@shared.PROJECT
-@shared.GATEWAY
+@shared.add_project_options
 @shared.declare_environment_option("The environment to build; never prod.")
 @declare_option(
     "--plan-id",
@@ -67,9 +63,7 @@ def apply_command(**options: Any) -> None:
 
 
 @declare_command("ci-bot cleanup --environment pr_7 --merged")
-@shared.add_project_argument
-@shared.PROJECT
-@shared.GATEWAY
+@shared.add_project_options
 @shared.declare_environment_option("The environment to remove, such as pr_17.")
 @shared.PREFIX
 @declare_option(
@@ -99,9 +93,7 @@ def cleanup_command(**options: Any) -> None:
 
 
 @declare_command("GITHUB_TOKEN=$(gh auth token) ci-bot sweep --dry-run")
-@shared.add_project_argument
-@shared.PROJECT
-@shared.GATEWAY
+@shared.add_project_options
 @shared.PREFIX
 @declare_option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @declare_option(

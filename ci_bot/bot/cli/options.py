@@ -132,6 +132,13 @@ def add_project_argument(command: Function) -> Function:
     )(command)
 
 
+def add_project_options(command: Function) -> Function:
+    """Which projects are meant, and through which gateway; see `with_projects`."""
+    for one in (GATEWAY, PROJECT, add_project_argument):
+        command = one(command)
+    return command
+
+
 # A command's options are what click parsed, each of the type that its declaration says.
 
 

@@ -16,9 +16,7 @@ from ci_bot.bot.cli.parameters import ParsedValue, declare_command, declare_opti
     "ci-bot prod-plan --expect 4be1c0ffee12",
     "ci-bot prod-plan --pull-request 17 --restatements restatements.tsv",
 )
-@shared.add_project_argument
-@shared.PROJECT
-@shared.GATEWAY
+@shared.add_project_options
 @declare_option(
     "--expect",
     type=ParsedValue(values.prod_plan_id),
@@ -62,9 +60,7 @@ def prod_plan_command(**options: Any) -> None:
 
 
 @declare_command("ci-bot learn --event-logs /var/log/spark-events")
-@shared.add_project_argument
-@shared.PROJECT
-@shared.GATEWAY
+@shared.add_project_options
 @declare_option(
     "--event-logs",
     type=ParsedValue(values.parse_text),
@@ -85,9 +81,7 @@ def learn_command(**options: Any) -> None:
 @declare_command(
     "ci-bot exposures --event-logs /var/log/spark-events --output exposures.yml",
 )
-@shared.add_project_argument
-@shared.PROJECT
-@shared.GATEWAY
+@shared.add_project_options
 @declare_option(
     "--event-logs",
     type=ParsedValue(values.parse_text),

@@ -24,9 +24,7 @@ from ci_bot.bot.cli.parameters import (
     "ci-bot review warehouse --base-ref origin/develop --full",
     "ci-bot review --environment pr_7 --fail-on high --max-intervals 500",
 )
-@shared.add_project_argument
-@shared.PROJECT
-@shared.GATEWAY
+@shared.add_project_options
 @shared.declare_environment_option(
     "The environment to plan. A plan id holds for one: name `pr_7` to get that of pull request 7.",
     default="dev",

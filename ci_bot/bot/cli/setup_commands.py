@@ -67,9 +67,7 @@ def init_command(**options: Any) -> None:
 
 
 @declare_command("ci-bot doctor --project warehouse")
-@shared.add_project_argument
-@shared.PROJECT
-@shared.GATEWAY
+@shared.add_project_options
 @shared.PYTHON_PATH
 @shared.WORKER_ENV
 @shared.TIMEOUT

@@ -170,11 +170,11 @@ class _Judge:
                 results = self._try_data(session, data)
                 if results is None:
                     continue
-                if any(results):
-                    told += 1
-                    live = [*live[-5:], self._find_live_part(session, data)]
+                told += any(results)
                 if results[0] != results[1] and self._is_steady(session, data, results):
                     return self._make_differing_verdict(session, data, results, told)
+                if any(results):
+                    live = [*live[-5:], self._find_live_part(session, data)]
         except OutOfTimeError:
             if told < _FEWEST:
                 return ExecutionVerdict("not_tried", reason="more time than the judge has")

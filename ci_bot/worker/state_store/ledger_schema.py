@@ -98,15 +98,15 @@ class LedgerTables:
         return table.name in self._there
 
     def list_hidden_tables(self) -> list[str]:
-        """Lists the tables that exist, and that this account does not see.
+        """Lists the tables that exist, and that this account may not read.
 
         `table_exists` reads `information_schema`, where an account sees only what it has a right
         to, and `pg_class` has all tables. Databases beside PostgreSQL do not tell.
         """
-        unseen = [table.name for table in TABLES if not self.table_exists(table)]
-        if not unseen or self._adapter.dialect != "postgres":
+        if self._adapter.dialect != "postgres":
             return []
         relation, schema = exp.column("relname", table="r"), exp.column("nspname", table="s")
+        readable = exp.func("has_table_privilege", exp.column("oid", table="r"), "'SELECT'")
         found = self._adapter.fetchall(
             exp.select(relation)
             .from_(exp.table_("pg_class", db="pg_catalog", alias="r"))
@@ -114,7 +114,11 @@ class LedgerTables:
                 exp.table_("pg_namespace", db="pg_catalog", alias="s"),
                 on=exp.column("relnamespace", table="r").eq(exp.column("oid", table="s")),
             )
-            .where(schema.eq(exp.Literal.string(SCHEMA)), relation.isin(*unseen))
+            .where(
+                schema.eq(exp.Literal.string(SCHEMA)),
+                relation.isin(*(table.name for table in TABLES)),
+                exp.not_(readable),
+            )
             .order_by(relation)
         )
         return [str(row[0]) for row in found]
