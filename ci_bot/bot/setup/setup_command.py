@@ -120,13 +120,13 @@ def set_up_repository(
     _refuse_foreign(compared)
     if not options.dry_run:
         _write_files(target, compared)
+    written = [file.planned.path for file in compared if file.text is not None]
     print(
-        _render_outcome(machine, request, compared, options, target),
+        _render_outcome(machine, request, compared, written, options, target),
         file=machine.out,
         end="",
         flush=True,
     )
-    written = [file.planned.path for file in compared if file.text is not None]
     if options.pull_request and written:
         address = open_pull_request(root, written, machine.environ)
         print(f"\nPull request: {address}", file=machine.out, flush=True)
@@ -357,10 +357,10 @@ def _render_outcome(
     machine: Machine,
     request: SetupRequest,
     compared: Sequence[ComparedFile],
+    written: Sequence[str],
     options: SetupOptions,
     target: Path,
 ) -> str:
-    written = [file.planned.path for file in compared if file.text is not None]
     page = make_text_page(machine)
     page.add_title(_make_title(request, options, written), "green")
     for file in compared:

@@ -162,9 +162,8 @@ def describe_restated(items: Sequence[ProdRestatement]) -> str:
     if not held:
         return ""
     models = {work.model for item in held for work in item.work}
-    people = ", ".join(sorted({f"`@{item.recorded.by}`" for item in held}))
-    asks = "asks" if people.count("@") == 1 else "ask"
-    return f"builds {words.format_count(len(models), 'model')} again, as {people} {asks}"
+    askers = words.describe_askers(item.recorded.by for item in held)
+    return f"builds {words.format_count(len(models), 'model')} again, as {askers}"
 
 
 def display_work(backfill: Sequence[Backfill]) -> DisplayWork:

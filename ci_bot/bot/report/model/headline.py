@@ -268,11 +268,10 @@ class _HeadlineFacts:
         models = [item.model for item in self._restated]
         if not models:
             return None
-        people = sorted({f"@{item.by}" for item in self._restated})
+        askers = words.describe_askers(item.by for item in self._restated)
         return (
             f"After the merge `prod` builds {list_names(models)} again, and what reads "
-            f"{'it' if len(models) == 1 else 'them'}, as {list_names(people)} "
-            f"{'asks' if len(people) == 1 else 'ask'}.",
+            f"{'it' if len(models) == 1 else 'them'}, as {askers}.",
             models,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 
 from ci_bot.protocol import durations
@@ -117,6 +117,12 @@ def and_more(items: Sequence[object], shown: int, more: int = 0) -> str:
 def format_count(value: int, noun: str) -> str:
     """ "1 model", "2 models", "0 models"."""
     return f"{format_number(value)} {pluralize(value, noun)}"
+
+
+def describe_askers(logins: Iterable[str]) -> str:
+    """Who asks, each person once: "`@ada` asks", "`@ada`, `@bo` ask"."""
+    people = sorted({f"`@{login}`" for login in logins})
+    return f"{', '.join(people)} {'asks' if len(people) == 1 else 'ask'}"
 
 
 def pluralize(value: int, noun: str) -> str:
