@@ -95,7 +95,7 @@ def set_up_repository(
         Refused: a file of somebody else's has the name of one of ours.
     """
     root = find_root(machine.directory)
-    _check_pull_request(machine, root, options)
+    _refuse_written_elsewhere(options)
     target = machine.directory / options.output if options.output else root
     before = _read_options_of_before(target)
     projects = _choose_projects(machine.directory, root, options.projects, before, choose)
@@ -118,25 +118,27 @@ def set_up_repository(
         upgrade=options.upgrade,
     )
     _refuse_foreign(compared)
+    written = [file.planned.path for file in compared if file.text is not None]
+    opens_pull_request = options.pull_request and bool(written)
+    if opens_pull_request:
+        check_pull_request(root, machine.environ)
     if not options.dry_run:
         _write_files(target, compared)
-    written = [file.planned.path for file in compared if file.text is not None]
     print(
         _render_outcome(machine, request, compared, written, options, target),
         file=machine.out,
         end="",
         flush=True,
     )
-    if options.pull_request and written:
+    if opens_pull_request:
         address = open_pull_request(root, written, machine.environ)
         print(f"\nPull request: {address}", file=machine.out, flush=True)
     return EXIT_DONE
 
 
-def _check_pull_request(machine: Machine, root: Path, options: SetupOptions) -> None:
-    if not options.pull_request:
-        return
-    if options.dry_run or options.output:
+def _refuse_written_elsewhere(options: SetupOptions) -> None:
+    """A pull request has the files of this repository, so they must be written here."""
+    if options.pull_request and (options.dry_run or options.output):
         other = "--dry-run" if options.dry_run else "--output"
         raise BadInput(
             f"`--pull-request` opens one with the files of this repository, and `{other}` writes "
@@ -144,7 +146,6 @@ def _check_pull_request(machine: Machine, root: Path, options: SetupOptions) -> 
             hint="Leave one of them out.",
             reason_code="bad_input",
         )
-    check_pull_request(root, machine.environ)
 
 
 def load_template(name: str) -> str | None:

@@ -96,6 +96,14 @@ def test_pull_request__where_nothing_is_written__is_none(machine: Machine, tmp_p
     assert not (tmp_path / "heard").exists()
 
 
+def test_pull_request__a_second_run_finds_nothing_to_write(machine: Machine, clone: Path) -> None:
+    assert init(machine) == 0
+    commit = git(clone, "rev-parse", "HEAD")
+    assert init(machine) == 0
+    assert "Nothing is to be written" in told(machine)
+    assert git(clone, "rev-parse", "HEAD") == commit
+
+
 @pytest.mark.parametrize(
     ("lacks", "words"),
     [
