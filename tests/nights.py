@@ -37,7 +37,7 @@ def list_late_cases(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     late = {item for item in items if item.get_closest_marker("night") is not None}
     tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("by_day") is not None:
+        if item not in late and item.get_closest_marker("by_day") is not None:
             tests[item.nodeid.partition("[")[0]].append(item)
     for found in tests.values():
         mark = found[0].get_closest_marker("by_day")

@@ -1,27 +1,26 @@
 """An apply of many changed models beside SQLMesh's plan and table_diff, on Spark with two slots.
 
-    python -m tests.benchmarks.bench_apply [MODELS [RUNS]]
+    python -m tests.benchmarks.bench_apply [MODELS [TURNS]]
 
-Half of the models are views and half small tables; each is edited before each run, so that all are
-built anew. Prints wall and processor seconds of both sides, which take turns, and where the time of
-ours goes. On a busy machine the processor seconds say more than the clock.
+Half of the models are views and half small tables; each is edited before each turn, so that all are
+built anew. Prints where the time of ours goes, and the comparison.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import statistics
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.benchmarks.bench_life import FAST_JAVA, PROD_UNTIL, ROOT, ours, theirs
-from tests.benchmarks.taking import Taken, say, taken
+from tests.benchmarks.bench_life import APPLY_GOAL, FAST_JAVA, build_prod
+from tests.benchmarks.comparison import Comparison, print_table
+from tests.benchmarks.timed_command import Taken, run_ci_bot, run_sqlmesh, say, time_command
 from tests.projects import CONFIG, Shop, write_shop
 
-GOAL = 0.6
 ROWS = 1_000
 WIDTH = 10
 
@@ -51,62 +50,57 @@ def write_base(shop: Shop) -> None:
     )
 
 
-def our_apply(shop: Shop) -> Taken:
-    return taken(
-        ours("apply", "--project", ".", "--environment", "pr_1", "--format", "json"), shop.project
-    )
+def apply_all(shop: Shop) -> Taken:
+    """Our apply with its evidence; what it printed says where its time goes."""
+    command = run_ci_bot("apply", "--environment", "pr_1", "--format", "json")
+    return time_command(command, shop.project)
 
 
-def their_apply(shop: Shop) -> tuple[Taken, Taken]:
+def plan_and_compare(shop: Shop) -> Taken:
     """SQLMesh's plan, and its table_diff of the same models."""
-    plan = theirs("plan", "pr_2", "--auto-apply", "--no-prompts", "--skip-tests")
-    diff = theirs("table_diff", "prod:pr_2", "-m", "fleet.m*")
-    return taken(plan, shop.project), taken(diff, shop.project)
+    plan = run_sqlmesh("plan", "pr_2", "--auto-apply", "--no-prompts", "--skip-tests")
+    diff = run_sqlmesh("table_diff", "prod:pr_2", "-m", "fleet.m*")
+    return time_command(plan, shop.project) + time_command(diff, shop.project)
 
 
-def overhead(document: Mapping[str, object]) -> str:
+def format_overhead(document: Mapping[str, object]) -> str:
     """Seconds of an apply's document by phase, those of the batches apart."""
     models = document.get("models")
     batches = sum(model["seconds"] for model in models) if isinstance(models, list) else 0.0
     return f"batches {batches:.1f} (several at a time), phases {document['timings']}"
 
 
-def main(models: int, runs: int) -> None:
-    """Builds prod, then measures; prints one row per run and one for the medians."""
+def compare_applies(models: int, turns: int) -> Comparison:
+    """Builds prod, then applies an edit of every model on both sides."""
     home = Path(tempfile.mkdtemp(prefix="ci-bot-fleet-"))
     try:
         config = CONFIG.replace(FAST_JAVA, "").replace("local[1]", "local[2]")
         shop = write_shop(home, config)
         write_base(shop)
         write_models(shop, models, 1)
-        build = [sys.executable, "-m", "tests.projects.build_prod", str(shop.project), PROD_UNTIL]
-        say(f"prod of {models} models: {taken(build, ROOT).wall:.1f} s")
+        say(f"prod of {models} models: {build_prod(shop).wall:.1f} s")
+        before = os.getloadavg()[0]
         left, right = [], []
-        for number in range(runs):
-            write_models(shop, models, 2 * number + 2)
-            mine = our_apply(shop)
-            document = json.loads(mine.out)
-            say(f"ours      {mine.wall:7.1f} s, {mine.processor:7.1f} s of processors")
-            say(f"          {overhead(document)}")
-            write_models(shop, models, 2 * number + 3)
-            plan, diff = their_apply(shop)
-            for name, part in (("plan", plan), ("table_diff", diff)):
-                say(f"{name:<10}{part.wall:7.1f} s, {part.processor:7.1f} s of processors")
-            left.append(mine)
-            right.append(plan + diff)
-        wall, processor = (
-            statistics.median(getattr(one, what) for one in left)
-            / statistics.median(getattr(one, what) for one in right)
-            for what in ("wall", "processor")
-        )
-        say(
-            f"{models} models: {wall:.2f} of the time, {processor:.2f} of the processors' (goal {GOAL})"
+        for turn in range(turns):
+            write_models(shop, models, 2 * turn + 2)
+            left.append(apply_all(shop))
+            say(format_overhead(json.loads(left[-1].out)))
+            write_models(shop, models, 2 * turn + 3)
+            right.append(plan_and_compare(shop))
+        return Comparison(
+            f"apply and diff, {models} changed models, half of them views upon views, 30 deep",
+            "plan, then table_diff",
+            APPLY_GOAL,
+            left,
+            right,
+            (before, os.getloadavg()[0]),
         )
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main(
-        int(sys.argv[1]) if len(sys.argv) > 1 else 300, int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    numbers = [int(argument) for argument in sys.argv[1:]]
+    print_table(
+        [compare_applies(numbers[0] if numbers else 300, numbers[1] if len(numbers) > 1 else 1)]
     )

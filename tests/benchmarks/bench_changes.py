@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.bench_life import ours, timed
+from tests.benchmarks.timed_command import run_ci_bot, time_command
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 
@@ -70,8 +70,12 @@ def repository(home: Path, count: int) -> tuple[Shop, str, str]:
 
 def seconds(shop: Shop, base: str) -> float:
     """Wall seconds of one review against a commit."""
-    command = ours("review", "--project", ".", "--baseline", "base-branch", "--base-ref", base)
-    return timed(command, shop.project, codes=(0, 1))  # 1 is a No-Go, which is an answer
+    command = run_ci_bot(
+        "review", "--project", ".", "--baseline", "base-branch", "--base-ref", base
+    )
+    return time_command(
+        command, shop.project, codes=(0, 1)
+    ).wall  # 1 is a No-Go, which is an answer
 
 
 def main(count: int, runs: int) -> int:

@@ -1,78 +1,59 @@
-"""Cleanups with verification beside `sqlmesh invalidate --sync`, in pairs.
+"""Cleanups with verification beside `sqlmesh invalidate --sync`, in turns.
 
-    python -m tests.benchmarks.bench_cleanup [PAIRS]
+    python -m tests.benchmarks.bench_cleanup [TURNS]
 
-Prod and one environment for each side are built once and put back for each pair; who is first
-changes from pair to pair. Prints wall and processor seconds of both, and the ratios of the medians.
-On a busy machine the processor seconds say more than the clock.
+Prod and one environment for each side are built once and put back for each turn; who is first
+changes from turn to turn.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
-import statistics
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.bench_life import (
-    FAST_JAVA,
-    PROD_UNTIL,
-    ROOT,
-    Peer,
-    change,
-    our_apply,
-    ours,
-    theirs,
-)
-from tests.benchmarks.taking import Taken, say, taken
-from tests.projects import CONFIG, write_shop
+from tests.benchmarks.bench_life import Peer, apply_change, change, write_life_shop
+from tests.benchmarks.comparison import Comparison, print_table
+from tests.benchmarks.timed_command import Taken, run_ci_bot, run_sqlmesh, time_command
 
-GOAL = 0.9
-OURS = ours("cleanup", "--project", ".", "--environment", "pr_1")
-THEIRS = theirs("invalidate", "pr_2", "--sync")
+GOAL = 0.75
+COMMANDS = {
+    "ours": run_ci_bot("cleanup", "--project", ".", "--environment", "pr_1"),
+    "theirs": run_sqlmesh("invalidate", "pr_2", "--sync"),
+}
 
 
-def main(pairs: int) -> None:
-    """Builds, then measures; prints one row per pair and one for the medians."""
+def compare_cleanups(turns: int) -> Comparison:
+    """A cleanup that is verified, and SQLMesh's invalidation."""
     home = Path(tempfile.mkdtemp(prefix="ci-bot-cleanup-"))
     kept = home.with_name(f"{home.name}-kept")
     try:
-        shop = write_shop(home, CONFIG.replace(FAST_JAVA, ""))
-        taken(
-            [sys.executable, "-m", "tests.projects.build_prod", str(shop.project), PROD_UNTIL], ROOT
-        )
+        shop = write_life_shop(home)
         change(shop, 20)
-        our_apply(shop, 0)
+        apply_change(shop, 0)
         Peer(shop, "pr_2", 1, {}).plan(0)
         shutil.copytree(home, kept)
+        before = os.getloadavg()[0]
         both: dict[str, list[Taken]] = {"ours": [], "theirs": []}
-        for number in range(pairs):
-            for side in sorted(both, reverse=bool(number % 2)):
+        for turn in range(turns):
+            for side in sorted(both, reverse=bool(turn % 2)):
                 shutil.rmtree(home)
                 shutil.copytree(kept, home)
-                both[side].append(taken(OURS if side == "ours" else THEIRS, shop.project))
-            say(f"pair {number + 1:>2}: {_shown(both['ours'][-1])} | {_shown(both['theirs'][-1])}")
-        mine, other = _median(both["ours"]), _median(both["theirs"])
-        say(
-            f"median : {_shown(mine)} | {_shown(other)}; {mine.wall / other.wall:.2f} of the time, "
-            f"{mine.processor / other.processor:.2f} of the processors' (goal {GOAL})"
+                both[side].append(time_command(COMMANDS[side], shop.project))
+        return Comparison(
+            "cleanup with verification",
+            "`sqlmesh invalidate --sync`",
+            GOAL,
+            both["ours"],
+            both["theirs"],
+            (before, os.getloadavg()[0]),
         )
     finally:
         shutil.rmtree(home, ignore_errors=True)
         shutil.rmtree(kept, ignore_errors=True)
 
 
-def _median(found: list[Taken]) -> Taken:
-    return Taken(
-        statistics.median(one.wall for one in found),
-        statistics.median(one.processor for one in found),
-    )
-
-
-def _shown(one: Taken) -> str:
-    return f"{one.wall:6.1f} s, {one.processor:5.1f} s of processors"
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    print_table([compare_cleanups(int(sys.argv[1]) if len(sys.argv) > 1 else 10)])

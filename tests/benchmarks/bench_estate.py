@@ -1,14 +1,13 @@
 """A review of two edits where very many models are in prod, beside `sqlmesh plan --explain`.
 
-    python -m tests.benchmarks.bench_estate [MODELS [RUNS]]
+    python -m tests.benchmarks.bench_estate [MODELS [TURNS]]
 
 The state says of every model that prod has it; no table is built, since neither side looks at one.
 One edited model is read by nearly half of the others, directly or not, the other one by none. The
 CLI is timed with a cold cache and with a warm one; a review keeps none, and is timed once more with
-what a run on the default branch has noted of the files (`cache: base`). Prints medians of wall
-seconds and of processor seconds, which a busy machine changes less, their ratios, the most memory
-that a process of ours held, on a laptop and as an action on GitHub's stand-in, and the phases of the
-last review. With more than 1,000 models the CLI runs only where RUNS is given.
+what a run on the default branch has noted of the files (`cache: base`). Prints the comparisons, the
+most memory that a process of ours held, on a laptop and as an action on GitHub's stand-in, and the
+phases of the last review.
 """
 
 from __future__ import annotations
@@ -16,11 +15,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +33,15 @@ from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project.base_branch import promote_as_prod
 from tests.benchmarks.bench_large import write_models
-from tests.benchmarks.bench_life import ROOT, ours, theirs
+from tests.benchmarks.comparison import Comparison, print_table
+from tests.benchmarks.timed_command import (
+    Taken,
+    read_peak_mb,
+    run_ci_bot,
+    run_sqlmesh,
+    say,
+    time_command,
+)
 from tests.e2e.scene import Scene
 from tests.github_standin.parts import locate
 from tests.github_standin.standin import GitHubStandin
@@ -46,18 +52,10 @@ from tests.security.forked import forked
 
 UNTIL = "2024-01-11"
 _CAST = "CAST(t0.customer_id AS INT) AS c0"
+REVIEW_GOAL = 0.20
+CACHED_GOAL = 0.15
 _POLL_SECONDS = 0.1
 CACHE = ".ci-bot-cache"
-
-
-@dataclass(frozen=True)
-class Run:
-    """Seconds of a command, and the most memory of its first process and of all, in MB."""
-
-    wall: float
-    processor: float
-    first_mb: float
-    most_mb: float
 
 
 def with_prod(home: Path, models: int) -> Shop:
@@ -94,38 +92,6 @@ def _note(shop: Shop) -> None:
         raise RuntimeError(f"nothing was noted: {found}")
 
 
-def measured(command: list[str], cwd: Path) -> Run:
-    """One run of a command, which may end with 1: a No-Go is an answer.
-
-    Raises:
-        RuntimeError: the command failed.
-    """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with tempfile.TemporaryFile() as said:
-        started = time.perf_counter()
-        process = subprocess.Popen(command, cwd=cwd, env=environment, stdout=said, stderr=said)
-        first = 0.0
-        while True:
-            # The record of a process that has ended has no memory any more.
-            first = max(first, _peak_mb(process.pid))
-            pid, status, used = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                break
-            time.sleep(_POLL_SECONDS)
-        seconds = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in (0, 1):
-            said.seek(0)
-            raise RuntimeError(f"{command} failed:\n{said.read()[-4_000:].decode()}")
-    return Run(seconds, used.ru_utime + used.ru_stime, first, used.ru_maxrss / 1024)
-
-
-def _peak_mb(pid: int) -> float:
-    text = Path("/proc", str(pid), "status").read_text("utf-8")
-    lines = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    return float(lines["VmHWM"].split()[0]) / 1024 if "VmHWM" in lines else 0.0
-
-
 def as_action(shop: Shop, home: Path) -> float:
     """The most memory in MB that the bot holds where GitHub asks for the review of the edits."""
     parts = locate(parts_directory(os.environ))
@@ -134,7 +100,7 @@ def as_action(shop: Shop, home: Path) -> float:
     def watch(pid: int) -> None:
         nonlocal most
         with suppress(OSError):
-            while now := _peak_mb(pid):
+            while now := read_peak_mb(pid):
                 most = max(most, now)
                 time.sleep(_POLL_SECONDS)
 
@@ -147,57 +113,84 @@ def as_action(shop: Shop, home: Path) -> float:
     return most
 
 
-def medians(runs: list[Run]) -> tuple[float, float]:
-    wall = statistics.median(run.wall for run in runs)
-    return wall, statistics.median(run.processor for run in runs)
+@dataclass(frozen=True)
+class Estate:
+    """What reviews of a large project took.
+
+    Attributes:
+        comparisons: Beside `plan --explain` with a cold cache and with a warm one.
+        action_mb: The most memory of the bot as an action.
+        bot_mb: The most memory of the bot on a laptop.
+        worker_mb: The most memory of the worker.
+        phases: Seconds of the last review, by phase.
+    """
+
+    comparisons: list[Comparison]
+    action_mb: float
+    bot_mb: float
+    worker_mb: float
+    phases: Mapping[str, float]
 
 
-def main(models: int, runs: int, *, beside: bool) -> None:
+def compare_estate(models: int, turns: int) -> Estate:
+    """Two edits in a project of so many models, with and without the base cache."""
     home = Path(tempfile.mkdtemp(prefix="ci-bot-estate-"))
     try:
         shop, out = with_prod(home, models), home / "out"
         action_mb = as_action(shop, home / "action")
         edit(shop)
         forked(lambda: _note(shop), home)
-        explain = theirs("plan", "pr_1", "--explain", "--no-prompts", "--skip-tests")
-        review = ours("review", "--environment", "pr_1", "--output", str(out))
-        mine: list[Run] = []
-        known: list[Run] = []
-        others: dict[str, list[Run]] = {"cold": [], "warm": []} if beside else {}
-        for _ in range(runs):
-            known.append(measured([*review, "--cache-dir", CACHE], shop.project))
-            mine.append(measured(review, shop.project))
+        explain = run_sqlmesh("plan", "pr_1", "--explain", "--no-prompts", "--skip-tests")
+        review = run_ci_bot("review", "--environment", "pr_1", "--output", str(out))
+        before = os.getloadavg()[0]
+        sides: dict[str, list[Taken]] = {"cached": [], "own": [], "cold": [], "warm": []}
+        for _ in range(turns):
+            # A No-Go is an answer.
+            cached = [*review, "--cache-dir", CACHE]
+            sides["cached"].append(time_command(cached, shop.project, codes=(0, 1)))
+            sides["own"].append(time_command(review, shop.project, codes=(0, 1)))
             shutil.rmtree(shop.project / ".cache", ignore_errors=True)
-            for side in others.values():
-                side.append(measured(explain, shop.project))
-        reviews = {"without a cache": medians(mine), "with the base cache": medians(known)}
-        print(f"{models} models in prod, 2 edited")
-        for name, (wall, processor) in reviews.items():
-            print(f"review {name}: wall {wall:.1f} s, processor {processor:.1f} s")
-        for which, taken in others.items():
-            their_wall, their_processor = medians(taken)
-            print(
-                f"plan --explain, {which} cache: wall {their_wall:.1f} s, processor "
-                f"{their_processor:.1f} s"
+            for side in ("cold", "warm"):
+                sides[side].append(time_command(explain, shop.project))
+        load = (before, os.getloadavg()[0])
+        work = f"review, {models:,} models in prod, 2 edited"
+        rows = [
+            Comparison(
+                f"{work}{how}",
+                f"`sqlmesh plan --explain`, {cache} cache",
+                goal,
+                sides[side],
+                sides[cache],
+                load,
             )
-            for name, (wall, processor) in reviews.items():
-                print(
-                    f"  {name}: {wall / their_wall:.2f} of its wall time, "
-                    f"{processor / their_processor:.2f} of its processor time"
-                )
-        print(
-            f"memory: the bot {max(run.first_mb for run in mine):.0f} MB on a laptop, "
-            f"{action_mb:.0f} MB as an action, "
-            f"the worker {max(run.most_mb for run in mine):.0f} MB"
+            for side, how, goal in (
+                ("own", "", REVIEW_GOAL),
+                ("cached", ", `cache: base`", CACHED_GOAL),
+            )
+            for cache in ("cold", "warm")
+        ]
+        return Estate(
+            rows,
+            action_mb,
+            max(run.first_mb for run in sides["own"]),
+            max(run.most_mb for run in sides["own"]),
+            json.loads((out / "report.json").read_text("utf-8"))["timings"],
         )
-        phases = json.loads((out / "report.json").read_text("utf-8"))["timings"]
-        print(", ".join(f"{name} {seconds:.1f} s" for name, seconds in phases.items()))
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
+def print_estate(estate: Estate) -> None:
+    print_table(estate.comparisons)
+    say(
+        f"memory: the bot {estate.bot_mb:.0f} MB on a laptop, {estate.action_mb:.0f} MB as an "
+        f"action, the worker {estate.worker_mb:.0f} MB"
+    )
+    say(", ".join(f"{name} {seconds:.1f} s" for name, seconds in estate.phases.items()))
+
+
 if __name__ == "__main__":
     numbers = [int(argument) for argument in sys.argv[1:]]
-    size = numbers[0] if numbers else 1_000
-    times = numbers[1] if len(numbers) > 1 else 3 if size <= 1_000 else 1
-    main(size, times, beside=size <= 1_000 or len(numbers) > 1)
+    print_estate(
+        compare_estate(numbers[0] if numbers else 1_000, numbers[1] if len(numbers) > 1 else 3)
+    )

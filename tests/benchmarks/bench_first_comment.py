@@ -28,7 +28,7 @@ from pathlib import Path
 
 from tests.act import act
 from tests.act.machine import OURS, ActMachine, Images
-from tests.benchmarks.taking import say
+from tests.benchmarks.timed_command import say
 from tests.container.engine import find_engine
 from tests.container.fixtures import FOR_REVIEWS, ROOT, TAG
 from tests.github_standin.local_git import LocalGit

@@ -17,8 +17,7 @@ import tempfile
 from pathlib import Path
 
 from tests.benchmarks.bench_large import write_models
-from tests.benchmarks.bench_life import ROOT
-from tests.benchmarks.taking import Taken, taken
+from tests.benchmarks.timed_command import ROOT, Taken, time_command
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop, write_shop
 
@@ -79,7 +78,7 @@ def review(python: Path, shop: Shop) -> Taken:
     """One review by the package that a Python has, with cold caches."""
     shutil.rmtree(shop.project / ".cache", ignore_errors=True)
     arguments = ["review", "--baseline", "base-branch", "--base-ref", "main", "--fail-on", "never"]
-    return taken([str(python), "-I", "-m", "ci_bot", *arguments], shop.project)
+    return time_command([str(python), "-I", "-m", "ci_bot", *arguments], shop.project)
 
 
 def main(pairs: int, models: int, changed: int) -> None:

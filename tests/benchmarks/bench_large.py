@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.bench_life import ours, theirs, timed
+from tests.benchmarks.timed_command import run_ci_bot, run_sqlmesh, time_command
 from tests.projects import Shop, write_shop
 
 FAN_IN = 3
@@ -61,26 +61,20 @@ def main(models: int, runs: int, *, beside: bool) -> None:
         for _ in range(runs):
             forget(shop)
             left.append(
-                timed(
-                    ours(
-                        "review",
-                        "--project",
-                        ".",
-                        "--environment",
-                        "pr_1",
-                        "--output",
-                        str(comment),
-                    ),
+                time_command(
+                    run_ci_bot("review", "--environment", "pr_1", "--output", str(comment)),
                     shop.project,
                     codes=(0, 1),  # 1 is a No-Go, which is an answer
-                )
+                ).wall
             )
             if beside:
                 forget(shop)
                 right.append(
-                    timed(theirs("-p", str(shop.project), "plan", "pr_1", "--explain",
-                                 "--no-prompts", "--skip-tests"), shop.project)
-                )  # fmt: skip
+                    time_command(
+                        run_sqlmesh("plan", "pr_1", "--explain", "--no-prompts", "--skip-tests"),
+                        shop.project,
+                    ).wall
+                )
         mine = statistics.median(left)
         line = f"{models} models, review: {mine:.1f} s"
         if right:

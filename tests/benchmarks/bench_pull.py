@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from tests.benchmarks.taking import say
+from tests.benchmarks.timed_command import say
 from tests.container.engine import Engine, find_engine
 from tests.container.registry import registry
 from tests.container.test_life import ImageRunner

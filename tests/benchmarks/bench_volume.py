@@ -18,7 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.bench_life import FAST_JAVA, ROOT, ours, theirs, timed
+from tests.benchmarks.bench_life import FAST_JAVA
+from tests.benchmarks.timed_command import ROOT, run_ci_bot, run_sqlmesh, time_command
 from tests.conftest import run_python
 from tests.projects import CONFIG, Shop
 
@@ -118,19 +119,19 @@ def main(scale: str) -> None:
         shop = write_project(home, generate(scale, home / "data"))
         project = shop.project
         build = [sys.executable, "-m", "tests.projects.build_prod", str(project), PROD_UNTIL]
-        print(f"prod: {timed(build, ROOT):.1f} s", flush=True)
+        print(f"prod: {time_command(build, ROOT).wall:.1f} s", flush=True)
         column = "CAST(l.l_discount AS DECIMAL(18, 2)) AS discount"
         shop.edit("models/lines.sql", column, f"{column},\n  {CHANGED}")
         out = home / "out"
-        mine = timed(
-            ours("apply", "--project", ".", "--environment", "pr_1", "--output", str(out)), project
-        )
+        mine = time_command(
+            run_ci_bot("apply", "--environment", "pr_1", "--output", str(out)), project
+        ).wall
         # Another expression, so that the peer builds everything anew as well.
         shop.edit("models/lines.sql", "(1 - l.l_discount)", "(1.0 - l.l_discount)")
-        plan = theirs("plan", "pr_2", "--auto-apply", "--no-prompts", "--skip-tests")
+        plan = run_sqlmesh("plan", "pr_2", "--auto-apply", "--no-prompts", "--skip-tests")
         models = [part for name in ("lines", "parts", "returns") for part in ("-m", f"tpch.{name}")]
-        built = timed(plan, project)
-        compared = timed(theirs("table_diff", "prod:pr_2", *models), project)
+        built = time_command(plan, project).wall
+        compared = time_command(run_sqlmesh("table_diff", "prod:pr_2", *models), project).wall
         print(f"apply + diff + verify: {mine:.1f} s; plan {built:.1f} s, then table_diff "
               f"{compared:.1f} s; ratio {mine / (built + compared):.2f}")  # fmt: skip
         tell(json.loads((out / "apply.json").read_text("utf-8")))

@@ -213,7 +213,7 @@ BROKEN_AT_NIGHT = {"a configuration that does not parse", "no configuration"}
 @pytest.mark.parametrize(
     "case", nights.cases(BROKEN.keys(), by_day=BROKEN.keys() - BROKEN_AT_NIGHT)
 )
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 def test_bad_input__of_a_pull_request__is_in_its_comment(case: str, scene: Scene) -> None:
     broken = BROKEN[case]
     change = scene.open("broken", broken.edit)

@@ -101,6 +101,7 @@ def test_dispatch__of_a_cleanup_by_comment__asks_who_wrote_it(scene: Scene) -> N
     assert change.marker().phase == "closed"
 
 
+@pytest.mark.night
 def test_review__without_the_permission_to_comment__is_in_the_summary(scene: Scene) -> None:
     change = scene.open("add-orders", add_orders)
     token = scene.standin.actions_token(scene.repo, {"contents": "read", "pull-requests": "read"})
@@ -118,6 +119,7 @@ def test_review__without_the_permission_to_comment__is_in_the_summary(scene: Sce
     assert change.comments() == []
 
 
+@pytest.mark.night
 def test_review__where_the_comments_cannot_be_read__is_in_the_summary(scene: Scene) -> None:
     change = scene.open("add-orders", add_orders)
     path = rf"/repos/{scene.repo.full_name}/issues/.*"

@@ -36,6 +36,7 @@ def test_review__without_space__ends_with_the_code_of_its_decision(scene: Scene)
     assert not [text for text in outcome.errors if "defect" in text]
 
 
+@pytest.mark.night
 def test_review__that_gives_up_without_space__is_in_the_comment(scene: Scene) -> None:
     """The give-up path writes the same files."""
     change = scene.open("add-orders", add_orders)

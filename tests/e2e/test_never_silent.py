@@ -21,6 +21,7 @@ def leak_and_break(shop: Shop) -> None:
     shop.edit("models/revenue.sql", "SELECT", "SELECT FROM (")
 
 
+@pytest.mark.night
 def test_leaked_key__beside_a_plan_that_failed(scene: Scene) -> None:
     change = scene.open("leak", leak_and_break)
 

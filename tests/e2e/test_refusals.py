@@ -69,6 +69,7 @@ def assert_refused(outcome: Outcome, change: Change, *reasons: str, says: tuple[
         assert len(change.comments()) == 1, "a refusal notifies nobody"
 
 
+@pytest.mark.night
 def test_apply__of_an_id_that_is_not_the_plan__is_refused(reviewed: Reviewed) -> None:
     wrong = "0123456789ab"
 
@@ -231,6 +232,7 @@ def test_fork__is_reviewed_without_a_comment_and_never_applied(
     assert "secrets" in dispatched.errors[0]
 
 
+@pytest.mark.night
 def test_apply__after_the_end__leaves_the_tombstone(reviewed: Reviewed) -> None:
     change = reviewed.change
     change.close()

@@ -41,6 +41,7 @@ def recorded(outcome: Outcome) -> list[dict[str, Any]]:
     return [item["recorded"] for item in items]
 
 
+@pytest.mark.night
 def test_restate__by_the_owner_is_reviewed_recorded_and_taken_back(scene: Scene) -> None:
     owners(scene)
     change = scene.open("late", note("The shop sent two days again.\n"))

@@ -75,6 +75,7 @@ def test_secret_of_the_base__is_the_bases_and_blocks_nothing(
     assert KEY not in f"{text}{outcome.readable}"
 
 
+@pytest.mark.night
 def test_secret_of_the_base__in_a_line_that_stays_is_not_spoken_of(scene: Scene) -> None:
     _, outcome = opened(scene, "beside", edit_another_line)
 

@@ -165,6 +165,7 @@ def test_apply__of_a_model_with_a_secret_in_its_name_and_its_failure(scene: Scen
     assert_hidden(everything(cleaned, change))
 
 
+@pytest.mark.night
 def test_cleanup_and_sweep__with_a_broken_configuration(scene: Scene) -> None:
     change = scene.open("harmless", add_orders)
     scene.commit("main", leak_in_the_configuration)

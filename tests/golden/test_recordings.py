@@ -13,6 +13,7 @@ from tests.golden.record import RECORDED, WITHOUT_SPARK, against_base
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "name",
     nights.cases(WITHOUT_SPARK.keys(), by_day=["leaked_key", "destructive_change", "base_branch"]),

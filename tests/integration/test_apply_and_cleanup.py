@@ -309,6 +309,7 @@ def test_cleanup__of_a_name_that_is_no_pr_environment__is_refused(shop: Shop, na
     assert document.failure.exit_code == 3
 
 
+@pytest.mark.night
 def test_cleanup__with_models_that_no_longer_parse__works(shop: Shop, worker: Client) -> None:
     shop.edit("models/revenue.sql", *ADD_ORDERS)
     assert worker.apply("pr_1").result == "applied"

@@ -152,6 +152,7 @@ def test_evidence__is_of_the_views_as_they_were_looked_at(jvm: OneJvm, shop: Sho
     assert sum(line.startswith(COUNTING) for line in jvm.progress) == 1
 
 
+@pytest.mark.night
 def test_apply__whose_evidence_fails__is_applied_and_the_next_one_collects_it(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -196,6 +197,7 @@ def test_apply__whose_evidence_fails__is_applied_and_the_next_one_collects_it(
     assert not any(line.startswith("verify") for line in jvm.progress)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "dropped",
     ["DROP VIEW shop__pr_13.top_customers", "DROP SCHEMA shop__pr_13 CASCADE"],
@@ -268,6 +270,7 @@ def test_apply__of_a_plan_that_prod_has_caught_up_with__has_nothing_left(
     assert prod_intervals(shop)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("number", "moment"),
     [
@@ -299,6 +302,7 @@ def test_two_plans_of_shared_models__both_end_well(
     assert jvm.sql(f"SELECT SUM(shared_{number}) FROM shop__{theirs}.revenue") == [[["30"]]]
 
 
+@pytest.mark.night
 def test_retry__of_a_plan_that_is_another_by_now__is_not_built(jvm: OneJvm, shop: Shop) -> None:
     main = {
         path: (shop.project / path).read_text("utf-8") for path in (REVENUE_FILE, CUSTOMERS_FILE)

@@ -49,6 +49,7 @@ def diffs(document: ApplyDocument) -> dict[str, TableDiff]:
     return {diff.model: diff for diff in document.table_diff}
 
 
+@pytest.mark.night
 def test_apply__the_same_results_over_all_history_are_known_to_be_the_same(
     jvm: OneJvm, shop: Shop
 ) -> None:

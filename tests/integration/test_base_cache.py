@@ -146,6 +146,7 @@ def test_plan__without_an_edit_is_the_same_and_parses_nothing_known(
     assert taken == {file.path for file in known}
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", nights.cases(EVERY_EDIT, by_day=BY_DAY))
 def test_plan__is_the_same_after_an_edit(
     shop: Shop, tmp_path: Path, known: list[KnownFile], name: tuple[str, str, str]
@@ -167,6 +168,7 @@ def test_plan__is_the_same_over_a_history_of_200_commits(
         edited(shop, names, lambda: both(shop, tmp_path, known))
 
 
+@pytest.mark.night
 def test_plan__is_the_same_over_a_history_of_three_commits(
     shop: Shop, tmp_path: Path, known: list[KnownFile]
 ) -> None:
@@ -186,6 +188,7 @@ FORGED = {
 }
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("change", nights.cases(FORGED, by_day=["another record", "another model"]))
 def test_plan__takes_nothing_that_does_not_fit(
     shop: Shop, tmp_path: Path, known: list[KnownFile], change: dict[str, Any]

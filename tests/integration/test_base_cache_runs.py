@@ -94,6 +94,7 @@ def team(github_standin: GitHubStandin, github_repo: Repo, tmp_path: Path) -> Te
     return Team(repository, runner, events.pull_request("opened", facts), base, merge)
 
 
+@pytest.mark.night
 def test_sweep__writes_what_a_review_reads_and_tells_the_same_with(team: Team) -> None:
     (told,) = [line for line in team.sweep() if line.startswith("Base cache: ")]
     known = json.loads(team.cache.read_text("utf-8"))

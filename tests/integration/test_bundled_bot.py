@@ -138,6 +138,7 @@ def plan(
         yield Seen(found.context, planned, options)
 
 
+@pytest.mark.night
 def test_start__of_the_project_is_where_the_plan_begins(shop: Shop, tmp_path: Path) -> None:
     not_forward_only(shop)
     configure(shop, "cicd_bot:\n  type: github\n  default_pr_start: 1 week ago")
@@ -174,6 +175,7 @@ def test_min_intervals__of_the_project(shop: Shop, tmp_path: Path) -> None:
         assert seen.built["shop.orders"].intervals == 335, "an explicit 0 is not nothing said"
 
 
+@pytest.mark.night
 def test_previews__begin_where_the_project_says(shop: Shop, tmp_path: Path) -> None:
     configure(shop, "cicd_bot: {type: github, default_pr_preview_start: 3 days ago}")
 
@@ -206,6 +208,7 @@ def test_backfill__that_the_project_skips_is_none(shop: Shop, tmp_path: Path) ->
         assert "shop.orders" in seen.executed
 
 
+@pytest.mark.night
 def test_unmodified_models__get_views_where_the_project_says_so(shop: Shop, tmp_path: Path) -> None:
     with plan(shop, tmp_path / "plain") as seen:
         few = seen.views
@@ -280,6 +283,7 @@ def test_branch__whose_name_ends_so_is_planned_forward_only(
         assert bool(seen.prod.full_backfill) is not forward_only
 
 
+@pytest.mark.night
 def test_forward_only__false_overrides_a_project_that_says_true(shop: Shop, tmp_path: Path) -> None:
     configure(shop, "plan: {forward_only: true}")
 
@@ -291,6 +295,7 @@ def test_forward_only__false_overrides_a_project_that_says_true(shop: Shop, tmp_
         assert {row.model for row in seen.prod.full_backfill} >= {"shop.orders"}
 
 
+@pytest.mark.night
 def test_section__that_says_nothing_of_plans_changes_nothing(shop: Shop, tmp_path: Path) -> None:
     """That bot builds no data, previews from yesterday and knows `-forward-only` by default."""
     with plan(shop, tmp_path / "plain", branch="x-forward-only") as seen:
@@ -358,6 +363,7 @@ def test_review__says_which_options_hold_and_who_said_them(shop: Shop) -> None:
     assert report.cost.tables == 0
 
 
+@pytest.mark.night
 def test_review__of_no_change_is_none_whatever_the_project_includes(shop: Shop) -> None:
     path, before, after = DOUBLED
     shop.edit(path, after, before)
@@ -369,6 +375,7 @@ def test_review__of_no_change_is_none_whatever_the_project_includes(shop: Shop) 
     assert (report.decision, report.changes, report.backfill) == ("no_changes", [], [])
 
 
+@pytest.mark.night
 def test_git__on_a_laptop_is_asked_itself(shop: Shop) -> None:
     """There the branches are, and what is not committed counts, as with plain `sqlmesh`."""
     git = LocalGit(shop.project)

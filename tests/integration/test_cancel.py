@@ -254,6 +254,7 @@ def test_cancel__during_a_python_model(shop: Shop, start: Start, tmp_path: Path)
     assert "pr_42" not in environments(shop)
 
 
+@pytest.mark.night
 def test_cancel__while_the_jvm_starts(shop: Shop, start: Start) -> None:
     shop.write("models/pairs.sql", LONG_SQL)
     bot = start("pr_43")
@@ -267,6 +268,7 @@ def test_cancel__while_the_jvm_starts(shop: Shop, start: Start) -> None:
     assert "pr_43" not in environments(shop)
 
 
+@pytest.mark.night
 def test_cancel__during_promotion(shop: Shop, start: Start, tmp_path: Path) -> None:
     mark = tmp_path / "late"
     shop.write("macros/__init__.py", "")

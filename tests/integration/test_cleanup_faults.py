@@ -56,6 +56,7 @@ def test_cleanup__with_a_view_already_gone__removes_the_rest(jvm: OneJvm, shop: 
     assert "pr_61" not in recorded(shop)
 
 
+@pytest.mark.night
 def test_cleanup__with_the_schema_already_gone__finishes_the_records(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -91,6 +92,7 @@ def test_cleanup__a_foreign_table_outlives_the_teams_next_run(jvm: OneJvm, shop:
     assert "pr_63" not in recorded(shop)
 
 
+@pytest.mark.night
 def test_cleanup__with_the_suffix_on_the_table__leaves_prods_schema_alone(
     jvm: OneJvm, shop: Shop
 ) -> None:

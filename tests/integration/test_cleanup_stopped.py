@@ -32,7 +32,6 @@ STEPS = {
     "at the records": "records: ",
     "while it reclaims": "reclaim 1/",
 }
-AT_NIGHT = STEPS.keys() - {"while it verifies"}
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +87,7 @@ def check_gone(shop: Shop, directory: Path, prod: object) -> None:
 @pytest.mark.night
 @pytest.mark.parametrize(
     "words",
-    [
-        pytest.param(words, id=step, marks=[pytest.mark.night] if step in AT_NIGHT else [])
-        for step, words in STEPS.items()
-    ],
+    [pytest.param(words, id=step) for step, words in STEPS.items()],
 )
 def test_cleanup__terminated__is_finished_by_the_next(
     applied: Shop, tmp_path: Path, words: str
@@ -113,13 +109,13 @@ def test_cleanup__terminated__is_finished_by_the_next(
 
 
 FOREIGN = f"shop__{ENVIRONMENT}.notes"
-KILLED_AT_NIGHT = STEPS.keys() - {"while Spark starts"}
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param(words, id=step, marks=[pytest.mark.night] if step in KILLED_AT_NIGHT else [])
+        pytest.param(words, id=step)
         for step, words in STEPS.items()
         if step != "while it reclaims"  # nothing is reclaimed beside what others have made
     ],

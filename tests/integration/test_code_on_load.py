@@ -230,6 +230,7 @@ rule_inputs.judge_plan = lambda *_args, **_kwargs: []
 """
 
 
+@pytest.mark.night
 def test_code_that_silences_the_judge_of_statements__does_not_reach_the_scan(
     tmp_path: Path,
 ) -> None:
@@ -277,6 +278,7 @@ def test_program_that_reads_files_itself__makes_all_changed_code_count(tmp_path:
     assert told is not None and "`steps.py`" in told and "README" not in told
 
 
+@pytest.mark.night
 def test_against_prods_state__the_same(tmp_path: Path) -> None:
     repository = with_macro(
         tmp_path, "from shared import helper", {"shared/__init__.py": "", "shared/helper.py": ""}
@@ -293,6 +295,7 @@ def test_against_prods_state__the_same(tmp_path: Path) -> None:
     assert on_load(report) is not None
 
 
+@pytest.mark.night
 def test_forked_loaders__tell_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAX_FORK_WORKERS", "2")
     repository = with_macro(tmp_path, "", {})

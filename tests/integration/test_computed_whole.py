@@ -166,6 +166,7 @@ def empty_shop(tmp_path: Path) -> Shop:
     return write_duck_shop(tmp_path)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("kind", nights.cases(MODELS.keys(), by_day=BY_DAY))
 def test_sqlmesh__old_rows_after_a_forward_only_change(empty_shop: Shop, kind: str) -> None:
     """The facts behind `old_rows_sentence`: SQLMesh itself, followed through prod's next run."""
@@ -194,6 +195,7 @@ def test_sqlmesh__old_rows_after_a_forward_only_change(empty_shop: Shop, kind: s
     assert set(rows) == EXPECTED[kind]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "mode", nights.cases(["forward_only", "dev_only"], by_day=["forward_only"])
 )
@@ -240,6 +242,7 @@ def execute(context, start, end, execution_time, **kwargs):
 """
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("mode", nights.cases(["forward_only", "dev_only"], by_day=["dev_only"]))
 def test_python_full__is_computed_whole_by_prods_next_run(shop: Shop, mode: str) -> None:
     if mode == "dev_only":

@@ -61,6 +61,7 @@ def documents(shop: Shop, table: str, environment: str) -> list[dict[str, Any]]:
     return [row for row in found if row["environment"] == environment]
 
 
+@pytest.mark.night
 def test_learn__makes_prods_own_runs_the_first_estimate(jvm: OneJvm, shop: Shop) -> None:
     shop.edit(ORDERS_FILE, AMOUNT, AMOUNT.replace("10", "9"))
     before = jvm.apply("pr_9", plan_id="0" * 64)
@@ -141,6 +142,7 @@ def test_apply__is_counted_by_spark_model_by_model(jvm: OneJvm, shop: Shop) -> N
     assert apply["expected_hours"] == second.estimate.executor_hours_mid
 
 
+@pytest.mark.night
 def test_apply__that_fails_is_recorded_with_what_it_had_cost(jvm: OneJvm, shop: Shop) -> None:
     broken = f"{REVENUE},\n  CAST(RAISE_ERROR('no') AS BIGINT) AS broken"
     shop.edit(REVENUE_FILE, REVENUE, broken)

@@ -510,6 +510,7 @@ DAYS = {
 }
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("kind", DAYS)
 def test_window__selects_what_sqlmeshs_own_bounds_select(spark: SparkSession, kind: str) -> None:
     form, time_format = DAYS[kind]
@@ -588,6 +589,7 @@ def test_ansi_mode__casts_that_overflow_do_not_fail(spark: SparkSession) -> None
         spark.conf.set("spark.sql.ansi.enabled", "false")
 
 
+@pytest.mark.night
 def test_crowded_keys__a_grain_that_is_none_ends_soon(spark: SparkSession) -> None:
     # 2 keys with 100,000 rows each are 20,000,000,000 pairs.
     for name in ("prod", "pr"):
@@ -600,6 +602,7 @@ def test_crowded_keys__a_grain_that_is_none_ends_soon(spark: SparkSession) -> No
     assert found.skipped_because is not None
 
 
+@pytest.mark.night
 def test_crowded_keys__the_last_that_are_compared(spark: SparkSession) -> None:
     for name in ("prod", "pr"):
         view(spark, name, "SELECT id % 2 AS k, id AS v FROM RANGE(10)")
@@ -617,6 +620,7 @@ def test_errors__no_value_of_a_row_in_their_text(spark: SparkSession) -> None:
         compare_tables(SparkPort(spark), DiffSpec("m", "prod", "no.such_table", ("k",)))
 
 
+@pytest.mark.night
 def test_side_by_side__many_models_in_one_session(spark: SparkSession) -> None:
     for number in range(4):
         view(spark, f"many_{number}", f"SELECT id AS k, id % 3 AS v FROM RANGE({number + 1}0)")

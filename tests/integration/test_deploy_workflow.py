@@ -158,6 +158,7 @@ def restating(tmp_path: Path) -> Repository:
     return repository
 
 
+@pytest.mark.night
 def test_deploy__carries_out_what_is_recorded_and_nothing_else(restating: Repository) -> None:
     code, told = run(restating)
     assert code == 0, told
@@ -171,6 +172,7 @@ def test_deploy__carries_out_what_is_recorded_and_nothing_else(restating: Reposi
     assert edited_rows(restating) == ["2024-01-03"]
 
 
+@pytest.mark.night
 def test_deploy__of_a_restatement_that_does_not_hold__touches_nothing(
     restating: Repository,
 ) -> None:

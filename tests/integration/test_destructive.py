@@ -46,6 +46,7 @@ def test_allowed__is_planned_and_asked_of_the_owner(tmp_path: Path, selection: s
     assert not any("refuses" in risk.evidence for risk in report.risks)
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("more", "flags"), [(", forward_only true", {}), ("", {"forward_only": True})]
 )
@@ -59,6 +60,7 @@ def test_not_allowed__is_refused_and_told_once(
     assert not any(risk.rule == "R05-forward-only-destructive" for risk in report.risks)
 
 
+@pytest.mark.night
 def test_allowed__in_a_forward_only_plan__is_asked_of_the_owner(tmp_path: Path) -> None:
     report = reviewed(tmp_path, "", forward_only=True, allow_destructive=["shop.days"])
     assert report.failure is None

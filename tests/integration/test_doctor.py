@@ -68,6 +68,7 @@ def fingerprint(root: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.night
 @pytest.mark.spark
 @pytest.mark.slow
 def test_doctor__of_a_healthy_shop_names_every_part_and_changes_none(

@@ -134,6 +134,7 @@ def test_drift__one_issue_is_opened_edited_closed_and_opened_again(
     assert unlike["body"].endswith("all is well")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.standin
 def test_drift__without_the_right_to_write_issues__is_told_by_the_summary(

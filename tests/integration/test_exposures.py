@@ -149,6 +149,7 @@ def test_model_and_column__that_go__name_their_readers(tmp_path: Path) -> None:
     assert "outside of it, `Everything` reads it" in removed.evidence
 
 
+@pytest.mark.night
 def test_column__that_gets_another_type__says_which(tmp_path: Path) -> None:
     made = repository(tmp_path, **{POLICY: OWN})
     report = review(made, {SALES: SALES_SQL.format(amount="CAST(c.customer_id AS TEXT)")})
@@ -157,6 +158,7 @@ def test_column__that_gets_another_type__says_which(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.night
 def test_rewrite__that_gives_the_same__asks_nobody(tmp_path: Path) -> None:
     made = repository(tmp_path, **{POLICY: OWN})
     renamed = sales("c.customer_id").replace("c.customer", "k.customer").replace(" AS c", " AS k")

@@ -77,6 +77,7 @@ def test_readers__of_prods_tables_are_listed(shop: Shop) -> None:
     assert "event-logs" not in done.stdout
 
 
+@pytest.mark.night
 def test_file__is_written_over_its_own_kind_alone(shop: Shop) -> None:
     file: Path = shop.root / "exposures.yml"
     file.write_text("exposures: []\n")

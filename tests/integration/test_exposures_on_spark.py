@@ -84,6 +84,7 @@ def ask(shop: Shop, *more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.night
 def test_readers__of_prods_views_are_listed_with_their_columns(shop: Shop) -> None:
     done = ask(shop)
     assert done.returncode == 0, done.stderr
@@ -102,6 +103,7 @@ def test_readers__of_prods_views_are_listed_with_their_columns(shop: Shop) -> No
     assert "event-logs" not in done.stdout
 
 
+@pytest.mark.night
 def test_file__is_written_over_its_own_kind_alone(shop: Shop) -> None:
     file: Path = shop.root / "exposures.yml"
     file.write_text("exposures: []\n")

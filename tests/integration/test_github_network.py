@@ -249,6 +249,7 @@ def test_answer__of_bad_credentials_is_asked_for_once(server: ScriptedServer, cl
     assert len(server.requests) == 1
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", None])
 def test_run__trusts_what_the_environment_names(
     authority: Authority, tmp_path: Path, variable: str | None

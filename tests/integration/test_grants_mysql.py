@@ -79,6 +79,7 @@ def check_what_is_left_out(url: str) -> None:
         )
 
 
+@pytest.mark.night
 def test_state__is_read_by_one_account_and_written_by_the_other(
     server: str, tmp_path: Path
 ) -> None:

@@ -136,6 +136,7 @@ def test_estimate__says_the_same_without_an_apply_and_writes_nothing(
     assert (refused.plan_id, refused.environment) == (answer.plan_id, answer.environment)
 
 
+@pytest.mark.night
 def test_apply__of_a_short_window__is_held_against_what_prod_builds_after_the_merge(
     jvm: OneJvm, shop: Shop
 ) -> None:

@@ -190,7 +190,7 @@ def counts(work: list[Backfill]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", EDITS)
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(2)
 def test_first_build__is_what_sqlmesh_executes_on_a_first_apply(
     shop: Shop, tmp_path: Path, name: str
 ) -> None:
@@ -205,7 +205,7 @@ def test_first_build__is_what_sqlmesh_executes_on_a_first_apply(
 
 @pytest.mark.parametrize("name", ["breaking", "new column", "breaking, nothing forward-only"])
 @pytest.mark.parametrize("flags", [GivenFlags(), GivenFlags(preview_start="2024-11-01")])
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 def test_first_build__and_the_plan_id_are_the_same_after_the_apply(
     shop: Shop, tmp_path: Path, name: str, flags: GivenFlags
 ) -> None:
@@ -386,7 +386,7 @@ def test_first_build__a_model_without_a_start_begins_where_its_parent_does(
 
 
 @pytest.mark.parametrize("name", EDITS)
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 def test_base_branch__is_judged_as_a_prod_that_is_built_up_to_the_same_day(
     shop: Shop, built: Shop, tmp_path: Path, name: str
 ) -> None:

@@ -129,6 +129,7 @@ def test_review__outside_of_git__says_what_it_cannot_see(tmp_path: Path) -> None
     assert "base: there is no git repository with a commit here" in log
 
 
+@pytest.mark.night
 def test_review__in_the_middle_of_a_merge__says_so(team: Repository) -> None:
     team.commit({"project/a.csv": "work"})
     team.git("checkout", "-q", "main")
@@ -178,6 +179,7 @@ SAME: dict[str, tuple[dict[str, str], list[str]]] = {
 EVERY_TIME = "a selection"
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.standin
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -250,6 +252,7 @@ def test_terminal_options__are_for_a_terminal(tmp_path: Path, form: str, option:
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.night
 def test_short__writes_the_complete_files_all_the_same(team: Repository, tmp_path: Path) -> None:
     team.commit(doubled(team))
     machine, out, _ = laptop(team.shop.project)

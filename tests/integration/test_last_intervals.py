@@ -54,6 +54,7 @@ def window(report: Report, model: str) -> tuple[str | None, str | None]:
     return found.start, found.end
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("cron", "start", "last"),
     [
@@ -88,7 +89,7 @@ def test_full__gets_its_last_interval_where_the_window_has_none(
     ],
 )
 @pytest.mark.parametrize("forward_only", [None, True])
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 def test_full__gets_its_last_interval_in_a_window_shorter_than_that(
     tmp_path: Path, cron: str, start: str, *, forward_only: bool | None
 ) -> None:
@@ -103,6 +104,7 @@ def test_full__gets_its_last_interval_in_a_window_shorter_than_that(
     assert any("it gets its last one, 2024-02-01 to 2024-03-01" in note for note in report.notes)
 
 
+@pytest.mark.night
 def test_full__that_prod_has_not_run_for_two_intervals_gets_the_last_that_prod_has(
     tmp_path: Path,
 ) -> None:
@@ -129,6 +131,7 @@ def test_full__that_prod_has_not_run_for_two_intervals_gets_the_last_that_prod_h
     assert window(report, "monthly") == ("2024-01-01T00:00:00Z", "2024-03-01T00:00:00Z")
 
 
+@pytest.mark.night
 def test_metadata__of_a_table_that_prod_holds_gets_no_interval(tmp_path: Path) -> None:
     shop = prod_with(tmp_path, MONTHLY.format(kind="FULL", cron="@monthly"))
     shop.edit("models/monthly.sql", "SUM(amount) + 1", "SUM(amount)")
@@ -140,6 +143,7 @@ def test_metadata__of_a_table_that_prod_holds_gets_no_interval(tmp_path: Path) -
     assert not [note for note in report.notes if "window" in note]
 
 
+@pytest.mark.night
 def test_full__that_the_window_holds_stays_as_it_is(tmp_path: Path) -> None:
     shop = prod_with(tmp_path, MONTHLY.format(kind="FULL", cron="@daily"))
 
@@ -149,6 +153,7 @@ def test_full__that_the_window_holds_stays_as_it_is(tmp_path: Path) -> None:
     assert not [note for note in report.notes if "window" in note]
 
 
+@pytest.mark.night
 def test_full__with_the_bundled_bots_own_start(tmp_path: Path) -> None:
     config = "\ncicd_bot:\n  type: github\n  default_pr_start: 1 week ago\n"
     shop = prod_with(tmp_path, MONTHLY.format(kind="FULL", cron="@monthly"), config)
@@ -159,6 +164,7 @@ def test_full__with_the_bundled_bots_own_start(tmp_path: Path) -> None:
     assert any("it gets its last one" in note for note in report.notes)
 
 
+@pytest.mark.night
 def test_full__of_a_forward_only_plan_is_previewed_with_its_last_interval(tmp_path: Path) -> None:
     shop = prod_with(tmp_path, MONTHLY.format(kind="FULL", cron="@monthly"))
 

@@ -91,6 +91,7 @@ POLICIES = {
 }
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("case", "weight"), [("off", None), ("ignored", None), ("of a tag", "high"), ("lighter", "low")]
 )
@@ -106,6 +107,7 @@ def test_lint__counts_what_the_policy_counts(case: str, weight: str | None, tmp_
         assert f"({weight})" in told
 
 
+@pytest.mark.night
 def test_lint__leaves_out_what_a_comment_in_the_model_ignores(tmp_path: Path) -> None:
     project = write_project(tmp_path)
     path = project / "models" / "pairs.sql"
@@ -114,6 +116,7 @@ def test_lint__leaves_out_what_a_comment_in_the_model_ignores(tmp_path: Path) ->
     assert "cross-join" not in lint(project)[1]
 
 
+@pytest.mark.night
 def test_lint__a_policy_that_cannot_be_used__is_one_sentence_with_its_line(tmp_path: Path) -> None:
     wrong = "severity:\n- {rule: cross-jon, severity: low, reason: x}\n"
     code, told = lint(write_project(tmp_path, policy=wrong))
@@ -122,6 +125,7 @@ def test_lint__a_policy_that_cannot_be_used__is_one_sentence_with_its_line(tmp_p
     assert "Traceback" not in told
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_language_server__marks_the_words_and_links_the_page(tmp_path: Path) -> None:
     project = write_project(tmp_path)

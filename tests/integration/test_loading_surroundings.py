@@ -175,6 +175,7 @@ RELATIVE = MODEL.format(
 )
 
 
+@pytest.mark.night
 def test_relative_path__in_the_project__is_each_tree_s_own_copy(repository: Repository) -> None:
     base = {"config.yaml": CONFIG, "models/rates.py": RELATIVE, "models/rate.txt": "1\n"}
     report = reviewed_on_base(repository, base, {"models/rate.txt": "2\n"})
@@ -198,6 +199,7 @@ def test_relative_path__from_the_root_of_the_checkout__is_each_tree_s_own_copy(
     assert changed(report) == {"shop.rates": "direct"}
 
 
+@pytest.mark.night
 def test_relative_path__of_several_projects__begins_at_the_root(repository: Repository) -> None:
     base = {
         "a/config.yaml": f"project: a\n{CONFIG}",
@@ -225,6 +227,7 @@ def test_python_path__finds_modules_beside_the_models_of_each_tree(repository: R
     assert changed(reviewed_on_base(repository, {}, README, **searched)) == {}
 
 
+@pytest.mark.night
 def test_python_path__reaches_the_processes_that_load_models(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +251,7 @@ def test_python_path__reaches_the_processes_that_load_models(
     assert changed(report) == {"shop.m9": "added"}
 
 
+@pytest.mark.night
 def test_python_path__that_the_base_lacks__is_no_failure_of_the_base(
     repository: Repository,
 ) -> None:
@@ -273,6 +277,7 @@ def test_python_path__that_is_not_set__is_named_where_a_module_is_missing(
     assert "`python-path`" in str(report.failure.hint)
 
 
+@pytest.mark.night
 def test_python_path__of_the_command_line__is_relative_to_where_the_user_is(
     repository: Repository,
 ) -> None:

@@ -43,6 +43,7 @@ def weights(report: Report, rule: str) -> list[tuple[str, str | None]]:
 POINTED = [("blocker", "project/seeds/flags.csv")]
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("model", [UNTYPED, TYPED], ids=["untyped", "typed"])
 def test_pointer__of_a_seed_that_nobody_changes__against_prods_state(
     tmp_path: Path, model: str
@@ -79,6 +80,7 @@ def test_content_that_is_here__says_nothing_of_lfs(tmp_path: Path) -> None:
     assert report.decision == "no_changes"
 
 
+@pytest.mark.night
 def test_base__has_what_lfs_has_fetched(tmp_path: Path) -> None:
     """Git holds the pointer on both sides; with `lfs: true` the checkout has the content."""
     oid = hashlib.sha256(ROWS.encode()).hexdigest()
@@ -131,6 +133,7 @@ def test_submodule__at_the_same_commit__is_no_change(tmp_path: Path) -> None:
     assert weights(report, "checkout-incomplete") == []
 
 
+@pytest.mark.night
 def test_submodule__at_another_commit_that_is_not_here__is_said(tmp_path: Path) -> None:
     repository, sub = with_submodule(tmp_path)
     base = repository.git("rev-parse", "HEAD")

@@ -104,7 +104,7 @@ SILENT = {
         (REMOVED, "removed", "R04-model-removed"),
     ],
 )
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 def test_state_without_prod__is_no_knowledge_and_the_base_branch_stands_for_prod(
     tmp_path: Path, state: Path, make: object, head: dict[str, str | None], change: str, rule: str
 ) -> None:
@@ -194,6 +194,7 @@ def test_state_with_prod__is_compared_with(tmp_path: Path, state: Path) -> None:
     assert report.prod_not_found is None
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("deployed", [False, True])
 def test_prod_of_another_project__says_nothing_of_this_one(
     tmp_path: Path, state: Path, deployed: bool
@@ -277,7 +278,7 @@ model_defaults: {{dialect: duckdb, start: 2024-01-01}}
 @pytest.mark.postgres
 @pytest.mark.parametrize("head", [COUNTED_OTHERWISE, REMOVED], ids=["changed", "removed"])
 @pytest.mark.parametrize("rights", RIGHTS)
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 def test_state_on_postgres__that_the_account_may_not_read_is_never_go(
     postgres_state: tuple[Repository, str, str],
     server: str,

@@ -113,6 +113,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", nights.cases(COMMANDS.keys(), by_day=["review", "apply", "rule"]))
 def test_command__leaves_the_repository_as_it_was(
@@ -135,6 +136,7 @@ def all_of(shop: Shop) -> list[Path]:
     return sorted(shop.project.rglob("*"))
 
 
+@pytest.mark.night
 def test_byte_code__that_is_there__stays_as_it_is(tmp_path: Path, temporary: Path) -> None:
     shop = with_python(write_duck_shop(tmp_path))
     cached = shop.write("helpers/deep/__pycache__/other.cpython-311.pyc", "old")

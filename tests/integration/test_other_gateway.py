@@ -33,6 +33,7 @@ def shop_to_build(tmp_path: Path, java: None) -> Shop:
     return write_shop(tmp_path / "shop")
 
 
+@pytest.mark.night
 def test_other_gateway__is_reviewed_and_not_applied(shop_to_build: Shop) -> None:
     shop = shop_to_build
     with_another_gateway(shop)

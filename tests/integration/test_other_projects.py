@@ -126,7 +126,7 @@ def finding(report: Report, rule: str) -> Risk:
         (another_parser, "Expecting )"),
     ],
 )
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 def test_another_projects_model__that_does_not_load__is_named_and_blames_nobody(
     alpha: Repository, differs: Callable[[Repository], None], says: str
 ) -> None:
@@ -155,6 +155,7 @@ def test_another_projects_model__beside_a_change_of_ones_own__is_a_review(
     assert "requirements" in (report.base_failures[0].hint or "")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_another_projects_model__beside_a_failure_of_ones_own__is_no_excuse(
     alpha: Repository,

@@ -79,6 +79,7 @@ def test_review__of_a_prod_by_another_python__says_so_and_calls_nothing_breaking
     assert "R06-breaking-rebuild" not in [risk.rule for risk in report.risks]
 
 
+@pytest.mark.night
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads what 3.12 writes")
 def test_doctor__of_a_prod_by_another_python__says_so(shop: Shop, tmp_path: Path) -> None:
     checks = examine(shop.project, tmp_path)[1]

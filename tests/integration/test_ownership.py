@@ -129,6 +129,7 @@ def test_foreign_environment__is_neither_removed_nor_built_nor_swept(
     assert (again.result, again.existed) == ("nothing_to_do", False), "a quiet success"
 
 
+@pytest.mark.night
 def test_foreign_environment__that_is_claimed_by_an_apply__is_ours(jvm: OneJvm, shop: Shop) -> None:
     add_column(shop, "claimed")
     jvm.plan_by_hand("pr_2")
@@ -144,6 +145,7 @@ def test_foreign_environment__that_is_claimed_by_an_apply__is_ours(jvm: OneJvm, 
     assert removed.tables_reclaimed == [], "its tables were there before it was ours"
 
 
+@pytest.mark.night
 def test_environment__of_another_repository__is_claimed_by_a_person_only(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -163,6 +165,7 @@ def test_environment__of_another_repository__is_claimed_by_a_person_only(
     assert len(removed.tables_reclaimed) == 2
 
 
+@pytest.mark.night
 def test_environment__that_was_made_anew_after_its_cleanup__is_somebody_elses(
     jvm: OneJvm, shop: Shop
 ) -> None:

@@ -124,7 +124,7 @@ STARS = {
 
 
 @pytest.mark.parametrize(("query", "takes_in"), STARS.values(), ids=STARS)
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(2)
 def test_new_column__behind_a_star_changes_old_numbers_or_is_passed_on(
     tmp_path: Path, query: str, takes_in: bool
 ) -> None:

@@ -80,7 +80,7 @@ def planned(shop: Shop, environment: str, *, shorter: bool) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 def test_categories__are_those_of_sqlmesh(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     shop = write_duck_shop(tmp_path)

@@ -132,6 +132,7 @@ def test_life__with_state_on_postgresql(team_shop: tuple[Shop, str], server: str
     assert not any("pr_6" in str(row) for row in after["sqlmesh._environments"])
 
 
+@pytest.mark.night
 def test_review__with_the_server_out_of_reach__says_what_to_check(
     team_shop: tuple[Shop, str], tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def run(repository: Repository, line: str, answer: str = "") -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.night
 def test_checks__each_line_shows_what_the_comment_speaks_of(repository: Repository) -> None:
     revenue = repository.read("project/models/revenue.sql")
     top = repository.read("project/models/top_customers.sql")
@@ -100,6 +101,7 @@ def test_load_failure__the_line_shows_the_same_locally(repository: Repository) -
     assert "models/top_customers.sql" in output
 
 
+@pytest.mark.night
 def test_no_changes__the_line_rebuilds_data_that_prod_has(repository: Repository) -> None:
     (line,) = printed(repository, {"README.md": "# Warehouse\n"})
     filled = {"MODEL": "shop.orders", "START": "2024-01-03", "END": "2024-01-04"}

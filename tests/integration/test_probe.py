@@ -62,6 +62,7 @@ def tables_of(jvm: OneJvm, model: str) -> set[str]:
     return {name for name in names if name.startswith(f"shop__{model}__")}
 
 
+@pytest.mark.night
 def test_apply__after_a_probe_builds_what_is_left_of_the_same_plan(jvm: OneJvm, shop: Shop) -> None:
     shop.edit(ORDERS_FILE, AMOUNT, AMOUNT.replace("10", "9"))
     before = tables_of(jvm, "orders")

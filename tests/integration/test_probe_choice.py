@@ -95,6 +95,7 @@ KINDS = {
 }
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("name", KINDS)
 def test_choose__says_why_a_model_is_not_probed(shop: Shop, tmp_path: Path, name: str) -> None:
     kind, query, why = KINDS[name]

@@ -154,6 +154,7 @@ COMES_IN = {
 }
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("also", nights.cases(COMES_IN, by_day=["a dropped model"]))
 def test_expect__refuses_whatever_else_came_in(
     team: Repository, also: Callable[[Repository], None]
@@ -239,6 +240,7 @@ def test_restatements__of_another_pull_request_are_not_taken(team: Repository) -
         assert (team.root / "restatements.tsv").read_text("utf-8") == ""
 
 
+@pytest.mark.night
 def test_restatements__that_are_not_what_was_reviewed_are_refused(team: Repository) -> None:
     restated(team, "shop.revenue")
     changes_a_reader(team)
@@ -256,6 +258,7 @@ def kept(team: Repository, report: Report) -> str:
     return "report.json"
 
 
+@pytest.mark.night
 def test_reviewed__takes_the_plan_from_the_report(team: Repository) -> None:
     unchanged = kept(team, reviewed(team))
     assert prod_plan(team, reviewed=unchanged).changes == 0
@@ -286,6 +289,7 @@ def test_options__that_were_reviewed_are_needed_again(team: Repository) -> None:
     assert prod_plan(team, expect=forward.plan_id, forward_only=True) == forward
 
 
+@pytest.mark.night
 def test_prod_plan__that_the_command_line_would_not_make__is_bad_input(team: Repository) -> None:
     """Changes are categorized by `cicd_bot:` in a review, and by `plan:` in `sqlmesh plan`."""
     change_amount(team)

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
 # Random data sets of a pair that is the same.
 DATA_SETS = 30 if FULL else 2
-# What is expected of a pair hardly ever changes: by day each sixth is asked again.
-STEP = 1 if FULL else 6
+# What is expected of a pair hardly ever changes: by day each twentieth is asked again.
+STEP = 1 if FULL else 20
 
 
 @pytest.fixture(scope="module")

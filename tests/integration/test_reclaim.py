@@ -126,6 +126,7 @@ def kept(document: CleanupDocument) -> dict[str, str]:
 CLOSED = PullState(state="closed", merged=False)
 
 
+@pytest.mark.night
 def test_reclaim__after_a_merge_tables_stay_until_their_ttl(jvm: OneJvm, shop: Shop) -> None:
     apply(jvm, "pr_1", "merged_rows")
     built = tables(jvm)
@@ -235,6 +236,7 @@ def test_reclaim__applied_again_before_it_is_due_is_one_environment(
     assert tables(jvm) == before
 
 
+@pytest.mark.night
 def test_reclaim__never_leaves_them_to_the_janitor(jvm: OneJvm, shop: Shop) -> None:
     apply(jvm, "pr_4", "never_rows")
     document = jvm.cleanup("pr_4", merged=False, reclaim="never")
@@ -290,6 +292,7 @@ def test_reclaim__what_an_apply_in_flight_has_recorded_stays(jvm: OneJvm, shop: 
     assert ledger_phase(shop, "pr_8") is None
 
 
+@pytest.mark.night
 def test_reclaim__a_table_that_an_apply_makes_after_its_cleanup__is_found(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -378,6 +381,7 @@ def test_reclaim__a_table_that_was_there_before_is_never_dropped(jvm: OneJvm, sh
     assert name in tables(jvm)
 
 
+@pytest.mark.night
 def test_reclaim__a_drop_that_fails_is_exit_4_and_the_next_run_finishes(
     jvm: OneJvm, shop: Shop
 ) -> None:

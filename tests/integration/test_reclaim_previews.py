@@ -92,6 +92,7 @@ def remove(jvm: OneJvm, environment: str) -> CleanupDocument:
     return document
 
 
+@pytest.mark.night
 def test_reclaim__the_preview_of_a_reader_goes_and_prod_keeps_its_table(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -162,6 +163,7 @@ def test_reclaim__the_sweep_takes_a_preview_after_a_day_whoever_has_prods_snapsh
     assert tables(jvm) == before
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("how", "says"), [("merged", "a preview, which prod never reads"), ("never", "`never`")]
 )

@@ -145,6 +145,7 @@ def test_select_model__leaves_everything_else_as_prod_has_it(jvm: OneJvm, shop: 
     assert total == [["600", "30"]], "the orders are prod's"
 
 
+@pytest.mark.night
 def test_min_intervals__reaches_further_back_than_start(jvm: OneJvm, shop: Shop) -> None:
     shop.edit("models/orders.sql", AMOUNT, AMOUNT.replace("10", "13"))
 
@@ -154,6 +155,7 @@ def test_min_intervals__reaches_further_back_than_start(jvm: OneJvm, shop: Shop)
     assert sorted(by_day(jvm, "shop__pr_5")) == [7, 8, 9, 10]
 
 
+@pytest.mark.night
 def test_forward_only__builds_a_preview_from_its_start(jvm: OneJvm, shop: Shop) -> None:
     shop.edit("models/orders.sql", AMOUNT, AMOUNT.replace("10", "14"))
 

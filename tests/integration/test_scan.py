@@ -66,6 +66,7 @@ def test_leaked_key__is_told_beside_the_failure(tmp_path: Path, files: Files) ->
     assert KEY not in report.to_json()
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "files", nights.cases({"broken": BROKEN_SQL, "killed": KILLED}, by_day=["killed"])
 )
@@ -89,6 +90,7 @@ def test_leaked_key__where_the_base_does_not_load(tmp_path: Path) -> None:
     assert leaks(report) == FOUND
 
 
+@pytest.mark.night
 def test_leaked_key__where_the_state_is_out_of_reach_and_the_base_is_taken(tmp_path: Path) -> None:
     """Two workers are asked, one after the other; the files are read once."""
     repository = write_repository(tmp_path)
@@ -184,6 +186,7 @@ def test_file_that_keeps_a_rule_from_ending__does_not_hide_the_others(tmp_path: 
     assert report.decision == "no_go"
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "files", nights.cases({"broken": BROKEN_SQL, "killed": KILLED}, by_day=["broken"])
 )

@@ -49,11 +49,10 @@ def built_by(version: str, root: Path) -> Shop:
     return shop
 
 
-@pytest.mark.spark
 @pytest.mark.slow
-def test_oldest__has_a_life_and_its_internals(java: None) -> None:
+def test_oldest__has_the_internals_that_are_used() -> None:
     interpreter(OLDEST)
-    done = run(OLDEST, ["internals", "apply, cleanup"])
+    done = run(OLDEST, ["internals"])
     assert done.passed, done.told
 
 
@@ -67,6 +66,7 @@ def test_cell(version: str, activity: str, java: None) -> None:
     assert done.passed, done.told
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(("version", "schema"), [("0.227.1", 100), ("0.235.4", 101)])
 def test_state__of_another_schema__names_the_version_and_what_brings_it(
     tmp_path: Path, version: str, schema: int

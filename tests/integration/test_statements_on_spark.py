@@ -101,7 +101,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("name", sorted(WRITES))
-@pytest.mark.by_day(4)
+@pytest.mark.by_day(3)
 def test_post_statement__that_writes_prod_is_refused(jvm: OneJvm, shop: Shop, name: str) -> None:
     statement = WRITES[name].format(t=table_of_orders(jvm), f=files_of_orders(jvm))
     shop.edit("models/revenue.sql", f"{LOGGING};", f"{LOGGING};\n\n{statement};")
@@ -156,6 +156,7 @@ def test_properties__that_lead_to_prods_files_are_refused(
     assert refused(jvm).reason_code == "unknown_statement"
 
 
+@pytest.mark.night
 def test_statement_that_prod_has_too__is_no_reason_to_refuse(jvm: OneJvm, shop: Shop) -> None:
     shop.edit("models/revenue.sql", TOTALS, f"{TOTALS},\n  CAST(1 AS INT) AS one")
     logged = jvm.sql("SELECT COUNT(*) FROM ops.log")
@@ -168,6 +169,7 @@ def test_statement_that_prod_has_too__is_no_reason_to_refuse(jvm: OneJvm, shop: 
     assert jvm.cleanup("pr_6", reclaim="always").result == "removed"
 
 
+@pytest.mark.night
 def test_own_table__may_be_described(jvm: OneJvm, shop: Shop) -> None:
     describe = "@IF(@runtime_stage = 'evaluating', ANALYZE TABLE @this_model COMPUTE STATISTICS)"
     shop.edit("models/revenue.sql", f"{LOGGING};", f"{LOGGING};\n\n{describe};")

@@ -77,6 +77,7 @@ def weight(report: Report, rule: str = "filter-changed") -> str:
     return found[0].severity if found else "none"
 
 
+@pytest.mark.night
 def test_review__without_a_policy__is_review(tmp_path: Path) -> None:
     report = review(repository(tmp_path), {TOP: top(200)})
     assert (report.decision, weight(report), report.policy) == ("review", "high", None)
@@ -120,6 +121,7 @@ def test_policy__that_a_pull_request_tightens__is_a_note(tmp_path: Path) -> None
     assert [risk.severity for risk in of(report, "policy-changed")] == ["low"]
 
 
+@pytest.mark.night
 def test_policy__on_another_branch_than_the_default__makes_nothing_lighter(tmp_path: Path) -> None:
     made = repository(tmp_path, LOW.format(models="shop.top*"))
     report = review(made, {TOP: top(200)}, no_lighter="It is another branch.")
@@ -129,6 +131,7 @@ def test_policy__on_another_branch_than_the_default__makes_nothing_lighter(tmp_p
     assert report.policy.not_loosened_because == "It is another branch."
 
 
+@pytest.mark.night
 def test_tag__that_the_pull_request_gives__changes_no_weight(tmp_path: Path) -> None:
     policy = LOW.format(models="tag:scratch")
     made = repository(tmp_path / "new", policy)
@@ -160,6 +163,7 @@ def test_policy__that_the_pull_request_mends__counts_for_nothing_before_it(tmp_p
     assert "the base branch's cannot be used, so nothing of it counts" in first.evidence
 
 
+@pytest.mark.night
 def test_selection__that_sqlmesh_cannot_read__is_refused_with_its_line(tmp_path: Path) -> None:
     made = repository(tmp_path, LOW.format(models='"shop.* & (tag:x"'))
     with pytest.raises(UnfitPolicy) as caught:
@@ -184,6 +188,7 @@ def test_comment__counts_where_the_base_branch_has_it(tmp_path: Path) -> None:
     assert weight(report) == "high", "the pull request has taken it out"
 
 
+@pytest.mark.night
 def test_comment__that_a_pull_request_adds__is_a_finding(tmp_path: Path) -> None:
     made = repository(tmp_path)
     report = review(made, {TOP: top(200, comment=COMMENT)})
@@ -236,6 +241,7 @@ def test_owners__of_the_policy_count_wherever_the_file_is(tmp_path: Path) -> Non
     assert owners(on_a_branch) == {}
 
 
+@pytest.mark.night
 def test_limits__of_the_policy__hold_where_no_input_says_otherwise(tmp_path: Path) -> None:
     price = "comment: {executor-hour-price: 2 EUR}\n"
     made = repository(tmp_path, f"limits: {{max-intervals: 0, fail-on: high}}\n{price}")

@@ -89,12 +89,14 @@ def test_failing_newly__blocks(history: History, baseline: BaselineChoice) -> No
     assert "`total`: expected 5, actual 3. It passes on the base branch." in risk.evidence
 
 
+@pytest.mark.night
 def test_failing_otherwise__than_before_is_no_new_failure(history: History) -> None:
     report = history.review(wrong_test, lambda shop: shop.edit(*OTHER_FORMULA))
 
     assert unit_tests(report).rule == "R02-test-failed-before"
 
 
+@pytest.mark.night
 def test_a_new_test_that_fails__blocks(history: History) -> None:
     def new_test(shop: Shop) -> None:
         text = (shop.project / TEST).read_text().replace(RIGHT, WRONG)
@@ -116,6 +118,7 @@ def test_a_test_in_another_file__is_found_by_its_name(history: History) -> None:
     assert unit_tests(history.review(wrong_test, moved)).rule == "R02-test-failed-before"
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("head", "severity"),
     [
@@ -159,6 +162,7 @@ def test_a_broken_definition__does_not_hide_the_other_tests(history: History) ->
     assert str(history.shop.root) not in tests.failures[0].message
 
 
+@pytest.mark.night
 def test_a_run_without_failures__asks_nothing_of_the_base(history: History) -> None:
     commits = ReviewCommits(base=history.commit(nothing), head=history.commit(a_line_of_the_readme))
     reviewer = Client(history.shop.project)

@@ -83,6 +83,7 @@ def plan_of(shop: Shop, cache: Path, *, spared: bool, loaded_again: bool, forks:
     return (snapshots, missing, queries), files
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("forks", [1, 2])
 def test_plan__is_the_same_and_no_file_is_written(tmp_path: Path, shop: Shop, forks: int) -> None:
     def planned(name: str, **options: Any) -> Any:

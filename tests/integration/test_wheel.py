@@ -70,6 +70,7 @@ def package(place: Path, **variables: str) -> dict[str, str]:
     return found
 
 
+@pytest.mark.night
 def test_package__of_one_commit_has_the_same_bytes_anywhere(tmp_path: Path) -> None:
     here = clone(tmp_path / "here", umask=0o022, age=0)
     there = clone(tmp_path / "another" / "place", umask=0o077, age=400 * DAY)

@@ -76,6 +76,7 @@ def test_broken_base__of_a_change_elsewhere__is_a_review_without_blame(
     assert not any(risk.rule == "R01-load-failed" for risk in report.risks)
 
 
+@pytest.mark.night
 def test_broken_base__that_is_repaired__makes_everything_new(repository: Repository) -> None:
     report = reviewed(repository, BAD_BASE, {"models/broken.sql": sql_model("broken")})
     assert (report.decision, report.failure) == ("review", None)
@@ -88,6 +89,7 @@ def test_broken_base__that_is_repaired__makes_everything_new(repository: Reposit
     assert not any("ompared with the base branch" in note for note in report.notes)
 
 
+@pytest.mark.night
 def test_broken_base__touched_and_still_broken__is_no_go(repository: Repository) -> None:
     report = reviewed(repository, BAD_BASE, {"models/broken.sql": BROKEN + "-- more\n"})
     assert report.decision == "no_go"
@@ -142,6 +144,7 @@ def test_broken_base__that_breaks_in_one_more_file__blames_for_that_one_alone(
     assert "8 of its failures are here unchanged" in report.failure.message
 
 
+@pytest.mark.night
 def test_broken_head__in_many_files__names_the_others_too(repository: Repository) -> None:
     many = {f"models/b{n}.sql": sql_model(f"b{n}", f"SELECT ({n} AS one") for n in range(3)}
     report = reviewed(repository, GOOD, {**many})
@@ -181,6 +184,7 @@ def test_broken_configuration__of_the_head_alone__is_no_go_and_bad_input(
     assert report.failure.path == "config.yaml"
 
 
+@pytest.mark.night
 def test_configuration__that_asks_for_input__is_named(repository: Repository) -> None:
     asks = "PASSWORD = input()\nfrom sqlmesh.core.config import Config\nconfig = Config()\n"
     report = reviewed(repository, GOOD, {"config.yaml": None, "config.py": asks})
@@ -206,6 +210,7 @@ def test_configuration__whose_module_does_not_load__is_not_called_invalid(
     assert report.failure.path == "own_settings.py"
 
 
+@pytest.mark.night
 def test_macro_tests__that_import_a_missing_package__are_named_on_either_side(
     repository: Repository,
 ) -> None:
@@ -230,6 +235,7 @@ def test_base__that_ends_its_process__does_not_end_the_review(repository: Reposi
     assert "ended with exit code 3" in of_rule(report, "R01-base-broken").evidence
 
 
+@pytest.mark.night
 def test_base__without_the_project__makes_everything_new_and_is_not_broken(
     repository: Repository,
 ) -> None:
@@ -267,6 +273,7 @@ def test_state__where_the_base_fails_alike__blames_nobody(
     assert of_rule(report, "R01-base-broken").path == "models/broken.sql"
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_state__where_the_base_loads__blames_the_head(
     repository: Repository, tmp_path: Path
@@ -314,6 +321,7 @@ def test_removal__by_the_pull_request__is_its_own(repository: Repository, tmp_pa
     assert risk.evidence.startswith("The model is removed.")
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_removal__of_another_schema__may_be_another_projects(
     repository: Repository, tmp_path: Path
@@ -363,6 +371,7 @@ if not os.path.exists(os.path.join(os.path.dirname(__file__), "..", "base_is_her
 """
 
 
+@pytest.mark.night
 def test_base__whose_process_the_heads_code_kills__is_blamed_for_nothing(
     repository: Repository,
 ) -> None:
@@ -377,6 +386,7 @@ def test_base__whose_process_the_heads_code_kills__is_blamed_for_nothing(
     assert any(risk.rule == "R12-code-on-load" for risk in report.risks)
 
 
+@pytest.mark.night
 def test_base__whose_process_is_killed__leaves_the_heads_own_failure(
     repository: Repository,
 ) -> None:

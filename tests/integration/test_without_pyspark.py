@@ -69,6 +69,7 @@ def test_review__of_a_spark_gateway_needs_no_pyspark(python: Path, team: Reposit
     assert "Failed to import" not in done.stderr
 
 
+@pytest.mark.night
 def test_apply__says_that_pyspark_is_missing(python: Path, team: Repository) -> None:
     done = ci_bot(python, team.root, "apply", "project", "--environment", "pr_1")
     assert done.returncode == 2

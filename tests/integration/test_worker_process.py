@@ -276,6 +276,7 @@ def test_mute__a_worker_may_close_its_output(cage: Cage) -> None:
 # --- a second question, answered before anything of the project is loaded --------------------------
 
 
+@pytest.mark.by_day(1)
 def test_second__has_ended_before_the_first_goes_on(cage: Cage) -> None:
     second = cage.beside("second", RLIMIT_CPU=30)
 
@@ -288,6 +289,7 @@ def test_second__has_ended_before_the_first_goes_on(cage: Cage) -> None:
     assert cage.found()["bounds"][0] != 30, "and nobody else's"
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("first", ["first_that_dies", "first_that_never_ends"])
 def test_second__is_answered_whatever_becomes_of_the_first(cage: Cage, first: str) -> None:
     second = cage.beside("second")
@@ -497,6 +499,7 @@ def test_orphans__do_not_outlive_the_worker(cage: Cage) -> None:
     assert time.monotonic() - started < PATIENCE / 2
 
 
+@pytest.mark.by_day(1)
 def test_deadline__a_deaf_worker_and_its_family_are_killed(cage: Cage) -> None:
     with pytest.raises(WorkerTimedOut, match="did not finish within 2 seconds") as failure:
         cage.run("deaf", seconds=2.0, grace_seconds=0.3)
@@ -514,6 +517,7 @@ def test_deadline__the_last_words_are_kept(laptop: Cage) -> None:
     assert failure.value.answer.activity == "cleanup"
 
 
+@pytest.mark.by_day(1)
 def test_fork_storm__nothing_is_left(cage: Cage, ground: Path) -> None:
     with pytest.raises(WorkerTimedOut):
         cage.run("fork_storm", seconds=3.0, grace_seconds=0.1)
@@ -533,6 +537,7 @@ def test_memory__of_the_whole_family(cage: Cage) -> None:
     assert failure.value.reason_code == "memory_limit"
 
 
+@pytest.mark.by_day(1)
 def test_disk__is_not_filled(cage: Cage) -> None:
     """What the process beside it has found by then is kept."""
     free = read_free_space(cage.workspace.root).bytes

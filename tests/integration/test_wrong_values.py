@@ -111,6 +111,7 @@ BY_DAY = (
 )
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize("case", nights.cases(list(WRONG), by_day=BY_DAY))
 def test_wrong_value__is_two_lines_and_nothing_is_touched(case: str, shop: Shop) -> None:
     arguments, what, how = WRONG[case]
@@ -210,6 +211,7 @@ def test_engine__that_is_not_spark__is_told_before_anything_is_done(duck: Shop) 
     assert not duck.state.exists(), "nothing was created"
 
 
+@pytest.mark.night
 def test_base__that_is_misspelt__is_suggested(duck: Shop) -> None:
     repository = Repository(duck.project, new=False)
     repository.commit()
@@ -224,6 +226,7 @@ def test_base__that_is_misspelt__is_suggested(duck: Shop) -> None:
     assert told(ran)[1] == "        `git branch --all` lists the branches."
 
 
+@pytest.mark.night
 def test_projects__that_are_not_together__are_told_why(duck: Shop, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -268,7 +271,7 @@ def test_project__that_is_no_directory__is_told_with_its_name(tmp_path: Path, br
         ("/proc/nothing", "No such file or directory"),
     ],
 )
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 def test_output__that_cannot_be_written__is_told_before_anything_is_done(
     tmp_path: Path, output: str, says: str
 ) -> None:
@@ -308,7 +311,7 @@ def test_current_directory__that_is_gone__is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("verbose", [(), ("--verbose",)])
 @pytest.mark.parametrize("before_the_command", [True, False])
-@pytest.mark.by_day(2)
+@pytest.mark.by_day(1)
 def test_traceback__of_a_model_that_does_not_load__is_for_those_who_ask(
     duck: Shop, verbose: tuple[str, ...], before_the_command: bool
 ) -> None:
@@ -322,6 +325,7 @@ def test_traceback__of_a_model_that_does_not_load__is_for_those_who_ask(
     assert "Traceback" not in ran.out
 
 
+@pytest.mark.night
 def test_traceback__that_the_project_prints__is_folded_to_its_last_line(duck: Shop) -> None:
     duck.write(
         "macros/noisy.py",

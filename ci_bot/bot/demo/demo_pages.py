@@ -190,7 +190,10 @@ def _render_inline(text: str, nowhere: str) -> str:
 # What a demo leaves for its reader: the comment in each state, and the complete reports.
 
 
-ENVIRONMENT = EnvironmentName("pr_7")
+def name_environment(number: int) -> EnvironmentName:
+    """The environment of a pull request of the demo."""
+    return EnvironmentName(f"pr_{number}")
+
 
 _SERVER, _REPOSITORY = "https://github.com", "octo/flights"
 
@@ -205,16 +208,18 @@ class ShownFiles:
         self._comments: dict[str, str] = {}
         self._review: Report | None = None
 
-    def add_document(self, heading: str, name: str, document: Document, now: Timestamp) -> None:
-        """Keeps a document as a pull request would show it, under a heading, and as files."""
+    def add_document(
+        self, heading: str, name: str, document: Document, now: Timestamp, *, number: int
+    ) -> None:
+        """Keeps a document as pull request `number` would show it, and as files."""
         context = CommentContext(
             project="flights",
-            environment=ENVIRONMENT,
+            environment=name_environment(number),
             now=now,
             phase="planned",
             repository=_REPOSITORY,
             server_url=_SERVER,
-            pr_number=7,
+            pr_number=number,
             base_name="main",
         )
         if isinstance(document, Report):
@@ -231,7 +236,7 @@ class ShownFiles:
         write_files(self._directory, name, document, texts)
         self._comments[heading] = render_markdown_text(document, context, COMMENT_BYTES)
         comments = render_comment_page(
-            "Pull request #7", self._comments, nowhere=f"{_SERVER}/{_REPOSITORY}"
+            "Pull requests of the demo", self._comments, nowhere=f"{_SERVER}/{_REPOSITORY}"
         )
         (self._directory / _COMMENT_FILE).write_text(comments, encoding="utf-8")
 

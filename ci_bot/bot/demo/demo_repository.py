@@ -35,13 +35,17 @@ class DemoRepository:
         excluded.write_text(_NOT_KEPT, encoding="utf-8")
         return self._commit_all("The models as prod has them")
 
-    def start_branch(self) -> None:
-        """Begins the pull request's branch."""
-        self._run_git("checkout", "--quiet", "-b", BRANCH)
+    def start_branch(self, name: str = BRANCH) -> None:
+        """Begins a pull request's branch where main is."""
+        self._run_git("checkout", "--quiet", "-b", name, MAIN)
 
     def commit_change(self, message: str) -> str:
         """Commits everything on the branch; returns the commit."""
         return self._commit_all(message)
+
+    def return_to_branch(self) -> None:
+        """Checks out the branch of the first pull request again."""
+        self._run_git("checkout", "--quiet", BRANCH)
 
     def merge_branch(self) -> str:
         """Merges the branch into main; returns the merge commit."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_bot.bot.demo.demo_pages import ENVIRONMENT, ShownFiles
+from ci_bot.bot.demo.demo_pages import ShownFiles, name_environment
 from ci_bot.bot.demo.demo_repository import (
     BRANCH,
     MAIN,
@@ -36,11 +36,17 @@ from ci_bot.bot.worker_client import (
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.host import Machine
-from ci_bot.protocol.base import short_plan_id
+from ci_bot.protocol.base import Sha, short_plan_id
 from ci_bot.protocol.messages import Progress
+from ci_bot.protocol.restatements import RestatementWish
 from ci_bot.protocol.review_report import Report
 
 PROD_END = "2013-12-31"
+CHANGE, CORRECTION = 7, 8
+_CORRECTION_BRANCH = "january-again"
+_RESTATED = "staging.flights"
+# The words of `/sqlmesh restate`, by the model's owner.
+_WISH = ("2013-01-01", "2013-01-31", "the airports sent January again")
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ def _run_story(machine: Machine, layout: DemoLayout, reports: Path) -> int:
         repository = DemoRepository(layout.project_directory, machine.environ)
         base = repository.create_repository()
         _build_prod(machine, layout, stage)
-    with stage.print_chapter("Pull request #7 is opened"):
+    with stage.print_chapter(f"Pull request #{CHANGE} is opened"):
         repository.start_branch()
         layout.apply_change()
         head = repository.commit_change("Say more of carriers and their fleets")
@@ -150,36 +156,74 @@ def _run_pull_request(
     """Review, apply, merge and cleanup; returns the exit code of the first that failed."""
     machine = stage.machine
     with stage.print_chapter("Review: read-only, without starting Spark"):
-        report = _review_change(client, machine, commits)
+        report = _review_change(client, machine, commits, CHANGE)
         stage.print_text(_render_text(report, client, machine))
-        shown.add_document("The comment after the review", "report", report, machine.timestamp())
+        shown.add_document(
+            "The comment after the review", "report", report, machine.timestamp(), number=CHANGE
+        )
     if report.plan_id is None:
         return EXIT_FAILED
     with stage.print_chapter(f"Apply: /sqlmesh apply {short_plan_id(report.plan_id)}"):
         applied = apply.request_apply(
             client,
-            environment=ENVIRONMENT,
-            owner=make_owner("local", number=7),
+            environment=name_environment(CHANGE),
+            owner=make_owner("local", number=CHANGE),
             plan_id=report.plan_id,
             reviewed=report.identity,
             window=report.identity.window if report.identity else None,
         )
         stage.print_text(_render_text(applied, client, machine))
-        shown.add_document("The comment after the apply", "apply", applied, machine.timestamp())
+        shown.add_document(
+            "The comment after the apply", "apply", applied, machine.timestamp(), number=CHANGE
+        )
     if apply.exit_code(applied) != EXIT_DONE:
         return apply.exit_code(applied)
+    with stage.print_chapter(
+        f"Restatement: pull request #{CORRECTION} changes no code, because the data did"
+    ):
+        _show_restatement(stage, client, repository, commits.base, shown)
     with stage.print_chapter("Merge: the pull request is closed, and its environment goes"):
         repository.merge_branch()
         cleaned = cleanup.request_cleanup(
             client,
-            environment=ENVIRONMENT,
+            environment=name_environment(CHANGE),
             environment_prefix="pr",
-            owner=make_owner("local", number=7),
+            owner=make_owner("local", number=CHANGE),
             merged=True,
         )
         stage.print_text(_render_text(cleaned, client, machine))
-        shown.add_document("The comment after the merge", "cleanup", cleaned, machine.timestamp())
+        shown.add_document(
+            "The comment after the merge", "cleanup", cleaned, machine.timestamp(), number=CHANGE
+        )
     return cleanup.cleanup_exit_code(cleaned)
+
+
+def _show_restatement(
+    stage: _DemoOutput,
+    client: WorkerClient,
+    repository: DemoRepository,
+    base: Sha | None,
+    shown: ShownFiles,
+) -> None:
+    """Another pull request, on which an owner asks that prod builds one month again.
+
+    Its review says what the deployment builds after the merge, and prod stays as it is.
+    """
+    start, end, reason = _WISH
+    stage.print_text(f'   /sqlmesh restate {_RESTATED} {start} {end} "{reason}"')
+    repository.start_branch(_CORRECTION_BRANCH)
+    (repository.root / "CORRECTIONS.md").write_text(f"{start} to {end}: {reason}.\n", "utf-8")
+    head = repository.commit_change("Note that January was sent again")
+    now = stage.machine.timestamp()
+    wish = RestatementWish(
+        model=_RESTATED, start=start, end=end, by="flight-data", at=now, reason=reason, comment_id=1
+    )
+    commits = ReviewCommits(head=head, base=base, head_branch=_CORRECTION_BRANCH, base_branch=MAIN)
+    report = _review_change(client, stage.machine, commits, CORRECTION, wish)
+    repository.return_to_branch()
+    stage.print_text(_render_text(report, client, stage.machine, CORRECTION))
+    heading = f"Pull request #{CORRECTION}: data that changed without code"
+    shown.add_document(heading, "restatement", report, now, number=CORRECTION)
 
 
 def _build_prod(machine: Machine, layout: DemoLayout, stage: _DemoOutput) -> None:
@@ -235,17 +279,28 @@ def _make_progress_printer(stage: _DemoOutput) -> Callable[[Progress], None]:
     return print_step
 
 
-def _render_text(document: Document, client: WorkerClient, machine: Machine) -> str:
-    context = make_laptop_context(machine, client, ENVIRONMENT)
+def _render_text(
+    document: Document, client: WorkerClient, machine: Machine, number: int = CHANGE
+) -> str:
+    context = make_laptop_context(machine, client, name_environment(number))
     screen = make_screen(machine)
     return render_terminal_text(document, context, colour=screen.colour, width=screen.width)
 
 
-def _review_change(client: WorkerClient, machine: Machine, commits: ReviewCommits) -> Report:
+def _review_change(
+    client: WorkerClient,
+    machine: Machine,
+    commits: ReviewCommits,
+    number: int,
+    wish: RestatementWish | None = None,
+) -> Report:
     return review.make_review(
         client,
         ReviewOptions(
-            environment=ENVIRONMENT, owner=make_owner("local", number=7), commits=commits
+            environment=name_environment(number),
+            owner=make_owner("local", number=number),
+            commits=commits,
+            wish=wish,
         ),
         planned_at=machine.timestamp(),
     )
