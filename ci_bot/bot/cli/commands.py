@@ -5,6 +5,7 @@ Heavy packages are imported inside the commands, so that an event that needs not
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -92,8 +93,14 @@ for _command in (
     command_group.add_command(_command)
 
 
+_OBJECTS_BEFORE_COLLECTION = 20_000
+
+
 def main() -> None:
     """Entry point of the console script. Wrong options are exit 2."""
+    # Hardly anything that is made while modules are imported is garbage, and with Python's own
+    # threshold the collector looks through all of it several times before the worker has begun.
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     sys.excepthook = lambda _kind, error, _trace: print_crash(error)
     threading.excepthook = lambda thread: print_crash(thread.exc_value)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ci_bot.bot import report as reports
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.decision.all_rules import PLAN_RULES
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
@@ -16,7 +17,6 @@ from ci_bot.bot.decision.risks import (
     sort_risks,
 )
 from ci_bot.bot.policy import Acceptances, PolicyWeighing
-from ci_bot.bot.report import SENTENCES
 from ci_bot.protocol.changed_rows import judge_past_numbers
 from ci_bot.protocol.finding_groups import group_findings, group_risks
 from ci_bot.protocol.plan import Decision
@@ -127,7 +127,7 @@ def decide_by_risks(
     if notes:
         listed = count_noun(len(group_risks(notes)), "note")
         return "go", [f"No rule found a problem; {listed}.", *_list_reasons(notes)]
-    return "go", [SENTENCES.no_problem]
+    return "go", [reports.SENTENCES.no_problem]
 
 
 def is_empty_plan(facts: ReviewFacts | Report) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
+from ci_bot.bot import report as reports
 from ci_bot.bot.decision.exposure_rules import name_readers
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
-from ci_bot.bot.report import SENTENCES
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import READ_NO_MORE, RULES, find_rule
@@ -172,7 +172,7 @@ def _make_dropped_risk(change: Change, unread: list[ColumnChange], outside: Sequ
         COLUMN_DROPPED,
         # A model that only follows the one above it is judged there.
         f"Drops {quote_names(c.name for c in unread)}. "
-        f"{SENTENCES.known_readers.capitalize()} {it}; {_describe_outside(outside)}.",
+        f"{reports.SENTENCES.known_readers.capitalize()} {it}; {_describe_outside(outside)}.",
         f"the readers outside of the project use {it} no longer"
         if outside
         else f"the owner confirms that nobody outside the project reads {it}",

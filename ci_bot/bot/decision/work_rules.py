@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ci_bot.bot import report as reports
 from ci_bot.bot.decision.planned_work import (
     BotFacts,
     JudgedWork,
@@ -14,7 +15,6 @@ from ci_bot.bot.decision.planned_work import (
     map_models_below,
 )
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
-from ci_bot.bot.report import SENTENCES
 from ci_bot.protocol.changed_rows import (
     TAKEN_COLUMNS,
     TakenColumn,
@@ -400,7 +400,7 @@ def judge_amount_of_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) 
 
 
 def _describe_environment(where: Where, environment: str) -> str:
-    return SENTENCES.after_merge if where == "prod" else f"in `{environment}`"
+    return reports.SENTENCES.after_merge if where == "prod" else f"in `{environment}`"
 
 
 def _describe_place_of_plan(where: Where, facts: ReviewFacts) -> str:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.github import (
-    GitHubClient,
-    find_api_url,
-    find_repository,
-    find_token,
-    find_trusted_certificates,
-    make_client_time,
-)
+from ci_bot.bot import github
+from ci_bot.bot import report as reports
 from ci_bot.bot.laptop.session import (
     check_environment_name,
     open_local_client,
@@ -17,24 +11,6 @@ from ci_bot.bot.laptop.session import (
     read_branch,
     read_local_prefix,
     read_origin_url,
-)
-from ci_bot.bot.report import (
-    COMMENT_BYTES,
-    CommentContext,
-    Document,
-    DocumentTexts,
-    Format,
-    advice,
-    check_output,
-    make_sarif,
-    make_screen,
-    notices,
-    render_markdown_text,
-    render_plain,
-    render_sweep,
-    render_terminal_text,
-    to_page,
-    write_files,
 )
 from ci_bot.bot.worker_client import (
     ReviewCommits,
@@ -73,7 +49,7 @@ def apply_locally(
     worker_env: str,
     timeout_minutes: int,
     output: str | None,
-    form: Format,
+    form: reports.Format,
 ) -> int:
     """`ci-bot apply`. Limit and price are the options', else those of the policy that lies there.
 
@@ -118,7 +94,7 @@ def apply_locally(
             head_branch=read_branch(client),
         )
         raise_bad_input(document.failure)
-        given = advice.format_plan_flags(flags, start, end)
+        given = reports.advice.format_plan_flags(flags, start, end)
         if probe and document.failure is None:
             return _show_probe(machine, client, document, limit, form, given)
         show_document(machine, client, "apply", document, output, form, given)
@@ -130,7 +106,7 @@ def _show_probe(
     client: WorkerClient,
     document: ApplyDocument,
     limit: float | None,
-    form: Format,
+    form: reports.Format,
     plan_options: str,
 ) -> int:
     """Prints what a probe has found; the exit code: 1 where the limit does not hold."""
@@ -138,13 +114,13 @@ def _show_probe(
     text = (
         document.to_json(indent=2)
         if form == "json"
-        else notices.render_probed(document, limit, context)
+        else reports.notices.render_probed(document, limit, context)
     )
     if form == "terminal":
-        screen = make_screen(machine)
-        text = render_plain(text, colour=screen.colour, width=screen.width)
+        screen = reports.make_screen(machine)
+        text = reports.render_plain(text, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
-    return EXIT_FAILED if notices.is_above(document, limit) else apply.exit_code(document)
+    return EXIT_FAILED if reports.notices.is_above(document, limit) else apply.exit_code(document)
 
 
 def cleanup_locally(
@@ -161,7 +137,7 @@ def cleanup_locally(
     worker_env: str,
     timeout_minutes: int,
     output: str | None,
-    form: Format,
+    form: reports.Format,
 ) -> int:
     """`ci-bot cleanup`."""
     check_files(machine, output)
@@ -185,21 +161,23 @@ def cleanup_locally(
 def check_files(machine: Machine, output: str | None) -> None:
     """Whether the files can be written, before anything is done that they would tell of."""
     if output is not None:
-        check_output(machine.directory / output)
+        reports.check_output(machine.directory / output)
 
 
 def make_laptop_context(
     machine: Machine, client: WorkerClient, environment: str, plan_options: str = ""
-) -> CommentContext:
+) -> reports.CommentContext:
     """Makes the context that a laptop's reports are rendered with; nothing in them links to
     GitHub.
     """
-    return CommentContext(
+    return reports.CommentContext(
         project=client.project_title,
         environment=environment,
         now=machine.timestamp(),
         phase="planned",
-        options=advice.format_project_options(client.projects, client.python_path, client.gateway),
+        options=reports.advice.format_project_options(
+            client.projects, client.python_path, client.gateway
+        ),
         plan_options=plan_options,
     )
 
@@ -208,9 +186,9 @@ def show_document(
     machine: Machine,
     client: WorkerClient,
     name: str,
-    document: Document,
+    document: reports.Document,
     output: str | None,
-    form: Format,
+    form: reports.Format,
     plan_options: str = "",
 ) -> None:
     """Prints a document in the form that was asked for, and writes its files."""
@@ -220,27 +198,36 @@ def show_document(
 
 
 def _render_document(
-    machine: Machine, document: Document, context: CommentContext, form: Format
+    machine: Machine,
+    document: reports.Document,
+    context: reports.CommentContext,
+    form: reports.Format,
 ) -> str:
     if form == "json":
         return document.to_json(indent=2)
     if form == "markdown":
-        return render_markdown_text(document, context, COMMENT_BYTES)
-    screen = make_screen(machine)
-    return render_terminal_text(document, context, colour=screen.colour, width=screen.width)
+        return reports.render_markdown_text(document, context, reports.COMMENT_BYTES)
+    screen = reports.make_screen(machine)
+    return reports.render_terminal_text(document, context, colour=screen.colour, width=screen.width)
 
 
 def write_documents(
-    machine: Machine, name: str, document: Document, context: CommentContext, output: str | None
+    machine: Machine,
+    name: str,
+    document: reports.Document,
+    context: reports.CommentContext,
+    output: str | None,
 ) -> None:
     """Writes the complete files of a document, where `--output` names a directory for them."""
     if output is not None:
-        texts = DocumentTexts(
-            markdown=lambda: render_markdown_text(document, context),
-            page=lambda: to_page(document, context),
-            sarif=lambda: make_sarif(document, context) if isinstance(document, Report) else None,
+        texts = reports.DocumentTexts(
+            markdown=lambda: reports.render_markdown_text(document, context),
+            page=lambda: reports.to_page(document, context),
+            sarif=lambda: (
+                reports.make_sarif(document, context) if isinstance(document, Report) else None
+            ),
         )
-        write_files(machine.directory / output, name, document, texts)
+        reports.write_files(machine.directory / output, name, document, texts)
 
 
 # `ci-bot sweep` at a terminal: the same sweep as in the workflow, without comments.
@@ -263,7 +250,7 @@ def sweep_locally(
     Raises:
         BadInput: there is no token, or no repository to ask about; nothing was checked.
     """
-    token = find_token(machine.environ)
+    token = github.find_token(machine.environ)
     with open_local_client(
         machine,
         projects,
@@ -273,13 +260,13 @@ def sweep_locally(
         timeout_minutes=timeout_minutes,
         secrets=(token,),
     ) as client:
-        repository = find_repository(machine.environ, read_origin_url(client))
-        github = GitHubClient(
+        repository = github.find_repository(machine.environ, read_origin_url(client))
+        remote = github.GitHubClient(
             repository=repository,
             token=token,
-            api_url=find_api_url(machine.environ),
-            time=make_client_time(machine, client.deadline),
-            trust=find_trusted_certificates(machine.environ),
+            api_url=github.find_api_url(machine.environ),
+            time=github.make_client_time(machine, client.deadline),
+            trust=github.find_trusted_certificates(machine.environ),
         )
         swept = cleanup.request_sweep(
             client,
@@ -289,11 +276,11 @@ def sweep_locally(
                 max_deletions=max_deletions,
                 dry_run=dry_run,
             ),
-            github.pull_states,
+            remote.pull_states,
         )
         report = client.redactor.redact_document(swept.make_report())
-        summary = render_sweep(report, make_laptop_context(machine, client, environment=""))
-    screen = make_screen(machine)
-    text = render_plain(summary, colour=screen.colour, width=screen.width)
+        summary = reports.render_sweep(report, make_laptop_context(machine, client, environment=""))
+    screen = reports.make_screen(machine)
+    text = reports.render_plain(summary, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
     return cleanup.sweep_exit_code(swept)

@@ -12,6 +12,7 @@ from typing import Any
 
 from typing_extensions import Self
 
+from ci_bot.bot import report as reports
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.decision import TeamLimits, review_exit_code
 from ci_bot.bot.laptop.environments import (
@@ -27,16 +28,6 @@ from ci_bot.bot.laptop.session import (
     raise_bad_input,
     read_branch,
     read_origin_url,
-)
-from ci_bot.bot.report import (
-    PAGE,
-    Format,
-    advice,
-    compare_rounds,
-    describe_error,
-    make_screen,
-    render_page,
-    render_short_review,
 )
 from ci_bot.bot.sandbox import CancelToken, handle_signals
 from ci_bot.bot.worker_client import (
@@ -170,7 +161,7 @@ def _review_again(machine: Machine, review: Callable[[], object]) -> None:
     try:
         review()
     except BotError as error:
-        print(describe_error(error, machine.environ), file=machine.log, flush=True)
+        print(reports.describe_error(error, machine.environ), file=machine.log, flush=True)
 
 
 def _wait_for_change(machine: Machine, directories: list[Path], seen: Signature) -> Signature:
@@ -226,10 +217,10 @@ def open_page(
             in the directory for temporary files, which stays there.
     """
     if output is None:
-        file = Path(tempfile.mkdtemp(prefix="ci-bot-report-", dir=machine.temporary)) / PAGE
+        file = Path(tempfile.mkdtemp(prefix="ci-bot-report-", dir=machine.temporary)) / reports.PAGE
         file.write_text(page, encoding="utf-8")
     else:
-        file = output / PAGE
+        file = output / reports.PAGE
     address = file.resolve().as_uri()
     shown = opener(address)
     print(
@@ -264,7 +255,7 @@ class LocalReview:
     worker_env: str = ""
     timeout_minutes: int = 60
     output: str | None = None
-    form: Format = "terminal"
+    form: reports.Format = "terminal"
     full: bool = False
     watch: bool = False
     open_report: bool = False
@@ -313,7 +304,7 @@ class _ReviewRounds:
         asked = replace(self._asked, open_report=self._asked.open_report and self._last is None)
         before, self._last = self._last, _review_once(self._machine, asked)
         if before is not None:
-            changes = compare_rounds(before, self._last) or ["nothing that a review shows"]
+            changes = reports.compare_rounds(before, self._last) or ["nothing that a review shows"]
             for line in changes:
                 print(f"since the last round: {line}", file=self._machine.out, flush=True)
 
@@ -381,11 +372,11 @@ def _make_review_options(
 def _show_review(
     machine: Machine, client: WorkerClient, report: Report, asked: LocalReview
 ) -> None:
-    given = advice.format_plan_flags(asked.flags, asked.start, asked.end)
+    given = reports.advice.format_plan_flags(asked.flags, asked.start, asked.end)
     context = make_laptop_context(machine, client, report.environment, given)
     if asked.form == "terminal" and not asked.full:
         print(
-            render_short_review(report, context, make_screen(machine)),
+            reports.render_short_review(report, context, reports.make_screen(machine)),
             file=machine.out,
             end="",
             flush=True,
@@ -395,4 +386,4 @@ def _show_review(
         show_document(machine, client, "report", report, asked.output, asked.form, given)
     if asked.open_report:
         output = machine.directory / asked.output if asked.output else None
-        open_page(render_page(report, context), output, machine)
+        open_page(reports.render_page(report, context), output, machine)

@@ -236,6 +236,8 @@ class _PolicyPart(BaseModel):
         extra="forbid",
         strict=True,
         allow_inf_nan=False,
+        # Most runs have no policy, and none reads all of one before the worker has begun.
+        defer_build=True,
         alias_generator=lambda name: name.replace("_", "-"),
     )
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import ci_bot
+from ci_bot.bot import report as reports
 from ci_bot.bot.github import PullState
-from ci_bot.bot.report import SENTENCES
 from ci_bot.bot.sandbox import WorkerCancelled
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
 from ci_bot.bot.worker_client.failures import make_refused_failure
@@ -426,7 +426,7 @@ def _with_documents(
         document = by_name.get(row.environment)
         if document is None:
             return replace(row, waits=not_reached) if row.environment in asked else row
-        why = document.failure.message if document.failure else SENTENCES.cleanup_incomplete
+        why = document.failure.message if document.failure else reports.SENTENCES.cleanup_incomplete
         done = replace(row, document=document)
         return done if done.is_gone else replace(done, waits=why)
 

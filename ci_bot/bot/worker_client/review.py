@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
+from ci_bot.bot import report as reports
 from ci_bot.bot.decision import (
     BotFacts,
     ChangedFile,
@@ -15,7 +16,6 @@ from ci_bot.bot.decision import (
 )
 from ci_bot.bot.git import GitFile, MissingFiles
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_exposures
-from ci_bot.bot.report import SENTENCES
 from ci_bot.bot.worker_client.base_branch import compared_with_base
 from ci_bot.bot.worker_client.changed_files import FileChanges, list_changes_of_pull
 from ci_bot.bot.worker_client.client import WorkerClient
@@ -330,12 +330,12 @@ def _explain_not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool
     conditions = (
         (facts.failure is not None, "The plan failed."),
         (bool(facts.base_failures), f"{what_does_not_load(facts.base_failures)}."),
-        (fork, SENTENCES.fork_never_applied),
+        (fork, reports.SENTENCES.fork_never_applied),
         (bool(unfit), unfit[0].message if unfit else ""),
         (no_prod, "No prod was found in the state; build it, or let this run find it."),
         (
             baseline == "base-branch",
-            SENTENCES.needs_prods_state,
+            reports.SENTENCES.needs_prods_state,
         ),
         (facts.identity is None, no_plan),
     )

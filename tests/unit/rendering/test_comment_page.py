@@ -93,9 +93,11 @@ def test_shown__names_its_files_at_the_end(tmp_path: Path) -> None:
     shown = ShownFiles(tmp_path / "a b")
     assert list(shown.list_files()) == [], "nothing was shown"
     shown.add_document(
-        "The comment after the review", "report", make_report(), "2026-08-22T12:00:00Z"
+        "The comment after the review", "report", make_report(), "2026-08-22T12:00:00Z", number=7
     )
-    shown.add_document("The comment after the apply", "apply", make_apply(), "2026-08-22T12:30:00Z")
+    shown.add_document(
+        "The comment after the apply", "apply", make_apply(), "2026-08-22T12:30:00Z", number=7
+    )
     lines = list(shown.list_files())
     (page,) = [line.split()[0] for line in lines if "the comment" in line]
     assert page == (tmp_path / "a b/comment.html").as_uri()
