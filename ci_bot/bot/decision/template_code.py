@@ -1,4 +1,4 @@
-"""Jinja that can do nothing but write text, and the tags of what may do more.
+"""Jinja that only writes text, and the tags of what may do more.
 
 SQLMesh renders the Jinja of models, macros and configurations outside of a sandbox, and a
 template that reaches for Python's own attributes runs whatever it likes. Most templates do not:
