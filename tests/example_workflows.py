@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ci_bot.bot.setup.action_release import find_action_release
-from ci_bot.bot.setup.plan_files import SetupRequest, list_workflows
+from ci_bot.bot.setup.plan_files import SetupRequest, find_action_release, list_workflows
 from ci_bot.bot.setup.read_configuration import ConfigVariable
 from ci_bot.bot.setup.read_repository import read_repository
 from ci_bot.bot.setup.repository_facts import RepositoryFacts

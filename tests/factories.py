@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.report.markdown.outcome_comment import render_sweep
+from ci_bot.bot.report.markdown.comments import render_sweep
 from ci_bot.bot.report.model.context import ApplyCondition, CommentContext
-from ci_bot.bot.report.text.plain_markdown import render_plain
+from ci_bot.bot.report.text.page import render_plain
 from ci_bot.bot.report.text.report_text import Document, render_terminal_text
 from ci_bot.protocol.apply_report import (
     AppliedModel,

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.bot.actions.inputs import Inputs, RunnerFacts, Settings
-from ci_bot.bot.actions.step_files import StepOutputs, StepSummary
-from ci_bot.bot.actions.workflow_commands import WorkflowCommands
+from ci_bot.bot.actions.workflow_commands import StepOutputs, StepSummary, WorkflowCommands
 from ci_bot.bot.github.port import Permission, PullComment, PullRequest, Reaction
 from ci_bot.bot.github.sticky_comment import StickyComment
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.report.model.check_run import CheckRun
+from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.errors import BotError
 from ci_bot.host import Machine

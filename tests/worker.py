@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
-from ci_bot.bot.sandbox.worker_environment import make_redactor
+from ci_bot.bot.sandbox.launch import make_redactor
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.bot.worker_client.client import ClientOptions, WorkerClient, WorkListener, make_owner
-from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
+from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
 from ci_bot.bot.worker_client.session import open_client
 from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.apply_report import ApplyDocument

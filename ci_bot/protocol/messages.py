@@ -19,6 +19,7 @@ from ci_bot.protocol.base import (
     SCHEMA_VERSION,
     Contract,
     Count,
+    DocumentReader,
     Failure,
     FilePath,
     Line,
@@ -35,7 +36,6 @@ from ci_bot.protocol.cleanup_report import (
     SweepTarget,
 )
 from ci_bot.protocol.cost import ExposuresDocument, LearnDocument, Price
-from ci_bot.protocol.document_reader import DocumentReader
 from ci_bot.protocol.environment import (
     EnvironmentName,
     check_claim,

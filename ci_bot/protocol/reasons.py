@@ -3,11 +3,15 @@
 Workflows have conditions on them, so a code is never another one's word and never goes away in a
 patch release. What the worker may say stands apart from what the bot says by itself: the worker
 runs the pull request's code, and a word of its own making must not look like one of ours.
+
+Sentences of refusals stand here where both of them may be the one that finds the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from ci_bot.protocol.base import short_plan_id
 
 UNKNOWN = "failed"
 
@@ -203,3 +207,24 @@ def normalize_failure_code(code: str) -> str:
 def normalize_result_code(code: str | None) -> str | None:
     """Normalizes the code of a whole document, which may also be a result."""
     return None if code is None else code if code in RESULTS else normalize_failure_code(code)
+
+
+REVIEW_AGAIN = "Review again, then apply the new plan id."
+
+UNCATEGORIZED_HINT = (
+    "Switch automatic categorization on for them, or apply from a terminal with `sqlmesh plan`, "
+    "which asks."
+)
+
+
+def describe_other_plan(asked: str | None, now: str | None) -> str:
+    """The sentence on a plan that is not the reviewed one; both are plan ids, if there are any."""
+    return (
+        f"The plan is no longer the reviewed one: asked for {short_plan_id(asked)}, the current "
+        f"plan is {short_plan_id(now)}."
+    )
+
+
+def describe_uncategorized(models: str) -> str:
+    """The sentence on changes that SQLMesh gave no category; `models` are their names."""
+    return f"These changes have no category, so SQLMesh cannot apply them: {models}."

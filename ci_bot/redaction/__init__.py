@@ -22,8 +22,11 @@ if TYPE_CHECKING:
         OBJECT_OF_VALUE,
         SHORTEST,
         SecretLikeness,
+        SettingContent,
+        classify_setting,
         is_random,
         is_sample,
+        is_suspect,
         judge_likeness,
         list_entry_passwords,
         stands_for_one,
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
         shorten_redacted,
         strip_terminal_codes,
     )
-    from ci_bot.redaction.secret_names import SettingContent, classify_setting, is_suspect
     from ci_bot.redaction.secret_parts import list_secret_values, read_dotenv_secrets
     from ci_bot.redaction.shapes import (
         BEGIN_KEY,
@@ -89,6 +91,9 @@ __getattr__ = open_on_demand(
             "judge_likeness",
             "list_entry_passwords",
             "stands_for_one",
+            "SettingContent",
+            "classify_setting",
+            "is_suspect",
         ],
         "redactor": [
             "MASK",
@@ -99,7 +104,6 @@ __getattr__ = open_on_demand(
             "shorten_redacted",
             "strip_terminal_codes",
         ],
-        "secret_names": ["SettingContent", "classify_setting", "is_suspect"],
         "secret_parts": ["read_dotenv_secrets", "list_secret_values"],
         "shapes": [
             "BEGIN_KEY",

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
-from ci_bot.redaction.literals import is_random
-from ci_bot.redaction.secret_names import is_suspect, split_name_words
+from ci_bot.redaction.literals import is_random, is_suspect, split_name_words
 from ci_bot.redaction.shapes import find_issued_credentials, find_placed_credentials
 
 # A value that is larger is no credential but a file; its forms alone would cost seconds.

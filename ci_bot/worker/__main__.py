@@ -192,10 +192,10 @@ def perform_request(
         | RememberRequest,
     )
     if isinstance(request, CleanupRequest) and request.expected:
-        from ci_bot.worker.runtime import early_java
+        from ci_bot.worker.runtime import java_process
         from ci_bot.yaml_reader import load_yaml
 
-        early_java.start_java_early(
+        java_process.start_java_early(
             Path(request.projects[0]), request.gateway, ready_java, load_yaml
         )
     from ci_bot.worker import sqlmesh_compat
@@ -224,7 +224,7 @@ def perform_request(
         return answer_without_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
         java.check_jars(os.environ)  # before anything is imported that needs PySpark
-        from ci_bot.worker.apply import apply_plan, probe
+        from ci_bot.worker.apply import apply_plan
 
         apply_ports = apply_plan.ApplyPorts(
             clock,
@@ -236,7 +236,7 @@ def perform_request(
             last_words=last_words,
             at_the_end=stop.at_the_end,
         )
-        activity = probe.probe_plan if request.probe else apply_plan.apply_plan
+        activity = apply_plan.probe_plan if request.probe else apply_plan.apply_plan
         return activity(request, apply_ports)
     if isinstance(request, DoctorRequest | LearnRequest | ExposuresRequest | EstimateRequest):
         return answer_about_surroundings(request, clock, progress, before_spark, stop)
@@ -263,9 +263,9 @@ def answer_without_plan(
 ) -> Contract:
     """Answers a request that needs no plan."""
     if isinstance(request, SameRequest):
-        from ci_bot.worker.review import same_queries
+        from ci_bot.worker.review import compared_queries
 
-        return same_queries.answer_same_request(request)
+        return compared_queries.answer_same_request(request)
     if isinstance(request, AcceptRequest):
         from ci_bot.worker.review import policy_scopes
 

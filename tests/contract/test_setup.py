@@ -17,7 +17,7 @@ from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.policy import known_rules, read_policy
 from ci_bot.bot.policy.document import PolicyFile
 from ci_bot.bot.setup.plan_files import IMAGE_PYSPARK, IMAGE_PYTHON, IMAGE_SQLMESH
-from ci_bot.bot.setup.read_imports import IMAGE_MODULES
+from ci_bot.bot.setup.read_repository import IMAGE_MODULES
 from ci_bot.bot.setup.setup_command import load_template
 from tests.contract.test_actionlint import NOT_KNOWN_YET, found, program
 from tests.contract.test_linters import SCHEMA, ZIZMOR, assert_clean, lint

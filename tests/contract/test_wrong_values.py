@@ -19,8 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions.inputs import Inputs, make_variable_name, read_settings
-from ci_bot.bot.actions.values import MOST_MINUTES
+from ci_bot.bot.actions.inputs import MOST_MINUTES, Inputs, make_variable_name, read_settings
 from ci_bot.bot.cli import commands
 from ci_bot.errors import BadInput
 from ci_bot.protocol.limits import MOST_INTERVALS
@@ -209,8 +208,8 @@ def test_tables__have_wrong_values_for_every_option() -> None:
 
 def test_options__are_all_of_the_kind_that_tells_its_wrong_values() -> None:
     for _, param in parameters():
-        assert type(param).__module__ == "ci_bot.bot.cli.parameters", param
-        assert type(param.type).__module__ == "ci_bot.bot.cli.parameters", param
+        assert type(param).__module__ == "ci_bot.bot.cli.command_line", param
+        assert type(param.type).__module__ == "ci_bot.bot.cli.command_line", param
 
 
 @pytest.mark.parametrize(

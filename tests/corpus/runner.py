@@ -237,7 +237,7 @@ def _failed(error: Exception, asked: Any) -> Any:
         describe_failed_facts,
         describe_unplanned_facts,
     )
-    from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
+    from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
     from ci_bot.worker.__main__ import make_failed_answer
 
     options = ReviewOptions(environment="pr_1", owner=asked.owner, commits=ReviewCommits())

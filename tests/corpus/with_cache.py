@@ -134,7 +134,7 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
     """What the worker answers, without times, and how many files it took as known."""
     from ci_bot.worker.review import review_plan
     from ci_bot.worker.runtime.background_process import PhaseClock
-    from ci_bot.worker.sqlmesh_compat import base_cache_read
+    from ci_bot.worker.sqlmesh_compat import base_cache
     from ci_bot.worker.sqlmesh_compat.lazy_queries import make_query_in_file
 
     scratch, cache = _places(folder, name)
@@ -147,7 +147,7 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
         execution_time=UNTIL,
         known_files=known,
     )
-    with patch.object(base_cache_read, "make_query_in_file", wraps=make_query_in_file) as taken:
+    with patch.object(base_cache, "make_query_in_file", wraps=make_query_in_file) as taken:
         try:
             facts = review_plan.review_plan(
                 asked, review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, _no_spark)

@@ -20,9 +20,9 @@ from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
 from ci_bot.bot.handlers.own_review import confirm_marker, other_plan
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher, make_comment_context
-from ci_bot.bot.report.markdown.outcome_comment import render_apply
+from ci_bot.bot.report.markdown.comments import render_apply
+from ci_bot.bot.report.markdown.marker import MarkerFacts
 from ci_bot.bot.report.model.context import CommentContext, DisplayProgress, RenderedText
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Marker, Phase

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_bot.bot.demo.demo_repository import CHANGE_FILES, PROJECT_FILES, list_change_files
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.demo.demo_story import CHANGE_FILES, PROJECT_FILES, list_change_files
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 
 NUMBER = 7
 ENVIRONMENT = f"pr_{NUMBER}"

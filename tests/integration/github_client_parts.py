@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ci_bot.bot.github.client import GitHubClient
-from ci_bot.bot.github.retry import PATIENT, RateLimits
+from ci_bot.bot.github.failures import PATIENT, RateLimits
 from ci_bot.bot.github.transport import ClientTime
 from ci_bot.bot.report.markdown.marker import encode_marker
 from ci_bot.protocol.comment_marker import Marker

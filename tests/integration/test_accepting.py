@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.protocol.review_report import Acceptance, Report
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_team_policy import MODEL, TOP, top, weight

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.protocol.plan_identity import GivenFlags
 from tests.conftest import run_python
 from tests.factories import make_context

@@ -12,9 +12,9 @@ import sqlglot
 from sqlglot import exp
 
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.cost.batch_queries import BatchQueries
 from ci_bot.worker.cost.input_size_estimator import read_prod_snapshots
-from ci_bot.worker.cost.input_size_rates import cut_batches
+from ci_bot.worker.cost.input_size_measurement import BatchQueries
+from ci_bot.worker.cost.prediction import cut_batches
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest

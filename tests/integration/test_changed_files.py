@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.errors import TimedOut
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES
 from ci_bot.protocol.review_report import Report

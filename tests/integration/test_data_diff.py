@@ -26,13 +26,13 @@ from sqlmesh.engines.spark.db_api import spark_session
 from sqlmesh.utils.date import to_datetime, to_time_column, to_timestamp
 
 from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.worker.data_diff.budgeted_run import (
+from ci_bot.worker.data_diff.compare import (
     CANCELLED,
     DiffCandidate,
     DiffControls,
     compare_models,
+    compare_tables,
 )
-from ci_bot.worker.data_diff.compare import compare_tables
 from ci_bot.worker.data_diff.spark_port import SparkPort, count_parallel_queries
 from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SqlError, TimeWindow, text_literal
 

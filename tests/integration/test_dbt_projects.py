@@ -9,7 +9,7 @@ from pathlib import Path
 import sqlmesh
 from sqlmesh.utils.errors import ConfigError
 
-from ci_bot.worker.project.dbt_projects import find_dbt_failure
+from ci_bot.worker.project.configuration import find_dbt_failure
 
 ROOT = Path(__file__).parents[2]
 TARGETS = Path(sqlmesh.__file__).parent / "dbt" / "target.py"

@@ -18,12 +18,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.demo.demo_repository import (
-    CHANGE_FILES,
-    PROJECT_FILES,
-    DemoLayout,
-    list_change_files,
-)
+from ci_bot.bot.demo.demo_story import CHANGE_FILES, PROJECT_FILES, DemoLayout, list_change_files
 from ci_bot.errors import BadInput
 from ci_bot.worker.demo_prod import RAW_TABLES, export_flights
 from ci_bot.worker.runtime.java import find_java_environment

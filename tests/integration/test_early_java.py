@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.runtime.early_java import guess_spark_options
+from ci_bot.worker.runtime.java_process import guess_spark_options
 from ci_bot.yaml_reader import load_yaml
 from tests.projects import write_shop
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.host import make_process_machine
 from ci_bot.worker.runtime.java import find_java_environment
 from tests.conftest import REPOSITORY, missing

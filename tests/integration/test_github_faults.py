@@ -9,8 +9,8 @@ from email.utils import format_datetime
 import pytest
 
 from ci_bot.bot.github.client import GitHubClient
+from ci_bot.bot.github.failures import HURRIED, PATIENT, RateLimits
 from ci_bot.bot.github.port import NotFound
-from ci_bot.bot.github.retry import HURRIED, PATIENT, RateLimits
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, RequestRefused
 from tests.github_standin.script import (
     Reply,

@@ -15,7 +15,7 @@ from github import Github, GithubException
 from github.GithubException import BadCredentialsException, UnknownObjectException
 
 from ci_bot.bot.github.client import GitHubClient
-from ci_bot.bot.report.model.check_run import CheckAnnotation, CheckRun
+from ci_bot.bot.report.markdown.check_run import CheckAnnotation, CheckRun
 from ci_bot.errors import GitHubUnavailable, RequestRefused
 from tests.github_standin import events, script
 from tests.github_standin.client import connect_to

@@ -24,7 +24,7 @@ import os, signal, subprocess, sys, threading, time
 from ci_bot.worker.runtime import java
 os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
 from pyspark.sql import SparkSession
-from ci_bot.worker.runtime.java_watch import WATCH
+from ci_bot.worker.runtime.java_process import WATCH
 from ci_bot.worker.messages.problems import error_sentence
 if sys.argv[1] == "watched":
     WATCH.start_watching()

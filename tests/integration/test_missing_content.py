@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.protocol.review_report import Report
 from tests.github_standin.local_git import LocalGit
 from tests.projects.duck import run_prod

@@ -302,8 +302,8 @@ def test_state_on_postgres__that_the_account_may_not_read_is_never_go(
     notice = baseline_notice(report)
     assert notice is not None
     expected = "permission denied for table" if rights == "one table" else "no table of SQLMesh"
-    assert expected in notice.text()
-    assert account not in notice.text()
+    assert expected in notice.render_unmarked()
+    assert account not in notice.render_unmarked()
 
 
 @pytest.mark.postgres
@@ -321,5 +321,5 @@ def test_gateway__with_another_and_empty_state_is_never_go(
     assert (report.baseline, report.decision) == ("base-branch", "review")
     notice = baseline_notice(report)
     assert notice is not None
-    assert str(tmp_path / "other.duckdb") in notice.text()
-    assert "no table of SQLMesh is there" in notice.text()
+    assert str(tmp_path / "other.duckdb") in notice.render_unmarked()
+    assert "no table of SQLMesh is there" in notice.render_unmarked()

@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
 from tests.github_standin.local_git import LocalGit

@@ -15,7 +15,7 @@ from sqlmesh.utils.errors import PlanError
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import base_branch
-from ci_bot.worker.sqlmesh_compat import plan_building
+from ci_bot.worker.sqlmesh_compat import planner
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 from tests.security.forked import forked
@@ -109,7 +109,7 @@ def test_snapshots_above__are_few(tmp_path: Path) -> None:
     def most() -> int:
         context = Context(paths=[str(shop.project)])
         builder = context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True)
-        dag = plan_building._KindsAbove.from_builder(builder._build_dag(), builder)
+        dag = planner._KindsAbove.from_builder(builder._build_dag(), builder)
         assert dag is not None, "this version looks at something else: compare, then list it"
         return max(len(dag.upstream(node)) for node in dag)
 
@@ -123,4 +123,4 @@ def test_snapshots_above__are_all_there_where_a_version_looks_at_more(
         self.something_else(dag)
 
     monkeypatch.setattr(PlanBuilder, "_categorize_snapshot", other)
-    assert plan_building._KindsAbove.from_builder(DAG(), None) is None
+    assert planner._KindsAbove.from_builder(DAG(), None) is None

@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.protocol.messages import RestateAnswer
 from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement, RestatementWish
 from ci_bot.protocol.review_report import Report

@@ -16,7 +16,7 @@ from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
 from ci_bot.bot.decision import TeamLimits, judge_data_diffs
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.restatements import RestatementWish
 from ci_bot.protocol.review_report import Report, Risk

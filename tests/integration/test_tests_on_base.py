@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.protocol.messages import BaselineChoice
 from ci_bot.protocol.review_report import Report, Risk
 from tests import nights

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ci_bot.bot.laptop.compared_queries import make_witness
 from ci_bot.bot.laptop.local_review import LocalReview
-from ci_bot.bot.laptop.witness import make_witness
 from ci_bot.errors import BadInput, RequestRefused
 from ci_bot.host import make_process_machine
 from tests.github_standin.local_git import LocalGit

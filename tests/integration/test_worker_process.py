@@ -34,16 +34,14 @@ from ci_bot.bot.sandbox.launch import (
     WorkerIdentity,
     WorkerLaunch,
     WorkerLimits,
+    WorkerVariables,
+    build_worker_environment,
     has_file_right,
+    prepend_python_path,
 )
 from ci_bot.bot.sandbox.process_tree import process_table
 from ci_bot.bot.sandbox.requirements import install_requirements
 from ci_bot.bot.sandbox.run_directories import RunWorkspace, open_private_workspace
-from ci_bot.bot.sandbox.worker_environment import (
-    WorkerVariables,
-    build_worker_environment,
-    prepend_python_path,
-)
 from ci_bot.bot.sandbox.worker_run import (
     SecondQuestion,
     WorkerCancelled,

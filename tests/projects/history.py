@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 
 CONFIG = """\
 gateways:

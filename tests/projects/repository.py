@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.worker_client.review_options import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop

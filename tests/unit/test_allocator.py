@@ -10,7 +10,7 @@ import pytest
 # Frees a block of 4 MB, which raises the bound where it moves; then one of 3 MB below a small one.
 STORY = """
 import ctypes, sys
-from ci_bot.bot.cli.command_errors import return_large_memory
+from ci_bot.bot.cli.command_line import return_large_memory
 if sys.argv[1] == "kept":
     assert return_large_memory()
 libc = ctypes.CDLL(None)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.actions.step_files import StepOutputs
+from ci_bot.bot.actions.workflow_commands import StepOutputs
 from ci_bot.bot.handlers import apply, apply_evidence
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict

@@ -11,7 +11,7 @@ import pytest
 
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.actions.step_files import StepOutputs, StepSummary
+from ci_bot.bot.actions.workflow_commands import StepOutputs, StepSummary
 from ci_bot.bot.handlers import review
 from ci_bot.bot.report.markdown.marker import decode_marker, encode_marker
 from ci_bot.errors import GitHubUnavailable

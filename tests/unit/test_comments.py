@@ -35,6 +35,7 @@ from ci_bot.bot.github.sticky_comment import (
     is_of_another_plan,
     list_marked_comments,
 )
+from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.markdown.marker import (
     CLOSING,
     LONGEST,
@@ -44,7 +45,6 @@ from ci_bot.bot.report.markdown.marker import (
     encode_marker,
     mark_news,
 )
-from ci_bot.bot.report.model.check_run import CheckRun
 from ci_bot.errors import GitHubUnavailable
 from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
 from ci_bot.protocol.plan import Window

@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.demo.demo_repository import (
-    BRANCH,
-    MAIN,
-    DemoLayout,
-    DemoRepository,
-    list_change_files,
-)
+from ci_bot.bot.demo.demo_story import BRANCH, MAIN, DemoLayout, DemoRepository, list_change_files
 from ci_bot.errors import BadInput
 from tests.checkout import Repository
 

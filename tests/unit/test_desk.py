@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.actions.step_files import StepOutputs
-from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.actions.workflow_commands import StepOutputs
+from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.markdown.marker import MarkerFacts
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
-from ci_bot.bot.report.model.marker_facts import MarkerFacts
 from ci_bot.bot.worker_client.failures import make_activity_failure
 from ci_bot.errors import BotError, GitHubUnavailable, RunCancelled
 from ci_bot.redaction import Redactor

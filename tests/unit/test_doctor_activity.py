@@ -11,7 +11,7 @@ import pytest
 
 from ci_bot.bot.actions.activities import Doctor
 from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.actions.step_files import StepOutputs, StepSummary
+from ci_bot.bot.actions.workflow_commands import StepOutputs, StepSummary
 from ci_bot.bot.handlers.doctor import DoctorHandler, check_variables
 from ci_bot.bot.handlers.handler import HandlerContext
 from ci_bot.bot.worker_client.client import WorkerClient

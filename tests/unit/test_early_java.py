@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.runtime.early_java import HIVE, EarlyJava, guess_spark_options
+from ci_bot.worker.runtime.java_process import HIVE, EarlyJava, guess_spark_options
 from ci_bot.yaml_reader import load_yaml
 
 CONFIG = """\

@@ -14,9 +14,9 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from ci_bot.bot.cli.commands import command_group
-from ci_bot.bot.cli.completion import list_model_names
 from ci_bot.bot.cli.explain import print_rule_page
-from ci_bot.bot.laptop.progress import show_steps
+from ci_bot.bot.cli.options import list_model_names
+from ci_bot.bot.laptop.session import show_steps
 from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.messages import Progress
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci_bot.worker.planning.removals import (
+from ci_bot.worker.planning.describe_plan import (
     is_in_foreign_schema,
     list_removed_by_others,
     list_schemas_of_models,

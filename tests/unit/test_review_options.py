@@ -10,7 +10,7 @@ from ci_bot.bot.actions.activities import Review
 from ci_bot.bot.actions.inputs import Inputs, RunnerFacts, Settings
 from ci_bot.bot.github.port import PullRequest
 from ci_bot.bot.handlers.review import make_review_options
-from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
+from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
 from tests.unit.test_gate import PULL
 
 RUNNER = RunnerFacts(

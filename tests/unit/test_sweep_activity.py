@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.github.remote_repository import find_repository, find_token
-from ci_bot.bot.report.markdown.outcome_comment import render_sweep
+from ci_bot.bot.github.urls import find_repository, find_token
+from ci_bot.bot.report.markdown.comments import render_sweep
 from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
 from ci_bot.bot.sandbox.worker_run import WorkerTimedOut
 from ci_bot.bot.worker_client import cleanup

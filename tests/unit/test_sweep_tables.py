@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.report.markdown.outcome_comment import render_cleanup, render_sweep
+from ci_bot.bot.report.markdown.comments import render_cleanup, render_sweep
 from ci_bot.bot.worker_client import cleanup
 from ci_bot.protocol.cleanup_report import (
     FoundEnvironment,

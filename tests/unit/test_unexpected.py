@@ -13,7 +13,7 @@ import click
 import pytest
 
 from ci_bot.bot.cli import commands
-from ci_bot.bot.cli.command_errors import run_guarded
+from ci_bot.bot.cli.command_line import run_guarded
 from ci_bot.bot.handlers.run_action import run_workflow
 from ci_bot.errors import BadInput, make_unforeseen_error
 from ci_bot.host import Machine

@@ -12,7 +12,7 @@ from ci_bot.bot.actions.comment_command import HelpCommand
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput
 from ci_bot.host import CONTAINER_FILE, ContainerUser, read_container_user
 from ci_bot.protocol.base import Versions
-from ci_bot.worker.project.validation import check_versions
+from ci_bot.worker.project.checks import check_versions
 from ci_bot.worker.runtime import java
 
 ON_SPARK = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.bot.actions import activities, choose_activity, comment_command, values
+    from ci_bot.bot.actions import activities, choose_activity, comment_command, inputs
     from ci_bot.bot.actions.comment_command import (
         AcceptCommand,
         ApplyCommand,
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.actions.inputs import (
         ALLOW_UNCAGED,
+        NO_CHANGES,
         BaselineInput,
+        Color,
+        FailOn,
         Inputs,
         ReclaimInput,
         Settings,
@@ -34,9 +37,7 @@ if TYPE_CHECKING:
         read_settings,
     )
     from ci_bot.bot.actions.process_secrecy import keep_secrets
-    from ci_bot.bot.actions.step_files import StepOutputs, StepSummary
-    from ci_bot.bot.actions.values import NO_CHANGES, Color, FailOn
-    from ci_bot.bot.actions.workflow_commands import WorkflowCommands
+    from ci_bot.bot.actions.workflow_commands import StepOutputs, StepSummary, WorkflowCommands
 
 __all__ = [
     "ALLOW_UNCAGED",
@@ -61,6 +62,7 @@ __all__ = [
     "activities",
     "choose_activity",
     "comment_command",
+    "inputs",
     "is_repository",
     "is_same_repository",
     "keep_secrets",
@@ -68,7 +70,6 @@ __all__ = [
     "parse_command",
     "read_event",
     "read_settings",
-    "values",
 ]
 
 __getattr__ = open_on_demand(
@@ -100,10 +101,11 @@ __getattr__ = open_on_demand(
             "Settings",
             "make_variable_name",
             "read_settings",
+            "Color",
+            "FailOn",
+            "NO_CHANGES",
         ],
         "process_secrecy": ["keep_secrets"],
-        "step_files": ["StepOutputs", "StepSummary"],
-        "values": ["Color", "FailOn", "NO_CHANGES"],
-        "workflow_commands": ["WorkflowCommands"],
+        "workflow_commands": ["StepOutputs", "StepSummary", "WorkflowCommands"],
     },
 )

@@ -33,7 +33,6 @@ from collections.abc import Mapping
 
 from typing_extensions import assert_never
 
-from ci_bot.bot.actions import values
 from ci_bot.bot.actions.activities import (
     Accept,
     Activity,
@@ -60,7 +59,7 @@ from ci_bot.bot.actions.event import (
     ScheduleEvent,
     WorkflowRunEvent,
 )
-from ci_bot.bot.actions.inputs import Inputs, Mode
+from ci_bot.bot.actions.inputs import Inputs, Mode, describe_wrong_value, parse_plan_id
 from ci_bot.errors import BadInput, RequestRefused
 
 REVIEWED_ACTIONS = frozenset({"opened", "synchronize", "reopened", "ready_for_review"})
@@ -304,10 +303,10 @@ def _plan_id(inputs: Mapping[str, str]) -> str | None:
     if not text.strip():
         return None
     try:
-        return str(values.plan_id(text))
+        return str(parse_plan_id(text))
     except ValueError as error:
         raise BadInput(
-            f"{values.describe_wrong_value('The input `plan-id`', text, error)}.",
+            f"{describe_wrong_value('The input `plan-id`', text, error)}.",
             hint="The comment shows the id of the reviewed plan.",
         ) from None
 

@@ -1,27 +1,192 @@
-"""The action's inputs and the runner's variables as one frozen record. Pure, and fast to import.
+"""What a run was given: inputs and options as typed values, the runner's variables. Pure and fast.
+
+A parser takes the text of an input, or of the option of the same name, and gives the value, or
+raises ValueError with what would be right, to follow the name: "must be a whole number".
 
 Inputs keep the CLI's names; action.yml hands each to `CI_BOT_<NAME>`, so that a test can hold
 action.yml, this module and docs/reference.md together. All problems come in one message, before
 anything is done.
 """
-# ruff: noqa: RUF009 - `_input` gives a dataclass field, which the rule cannot see
+# ruff: noqa: RUF009 - `_declare_input` gives a dataclass field, which the rule cannot see
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from urllib.parse import quote, urlsplit
 
 from ci_bot import __version__
-from ci_bot.bot.actions import values
-from ci_bot.bot.actions.values import FailOn
 from ci_bot.errors import BadInput
-from ci_bot.protocol.environment import DEFAULT_PREFIX
+from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix
+from ci_bot.protocol.limits import MOST_INTERVALS
 
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Sha
     from ci_bot.protocol.cost import Price
+
+
+_EMPTY = "must not be empty"
+
+Parse = Callable[[str], Any]
+# From which finding on a review fails the check.
+FailOn = Literal["blocker", "high", "never"]
+# Whether a terminal gets colours.
+Color = Literal["auto", "always", "never"]
+
+LONGEST_TEXT = 1_000
+# The longest that GitHub lets a job run on a runner of one's own.
+MOST_MINUTES = 35 * 24 * 60
+_DIGITS = 18
+_NUMBER = re.compile(r"(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")
+
+
+def describe_wrong_value(label: str, value: str, error: ValueError) -> str:
+    """The one sentence about a wrong value, without a full stop.
+
+    Args:
+        label: What the value was given for: "option `--plan-id`".
+    """
+    # Every event imports this module, and few need a sentence about a wrong value.
+    from ci_bot.redaction import quote_value
+
+    return f"{label} {error} (got {quote_value(value)})"
+
+
+def parse_utf8(value: str) -> str:
+    """Any text that the system could decode."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("must be UTF-8") from None
+    return value
+
+
+def parse_text(value: str) -> str:
+    """One line, with something on it."""
+    stripped = parse_utf8(value).strip()
+    if not stripped:
+        raise ValueError(_EMPTY)
+    if not stripped.isprintable():
+        raise ValueError("must be one line of printable characters")
+    if len(stripped) > LONGEST_TEXT:
+        raise ValueError(f"must be at most {LONGEST_TEXT:,} characters long")
+    return stripped
+
+
+def parse_path(value: str) -> str:
+    """A path; whether it leads anywhere is asked later. Blanks at its ends belong to it."""
+    if not parse_utf8(value).strip():
+        raise ValueError(_EMPTY)
+    return value
+
+
+def parse_lines(value: str) -> tuple[str, ...]:
+    """One entry a line."""
+    return tuple(parse_text(line) for line in parse_utf8(value).splitlines() if line.strip())
+
+
+def parse_names(value: str) -> tuple[str, ...]:
+    """Entries apart by white space or commas."""
+    return tuple(parse_text(part) for part in re.split(r"[\s,]+", parse_utf8(value)) if part)
+
+
+def parse_flag(value: str) -> bool:
+    if value.strip() not in ("true", "false"):
+        raise ValueError("must be `true` or `false`")
+    return value.strip() == "true"
+
+
+def make_whole_number_parser(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+    """A whole number within bounds."""
+
+    def parse_whole_number(value: str) -> int:
+        digits = value.strip()
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
+            raise ValueError(f"must be a whole number from {minimum} up")
+        if int(digits) < minimum:
+            raise ValueError(f"must be at least {minimum}")
+        if maximum is not None and int(digits) > maximum:
+            raise ValueError(f"must be at most {maximum:,}")
+        return int(digits)
+
+    return parse_whole_number
+
+
+def make_number_parser(maximum: float | None = None) -> Callable[[str], float]:
+    """A number from 0 up."""
+    range_ = "from 0 up" if maximum is None else f"from 0 to {maximum:g}"
+
+    def parse_number(value: str) -> float:
+        if not _NUMBER.fullmatch(value.strip()):
+            raise ValueError(f"must be a number {range_}")
+        found = float(value)
+        if maximum is not None and found > maximum:
+            raise ValueError(f"must be a number {range_}")
+        return found
+
+    return parse_number
+
+
+def parse_price(value: str) -> Price:
+    """An amount with its currency: `0.42 EUR`."""
+    # The contracts bring pydantic, for which an event that needs nothing does not wait.
+    from ci_bot.protocol.cost import Price
+
+    return Price.parse_price(value)
+
+
+def make_word_parser(*words: str) -> Callable[[str], str]:
+    """One of some words."""
+
+    def parse_word(value: str) -> str:
+        if value.strip() not in words:
+            raise ValueError(f"must be one of {', '.join(words)}")
+        return value.strip()
+
+    return parse_word
+
+
+def make_pattern_parser(pattern: str, what: str) -> Callable[[str], str]:
+    """A text of one form; `what` says which."""
+
+    def parse_matching(value: str) -> str:
+        if not re.fullmatch(pattern, value.strip()):
+            raise ValueError(what)
+        return value.strip()
+
+    return parse_matching
+
+
+parse_plan_id = make_pattern_parser(
+    r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id"
+)
+# What a review has instead of prod's plan id where a merge changes nothing.
+NO_CHANGES = "none"
+parse_prod_plan_id = make_pattern_parser(
+    rf"[0-9a-fA-F]{{8,64}}|{NO_CHANGES}",
+    f"must be 8 to 64 hexadecimal digits of prod's plan id, or `{NO_CHANGES}`",
+)
+
+
+def parse_environment_prefix(value: str) -> str:
+    """What environments of pull requests are called, before `_<number>`."""
+    if not is_prefix(value.strip()):
+        raise ValueError("must be lower case letters, digits and `_`, a letter first")
+    return value.strip()
+
+
+parse_interval_limit = make_whole_number_parser(0, MOST_INTERVALS)
+parse_minutes = make_whole_number_parser(1, MOST_MINUTES)
+
+
+# A release of an action, as `uses:` names it.
+parse_release_name = make_pattern_parser(
+    r"[\w.-]+/[\w.-]+@[0-9a-f]{40}(\s*#\s*v[\w.+-]+)?",
+    "must be OWNER/NAME@COMMIT, with the 40 digits of the commit",
+)
+
 
 Mode = Literal[
     "auto",
@@ -54,7 +219,7 @@ def make_variable_name(input_name: str) -> str:
     return PREFIX + input_name.upper().replace("-", "_")
 
 
-def _declare_input(default: Any, parse: values.Parse) -> Any:
+def _declare_input(default: Any, parse: Parse) -> Any:
     return field(default=default, metadata={"parse": parse})
 
 
@@ -63,54 +228,50 @@ class Inputs:
     """The inputs of the action; the fields are their names with underscores."""
 
     github_token: str = field(default="", repr=False, metadata={"parse": str.strip})
-    project: tuple[str, ...] = _declare_input((".",), values.parse_lines)
-    gateway: str | None = _declare_input(None, values.parse_text)
-    mode: Mode = _declare_input("auto", values.make_word_parser(*MODES))
-    environment_prefix: str | None = _declare_input(None, values.environment_prefix)
-    baseline: BaselineInput = _declare_input(
-        "auto", values.make_word_parser(*get_args(BaselineInput))
-    )
-    requirements: str | None = _declare_input(None, values.parse_text)
-    python_path: tuple[str, ...] = _declare_input((), values.parse_lines)
-    worker_env: str = _declare_input("", values.parse_utf8)
-    select_model: tuple[str, ...] = _declare_input((), values.parse_names)
-    restate_model: tuple[str, ...] = _declare_input((), values.parse_names)
-    start: str | None = _declare_input(None, values.parse_text)
-    end: str | None = _declare_input(None, values.parse_text)
-    min_intervals: int | None = _declare_input(None, values.intervals)
-    preview_start: str | None = _declare_input(None, values.parse_text)
-    preview_min_intervals: int | None = _declare_input(None, values.intervals)
-    skip_backfill: bool | None = _declare_input(None, values.parse_flag)
-    include_unmodified: bool | None = _declare_input(None, values.parse_flag)
-    forward_only: bool | None = _declare_input(None, values.parse_flag)
-    allow_destructive: tuple[str, ...] = _declare_input((), values.parse_names)
-    override_reason: str | None = _declare_input(None, values.parse_text)
-    plan_id: str | None = _declare_input(None, values.plan_id)
-    pr_number: int | None = _declare_input(None, values.make_whole_number_parser(1))
-    comment_id: int | None = _declare_input(None, values.make_whole_number_parser(1))
-    fail_on: FailOn | None = _declare_input(None, values.make_word_parser(*get_args(FailOn)))
-    max_intervals: int | None = _declare_input(None, values.make_whole_number_parser(0))
-    max_executor_hours: float | None = _declare_input(None, values.make_number_parser())
-    diff_tolerance: float | None = _declare_input(None, values.make_number_parser(1.0))
-    comment: CommentInput = _declare_input(
-        "always", values.make_word_parser(*get_args(CommentInput))
-    )
-    table_diff: bool = _declare_input(True, values.parse_flag)
-    reclaim: ReclaimInput = _declare_input("auto", values.make_word_parser(*get_args(ReclaimInput)))
-    max_deletions: int = _declare_input(20, values.make_whole_number_parser(1))
-    event_logs: str | None = _declare_input(None, values.parse_text)
-    cache: CacheInput = _declare_input("none", values.make_word_parser(*get_args(CacheInput)))
-    cache_dir: str = _declare_input(".ci-bot-cache", values.parse_text)
-    executor_hour_price: Price | None = _declare_input(None, values.parse_price)
-    timeout_minutes: int = _declare_input(_DEFAULT_TIMEOUT_MINUTES, values.minutes)
+    project: tuple[str, ...] = _declare_input((".",), parse_lines)
+    gateway: str | None = _declare_input(None, parse_text)
+    mode: Mode = _declare_input("auto", make_word_parser(*MODES))
+    environment_prefix: str | None = _declare_input(None, parse_environment_prefix)
+    baseline: BaselineInput = _declare_input("auto", make_word_parser(*get_args(BaselineInput)))
+    requirements: str | None = _declare_input(None, parse_text)
+    python_path: tuple[str, ...] = _declare_input((), parse_lines)
+    worker_env: str = _declare_input("", parse_utf8)
+    select_model: tuple[str, ...] = _declare_input((), parse_names)
+    restate_model: tuple[str, ...] = _declare_input((), parse_names)
+    start: str | None = _declare_input(None, parse_text)
+    end: str | None = _declare_input(None, parse_text)
+    min_intervals: int | None = _declare_input(None, parse_interval_limit)
+    preview_start: str | None = _declare_input(None, parse_text)
+    preview_min_intervals: int | None = _declare_input(None, parse_interval_limit)
+    skip_backfill: bool | None = _declare_input(None, parse_flag)
+    include_unmodified: bool | None = _declare_input(None, parse_flag)
+    forward_only: bool | None = _declare_input(None, parse_flag)
+    allow_destructive: tuple[str, ...] = _declare_input((), parse_names)
+    override_reason: str | None = _declare_input(None, parse_text)
+    plan_id: str | None = _declare_input(None, parse_plan_id)
+    pr_number: int | None = _declare_input(None, make_whole_number_parser(1))
+    comment_id: int | None = _declare_input(None, make_whole_number_parser(1))
+    fail_on: FailOn | None = _declare_input(None, make_word_parser(*get_args(FailOn)))
+    max_intervals: int | None = _declare_input(None, make_whole_number_parser(0))
+    max_executor_hours: float | None = _declare_input(None, make_number_parser())
+    diff_tolerance: float | None = _declare_input(None, make_number_parser(1.0))
+    comment: CommentInput = _declare_input("always", make_word_parser(*get_args(CommentInput)))
+    table_diff: bool = _declare_input(True, parse_flag)
+    reclaim: ReclaimInput = _declare_input("auto", make_word_parser(*get_args(ReclaimInput)))
+    max_deletions: int = _declare_input(20, make_whole_number_parser(1))
+    event_logs: str | None = _declare_input(None, parse_text)
+    cache: CacheInput = _declare_input("none", make_word_parser(*get_args(CacheInput)))
+    cache_dir: str = _declare_input(".ci-bot-cache", parse_text)
+    executor_hour_price: Price | None = _declare_input(None, parse_price)
+    timeout_minutes: int = _declare_input(_DEFAULT_TIMEOUT_MINUTES, parse_minutes)
 
     @classmethod
-    def find_parser(cls, name: str) -> values.Parse:
+    def find_parser(cls, name: str) -> Parse:
         """How an input is read, by its name in action.yml, and an option of that name, too."""
         (parse,) = (
             item.metadata["parse"] for item in fields(cls) if item.name == name.replace("-", "_")
         )
-        return cast(values.Parse, parse)
+        return cast(Parse, parse)
 
     @classmethod
     def list_names(cls) -> list[str]:
@@ -198,7 +359,7 @@ def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
         try:
             found[item.name] = item.metadata["parse"](given)
         except ValueError as error:
-            problems.append(values.describe_wrong_value(f"input `{name}`", given, error))
+            problems.append(describe_wrong_value(f"input `{name}`", given, error))
     known = {make_variable_name(name) for name in Inputs.list_names()}
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known and name not in _OURS:

@@ -14,16 +14,24 @@ from typing import TYPE_CHECKING
 import click
 
 from ci_bot import __version__
-from ci_bot.bot.cli.command_errors import print_crash, print_usage_error, run_guarded
+from ci_bot.bot.cli.command_line import (
+    CommandGroup,
+    add_common_options,
+    declare_command,
+    print_crash,
+    print_usage_error,
+    run_guarded,
+)
 from ci_bot.bot.cli.environment_commands import (
     apply_command,
     cleanup_command,
     estimate_command,
+    exposures_command,
+    learn_command,
+    prod_plan_command,
     sweep_command,
 )
-from ci_bot.bot.cli.parameters import CommandGroup, add_common_options, declare_command
 from ci_bot.bot.cli.policy_commands import policy_commands
-from ci_bot.bot.cli.prod_commands import exposures_command, learn_command, prod_plan_command
 from ci_bot.bot.cli.reference_commands import explain_command, schema_command
 from ci_bot.bot.cli.review_commands import review_command, same_command, witness_command
 from ci_bot.bot.cli.setup_commands import demo_command, doctor_command, init_command

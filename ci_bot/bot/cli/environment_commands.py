@@ -1,14 +1,26 @@
-"""Commands on a PR environment: estimate its cost, build it, remove it, remove forgotten ones."""
+"""Commands on environments: a pull request's is estimated, built and removed; prod is only read."""
 
 from __future__ import annotations
 
 from typing import Any, get_args
 
-from ci_bot.bot.actions import ReclaimInput, values
+from ci_bot.bot.actions import ReclaimInput, inputs
 from ci_bot.bot.cli import options as shared
-from ci_bot.bot.cli.command_errors import run_local_command
-from ci_bot.bot.cli.options import add_budget_options, plan_options, with_flags, with_projects
-from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, declare_option
+from ci_bot.bot.cli.command_line import (
+    ParsedValue,
+    WordChoice,
+    declare_command,
+    declare_option,
+    run_local_command,
+)
+from ci_bot.bot.cli.options import (
+    ALLOW_DESTRUCTIVE,
+    FORWARD_ONLY,
+    add_budget_options,
+    plan_options,
+    with_flags,
+    with_projects,
+)
 
 
 @declare_command("ci-bot estimate --environment pr_7")
@@ -32,7 +44,7 @@ def estimate_command(**options: Any) -> None:
 @shared.declare_environment_option("The environment to build; never prod.")
 @declare_option(
     "--plan-id",
-    type=ParsedValue(values.plan_id),
+    type=ParsedValue(inputs.parse_plan_id),
     help="Apply only if the plan has this id (8 digits or more), as a review shows it.",
 )
 @plan_options
@@ -98,7 +110,7 @@ def cleanup_command(**options: Any) -> None:
 @declare_option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @declare_option(
     "--max-deletions",
-    type=ParsedValue(values.make_whole_number_parser(1), "integer"),
+    type=ParsedValue(inputs.make_whole_number_parser(1), "integer"),
     default=20,
     show_default=True,
     help="The most environments that are removed.",
@@ -111,3 +123,97 @@ def sweep_command(**options: Any) -> None:
     from ci_bot.bot.laptop import sweep_locally
 
     run_local_command(sweep_locally, with_projects(options))
+
+
+@declare_command(
+    "ci-bot prod-plan",
+    "ci-bot prod-plan --expect 4be1c0ffee12",
+    "ci-bot prod-plan --pull-request 17 --restatements restatements.tsv",
+)
+@shared.add_project_options
+@declare_option(
+    "--expect",
+    type=ParsedValue(inputs.parse_prod_plan_id),
+    metavar="PLAN",
+    help="Refuse (exit 3) unless it is this plan: 8 digits or more of the id that a review shows "
+    "for prod, or `none`.",
+)
+@declare_option(
+    "--reviewed",
+    type=ParsedValue(inputs.parse_path),
+    metavar="FILE",
+    help="The same, with the report.json of the review that shows the plan.",
+)
+@declare_option(
+    "--pull-request",
+    "pull_requests",
+    type=ParsedValue(inputs.make_whole_number_parser(1), "integer"),
+    multiple=True,
+    metavar="NUMBER",
+    help="Take the restatements that are recorded for this merged pull request, and refuse "
+    "(exit 3) what does not hold any more. Repeatable.",
+)
+@declare_option(
+    "--restatements",
+    type=ParsedValue(inputs.parse_path),
+    metavar="FILE",
+    help="Write them to this file, one a line: model, start, end and execution time, with tabs "
+    "between them.",
+)
+@FORWARD_ONLY
+@ALLOW_DESTRUCTIVE
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+@shared.ANSWER_FORMAT
+def prod_plan_command(**options: Any) -> None:
+    """Show what a deployment would make of prod. Changes nothing, and deploys nothing."""
+    from ci_bot.bot.laptop import prod_plan_locally
+
+    run_local_command(prod_plan_locally, with_projects(options))
+
+
+@declare_command("ci-bot learn --event-logs /var/log/spark-events")
+@shared.add_project_options
+@declare_option(
+    "--event-logs",
+    type=ParsedValue(inputs.parse_text),
+    required=True,
+    metavar="DIR",
+    help="Where prod's Spark leaves its event logs (`spark.eventLog.dir`): a path or a URL.",
+)
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+def learn_command(**options: Any) -> None:
+    """Learn from Spark's event logs what prod's runs have cost, for estimates."""
+    from ci_bot.bot.laptop import learn_locally
+
+    run_local_command(learn_locally, with_projects(options))
+
+
+@declare_command(
+    "ci-bot exposures --event-logs /var/log/spark-events --output exposures.yml",
+)
+@shared.add_project_options
+@declare_option(
+    "--event-logs",
+    type=ParsedValue(inputs.parse_text),
+    required=True,
+    metavar="DIR",
+    help="Where the Spark of prod's readers leaves its event logs: a path or a URL.",
+)
+@declare_option(
+    "--output",
+    type=ParsedValue(inputs.parse_path),
+    metavar="FILE",
+    help="Write it there, over what this command has written before. Otherwise it is printed.",
+)
+@shared.PYTHON_PATH
+@shared.WORKER_ENV
+@shared.TIMEOUT
+def exposures_command(**options: Any) -> None:
+    """List who has read prod's views in 90 days, for `exposures` of the policy."""
+    from ci_bot.bot.laptop import write_exposures
+
+    run_local_command(write_exposures, with_projects(options))

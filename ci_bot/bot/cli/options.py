@@ -1,14 +1,20 @@
-"""Options that several commands share, and what becomes of the values that they parse."""
+"""Options that several commands share: their values, and the words that a shell can complete.
+
+To complete a word nothing is loaded or run: a shell asks at each press of the key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import click
 
-from ci_bot.bot.actions import Inputs, values
-from ci_bot.bot.cli.parameters import (
+from ci_bot.bot.actions import Inputs, inputs
+from ci_bot.bot.cli.command_line import (
     CommandArgument,
     Function,
     ParsedValue,
@@ -21,19 +27,17 @@ _FORMAT_HELP = "What to print on stdout."
 
 
 def _complete_model(given: Mapping[str, Any]) -> list[str]:
-    from ci_bot.bot.cli.completion import list_model_names
 
     return list_model_names([*(given.get("path") or ()), *(given.get("projects") or ())] or ["."])
 
 
 def _complete_rule(_given: Mapping[str, Any]) -> list[str]:
-    from ci_bot.bot.cli.completion import list_rule_names
 
     return list_rule_names()
 
 
-RULE_NAME = ParsedValue(values.parse_text, complete=_complete_rule)
-MODEL_NAME = ParsedValue(values.parse_text, complete=_complete_model)
+RULE_NAME = ParsedValue(inputs.parse_text, complete=_complete_rule)
+MODEL_NAME = ParsedValue(inputs.parse_text, complete=_complete_model)
 
 
 # Where a command works and what it prints: options that are the same in each command.
@@ -42,7 +46,7 @@ MODEL_NAME = ParsedValue(values.parse_text, complete=_complete_model)
 PROJECT = declare_option(
     "--project",
     "projects",
-    type=ParsedValue(values.parse_path),
+    type=ParsedValue(inputs.parse_path),
     multiple=True,
     metavar="PATH",
     help="Directory of a SQLMesh project, `.` by default; repeat it for several projects on one "
@@ -56,7 +60,7 @@ GATEWAY = declare_input_option(
 
 PYTHON_PATH = declare_option(
     "--python-path",
-    type=ParsedValue(values.parse_path),
+    type=ParsedValue(inputs.parse_path),
     multiple=True,
     metavar="DIR",
     help="Directory with Python modules of the project, as in PYTHONPATH. Repeatable.",
@@ -64,7 +68,7 @@ PYTHON_PATH = declare_option(
 
 OUTPUT = declare_option(
     "--output",
-    type=ParsedValue(values.parse_path),
+    type=ParsedValue(inputs.parse_path),
     metavar="DIR",
     help="Write the complete report into this directory, too.",
 )
@@ -109,7 +113,7 @@ TIMEOUT = declare_input_option(
 
 BASE_REF = declare_option(
     "--base-ref",
-    type=ParsedValue(values.parse_text),
+    type=ParsedValue(inputs.parse_text),
     help="The branch that this change is to be merged into; `origin/HEAD` knows it otherwise.",
 )
 
@@ -126,7 +130,7 @@ def add_project_argument(command: Function) -> Function:
     return click.argument(
         "path",
         cls=CommandArgument,
-        type=ParsedValue(values.parse_path),
+        type=ParsedValue(inputs.parse_path),
         nargs=-1,
         metavar="[PROJECT]...",
     )(command)
@@ -163,7 +167,7 @@ def declare_environment_option(
 ) -> Callable[[Function], Function]:
     """`--environment`, which a command needs unless it has a default."""
     more = {"required": True} if default is None else {"default": default, "show_default": True}
-    return declare_option("--environment", type=ParsedValue(values.parse_text), help=what, **more)
+    return declare_option("--environment", type=ParsedValue(inputs.parse_text), help=what, **more)
 
 
 # The options of a plan, and of the limits that it is held against.
@@ -275,7 +279,7 @@ _MAX_HOURS = declare_input_option(
 _LIMITS = (
     declare_option(
         "--fail-on",
-        type=WordChoice(*get_args(values.FailOn)),
+        type=WordChoice(*get_args(inputs.FailOn)),
         help="From which finding on to exit with 1: a blocker (No-Go), high (Review, too), or "
         "never; the policy's, else blocker.",
     ),
@@ -312,3 +316,54 @@ def with_flags(options: dict[str, Any]) -> dict[str, Any]:
     asked = {name: options[name] for name in _FLAGS}
     asked |= {name: sorted(options[name]) for name in _LISTS}
     return {**rest, "flags": GivenFlags(**asked)}
+
+
+# A model's name stands at its beginning.
+_HEAD_BYTES = 4_096
+# A shell waits for the answer.
+_MOST_FILES = 5_000
+_SQL = re.compile(r"\bMODEL\s*\(\s*name\s+([^\s,;()@]+)", re.IGNORECASE)
+_PYTHON = re.compile(r"@model\(\s*(?:name\s*=\s*)?[\"\']([^\"\'{}@]+)[\"\']")
+
+
+def list_rule_names() -> list[str]:
+    """The ids of all rules."""
+    from ci_bot.protocol.rules import RULES
+
+    return list(RULES)
+
+
+def list_model_names(projects: Iterable[str]) -> list[str]:
+    """The models that files below these directories declare with a plain name, sorted.
+
+    A name that is made by a macro, or that stands below other properties, is not found.
+    """
+    found = set()
+    for project in projects:
+        for path in _list_model_files(Path(project)):
+            name = _read_model_name(path)
+            if name is not None:
+                found.add(name)
+    return sorted(found)
+
+
+def _list_model_files(project: Path) -> Iterator[Path]:
+    left = _MOST_FILES
+    for folder, folders, files in os.walk(project / "models"):
+        folders[:] = sorted(one for one in folders if not one.startswith("."))
+        for file in sorted(files):
+            if file.endswith((".sql", ".py")):
+                if not left:
+                    return
+                left -= 1
+                yield Path(folder, file)
+
+
+def _read_model_name(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_HEAD_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return None
+    hit = (_SQL if path.suffix == ".sql" else _PYTHON).search(text)
+    return hit[1].replace("`", "").replace('"', "") if hit else None

@@ -6,19 +6,20 @@ from typing import Any
 
 import click
 
-from ci_bot.bot.actions import values
+from ci_bot.bot.actions import inputs
 from ci_bot.bot.cli import options as shared
-from ci_bot.bot.cli.command_errors import run_guarded, run_local_command
-from ci_bot.bot.cli.options import with_projects
-from ci_bot.bot.cli.parameters import (
+from ci_bot.bot.cli.command_line import (
     CommandArgument,
     CommandGroup,
     ParsedValue,
     TwoLineCommand,
     add_common_options,
     declare_option,
+    run_guarded,
+    run_local_command,
     with_example,
 )
+from ci_bot.bot.cli.options import with_projects
 
 _POLICY_EXAMPLE = "ci-bot policy check warehouse"
 
@@ -34,7 +35,7 @@ with_example(policy_commands, _POLICY_EXAMPLE, "ci-bot policy explain warehouse.
 
 @policy_commands.command("check", cls=TwoLineCommand)
 @add_common_options
-@click.argument("path", cls=CommandArgument, type=ParsedValue(values.parse_path), default=".")
+@click.argument("path", cls=CommandArgument, type=ParsedValue(inputs.parse_path), default=".")
 def policy_check_command(path: str) -> None:
     """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
     from ci_bot.bot.laptop import check_policy
@@ -52,7 +53,7 @@ with_example(policy_check_command, _POLICY_EXAMPLE)
 @shared.GATEWAY
 @declare_option(
     "--base-ref",
-    type=ParsedValue(values.parse_text),
+    type=ParsedValue(inputs.parse_text),
     help="The branch whose policy counts; without it the file that lies there.",
 )
 @shared.PYTHON_PATH

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from ci_bot.bot.cli import options as shared
-from ci_bot.bot.cli.command_errors import run_guarded
-from ci_bot.bot.cli.parameters import CommandArgument, WordChoice, declare_command
+from ci_bot.bot.cli.command_line import CommandArgument, WordChoice, declare_command, run_guarded
 
 
 @declare_command("ci-bot explain", "ci-bot explain R06-breaking-rebuild")

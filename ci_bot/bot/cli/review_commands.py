@@ -6,17 +6,18 @@ from typing import Any, get_args
 
 import click
 
-from ci_bot.bot.actions import BaselineInput, values
+from ci_bot.bot.actions import BaselineInput, inputs
 from ci_bot.bot.cli import options as shared
-from ci_bot.bot.cli.command_errors import run_guarded, run_local_command
-from ci_bot.bot.cli.options import add_limit_options, plan_options, with_flags, with_projects
-from ci_bot.bot.cli.parameters import (
+from ci_bot.bot.cli.command_line import (
     CommandArgument,
     ParsedValue,
     WordChoice,
     declare_command,
     declare_option,
+    run_guarded,
+    run_local_command,
 )
+from ci_bot.bot.cli.options import add_limit_options, plan_options, with_flags, with_projects
 
 
 @declare_command(
@@ -43,7 +44,7 @@ from ci_bot.bot.cli.parameters import (
 @shared.PYTHON_PATH
 @declare_option(
     "--cache-dir",
-    type=ParsedValue(values.parse_path),
+    type=ParsedValue(inputs.parse_path),
     metavar="DIR",
     help="Take unchanged files from this directory's base cache, which a sweep has written.",
 )
@@ -77,11 +78,11 @@ def review_command(**options: Any) -> None:
     "ci-bot same old.sql new.sql --schema external_models.yaml",
     "ci-bot same /tmp/of_main.sql models/orders.sql   # git show main:models/orders.sql",
 )
-@click.argument("base", cls=CommandArgument, type=ParsedValue(values.parse_path))
-@click.argument("head", cls=CommandArgument, type=ParsedValue(values.parse_path))
+@click.argument("base", cls=CommandArgument, type=ParsedValue(inputs.parse_path))
+@click.argument("head", cls=CommandArgument, type=ParsedValue(inputs.parse_path))
 @declare_option(
     "--schema",
-    type=ParsedValue(values.parse_path),
+    type=ParsedValue(inputs.parse_path),
     metavar="FILE",
     help="The columns of the tables that they read, in the form of SQLMesh's external_models.yaml.",
 )

@@ -6,11 +6,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.actions import values
+from ci_bot.bot.actions import inputs
 from ci_bot.bot.cli import options as shared
-from ci_bot.bot.cli.command_errors import run_guarded, run_local_command
+from ci_bot.bot.cli.command_line import (
+    ParsedValue,
+    WordChoice,
+    declare_command,
+    declare_option,
+    run_guarded,
+    run_local_command,
+)
 from ci_bot.bot.cli.options import with_projects
-from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, declare_option
 
 
 @declare_command(
@@ -22,7 +28,7 @@ from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, 
 @declare_option(
     "--project",
     "projects",
-    type=ParsedValue(values.parse_path),
+    type=ParsedValue(inputs.parse_path),
     multiple=True,
     metavar="PATH",
     help="Directory of a SQLMesh project; looked for otherwise. Repeatable, for one state.",
@@ -36,7 +42,7 @@ from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, 
 @shared.GATEWAY
 @declare_option(
     "--action",
-    type=ParsedValue(values.action_release),
+    type=ParsedValue(inputs.parse_release_name),
     metavar="OWNER/NAME@COMMIT",
     help="The release that the workflows name; the one that is installed otherwise.",
 )
@@ -49,7 +55,7 @@ from ci_bot.bot.cli.parameters import ParsedValue, WordChoice, declare_command, 
 @declare_option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
 @declare_option(
     "--output",
-    type=ParsedValue(values.parse_path),
+    type=ParsedValue(inputs.parse_path),
     metavar="DIR",
     help="Write into this directory in place of the repository.",
 )
@@ -82,7 +88,7 @@ def doctor_command(**options: Any) -> None:
 @declare_command("ci-bot demo --keep /tmp/demo")
 @declare_option(
     "--keep",
-    type=ParsedValue(values.parse_path),
+    type=ParsedValue(inputs.parse_path),
     metavar="DIR",
     help="Keep the demo's files in this new directory.",
 )

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         list_code_on_load,
     )
     from ci_bot.bot.decision.data_evidence import judge_applied, judge_data_diffs
-    from ci_bot.bot.decision.exposure_rules import EXPOSURE_AFFECTED
     from ci_bot.bot.decision.judgement import (
         Judgement,
         decide_by_risks,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.decision.plan_rules import FAILURE_RISKS
     from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+    from ci_bot.bot.decision.reader_rules import EXPOSURE_AFFECTED
     from ci_bot.bot.decision.risks import make_risk
     from ci_bot.bot.decision.work_rules import OVER_BUDGET
 
@@ -67,7 +67,7 @@ __getattr__ = open_on_demand(
     {
         "code_on_load": ["ChangedFile", "list_code_on_load", "is_possible_code_on_load"],
         "data_evidence": ["judge_data_diffs", "judge_applied"],
-        "exposure_rules": ["EXPOSURE_AFFECTED"],
+        "reader_rules": ["EXPOSURE_AFFECTED"],
         "judgement": [
             "Judgement",
             "decide_by_risks",

@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 
 from ci_bot.bot import report as reports
 from ci_bot.bot.actions import FailOn
-from ci_bot.bot.decision.all_rules import PLAN_RULES
+from ci_bot.bot.decision import (
+    evidence_rules,
+    plan_rules,
+    reader_rules,
+    restatement_rules,
+    work_rules,
+)
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.risks import (
     count_noun,
+    judges,
     make_risk,
     make_risk_of_finding,
     rank_severity,
@@ -22,6 +29,9 @@ from ci_bot.protocol.finding_groups import group_findings, group_risks
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import PastNumbers, Report, ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule
+
+# Rules take part once their module is imported.
+RULE_MODULES = (evidence_rules, plan_rules, reader_rules, restatement_rules, work_rules)
 
 NOT_LISTED = find_rule("R10-not-listed")
 
@@ -59,7 +69,7 @@ def judge_review(
     """
     limits, bot = limits or TeamLimits(), bot or BotFacts()
     risks = [make_risk_of_finding(finding) for finding in facts.findings]
-    for judged in PLAN_RULES:
+    for judged in judges:
         risks.extend(judged(facts, limits, bot))
     weighed = bot.weighing.weigh_risks(_without_repeats(risks))
     risks = _without_too_many(sort_risks(weighed.counting))

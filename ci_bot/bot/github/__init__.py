@@ -27,10 +27,14 @@ if TYPE_CHECKING:
         may_write,
         require_github,
     )
-    from ci_bot.bot.github.remote_repository import find_api_url, find_repository, find_token
     from ci_bot.bot.github.sticky_comment import MarkedComment, PublishedComment, StickyComment
     from ci_bot.bot.github.transport import make_client_time
-    from ci_bot.bot.github.urls import find_trusted_certificates
+    from ci_bot.bot.github.urls import (
+        find_api_url,
+        find_repository,
+        find_token,
+        find_trusted_certificates,
+    )
 
 __all__ = [
     "GitHub",
@@ -74,9 +78,8 @@ __getattr__ = open_on_demand(
             "may_write",
             "require_github",
         ],
-        "remote_repository": ["find_api_url", "find_repository", "find_token"],
+        "urls": ["find_api_url", "find_repository", "find_token", "find_trusted_certificates"],
         "sticky_comment": ["MarkedComment", "PublishedComment", "StickyComment"],
         "transport": ["make_client_time"],
-        "urls": ["find_trusted_certificates"],
     },
 )

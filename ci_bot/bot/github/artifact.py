@@ -8,8 +8,11 @@ import zipfile
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-from ci_bot.bot.github.failures import make_unexpected_answer_error, make_unreachable_error
-from ci_bot.bot.github.network_faults import classify_network_error
+from ci_bot.bot.github.failures import (
+    classify_network_error,
+    make_unexpected_answer_error,
+    make_unreachable_error,
+)
 from ci_bot.bot.github.urls import is_safe_download_url
 from ci_bot.errors import GitHubUnavailable, RequestRefused
 

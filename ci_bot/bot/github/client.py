@@ -15,6 +15,7 @@ from urllib.parse import quote
 from ci_bot.bot.actions import is_repository
 from ci_bot.bot.github import records
 from ci_bot.bot.github.artifact import FRESH_ARTIFACT_HINT, download_signed_url
+from ci_bot.bot.github.failures import HURRIED, PATIENT, RateLimits
 from ci_bot.bot.github.port import (
     PER_PAGE,
     NotFound,
@@ -29,12 +30,11 @@ from ci_bot.bot.github.port import (
     pull_states,
 )
 from ci_bot.bot.github.records import RestClient
-from ci_bot.bot.github.retry import HURRIED, PATIENT, RateLimits
 from ci_bot.bot.github.transport import GRAPHQL, ClientTime, HttpTransport, UnclearWrite
-from ci_bot.bot.report import CheckRun
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 
 if TYPE_CHECKING:
+    from ci_bot.bot.report import CheckRun
     from ci_bot.protocol.base import Sha
 
 ACTIONS_BOT = "github-actions[bot]"

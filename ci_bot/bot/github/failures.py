@@ -1,13 +1,266 @@
-"""GitHub's failures in words for the person who has to act. Pure."""
+"""GitHub's failures: why no answer came, when to ask again, and the words for a person. Pure.
+
+The exceptions of `requests` wrap those of urllib3, which wrap those of Python; the reason is the
+innermost one. A connection that was lost may be there again in a second. A certificate that nobody
+trusts, a proxy that is not there or a name that does not exist stay as they are until a setting is
+changed, so nothing is asked twice there.
+
+PyGithub brings a `GithubRetry` of its own. It is switched off, because a run must end within a
+known time (measured with 2.10.0): it sleeps as long as a `Retry-After` header says, an hour if need
+be; it does not retry a 429 without that header; and it sends a POST again after a 502, which makes
+two comments. What it knows of GitHub's rate limits is kept in `classify_failure`:
+https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+"""
 
 from __future__ import annotations
 
+import email.utils
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Literal
 
-from ci_bot.bot.github.network_faults import NetworkFault
 from ci_bot.bot.github.port import NotFound, RejectedContent
-from ci_bot.bot.github.retry import UNAUTHORIZED, RequestFailure, classify_failure
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, RequestRefused
+
+NetworkFault = Literal[
+    "lost", "untrusted_certificate", "wrong_certificate", "no_tls", "proxy", "unknown_host", "url"
+]
+
+# OpenSSL's reasons for an answer that is no TLS record; which of them depends on its version.
+_NO_TLS = frozenset(
+    {
+        "WRONG_VERSION_NUMBER",
+        "HTTP_REQUEST",
+        "HTTPS_PROXY_REQUEST",
+        "UNKNOWN_PROTOCOL",
+        "PACKET_LENGTH_TOO_LONG",
+        "RECORD_LAYER_FAILURE",
+    }
+)
+# X509_V_ERR_*: the certificate is for another name or address, or not of this day. A certificate
+# authority that is added to the trusted ones changes nothing about these.
+_NOT_OF_THIS_SERVER = frozenset({9, 10, 62, 64})
+_NO_SUCH_NAME = frozenset(
+    code
+    for code in (getattr(socket, name, None) for name in ("EAI_NONAME", "EAI_NODATA"))
+    if code is not None
+)
+_PROXY = frozenset({"ProxyError", "InvalidProxyURL", "ProxySchemeUnknown"})
+_URL = frozenset({"InvalidURL", "InvalidSchema", "MissingSchema", "LocationParseError"})
+# The proxy's word for a failure of the server behind it, which may pass.
+_BEHIND_THE_PROXY = re.compile(r"Tunnel connection failed: 5\d\d")
+
+
+@dataclass(frozen=True)
+class NetworkTrouble:
+    """`kind` is what it takes: patience where it is `lost`, otherwise a setting.
+
+    `words` are for people; the libraries' own hold URLs and the addresses of objects.
+    """
+
+    kind: NetworkFault
+    words: str
+
+
+def classify_network_error(error: BaseException) -> NetworkTrouble:
+    """Why a request ended in `error`."""
+    causes = list(_iterate_causes(error))
+    names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
+    if names & _PROXY or "SOCKS" in str(error):
+        behind = any(_BEHIND_THE_PROXY.search(str(cause)) for cause in causes)
+        return NetworkTrouble("lost" if behind else "proxy", "the proxy failed")
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError):
+            return _classify_tls_error(cause)
+        if isinstance(cause, socket.gaierror) and cause.errno in _NO_SUCH_NAME:
+            return NetworkTrouble("unknown_host", "its name is not known")
+    if names & _URL:
+        return NetworkTrouble("url", "its address cannot be read")
+    for name, words in (
+        ("ConnectTimeout", "no connection in time"),
+        ("ReadTimeout", "no answer in time"),
+    ):
+        if name in names:
+            return NetworkTrouble("lost", words)
+    return NetworkTrouble("lost", "the connection failed")
+
+
+def _classify_tls_error(error: ssl.SSLError) -> NetworkTrouble:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        kind: NetworkFault = "untrusted_certificate"
+        if error.verify_code in _NOT_OF_THIS_SERVER:
+            kind = "wrong_certificate"
+        return NetworkTrouble(kind, f"its certificate is not accepted: {error.verify_message}")
+    if "X509" in str(error):
+        return NetworkTrouble(
+            "untrusted_certificate", "the file of trusted certificates holds none"
+        )
+    if error.reason in _NO_TLS:
+        return NetworkTrouble("no_tls", "it answers without TLS")
+    return NetworkTrouble("lost", "the secure connection failed")
+
+
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
+    """`error` and everything that it was made from, the outermost first, each once."""
+    waiting, seen = [error], set()
+    while waiting:
+        one = waiting.pop(0)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        inner = (getattr(one, "reason", None), one.__cause__, one.__context__, *one.args)
+        waiting += [each for each in inner if isinstance(each, BaseException)]
+
+
+UNAUTHORIZED, FORBIDDEN, REQUEST_TIMEOUT, TOO_MANY, SERVER_ERROR = 401, 403, 408, 429, 500
+
+_RATE_LIMIT_WORDS = (
+    "rate limit exceeded",
+    "exceeded a secondary rate limit",
+    "please retry your request again later",
+    "please wait a few minutes before you try again",
+    "abuse detection mechanism",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateLimits:
+    """How patient a client is. All times are seconds.
+
+    Attributes:
+        tries: How often a request is sent at most.
+        timeout: For a connection, and for each wait for bytes on it; whole seconds.
+        first_wait: Before the second try; it doubles from then on.
+        secondary_wait: The same where GitHub limits us without saying for how long; it asks for a
+            minute then.
+        longest_wait: A longer wait is not begun; the request fails and says until when.
+        budget: One request, with all its tries and waits.
+        between_writes: From the end of one write to the next, as GitHub asks of integrations.
+    """
+
+    tries: int = 5
+    timeout: int = 15
+    first_wait: float = 1.0
+    secondary_wait: float = 60.0
+    longest_wait: float = 120.0
+    budget: float = 180.0
+    between_writes: float = 1.0
+
+
+PATIENT = RateLimits()
+# For the last seconds of a cancelled run: the runner gives 7.5 of them.
+HURRIED = RateLimits(tries=1, timeout=2, longest_wait=0.0, budget=3.0, between_writes=0.0)
+
+FailureKind = Literal["broken", "limited", "final"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestFailure:
+    """An answer that is no success, or no answer at all (`status` is None then).
+
+    `headers` have lower-case names. `message` is GitHub's, or the network error's. `network` says
+    why there was no answer. `is_api` is False if the answer cannot be one of GitHub's API.
+    """
+
+    status: int | None
+    message: str
+    headers: Mapping[str, str]
+    network: NetworkFault = "lost"
+    is_api: bool = True
+
+
+@dataclass(frozen=True)
+class RetryAfter:
+    """Send it again after `wait` seconds."""
+
+    wait: float
+
+
+@dataclass(frozen=True)
+class GiveUp:
+    """Give up. `until` is the moment (epoch seconds) at which GitHub takes requests again."""
+
+    until: float | None = None
+
+
+def classify_failure(failure: RequestFailure) -> FailureKind:
+    """What kind of failure this is.
+
+    `broken`: the server or the network; whether the request was carried out is not known.
+    `limited`: a rate limit; the request was not carried out. `final`: asking again is pointless.
+    """
+    if failure.status is None and failure.network != "lost":
+        return "final"
+    if failure.status in (None, REQUEST_TIMEOUT) or failure.status >= SERVER_ERROR:
+        return "broken"
+    if failure.status == TOO_MANY:
+        return "limited"
+    if failure.status == FORBIDDEN and (
+        "retry-after" in failure.headers
+        or failure.headers.get("x-ratelimit-remaining") == "0"
+        or any(words in failure.message.lower() for words in _RATE_LIMIT_WORDS)
+    ):
+        return "limited"
+    return "final"
+
+
+def decide_retry(
+    failure: RequestFailure,
+    *,
+    tries: int,
+    spent: float,
+    now: float,
+    jitter: float,
+    limits: RateLimits,
+) -> RetryAfter | GiveUp:
+    """Whether to send a failed request again.
+
+    Args:
+        failure: What happened.
+        tries: How often the request was sent so far.
+        spent: Seconds since it was sent for the first time.
+        now: The time of day, in epoch seconds.
+        jitter: From 0 up to 1; spreads the waits of runs that fail together.
+        limits: How patient to be.
+    """
+    kind = classify_failure(failure)
+    if kind == "final":
+        return GiveUp()
+    wait = asked = _read_requested_wait(failure, now)
+    if wait is None:
+        step = limits.secondary_wait if kind == "limited" else limits.first_wait
+        wait = step * 2.0 ** (tries - 1) * (1 + jitter / 2)
+    if tries >= limits.tries or wait > limits.longest_wait or spent + wait > limits.budget:
+        return GiveUp(None if asked is None else now + asked)
+    return RetryAfter(wait)
+
+
+def _read_requested_wait(failure: RequestFailure, now: float) -> float | None:
+    """The seconds that GitHub names itself, at least one; None if it names none."""
+    text = failure.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit() and len(text) <= 9:  # noqa: PLR2004 - more than 30 years
+        return max(float(text), 1.0)
+    if text:
+        try:
+            return max(email.utils.parsedate_to_datetime(text).timestamp() - now, 1.0)
+        except (ValueError, OverflowError, OSError):
+            pass
+    reset = failure.headers.get("x-ratelimit-reset", "").strip()
+    if (
+        classify_failure(failure) == "limited"
+        and failure.headers.get("x-ratelimit-remaining") == "0"
+        and reset.isascii()
+        and reset.isdigit()
+        and len(reset) <= 12  # noqa: PLR2004 - else it is no time of this age
+    ):
+        return max(float(reset) - now, 0.0) + 1.0  # which part of that second is not known
+    return None
+
 
 _WHEN_GITHUB_IS_WELL = "Run the job again when GitHub is well."
 

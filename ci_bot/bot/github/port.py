@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from ci_bot.bot.actions import DEPENDABOT
-from ci_bot.bot.report import CheckRun
 from ci_bot.errors import BadInput, BotError
 
 if TYPE_CHECKING:
+    from ci_bot.bot.report import CheckRun
     from ci_bot.protocol.base import Sha
 
 PER_PAGE = 100  # of every list; the most that GitHub gives

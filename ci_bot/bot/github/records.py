@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ci_bot.bot.actions import GHOST, is_same_repository
 from ci_bot.bot.github.failures import make_unexpected_answer_error
@@ -17,7 +17,9 @@ from ci_bot.bot.github.port import (
     RepositoryIssue,
 )
 from ci_bot.bot.github.transport import HttpReply, HttpTransport
-from ci_bot.bot.report import CheckRun
+
+if TYPE_CHECKING:
+    from ci_bot.bot.report import CheckRun
 
 T = TypeVar("T")
 

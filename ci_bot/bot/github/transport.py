@@ -15,16 +15,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ci_bot.bot.github.failures import make_github_error, make_unexpected_answer_error
-from ci_bot.bot.github.network_faults import classify_network_error
-from ci_bot.bot.github.retry import (
+from ci_bot.bot.github.failures import (
     HURRIED,
     PATIENT,
     GiveUp,
     RateLimits,
     RequestFailure,
     classify_failure,
+    classify_network_error,
     decide_retry,
+    make_github_error,
+    make_unexpected_answer_error,
 )
 from ci_bot.bot.github.urls import check_api_url
 from ci_bot.bot.sandbox import Deadline
@@ -358,14 +359,14 @@ def make_client_time(machine: Machine, deadline: Deadline) -> ClientTime:
     time for. Out of time, a run can still tell of it; see `Deadline.check_report`.
     """
 
-    def sleep(seconds: float) -> None:
+    def sleep_in_time(seconds: float) -> None:
         deadline.check_report(_DOING, wait=seconds)
         machine.sleep(seconds)
 
     return ClientTime(
         now=lambda: machine.utc_now().timestamp(),
         monotonic=machine.monotonic,
-        sleep=sleep,
+        sleep=sleep_in_time,
         jitter=machine.jitter,
         before_request=lambda: deadline.check_report(_DOING),
     )

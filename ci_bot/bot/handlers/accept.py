@@ -20,7 +20,11 @@ from ci_bot.bot.handlers.gate import UnmetCondition, check_met, find_condition_t
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import review_again
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
+from ci_bot.bot.handlers.pull_request_context import (
+    answer_refused,
+    find_checked_out_commit,
+    read_command,
+)
 from ci_bot.bot.handlers.review import explain_strict_policy
 from ci_bot.bot.policy import (
     UNWEIGHED,
@@ -176,7 +180,7 @@ def accept_finding(
         by,
         github.get_permission(by),
         pull,
-        review.find_checked_out_commit(client),
+        find_checked_out_commit(client),
         what="an acceptance",
     )
     check_owner_gate(against, pull, client)

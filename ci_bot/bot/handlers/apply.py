@@ -18,10 +18,15 @@ from ci_bot.bot.handlers.gate import (
     list_unmet_conditions,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.own_review import commits_of, confirm_marker, other_plan, review_again
+from ci_bot.bot.handlers.own_review import (
+    confirm_marker,
+    find_merge_commits,
+    other_plan,
+    review_again,
+)
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import read_command
-from ci_bot.bot.handlers.review import find_checked_out_commit, read_given_flags
+from ci_bot.bot.handlers.pull_request_context import find_checked_out_commit, read_command
+from ci_bot.bot.handlers.review import read_given_flags
 from ci_bot.bot.report import (
     CommentContext,
     DecisionOverride,
@@ -241,7 +246,7 @@ def _build_apply_request(
 ) -> applying.WantedApply:
     """The fields of the request: what was reviewed, and whose it is."""
     flags = read_given_flags(settings.inputs)
-    commits = commits_of(pull, client)
+    commits = find_merge_commits(pull, client)
     changed = list_changes_of_pull(client.git, commits) if selects_by_git(flags) else None
     return {
         "environment": EnvironmentName.for_pull_request(settings.prefix, pull.number),

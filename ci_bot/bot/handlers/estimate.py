@@ -13,19 +13,23 @@ from ci_bot.bot.actions import EstimateCommand, Settings, activities
 from ci_bot.bot.github import GitHub
 from ci_bot.bot.handlers.gate import UnmetCondition, check_met, find_condition_to_load
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.own_review import commits_of
+from ci_bot.bot.handlers.own_review import find_merge_commits
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
-from ci_bot.bot.handlers.review import find_checked_out_commit, read_given_flags
+from ci_bot.bot.handlers.pull_request_context import (
+    answer_refused,
+    find_checked_out_commit,
+    read_command,
+)
+from ci_bot.bot.handlers.review import read_given_flags
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
     WorkerClient,
     apply,
-    costs,
     list_changes_of_pull,
     make_error_of_failure,
     make_owner,
     read_agreed_cost,
+    request_estimate,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -97,7 +101,7 @@ def estimate_environment(
     check_met(against)
     marker, inputs = publisher.read_marker(), settings.inputs
     window = marker.window if marker and marker.head == pull.head_sha else None
-    commits, flags = commits_of(pull, client), read_given_flags(inputs)
+    commits, flags = find_merge_commits(pull, client), read_given_flags(inputs)
     changed = list_changes_of_pull(client.git, commits) if selects_by_git(flags) else None
     limit, price = read_agreed_cost(
         client,
@@ -106,7 +110,7 @@ def estimate_environment(
         price=inputs.executor_hour_price,
         today=publisher.machine.today(),
     )
-    document = costs.request_estimate(
+    document = request_estimate(
         client,
         environment=publisher.environment,
         owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),

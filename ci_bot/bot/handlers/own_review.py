@@ -21,11 +21,10 @@ from dataclasses import replace
 from ci_bot.bot.actions import Settings
 from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.github import GitHub, PullRequest, read_member
-from ci_bot.bot.handlers.change_authors import make_author_finder
 from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.pull_request_context import find_checked_out_commit, make_author_finder
 from ci_bot.bot.handlers.review import (
     explain_strict_policy,
-    find_checked_out_commit,
     read_given_flags,
 )
 from ci_bot.bot.worker_client import (
@@ -42,7 +41,7 @@ from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities
-from ci_bot.protocol.refusals import (
+from ci_bot.protocol.reasons import (
     REVIEW_AGAIN,
     UNCATEGORIZED_HINT,
     describe_other_plan,
@@ -78,7 +77,7 @@ def review_again(
         before_apply=True,
         environment=publisher.environment,
         owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
-        commits=commits_of(pull, client),
+        commits=find_merge_commits(pull, client),
         baseline="state",
         flags=read_given_flags(inputs),
         # Dates that a review chose itself give the same plan again, and others another one.
@@ -99,7 +98,7 @@ def review_again(
     return review.review_or_failure(client, options, planned_at=now)
 
 
-def commits_of(pull: PullRequest, client: WorkerClient) -> ReviewCommits:
+def find_merge_commits(pull: PullRequest, client: WorkerClient) -> ReviewCommits:
     """What is checked out, which the gate has found to be the pull request's merge commit."""
     parents = find_checked_out_commit(client)
     return ReviewCommits(

@@ -18,8 +18,11 @@ from ci_bot.bot.handlers.gate import check_met, find_condition_to_load
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import review_again
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import answer_refused, read_command
-from ci_bot.bot.handlers.review import find_checked_out_commit
+from ci_bot.bot.handlers.pull_request_context import (
+    answer_refused,
+    find_checked_out_commit,
+    read_command,
+)
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_owner
 from ci_bot.errors import BadInput, BotError, RequestRefused

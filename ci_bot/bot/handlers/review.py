@@ -9,10 +9,14 @@ from typing import Any
 from ci_bot.bot.actions import Inputs, Settings, activities
 from ci_bot.bot.decision import FAILURE_RISKS, TeamLimits, is_misleading, review_exit_code
 from ci_bot.bot.github import GitHub, PullRequest, require_github
-from ci_bot.bot.handlers.change_authors import make_author_finder
 from ci_bot.bot.handlers.gate import WRONG_CHECKOUT, WRONG_CHECKOUT_HINT
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.pull_request_context import (
+    find_checked_out_commit,
+    find_event_commits,
+    make_author_finder,
+)
 from ci_bot.bot.report import (
     ApplyCondition,
     CommentContext,
@@ -108,7 +112,7 @@ def review_pull_request(
             check_dispatched(pull, find_checked_out_commit(client))
         else:
             check_retargeted(pull, activity.head_sha, client)
-    commits = commits_of(activity, pull, client)
+    commits = find_event_commits(activity, pull, client)
     if commits.head_branch is None:
         commits = replace(commits, head_branch=_find_queued_branch(activity, publisher, github))
     new_base = commits.base_branch if activity.retargeted else None
@@ -196,30 +200,6 @@ def check_retargeted(pull: PullRequest, head: Sha | None, client: WorkerClient) 
         hint="Run this job again, with `ref: refs/pull/<number>/merge` at the checkout as in the "
         "example; or push.",
         reason_code="wrong_checkout",
-    )
-
-
-def find_checked_out_commit(client: WorkerClient) -> tuple[str, ...]:
-    """Base and head, where the workspace holds a test merge commit."""
-    return tuple(client.git.list_parents(client.git.read_head()))
-
-
-def commits_of(
-    activity: activities.Review, pull: PullRequest | None, client: WorkerClient
-) -> ReviewCommits:
-    """Head, base and merge commit; the base is the merge commit's own first parent."""
-    head = activity.head_sha or (pull.head_sha if pull else None)
-    base = activity.base_sha or (pull.base_sha if pull else None)
-    merge = activity.merge_sha or (pull.merge_sha if pull else None)
-    if merge is not None and client.git.has_commit(merge):
-        parents = client.git.list_parents(merge)
-        base = parents[0] if parents else base
-    return ReviewCommits(
-        head=head,
-        base=base,
-        merge=merge,
-        head_branch=activity.head_ref or (pull.head_ref if pull else None),
-        base_branch=activity.base_ref or (pull.base_ref if pull else None),
     )
 
 
@@ -368,7 +348,7 @@ def _annotate_review(report: Report, publisher: Publisher) -> None:
         publisher.annotate_failure(report.failure)
     compared = baseline_notice(report)
     if compared is not None and not compared.expected:
-        publisher.annotate_findings([("warning", compared.text(), None, None)])
+        publisher.annotate_findings([("warning", compared.render_unmarked(), None, None)])
 
 
 def _annotate_findings(report: Report, publisher: Publisher) -> None:

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.bot.laptop.costs import estimate_locally, learn_locally
+    from ci_bot.bot.laptop.compared_queries import compare_locally, make_witness
     from ci_bot.bot.laptop.doctor import doctor_locally
     from ci_bot.bot.laptop.environments import (
         apply_locally,
         cleanup_locally,
+        estimate_locally,
         make_laptop_context,
         sweep_locally,
     )
-    from ci_bot.bot.laptop.exposures import write_exposures
+    from ci_bot.bot.laptop.event_logs import learn_locally, write_exposures
     from ci_bot.bot.laptop.local_review import LocalReview, review_locally
     from ci_bot.bot.laptop.policy import check_policy, explain_policy
     from ci_bot.bot.laptop.prod_plan import prod_plan_locally
-    from ci_bot.bot.laptop.same_queries import compare_locally
-    from ci_bot.bot.laptop.witness import make_witness
 
 __all__ = [
     "LocalReview",
@@ -43,19 +42,18 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "exposures": ["write_exposures"],
-        "costs": ["estimate_locally", "learn_locally"],
-        "doctor": ["doctor_locally"],
+        "event_logs": ["write_exposures", "learn_locally"],
         "environments": [
+            "estimate_locally",
             "apply_locally",
             "cleanup_locally",
             "make_laptop_context",
             "sweep_locally",
         ],
+        "doctor": ["doctor_locally"],
         "local_review": ["LocalReview", "review_locally"],
         "policy": ["check_policy", "explain_policy"],
         "prod_plan": ["prod_plan_locally"],
-        "same_queries": ["compare_locally"],
-        "witness": ["make_witness"],
+        "compared_queries": ["compare_locally", "make_witness"],
     },
 )

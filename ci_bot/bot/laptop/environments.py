@@ -1,12 +1,15 @@
-"""Applies and cleanups on a laptop: options in, a report on the terminal out."""
+"""Environments at a terminal: estimated, built, removed; options come in, a report goes out."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from ci_bot.bot import github
 from ci_bot.bot import report as reports
 from ci_bot.bot.laptop.session import (
     check_environment_name,
     open_local_client,
+    parse_local_environment,
     raise_bad_input,
     read_branch,
     read_local_prefix,
@@ -18,13 +21,16 @@ from ci_bot.bot.worker_client import (
     WorkerClient,
     apply,
     cleanup,
+    make_error_of_failure,
     make_owner,
     read_agreed_cost,
+    request_estimate,
     run_owner,
 )
-from ci_bot.errors import EXIT_FAILED, BadInput
+from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
@@ -284,3 +290,66 @@ def sweep_locally(
     text = reports.render_plain(summary, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
     return cleanup.sweep_exit_code(swept)
+
+
+def estimate_locally(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    environment: str,
+    flags: GivenFlags,
+    start: str | None,
+    end: str | None,
+    max_executor_hours: float | None,
+    executor_hour_price: Price | None,
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+    form: Literal["terminal", "json"],
+) -> int:
+    """`ci-bot estimate`. Returns the exit code: 1 where the limit does not hold, which an option
+    says, or else the policy.
+
+    Raises:
+        BotError: the project cannot be planned, or Spark does not start.
+    """
+    with open_local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        name = parse_local_environment(environment)
+        limit, price = read_agreed_cost(
+            client,
+            ReviewCommits(),
+            hours=max_executor_hours,
+            price=executor_hour_price,
+            today=machine.today(),
+        )
+        document = request_estimate(
+            client,
+            environment=name,
+            owner=make_owner(run_owner(None, read_origin_url(client))),
+            flags=flags,
+            start=start,
+            end=end,
+            head_branch=read_branch(client),
+            executor_hour_price=price,
+        )
+        if isinstance(document, Failure):
+            raise make_error_of_failure(document)
+        context = make_laptop_context(machine, client, document.environment)
+    screen = reports.make_screen(machine)
+    text = (
+        document.to_json(indent=2)
+        if form == "json"
+        else reports.render_plain(
+            reports.notices.render_estimated(document, limit, context),
+            colour=screen.colour,
+            width=screen.width,
+        )
+    )
+    print(text, file=machine.out, flush=True)
+    return EXIT_FAILED if reports.notices.is_above(document, limit) else EXIT_DONE
+
+
+# `ci-bot learn` at a terminal: what Spark's event logs tell of prod's own runs.

@@ -21,24 +21,32 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.markdown import notices
     from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-    from ci_bot.bot.report.markdown.check_run import make_check_run, name_check
-    from ci_bot.bot.report.markdown.marker import claims_news, decode_marker, mark_news
-    from ci_bot.bot.report.markdown.outcome_comment import (
+    from ci_bot.bot.report.markdown.check_run import (
+        CheckAnnotation,
+        CheckRun,
+        make_check_run,
+        name_check,
+    )
+    from ci_bot.bot.report.markdown.comments import (
+        CarriedReview,
+        ReviewSource,
         render_apply,
         render_cleanup,
         render_doctor,
         render_drift,
-        render_sweep,
-    )
-    from ci_bot.bot.report.markdown.review_comment import (
-        CarriedReview,
-        ReviewSource,
         render_planning,
         render_review,
+        render_sweep,
+    )
+    from ci_bot.bot.report.markdown.marker import (
+        MarkerFacts,
+        claims_news,
+        decode_marker,
+        list_plans_before,
+        mark_news,
     )
     from ci_bot.bot.report.model import advice, words
     from ci_bot.bot.report.model.apply_evidence import ApplyView
-    from ci_bot.bot.report.model.check_run import CheckAnnotation, CheckRun
     from ci_bot.bot.report.model.context import (
         ApplyCondition,
         ApplyRefusal,
@@ -48,22 +56,29 @@ if TYPE_CHECKING:
         RenderedText,
     )
     from ci_bot.bot.report.model.headline import baseline_notice, compared_with
-    from ci_bot.bot.report.model.marker_facts import MarkerFacts, list_plans_before
-    from ci_bot.bot.report.model.prose import render_prose
+    from ci_bot.bot.report.model.markdown_text import render_prose
     from ci_bot.bot.report.model.sarif_log import make_sarif
     from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
-    from ci_bot.bot.report.text.compared_queries import render_compared_queries
-    from ci_bot.bot.report.text.page import OutputScreen, TextPage, make_screen, make_text_page
-    from ci_bot.bot.report.text.plain_markdown import PLACE, extract_code_spans, render_plain
+    from ci_bot.bot.report.text.page import (
+        PLACE,
+        OutputScreen,
+        TextPage,
+        extract_code_spans,
+        make_screen,
+        make_text_page,
+        render_plain,
+    )
     from ci_bot.bot.report.text.report_text import (
         Document,
+        compare_rounds,
         describe_error,
         redact_text,
+        render_compared_queries,
         render_markdown_text,
+        render_short_review,
         render_terminal_text,
     )
-    from ci_bot.bot.report.text.short_review import compare_rounds, render_short_review
 
 __all__ = [
     "CANNOT_WRITE",
@@ -147,17 +162,21 @@ __getattr__ = open_on_demand(
         "html.page": ["render_page", "to_page"],
         "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
-        "markdown.check_run": ["make_check_run", "name_check"],
-        "markdown.marker": ["decode_marker", "claims_news", "mark_news"],
+        "markdown.check_run": ["make_check_run", "name_check", "CheckAnnotation", "CheckRun"],
+        "markdown.marker": [
+            "decode_marker",
+            "claims_news",
+            "mark_news",
+            "MarkerFacts",
+            "list_plans_before",
+        ],
         "markdown.notices": [],
-        "markdown.outcome_comment": [
+        "markdown.comments": [
             "render_apply",
             "render_cleanup",
             "render_doctor",
             "render_drift",
             "render_sweep",
-        ],
-        "markdown.review_comment": [
             "CarriedReview",
             "ReviewSource",
             "render_planning",
@@ -165,7 +184,6 @@ __getattr__ = open_on_demand(
         ],
         "model.advice": [],
         "model.apply_evidence": ["ApplyView"],
-        "model.check_run": ["CheckAnnotation", "CheckRun"],
         "model.context": [
             "CommentContext",
             "ApplyCondition",
@@ -175,21 +193,28 @@ __getattr__ = open_on_demand(
             "RenderedText",
         ],
         "model.headline": ["baseline_notice", "compared_with"],
-        "model.marker_facts": ["MarkerFacts", "list_plans_before"],
-        "model.prose": ["render_prose"],
+        "model.markdown_text": ["render_prose"],
         "model.sarif_log": ["make_sarif"],
         "model.words": [],
         "resources": ["find_resource"],
-        "text.compared_queries": ["render_compared_queries"],
-        "text.page": ["TextPage", "OutputScreen", "make_text_page", "make_screen"],
-        "text.plain_markdown": ["PLACE", "render_plain", "extract_code_spans"],
         "text.report_text": [
+            "render_compared_queries",
             "Document",
             "render_markdown_text",
             "render_terminal_text",
             "describe_error",
             "redact_text",
+            "compare_rounds",
+            "render_short_review",
         ],
-        "text.short_review": ["compare_rounds", "render_short_review"],
+        "text.page": [
+            "TextPage",
+            "OutputScreen",
+            "make_text_page",
+            "make_screen",
+            "PLACE",
+            "render_plain",
+            "extract_code_spans",
+        ],
     },
 )

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
         make_endless_deadline,
     )
     from ci_bot.bot.sandbox.disk_reserve import MIB
-    from ci_bot.bot.sandbox.launch import DOCKER_SOCKETS, WorkerIdentity, WorkerLaunch
+    from ci_bot.bot.sandbox.launch import (
+        CONTAINER_PATH,
+        DOCKER_SOCKETS,
+        WorkerIdentity,
+        WorkerLaunch,
+        WorkerVariables,
+        build_worker_environment,
+        make_redactor,
+        parse_worker_variables,
+        prepend_python_path,
+    )
     from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, list_opened_among
     from ci_bot.bot.sandbox.requirements import check_requirements, install_requirements
     from ci_bot.bot.sandbox.run_directories import (
@@ -34,14 +44,6 @@ if TYPE_CHECKING:
         resolve_inside,
         resolve_project_paths,
         search_path,
-    )
-    from ci_bot.bot.sandbox.worker_environment import (
-        CONTAINER_PATH,
-        WorkerVariables,
-        build_worker_environment,
-        make_redactor,
-        parse_worker_variables,
-        prepend_python_path,
     )
     from ci_bot.bot.sandbox.worker_output import TracebackFilter
     from ci_bot.bot.sandbox.worker_run import (
@@ -102,7 +104,17 @@ __getattr__ = open_on_demand(
         "checkout_copy": ["DURING_EXPORT", "seal_tree"],
         "deadline": ["CancelToken", "Deadline", "handle_signals", "make_endless_deadline"],
         "disk_reserve": ["MIB"],
-        "launch": ["DOCKER_SOCKETS", "WorkerIdentity", "WorkerLaunch"],
+        "launch": [
+            "DOCKER_SOCKETS",
+            "WorkerIdentity",
+            "WorkerLaunch",
+            "CONTAINER_PATH",
+            "WorkerVariables",
+            "build_worker_environment",
+            "parse_worker_variables",
+            "make_redactor",
+            "prepend_python_path",
+        ],
         "load_trace": ["JAVA_READS", "TraceReader", "list_opened_among"],
         "requirements": ["check_requirements", "install_requirements"],
         "run_directories": [
@@ -115,14 +127,6 @@ __getattr__ = open_on_demand(
             "resolve_project_paths",
             "read_inside",
             "search_path",
-        ],
-        "worker_environment": [
-            "CONTAINER_PATH",
-            "WorkerVariables",
-            "build_worker_environment",
-            "parse_worker_variables",
-            "make_redactor",
-            "prepend_python_path",
         ],
         "worker_output": ["TracebackFilter"],
         "worker_run": [

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ci_bot.bot.setup.read_configuration import (
-    join_configurations,
-    read_python_file,
-    read_yaml,
-)
-from ci_bot.bot.setup.read_imports import list_missing_imports
+from ci_bot.bot.setup.read_configuration import join_configurations, read_python_file, read_yaml
 from ci_bot.bot.setup.read_versions import (
     find_locked,
     find_python,
@@ -23,6 +20,41 @@ from ci_bot.bot.setup.read_versions import (
 from ci_bot.bot.setup.repository_facts import WORKFLOWS, FoundProject, RepositoryFacts
 from ci_bot.errors import BadInput
 from ci_bot.static_config import FILES
+
+# The image's packages, by the names that code imports. tests/contract/test_setup.py holds them to
+# requirements.lock.
+IMAGE_MODULES = frozenset({
+    "IPython", "click", "croniter", "cryptography", "dateparser", "dateutil", "dotenv",
+    "duckdb", "github", "humanize", "hyperscript", "importlib_metadata", "ipywidgets",
+    "jinja2", "json_stream", "markupsafe", "numpy", "packaging", "pandas", "psutil",
+    "psycopg2", "py4j", "pydantic", "pydantic_core", "pygments", "pymysql", "pyspark",
+    "pytz", "requests", "rich", "ruamel", "setuptools", "sqlglot", "sqlmesh", "sqlmesh_dbt",
+    "tenacity", "time_machine", "typing_extensions", "tzlocal", "urllib3",
+})  # fmt: skip
+
+
+def list_missing_imports(texts: Iterable[str], own: Iterable[str]) -> list[str]:
+    """The packages that files import, but those of Python, of the image, and the project's own.
+
+    Args:
+        own: Names of the modules and packages that lie in the repository.
+    """
+    known = IMAGE_MODULES | sys.stdlib_module_names | set(own)
+    return sorted({name for text in texts for name in _iterate_imported(text)} - known)
+
+
+def _iterate_imported(text: str) -> Iterator[str]:
+    """The first part of each absolute import, wherever it stands."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
 
 _PYTHON = "config.py"
 _DBT, _PROFILES = "dbt_project.yml", "profiles.yml"

@@ -11,12 +11,6 @@ from importlib import metadata
 from pathlib import Path
 
 from ci_bot.bot.report import CANNOT_WRITE, TextPage, find_resource, make_text_page
-from ci_bot.bot.setup.action_release import (
-    ActionRelease,
-    find_action_release,
-    parse_action_release,
-    read_action_release,
-)
 from ci_bot.bot.setup.compare_files import (
     ComparedFile,
     MadeWith,
@@ -28,10 +22,14 @@ from ci_bot.bot.setup.next_steps import RemainingStep, list_notes, list_steps
 from ci_bot.bot.setup.open_pull_request import check_pull_request, open_pull_request
 from ci_bot.bot.setup.plan_files import (
     PLAIN,
+    ActionRelease,
     PlannedFile,
     SetupRequest,
+    find_action_release,
     list_workflow_names,
+    parse_action_release,
     plan_files,
+    read_action_release,
 )
 from ci_bot.bot.setup.read_repository import (
     find_projects,

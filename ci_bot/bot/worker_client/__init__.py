@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.bot.worker_client import apply, base_branch, cleanup, costs, doctor, review
-    from ci_bot.bot.worker_client.changed_files import list_changes_of_pull, read_file_content
+    from ci_bot.bot.worker_client import apply, base_branch, cleanup, doctor, review
+    from ci_bot.bot.worker_client.apply import request_estimate
     from ci_bot.bot.worker_client.cleanup import SweepOptions, SweptEnvironment
     from ci_bot.bot.worker_client.client import (
         ClientOptions,
@@ -21,21 +21,25 @@ if TYPE_CHECKING:
         make_owner,
         run_owner,
     )
-    from ci_bot.bot.worker_client.costs import (
+    from ci_bot.bot.worker_client.drift import DriftOptions, find_drift
+    from ci_bot.bot.worker_client.event_logs import (
         OTHER_SPARK,
         describe_learned,
-        request_estimate,
         request_exposures,
         request_learn,
     )
-    from ci_bot.bot.worker_client.drift import DriftOptions, find_drift
     from ci_bot.bot.worker_client.failures import (
         make_activity_failure,
         make_bad_input,
         make_error_of_failure,
         make_refused_failure,
     )
-    from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
+    from ci_bot.bot.worker_client.review_subject import (
+        ReviewCommits,
+        ReviewOptions,
+        list_changes_of_pull,
+        read_file_content,
+    )
     from ci_bot.bot.worker_client.session import (
         describe_ignored_prefix,
         open_client,
@@ -65,7 +69,6 @@ __all__ = [
     "base_branch",
     "check_selections",
     "cleanup",
-    "costs",
     "describe_ignored_prefix",
     "describe_learned",
     "doctor",
@@ -93,18 +96,17 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "apply": [],
+        "apply": ["request_estimate"],
         "base_branch": [],
-        "changed_files": ["list_changes_of_pull", "read_file_content"],
+        "review_subject": [
+            "list_changes_of_pull",
+            "read_file_content",
+            "ReviewCommits",
+            "ReviewOptions",
+        ],
         "cleanup": ["SweepOptions", "SweptEnvironment"],
         "client": ["ClientOptions", "WorkListener", "WorkerClient", "make_owner", "run_owner"],
-        "costs": [
-            "OTHER_SPARK",
-            "request_estimate",
-            "request_learn",
-            "describe_learned",
-            "request_exposures",
-        ],
+        "event_logs": ["OTHER_SPARK", "request_learn", "describe_learned", "request_exposures"],
         "doctor": [],
         "drift": ["DriftOptions", "find_drift"],
         "failures": [
@@ -114,7 +116,6 @@ __getattr__ = open_on_demand(
             "make_refused_failure",
         ],
         "review": [],
-        "review_options": ["ReviewCommits", "ReviewOptions"],
         "session": [
             "open_client",
             "read_laptop_prefix",

@@ -1,8 +1,8 @@
-"""An apply: ask the worker to build exactly the reviewed plan."""
+"""An apply: asks the worker what the build will cost, and to build exactly the reviewed plan."""
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from typing_extensions import Unpack
 
@@ -18,13 +18,35 @@ from ci_bot.errors import (
     EXIT_REFUSED,
     WorkerFailed,
 )
-from ci_bot.protocol.apply_report import BUILDING, ApplyDocument, ApplyResult, ApplyStep
+from ci_bot.protocol.apply_report import (
+    BUILDING,
+    ApplyDocument,
+    ApplyResult,
+    ApplyStep,
+    EstimateDocument,
+)
 from ci_bot.protocol.base import Failure, PlanId, Versions
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.environment import EnvironmentName, UnfitName
-from ci_bot.protocol.messages import ApplyRequest, Owner, Progress
+from ci_bot.protocol.messages import ApplyRequest, EstimateRequest, Owner, Progress
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity, find_full_plan_id
+
+
+def request_estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
+    """The expected cost, or why there is none.
+
+    Args:
+        wanted: The fields of `EstimateRequest` that the client does not know by itself.
+
+    Raises:
+        BotError: the worker could not be asked, or gave no answer.
+    """
+    try:
+        request = client.make_request(EstimateRequest, **wanted)
+    except UnfitName as error:
+        return make_refused_failure(error, "estimate")
+    return client.request_estimate(request)
 
 
 class WantedApply(TypedDict, total=False):

@@ -9,7 +9,7 @@ from ci_bot.bot.worker_client.cleanup import AskStates, SweepOptions, SweptEnvir
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
 from ci_bot.bot.worker_client.failures import make_error_of_failure
 from ci_bot.bot.worker_client.review import review_or_failure
-from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
+from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
 from ci_bot.errors import WorkerFailed
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import FoundEnvironment

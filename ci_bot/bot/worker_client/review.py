@@ -17,7 +17,6 @@ from ci_bot.bot.decision import (
 from ci_bot.bot.git import GitFile, MissingFiles
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_exposures
 from ci_bot.bot.worker_client.base_branch import compared_with_base
-from ci_bot.bot.worker_client.changed_files import FileChanges, list_changes_of_pull
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
 from ci_bot.bot.worker_client.review_facts import (
@@ -27,7 +26,12 @@ from ci_bot.bot.worker_client.review_facts import (
     make_failed_facts,
     request_facts,
 )
-from ci_bot.bot.worker_client.review_options import ReviewCommits, ReviewOptions
+from ci_bot.bot.worker_client.review_subject import (
+    FileChanges,
+    ReviewCommits,
+    ReviewOptions,
+    list_changes_of_pull,
+)
 from ci_bot.bot.worker_client.team_policy import (
     TeamPolicy,
     describe_fallen_acceptances,

@@ -8,10 +8,9 @@ import ci_bot
 from ci_bot.bot.decision import combine_failures, sort_failures_by_cause
 from ci_bot.bot.policy import list_exposed_names
 from ci_bot.bot.worker_client import base_branch
-from ci_bot.bot.worker_client.changed_files import FileChanges
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
-from ci_bot.bot.worker_client.review_options import ReviewOptions
+from ci_bot.bot.worker_client.review_subject import FileChanges, ReviewOptions
 from ci_bot.bot.worker_client.team_policy import TeamPolicy
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.messages import BaselineChoice, FailedAnswer, ReviewRequest, ScanRequest

@@ -36,8 +36,10 @@ from ci_bot.bot.policy import (
     scope_key,
     why_not,
 )
-from ci_bot.bot.worker_client.changed_files import (
+from ci_bot.bot.worker_client.client import WorkerClient
+from ci_bot.bot.worker_client.review_subject import (
     FileChanges,
+    ReviewCommits,
     decode_content,
     is_sql,
     list_policy_paths,
@@ -49,8 +51,6 @@ from ci_bot.bot.worker_client.changed_files import (
     read_file_content,
     read_unchanged_texts,
 )
-from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.review_options import ReviewCommits
 from ci_bot.errors import TimedOut
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cost import Price

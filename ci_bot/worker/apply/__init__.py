@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.apply import apply_plan, probe
+    from ci_bot.worker.apply import apply_plan
 
-__all__ = ["apply_plan", "probe"]
+__all__ = ["apply_plan"]
 
-__getattr__ = open_on_demand(__name__, {"apply_plan": [], "probe": []})
+__getattr__ = open_on_demand(
+    __name__,
+    {"apply_plan": []},
+)

@@ -98,7 +98,7 @@ def resolve_views(
     views = spark_catalog.list_environment_views(context, planned.plan.environment)
     kept = frozenset(_list_kept_views(_list_changed_snapshots(planned), views))
 
-    def analyse(view: Relation) -> None:
+    def analyse_one(view: Relation) -> None:
         if view in kept:
             port.analyse_table(view.sql_text)
         else:
@@ -106,7 +106,7 @@ def resolve_views(
 
     relations = list(views.values())
     answers = _retry_once(
-        lambda: catalog.resolve_relations(relations, at_once=RESOLVED_AT_ONCE, analyse=analyse),
+        lambda: catalog.resolve_relations(relations, at_once=RESOLVED_AT_ONCE, analyse=analyse_one),
         ports,
     )
     broken = [relation for relation, error in answers.items() if error is not None]
@@ -206,7 +206,7 @@ def _compare_candidates(
     total = len(candidates)
     finished = 0
 
-    def done(diff: TableDiff) -> None:
+    def report_compared(diff: TableDiff) -> None:
         nonlocal finished
         finished += 1
         ports.progress("evidence", f"compared {diff.model} with prod", finished, total)
@@ -224,7 +224,7 @@ def _compare_candidates(
             clock=ports.now,
             again=lambda: ports.pause(PAUSE_SECONDS),
         ),
-        done=done,
+        done=report_compared,
     )
 
 

@@ -17,7 +17,7 @@ from ci_bot.protocol.environment import EnvironmentName, normalize_name
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Backfill
 from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities, matches_plan_id
-from ci_bot.protocol.refusals import (
+from ci_bot.protocol.reasons import (
     REVIEW_AGAIN,
     UNCATEGORIZED_HINT,
     describe_other_plan,
@@ -40,12 +40,12 @@ from ci_bot.worker.planning import (
 from ci_bot.worker.project import (
     UNPIN_HINT,
     OpenProject,
+    checks,
     describe_merge_obstacle,
     gateway_is_spark,
     list_gateways,
     plan_settings,
     read_catalog_settings,
-    validation,
 )
 from ci_bot.worker.runtime import SESSION_CATALOG, PhaseClock, SparkCatalog, spark_catalog
 from ci_bot.worker.sql_effects import check_statements
@@ -66,7 +66,7 @@ def check_project(context: Context, environment: EnvironmentName, *, pull_reques
         raise BadInput(
             "`environment_suffix_target: catalog` does not work on Spark: Spark cannot create "
             "or drop catalogs, so such an environment could never be removed.",
-            hint=validation.SUFFIX_TARGET_HINT,
+            hint=checks.SUFFIX_TARGET_HINT,
             reason_code="suffix_target",
         )
     if environment == normalize_name(context.config.default_target_environment):

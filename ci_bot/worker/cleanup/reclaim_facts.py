@@ -30,7 +30,7 @@ def collect_table_facts(
     """Collects the facts on a row's tables, and the row's snapshots that the state still has."""
     default = str(context.default_catalog)
 
-    def shown(name: str) -> str:
+    def show_name(name: str) -> str:
         return Relation.parse_name(name, default).shown_name
 
     snapshots = sqlmesh_compat.read_full_snapshots(
@@ -56,13 +56,13 @@ def collect_table_facts(
     for environment, infos in found.items():
         recorded = others.get(environment)
         for info in infos:
-            preview = shown(info.table_name(False))
+            preview = show_name(info.table_name(False))
             key = (str(info.name), str(info.identifier))
             reads = environment != PROD and _may_read(preview, key, in_prod, recorded)
             references.setdefault(environment, []).append(
                 SnapshotUse(*key, str(info.version), str(info.dev_version), reads_preview=reads)
             )
-            used[shown(info.table_name(True))] = environment
+            used[show_name(info.table_name(True))] = environment
             if reads:
                 used[preview] = environment
     for environment, other in others.items():
@@ -85,7 +85,7 @@ def collect_table_facts(
         recorded=list_shown_tables(row),
         rows=list_state_rows(row, context),
         names={
-            key: TableNames(shown(item.table_name(True)), shown(item.table_name(False)))
+            key: TableNames(show_name(item.table_name(True)), show_name(item.table_name(False)))
             for key, item in snapshots.items()
             if item.is_model and not item.is_symbolic and item.version
         },

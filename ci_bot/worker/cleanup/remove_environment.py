@@ -119,7 +119,7 @@ def remove_environment(request: CleanupRequest, ports: CleanupPorts) -> CleanupD
             versions=collect_versions(None),
         )
     try:
-        return _EnvironmentRemoval(request, ports, opened, started).execute()
+        return _EnvironmentRemoval(request, ports, opened, started).execute_removal()
     finally:
         opened.close_state()
 
@@ -176,7 +176,7 @@ class _EnvironmentRemoval:
             request, self.context, self.ledger, self.catalog, ports.progress
         )
 
-    def execute(self) -> CleanupDocument:
+    def execute_removal(self) -> CleanupDocument:
         # Check ownership before stopping an apply: it may be another repository's.
         self._read_records()
         with leases.hold_cleanup_lease(

@@ -1,13 +1,18 @@
-"""A sweep's two requests: list the environments, and remove some of them.
+"""A sweep's two requests, which list environments and remove some, and the survey of the state.
 
-The bot sends them one after the other, because between them it reads from GitHub which pull
+The bot sends the two one after the other, because between them it reads from GitHub which pull
 requests are closed, and this process has no access to GitHub.
+
+The survey reads only the state: prod's gaps, tables that nobody reads, and estimates; prod's
+versions of its models, as `sqlmesh run` uses them, and the ledger. No file of the project is
+loaded, and Spark is not started.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +28,18 @@ from ci_bot.protocol.cleanup_report import (
     SweepDocument,
     SweepTarget,
 )
-from ci_bot.protocol.environment import parse_environment_prefix, read_pull_number
+from ci_bot.protocol.drift_report import (
+    MOST_LISTED,
+    LastingEnvironment,
+    MissedEstimate,
+    StateSurvey,
+    UnusedTables,
+)
+from ci_bot.protocol.environment import is_prod_name, parse_environment_prefix, read_pull_number
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, SweepRequest
+from ci_bot.protocol.plan import ModelRange
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim, remove_environment
-from ci_bot.worker.cleanup.state_survey import survey_state
 from ci_bot.worker.messages import make_failure_of_error, names_and_times
 from ci_bot.worker.project import (
     collect_versions,
@@ -37,7 +49,100 @@ from ci_bot.worker.project import (
     opening,
 )
 from ci_bot.worker.runtime import PhaseClock
-from ci_bot.worker.state_store import Ledger, LedgerRow, ownership
+from ci_bot.worker.state_store import ApplyRow, CostLedger, Ledger, LedgerRow, ownership
+
+_DAY = 86_400_000
+# A nightly run may be late until the next night.
+GRACE = _DAY
+_NEWEST_APPLIES = 200
+_APPLIES_OF = 30 * _DAY
+# Below this, a factor shows Spark's start more than the estimate.
+_WORTH_A_WORD_HOURS = 0.1
+_OFF = 2.0
+
+
+def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSurvey:
+    """Surveys the state, without the environments of pull requests.
+
+    Args:
+        state: SQLMesh's state, opened for reading.
+        prefix: The prefix of pull requests' environments, which are left out.
+        now: In milliseconds; the clock's time without it.
+    """
+    moment = names_and_times.now_milliseconds() if now is None else now
+    missing = sqlmesh_compat.list_missing_in_prod(state, moment - GRACE)
+    behind = sorted(missing.items(), key=lambda item: (item[1][0], item[0]))
+    unused = Counter(
+        item.name.replace('"', "").replace("`", "")
+        for item in sqlmesh_compat.list_unused_versions(state)
+        if item.ended_ts < moment
+    )
+    applies = [row for row in _list_applies(state, moment) if row.expected_hours is not None]
+    return StateSurvey(
+        behind=[
+            ModelRange(
+                model=name,
+                start=names_and_times.format_iso(start),
+                end=names_and_times.format_iso(end),
+            )
+            for name, (start, end) in behind[:MOST_LISTED]
+        ],
+        behind_models=len(behind),
+        lasting=list(_list_lasting(state, prefix, moment))[:MOST_LISTED],
+        unused=[
+            UnusedTables(model=model, versions=count)
+            for model, count in sorted(unused.items())[:MOST_LISTED]
+        ],
+        unused_versions=sum(unused.values()),
+        estimates=[
+            MissedEstimate(
+                environment=row.environment,
+                at=row.at,
+                expected_hours=row.expected_hours or 0.0,
+                used_hours=row.allocated_hours,
+            )
+            for row in applies
+            if is_estimate_off(row.expected_hours or 0.0, row.allocated_hours)
+        ][:MOST_LISTED],
+        applies=len(applies),
+    )
+
+
+def is_estimate_off(expected: float, used: float) -> bool:
+    """Whether an apply cost at least twice as much as expected, or half of it; in hours."""
+    low, high = sorted((expected, used))
+    return high >= _WORTH_A_WORD_HOURS and high >= _OFF * low
+
+
+def _list_lasting(state: Any, prefix: str, now: int) -> Iterator[LastingEnvironment]:
+    """Lists people's environments that never expire, or that have expired and still exist."""
+    for item in sorted(state.get_environments_summary(), key=lambda item: str(item.name)):
+        name = str(item.name)
+        expires = item.expiration_ts
+        if (
+            is_prod_name(name)
+            or read_pull_number(name, prefix)
+            or (expires is not None and expires > now)
+        ):
+            continue
+        yield LastingEnvironment(
+            environment=name,
+            expires_at=None if expires is None else names_and_times.format_iso(expires),
+        )
+
+
+def _list_applies(state: Any, now: int) -> list[ApplyRow]:
+    """Lists the successful applies of the last 30 days, without probes, which build only a part."""
+    since = now - _APPLIES_OF
+    rows = CostLedger(sqlmesh_compat.unwrap_state_adapter(state)).list_applies(
+        newest=_NEWEST_APPLIES
+    )
+    return [
+        row
+        for row in rows
+        if row.outcome == "applied" and names_and_times.to_milliseconds(row.at) >= since
+    ]
+
 
 # These reasons concern one environment only; every other bad input concerns all of them.
 _ONE_ENVIRONMENT = ("suffix_target",)
@@ -175,7 +280,7 @@ def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocumen
 
     inner = replace(ports, on_spark_start=on_spark_start)
 
-    def document() -> SweepDocument:
+    def make_document() -> SweepDocument:
         return SweepDocument(
             cleanups=list(done),
             seconds=round(ports.now() - started, 3),
@@ -187,8 +292,8 @@ def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocumen
             break
         ports.progress("sweep", f"removing {target.environment}", number, len(request.targets))
         done.append(_clean_environment(request, target, inner, first=not done))
-        ports.keep(document())
-    return document()
+        ports.keep(make_document())
+    return make_document()
 
 
 def _clean_environment(

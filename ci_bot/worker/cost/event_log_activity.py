@@ -245,16 +245,16 @@ def read_directory(
     """
 
     @cache
-    def hadoop() -> HadoopFiles:
+    def open_hadoop_files() -> HadoopFiles:
         ports.before_java()
         return HadoopFiles(_spark_jvm(), settings)
 
-    def decompressed(path: str) -> AbstractContextManager[str]:
-        return hadoop().decompress_log(f"file://{path}")
+    def decompress_log(path: str) -> AbstractContextManager[str]:
+        return open_hadoop_files().decompress_log(f"file://{path}")
 
     here = local_path(directory)
     try:
-        files: FileSystem = LocalFiles(decompressed) if here is not None else hadoop()
+        files: FileSystem = LocalFiles(decompress_log) if here is not None else open_hadoop_files()
         return read(files, here or directory)
     except OSError as error:
         raise unreadable_logs_error(directory, error) from error

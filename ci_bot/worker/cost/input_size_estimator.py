@@ -24,12 +24,15 @@ from ci_bot.protocol.cost import Price
 from ci_bot.protocol.messages import EstimateRequest
 from ci_bot.protocol.plan import Backfill, Cost, select_tables
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost.batch_queries import BatchQueries
-from ci_bot.worker.cost.input_size_measurement import QuerySizes, UnknownModel, measure_inputs
-from ci_bot.worker.cost.input_size_rates import CountedRun, cut_batches, estimate_by_size
+from ci_bot.worker.cost.input_size_measurement import (
+    BatchQueries,
+    QuerySizes,
+    UnknownModel,
+    measure_inputs,
+)
 from ci_bot.worker.cost.known_costs import collect_known_costs, make_prod_past_run, make_table_key
 from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs, predict_plan_cost
-from ci_bot.worker.cost.prediction import BySize, PastRun
+from ci_bot.worker.cost.prediction import BySize, CountedRun, PastRun, cut_batches, estimate_by_size
 from ci_bot.worker.messages import ModelNames, error_sentence
 from ci_bot.worker.planning import (
     BuiltPlan,
@@ -163,7 +166,7 @@ class PlanEstimator:
         )
         reading = QuerySizes(self.context.engine_adapter.spark)
 
-        def read(snapshot: Snapshot, span: Interval) -> int | None:
+        def estimate_read_bytes(snapshot: Snapshot, span: Interval) -> int | None:
             if isinstance(snapshot.model, SeedModel):
                 return len(snapshot.model.seed.content.encode())
             text = queries.batch_query(snapshot, span)
@@ -174,7 +177,7 @@ class PlanEstimator:
                 self.names.short_name(snapshot.name),
                 describe_plan.name_model_kind(snapshot),
                 cut_batches(snapshot, intervals),
-                partial(read, snapshot),
+                partial(estimate_read_bytes, snapshot),
             )
             for s_id, intervals in missing.items()
             if (snapshot := planned.plan_snapshots[s_id]).is_model

@@ -120,7 +120,7 @@ def _tables_above(
     """
     whole = {item.model for item in work if item.action == "full_refresh"}
 
-    def above(fqn: str) -> set[str]:
+    def list_tables_above(fqn: str) -> set[str]:
         found: set[str] = set()
         waiting, seen = {fqn}, {fqn}
         while waiting:
@@ -135,7 +135,7 @@ def _tables_above(
         return found
 
     return {
-        name: frozenset(above(fqn))
+        name: frozenset(list_tables_above(fqn))
         for fqn in context.models
         if (name := names.short_name(fqn)) in whole
     }

@@ -14,7 +14,7 @@ from sqlmesh.core.snapshot.definition import expand_range
 
 from ci_bot.protocol.apply_report import NotProbed
 from ci_bot.protocol.plan import Backfill
-from ci_bot.worker.cost.input_size_rates import cut_batches
+from ci_bot.worker.cost.prediction import cut_batches
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.planning import BuiltPlan, Interval, Missing, describe_plan
 

@@ -118,23 +118,23 @@ def sum_stage_counters(stages: Iterable[Mapping[str, Any]], *, lost: int = 0) ->
     """
     every = list(stages)
 
-    def total(field: str) -> int:
+    def sum_field(field: str) -> int:
         return sum(int(stage.get(field) or 0) for stage in every)
 
     return Counters(
-        used_seconds=round(total("executorRunTime") * _MILLIS, 3),
-        cpu_seconds=round(total("executorCpuTime") * _NANOS, 3),
-        input_bytes=total("inputBytes"),
-        input_rows=total("inputRecords"),
-        output_bytes=total("outputBytes"),
-        output_rows=total("outputRecords"),
-        shuffle_read_bytes=total("shuffleReadBytes"),
-        shuffle_write_bytes=total("shuffleWriteBytes"),
-        memory_spilled_bytes=total("memoryBytesSpilled"),
-        disk_spilled_bytes=total("diskBytesSpilled"),
+        used_seconds=round(sum_field("executorRunTime") * _MILLIS, 3),
+        cpu_seconds=round(sum_field("executorCpuTime") * _NANOS, 3),
+        input_bytes=sum_field("inputBytes"),
+        input_rows=sum_field("inputRecords"),
+        output_bytes=sum_field("outputBytes"),
+        output_rows=sum_field("outputRecords"),
+        shuffle_read_bytes=sum_field("shuffleReadBytes"),
+        shuffle_write_bytes=sum_field("shuffleWriteBytes"),
+        memory_spilled_bytes=sum_field("memoryBytesSpilled"),
+        disk_spilled_bytes=sum_field("diskBytesSpilled"),
         peak_memory_bytes=max((int(s.get("peakExecutionMemory") or 0) for s in every), default=0),
-        tasks=total("numCompleteTasks"),
-        failed_tasks=total("numFailedTasks"),
+        tasks=sum_field("numCompleteTasks"),
+        failed_tasks=sum_field("numFailedTasks"),
         stages=len(every),
         stages_lost=lost,
     )

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.data_diff.budgeted_run import (
+    from ci_bot.worker.data_diff.compare import (
         FAILED,
         DiffBudget,
         DiffCandidate,
@@ -63,7 +63,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "budgeted_run": ["DiffBudget", "DiffCandidate", "DiffControls", "FAILED", "compare_models"],
+        "compare": ["DiffBudget", "DiffCandidate", "DiffControls", "FAILED", "compare_models"],
         "spark_port": ["SparkPort", "count_parallel_queries", "spark_failures"],
         "spec": ["DiffPort", "DiffSpec", "FEW_ROWS", "SqlError", "TimeWindow"],
     },

@@ -19,8 +19,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ci_bot.worker.data_diff import value_comparison
-from ci_bot.worker.data_diff.column_layout import ColumnLayout, ColumnPair
+from ci_bot.worker.data_diff.column_comparison import (
+    ColumnLayout,
+    ColumnPair,
+    carry_value,
+    cast_value,
+    is_rounded,
+    list_measure_items,
+    values_agree,
+    values_are_same,
+)
 from ci_bot.worker.data_diff.spec import SparkType, SqlError
 from ci_bot.worker.runtime import quote_identifier
 
@@ -135,16 +143,15 @@ def build_diff_query(
         "b.nth IS NOT NULL AND COALESCE(a.nth, 1) = 1 AS of_pr",
         *(_compare_value(number, column, decimals) for number, column in enumerate(values)),
         *(
-            f"{value_comparison.values_are_same(f'a.v{number}', f'b.v{number}', kind)} AS s{number}"
+            f"{values_are_same(f'a.v{number}', f'b.v{number}', kind)} AS s{number}"
             for number, kind in enumerate(kinds)
-            if value_comparison.is_rounded(kind, decimals)
+            if is_rounded(kind, decimals)
         ),
         *(f"{side}.v{n} AS {as_}{n}" for n in range(len(values)) for side, as_ in _SIDES),
     ]
     matches = [f"e{number}" for number in range(len(values))]
     exact = [
-        f"{'s' if value_comparison.is_rounded(kind, decimals) else 'e'}{number}"
-        for number, kind in enumerate(kinds)
+        f"{'s' if is_rounded(kind, decimals) else 'e'}{number}" for number, kind in enumerate(kinds)
     ]
     # A row without a single key is on no side "only": SQLMesh leaves it out as well. In a composite
     # key NULL is a value like any other.
@@ -165,7 +172,7 @@ def build_diff_query(
             item
             for number, kind in enumerate(kinds)
             for value, rows in ((f"p{number}", "of_prod"), (f"q{number}", "of_pr"))
-            for item in value_comparison.list_measure_items(value, kind, rows, distinct=distinct)
+            for item in list_measure_items(value, kind, rows, distinct=distinct)
         ),
     ]
     on = "a.h = b.h AND a.k = b.k" if composite else "a.k = b.k"
@@ -230,18 +237,15 @@ def _has_null(parts: int) -> str:
 
 
 def _align_value(value: str, held: SparkType, column: ColumnPair) -> str:
-    return value_comparison.cast_value(value, held, column.kind) if column.kind else value
+    return cast_value(value, held, column.kind) if column.kind else value
 
 
 def _carry_value(value: str, held: SparkType, column: ColumnPair) -> str:
     aligned = _align_value(value, held, column)
-    return value_comparison.carry_value(aligned, column.kind) if column.kind else aligned
+    return carry_value(aligned, column.kind) if column.kind else aligned
 
 
 def _compare_value(number: int, column: ColumnPair, decimals: int) -> str:
     left, right = f"a.v{number}", f"b.v{number}"
     kind = column.kind
-    return (
-        f"{value_comparison.values_agree(left, right, kind, decimals) if kind else 'FALSE'} AS "
-        f"e{number}"
-    )
+    return f"{values_agree(left, right, kind, decimals) if kind else 'FALSE'} AS e{number}"

@@ -152,12 +152,12 @@ def _check_bot_type(value: Any) -> KeyVerdict:
 def _make_value_check(value_in_use: Any, message: str, fix: str) -> Callable[[Any], KeyVerdict]:
     """Makes the check of a key that matters with one value only."""
 
-    def told(value: Any) -> KeyVerdict:
+    def judge_value(value: Any) -> KeyVerdict:
         if value == value_in_use:
             return "warn", message, fix
         return "ok", "nothing to do: it asks for nothing", None
 
-    return told
+    return judge_value
 
 
 def _make_meaningless_check(message: str, fix: str) -> Callable[[Any], KeyVerdict]:

@@ -42,7 +42,6 @@ from ci_bot.worker.project import (
     make_project_place,
     opening,
     run_unit_tests,
-    validation,
 )
 from ci_bot.worker.rules import quote_names
 from ci_bot.worker.runtime import PhaseClock, java, load_trace
@@ -267,20 +266,20 @@ class _Examination:
         )
 
     def _check_versions(self) -> None:
-        self._add_check(validation.check_versions(collect_versions(None)))
+        self._add_check(checks.check_versions(collect_versions(None)))
 
     def _check_configuration(self) -> None:
         configs, _ = configure_projects(
             self.place, self.ports.on_spark_start, clock=self.ports.clock
         )
         self.context = create_context(configs, self.place)
-        self._add_check(validation.check_configuration(self.context, self.place))
+        self._add_check(checks.check_configuration(self.context, self.place))
 
     def _check_directories(self) -> None:
-        self._add_check(validation.check_directories(self.place))
+        self._add_check(checks.check_directories(self.place))
 
     def _suffix_target(self) -> None:
-        found = validation.check_suffix_target(self.context)
+        found = checks.check_suffix_target(self.context)
         if found is not None:
             self._add_check(found)
 
@@ -296,12 +295,12 @@ class _Examination:
             self._add_check(missing)
 
     def _check_connection(self) -> None:
-        self._add_check(validation.check_connection(self.context))
+        self._add_check(checks.check_connection(self.context))
 
     def _check_state(self) -> None:
         self.state, self.facts = opening.open_state(self.context, self.place, write=False)
         exists = self.state is not None
-        self._add_check(validation.check_state(self.context, exists=exists, facts=self.facts))
+        self._add_check(checks.check_state(self.context, exists=exists, facts=self.facts))
 
     def _examine_models(self) -> None:
         """Loads the models, which runs the project's code, and checks them as a review does."""
@@ -313,15 +312,13 @@ class _Examination:
         self._run_check(
             "lint",
             lambda: self._add_check(
-                validation.summarize_lint_check(
-                    checks.lint_project(self.context, names, repository)
-                )
+                checks.summarize_lint_check(checks.lint_project(self.context, names, repository))
             ),
         )
         self._run_check(
             "format",
             lambda: self._add_check(
-                validation.summarize_format_check(
+                checks.summarize_format_check(
                     checks.check_formatting(self.context, None, repository)
                 )
             ),
@@ -329,7 +326,7 @@ class _Examination:
         self._run_check(
             "unit tests",
             lambda: self._add_check(
-                validation.summarize_tests_check(run_unit_tests(self.context, repository))
+                checks.summarize_tests_check(run_unit_tests(self.context, repository))
             ),
         )
 

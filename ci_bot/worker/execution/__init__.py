@@ -9,8 +9,12 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.worker.execution.queries import write_query
     from ci_bot.worker.execution.scopes import SourceTable
-    from ci_bot.worker.execution.spark_text import parse_plain
-    from ci_bot.worker.execution.spark_types import UntriedError, ValueType, read_columns
+    from ci_bot.worker.execution.spark_types import (
+        UntriedError,
+        ValueType,
+        parse_plain,
+        read_columns,
+    )
     from ci_bot.worker.execution.verdict import (
         DATA_SETS,
         SECONDS_FOR_A_MODEL,
@@ -40,8 +44,7 @@ __getattr__ = open_on_demand(
     {
         "queries": ["write_query"],
         "scopes": ["SourceTable"],
-        "spark_text": ["parse_plain"],
-        "spark_types": ["ValueType", "UntriedError", "read_columns"],
+        "spark_types": ["parse_plain", "ValueType", "UntriedError", "read_columns"],
         "verdict": [
             "DATA_SETS",
             "SECONDS_FOR_A_MODEL",

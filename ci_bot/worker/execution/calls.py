@@ -8,8 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_average, write_round
-from ci_bot.worker.execution.casts import write_cast
+from ci_bot.worker.execution.arithmetic import write_average, write_cast, write_round
 from ci_bot.worker.execution.expressions import OperatorWriter, name_construct, quote_text
 from ci_bot.worker.execution.functions import (
     AGGREGATE_NAMES,

@@ -9,8 +9,7 @@ from threading import Timer
 from typing import Any
 
 from ci_bot.protocol.supported_versions import parse_release
-from ci_bot.worker.execution.arithmetic import ARITHMETIC_MACROS
-from ci_bot.worker.execution.casts import CAST_MACROS
+from ci_bot.worker.execution.arithmetic import ARITHMETIC_MACROS, CAST_MACROS
 from ci_bot.worker.execution.functions import FUNCTION_MACROS
 from ci_bot.worker.execution.scopes import SourceTable, quote_name
 from ci_bot.worker.execution.spark_types import UntriedError

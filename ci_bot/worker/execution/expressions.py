@@ -8,8 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_arithmetic
-from ci_bot.worker.execution.casts import write_cast
+from ci_bot.worker.execution.arithmetic import write_arithmetic, write_cast
 from ci_bot.worker.execution.functions import PLAIN_PATTERN
 from ci_bot.worker.execution.scopes import QueryScope, TypedText, WrittenRelation, select_from
 from ci_bot.worker.execution.spark_types import (

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from ci_bot.worker.execution.arithmetic import write_cast
 from ci_bot.worker.execution.calls import ExpressionWriter
-from ci_bot.worker.execution.casts import write_cast
 from ci_bot.worker.execution.expressions import name_construct
 from ci_bot.worker.execution.functions import AGGREGATE_NAMES
 from ci_bot.worker.execution.scopes import (

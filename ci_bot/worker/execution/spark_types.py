@@ -1,12 +1,20 @@
-"""Spark's types, as far as the judge knows them, and how Spark makes one type of two."""
+"""Spark's SQL, as far as the judge knows it: types, how two become one, and how a text is parsed.
+
+Functions are known by their names, and operators bind as in Spark's grammar.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar
 
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from ci_bot.worker.sql import read_as_spark
 
 MOST_DIGITS = 38
 # What Spark keeps of a scale that does not fit (`DecimalType.MINIMUM_ADJUSTED_SCALE`).
@@ -168,3 +176,54 @@ def _find_common_number(one: ValueType, other: ValueType) -> ValueType:
     whole = max(first.digits - first.scale, second.digits - second.scale)
     # Not adjusted, but cut: `DecimalPrecision.widerDecimalType`.
     return ValueType("decimal", min(whole + scale, MOST_DIGITS), min(scale, MOST_DIGITS))
+
+
+# What the time of a run is for both sides.
+NOW = "2024-03-31 10:20:30"
+LARGEST_TEXT = 200_000
+_CLOCK_CALLS = {"current_timestamp", "now", "current_date", "curdate"}
+_KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
+
+
+@cache
+def _plain_parser() -> Any:
+    """Spark's parser, with each function under the name that Spark reads.
+
+    SQLGlot has classes of its own for functions, others in other versions, and arguments in
+    another order.
+    """
+    own = Spark.Parser
+    kept = {name: own.FUNCTION_PARSERS[name] for name in _KEPT_PARSERS}
+
+    class PlainParser(own):  # type: ignore[misc, valid-type]
+        # As sqlglot declares them: builders of more than one shape.
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = kept
+
+    return PlainParser
+
+
+def parse_plain(text: str) -> exp.Expr:
+    """The tree that Spark makes of a query's text. Raises UntriedError where it is not clear."""
+    if len(text) > LARGEST_TEXT:
+        raise UntriedError(f"a text of {len(text):,} characters")
+    dialect = Spark()
+    try:
+        (tree,) = _plain_parser()(dialect=dialect).parse(dialect.tokenize(text), text)
+    except (SqlglotError, ValueError, RecursionError) as error:
+        raise UntriedError("a text that cannot be read again") from error
+    reading = read_as_spark(tree)
+    if reading.gaps:
+        raise UntriedError(reading.gaps[0])
+    return _freeze_time(reading.tree)
+
+
+def _freeze_time(tree: exp.Expr) -> exp.Expr:
+    """The query as if it ran at one moment: both sides of a pair run at the same one."""
+    for node in list(tree.find_all(exp.Anonymous, exp.CurrentDate, exp.CurrentTimestamp)):
+        name = (str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+        if name in _CLOCK_CALLS and not node.expressions:
+            is_date = name in {"current_date", "curdate"}
+            text = NOW[:10] if is_date else NOW
+            node.replace(exp.cast(exp.Literal.string(text), "date" if is_date else "timestamp"))
+    return tree

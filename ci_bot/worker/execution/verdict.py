@@ -27,8 +27,7 @@ from ci_bot.worker.execution.generated_rows import (
 )
 from ci_bot.worker.execution.queries import WrittenQuery, write_query
 from ci_bot.worker.execution.scopes import MODE, SourceTable
-from ci_bot.worker.execution.spark_text import parse_plain
-from ci_bot.worker.execution.spark_types import UntriedError, ValueType
+from ci_bot.worker.execution.spark_types import UntriedError, ValueType, parse_plain
 
 if TYPE_CHECKING:
     from sqlglot import exp

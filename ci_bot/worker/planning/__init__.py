@@ -16,7 +16,11 @@ if TYPE_CHECKING:
         prod_plan,
         prod_restatements,
     )
-    from ci_bot.worker.planning.describe_plan import find_change_type, list_environment_statements
+    from ci_bot.worker.planning.describe_plan import (
+        find_change_type,
+        list_environment_statements,
+        list_removed_by_others,
+    )
     from ci_bot.worker.planning.first_build import find_short_window
     from ci_bot.worker.planning.identity import identify_plan
     from ci_bot.worker.planning.make_plan import (
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from ci_bot.worker.planning.plan_options import PlanRefusedError
     from ci_bot.worker.planning.prod_guard import BaseDrift
     from ci_bot.worker.planning.prod_plan import list_merge_work, plan_merge
-    from ci_bot.worker.planning.removals import list_removed_by_others
     from ci_bot.worker.planning.stage_sentences import describe_stages
 
 __all__ = [
@@ -62,7 +65,11 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "describe_plan": ["find_change_type", "list_environment_statements"],
+        "describe_plan": [
+            "find_change_type",
+            "list_environment_statements",
+            "list_removed_by_others",
+        ],
         "first_build": ["find_short_window"],
         "identity": ["identify_plan"],
         "make_plan": [
@@ -77,7 +84,6 @@ __getattr__ = open_on_demand(
         "prod_guard": ["BaseDrift"],
         "prod_plan": ["plan_merge", "list_merge_work"],
         "prod_restatements": [],
-        "removals": ["list_removed_by_others"],
         "stage_sentences": ["describe_stages"],
     },
 )

@@ -68,21 +68,21 @@ def plan_prod(
             failure=f"These changes have no category: {waiting}.",
         )
 
-    def shown(intervals: Built) -> list[Backfill]:
+    def list_work(intervals: Built) -> list[Backfill]:
         return describe_plan.list_backfill(as_prod, intervals, names, reused=lambda snapshot: False)
 
     missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
     whole = first_build.list_prod_build(as_prod, missing)
     now = _select_changed(as_prod, missing)
-    full = shown(whole)
-    next_run = shown(_list_recomputed_by_next_run(as_prod, whole))
+    full = list_work(whole)
+    next_run = list_work(_list_recomputed_by_next_run(as_prod, whole))
     return ProdPlan(
         changes=count,
-        backfill=shown(_list_remaining_intervals(missing, _list_reused(planned, built))),
+        backfill=list_work(_list_remaining_intervals(missing, _list_reused(planned, built))),
         full_backfill=full,
         # Describing a table takes time, and at a first review nothing is built yet.
         next_run=next_run,
-        cost=estimate([*(full if now == whole else shown(now)), *next_run, *restated]),
+        cost=estimate([*(full if now == whole else list_work(now)), *next_run, *restated]),
         held=_list_held_ranges(plan, names),
         lost=_list_lost_ranges(plan, whole, names),
         forward_only_schema_changes=sorted(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.project import base_branch, checks, opening, unit_tests, validation
+    from ci_bot.worker.project import base_branch, checks, opening, unit_tests
     from ci_bot.worker.project.checks import (
         BOT,
         PlanSettings,
@@ -22,20 +22,21 @@ if TYPE_CHECKING:
         make_project_place,
         require_spark,
     )
-    from ci_bot.worker.project.loading import load_alone, load_project
-    from ci_bot.worker.project.merge_support import (
-        GatewayFacts,
-        describe_merge_obstacle,
-        list_gateways,
-        read_catalog_settings,
-    )
-    from ci_bot.worker.project.missing_content import (
+    from ci_bot.worker.project.loading import (
         FIX,
         list_files_below,
         list_loaded_pointers,
         list_pointers,
         list_pointers_named_in_code,
         list_seed_files,
+        load_alone,
+        load_project,
+    )
+    from ci_bot.worker.project.merge_support import (
+        GatewayFacts,
+        describe_merge_obstacle,
+        list_gateways,
+        read_catalog_settings,
     )
     from ci_bot.worker.project.missing_prod import no_prod_error
     from ci_bot.worker.project.opening import (
@@ -91,7 +92,6 @@ __all__ = [
     "require_spark",
     "run_unit_tests",
     "unit_tests",
-    "validation",
 ]
 
 __getattr__ = open_on_demand(
@@ -107,20 +107,21 @@ __getattr__ = open_on_demand(
             "make_project_place",
             "require_spark",
         ],
-        "loading": ["load_project", "load_alone"],
-        "merge_support": [
-            "GatewayFacts",
-            "list_gateways",
-            "read_catalog_settings",
-            "describe_merge_obstacle",
-        ],
-        "missing_content": [
+        "loading": [
+            "load_project",
+            "load_alone",
             "FIX",
             "list_files_below",
             "list_loaded_pointers",
             "list_pointers_named_in_code",
             "list_pointers",
             "list_seed_files",
+        ],
+        "merge_support": [
+            "GatewayFacts",
+            "list_gateways",
+            "read_catalog_settings",
+            "describe_merge_obstacle",
         ],
         "opening": [
             "UNPIN_HINT",
@@ -136,6 +137,5 @@ __getattr__ = open_on_demand(
             "run_unit_tests",
             "mark_touched_failures",
         ],
-        "validation": [],
     },
 )

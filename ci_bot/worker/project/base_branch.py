@@ -69,17 +69,17 @@ def open_on_base(
     state, answer = place.scratch_dir / "base-state.duckdb", place.scratch_dir / "base.json"
     with BackgroundWork(partial(_load_base, base, place, state, execution), answer) as beside:
 
-        def attempt(ignored: Sequence[Path] = ()) -> OpenProject:
+        def open_ignoring(ignored: Sequence[Path] = ()) -> OpenProject:
             return open_without_state(
                 place, clock=clock, on_spark_start=on_spark_start, ignored=ignored
             )
 
         try:
-            opened = attempt()
+            opened = open_ignoring()
         except (NotLoaded, BadInput) as error:
             with clock.time_phase("base branch"):
                 before = _list_base_failures(beside, state)
-            failures = _list_load_failures(error, place, attempt, base_fails=bool(before))
+            failures = _list_load_failures(error, place, open_ignoring, base_fails=bool(before))
             raise NotLoaded(failures, base=before) from error
         with clock.time_phase("base branch"):
             found = _wait_for_base(beside, state)

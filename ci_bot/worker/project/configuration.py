@@ -1,14 +1,19 @@
-"""Reading a project's configuration, and preparing it for a run that leaves no trace."""
+"""Reading a project's configuration, and preparing it for a run that leaves no trace.
+
+SQLMesh reads dbt projects with a separate part; why it cannot read one here is found, too.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import sqlmesh
 from sqlmesh.core.config import Config
 from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
 from sqlmesh.core.config.connection import SparkConnectionConfig
@@ -24,11 +29,46 @@ from ci_bot.worker.messages import (
     describe_missing_variables,
     error_sentence,
     find_load_cause,
+    iterate_causes,
     list_unset_variables,
 )
-from ci_bot.worker.project.dbt_projects import find_dbt_failure
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.yaml_reader import EndlessYaml, UnfitYaml, read_yaml
+
+_DBT_PART = Path(sqlmesh.__file__).parent / "dbt"
+# SQLMesh's message for a dbt target that it has no class for. (`TargetConfig.load`)
+_NO_TARGET = re.compile(r"^(?P<target>[\w-]+) not supported\.?$")
+
+
+def find_dbt_failure(error: BaseException) -> BadInput | None:
+    """Makes the failure of SQLMesh's dbt reader; None if `error` has another source."""
+    for link in iterate_causes(error):
+        if not _was_raised_by_dbt_part(link):
+            continue
+        if isinstance(link, ModuleNotFoundError):
+            return BadInput(
+                f"This is a dbt project, which needs dbt, and `{link.name}` is not installed here.",
+                hint="Add `sqlmesh[dbt]` and the dbt adapter of the project's target to the file "
+                "that the input `requirements` names.",
+                reason_code="dbt_project",
+            )
+        if (found := _NO_TARGET.match(str(link).strip())) is not None:
+            return BadInput(
+                f"This is a dbt project, which has the target `{found['target']}`, and SQLMesh "
+                "knows no such target of dbt's.",
+                hint="SQLMesh has none for Spark. A project that is to be built on Spark takes a "
+                "target that SQLMesh knows, and a gateway with `type: spark` beside it.",
+                reason_code="dbt_project",
+            )
+    return None
+
+
+def _was_raised_by_dbt_part(error: BaseException) -> bool:
+    return any(
+        Path(frame.f_code.co_filename).is_relative_to(_DBT_PART)
+        for frame, _ in traceback.walk_tb(error.__traceback__)
+    )
+
 
 # Where one run finds the project and may write, and how a reader knows those directories.
 
@@ -113,7 +153,7 @@ def configure_projects(
     set_console(NoopConsole())
     starts: list[float] = []
 
-    def started() -> None:
+    def note_spark_start() -> None:
         # Every thread makes a connection of its own on the one session of the process.
         if not starts:
             starts.append(clock.now())
@@ -122,7 +162,7 @@ def configure_projects(
     with clock.time_phase("configuration"):
         configs = read_configuration(place, read)
         check_project_keys(configs, [display_path(path, place) for path in configs])
-        sqlmesh_compat.make_spark_lazy(configs, started)
+        sqlmesh_compat.make_spark_lazy(configs, note_spark_start)
         sqlmesh_compat.prepare_configs(configs, place.cache_dir)
     return configs, starts
 

@@ -9,19 +9,19 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.worker.review import (
         base_test_runs,
+        compared_queries,
         policy_scopes,
         restatement_facts,
         review_plan,
-        same_queries,
         scan,
     )
 
 __all__ = [
     "base_test_runs",
+    "compared_queries",
     "policy_scopes",
     "restatement_facts",
     "review_plan",
-    "same_queries",
     "scan",
 ]
 
@@ -32,7 +32,7 @@ __getattr__ = open_on_demand(
         "policy_scopes": [],
         "restatement_facts": [],
         "review_plan": [],
-        "same_queries": [],
+        "compared_queries": [],
         "scan": [],
     },
 )

@@ -234,7 +234,7 @@ class PlanFacts:
             for parent in model.depends_on:
                 readers.setdefault(parent, []).append(model)
 
-        def columns(new: Snapshot, old: Snapshot | None) -> list[ColumnChange]:
+        def compare_columns(new: Snapshot, old: Snapshot | None) -> list[ColumnChange]:
             if old is None or not new.is_model or not old.is_model:
                 return []
             found = list_column_changes(old.model, new.model, readers.get(new.name, ()))
@@ -245,7 +245,7 @@ class PlanFacts:
                 for change in found
             ]
 
-        return columns
+        return compare_columns
 
     def plan_parts(self) -> PlanParts:
         """Collects everything that the plan gives; the stages last, because they change its

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.runtime import early_java, imports, java, load_trace, spark_catalog
+    from ci_bot.worker.runtime import imports, java, java_process, load_trace, spark_catalog
     from ci_bot.worker.runtime.background_process import BackgroundWork, KilledProcess, PhaseClock
-    from ci_bot.worker.runtime.channel import BotChannel, write_log_line
+    from ci_bot.worker.runtime.channel import BotChannel, silence_log, write_log_line
     from ci_bot.worker.runtime.imports import delay_import_work
-    from ci_bot.worker.runtime.java_watch import WATCH
+    from ci_bot.worker.runtime.java_process import WATCH
     from ci_bot.worker.runtime.load_trace import exclude_from_trace
-    from ci_bot.worker.runtime.log_silence import silence_log
     from ci_bot.worker.runtime.spark_catalog import (
         SESSION_CATALOG,
         AdapterFiles,
@@ -45,10 +44,10 @@ __all__ = [
     "TableStorage",
     "cancel_spark_jobs",
     "delay_import_work",
-    "early_java",
     "exclude_from_trace",
     "imports",
     "java",
+    "java_process",
     "load_trace",
     "quote_identifier",
     "silence_log",
@@ -60,13 +59,11 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "background_process": ["BackgroundWork", "PhaseClock", "KilledProcess"],
-        "channel": ["BotChannel", "write_log_line"],
-        "early_java": [],
+        "channel": ["BotChannel", "write_log_line", "silence_log"],
+        "java_process": ["WATCH"],
         "imports": ["delay_import_work"],
         "java": [],
-        "java_watch": ["WATCH"],
         "load_trace": ["exclude_from_trace"],
-        "log_silence": ["silence_log"],
         "spark_catalog": [
             "AdapterFiles",
             "AdapterSql",

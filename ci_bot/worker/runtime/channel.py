@@ -1,4 +1,4 @@
-"""The worker's channel to the bot: one request, some progress, one answer.
+"""The worker's channel to the bot: one request, some progress, one answer; and its log.
 
 Three inherited descriptors, whose numbers are the process's arguments. Output (descriptors 1 and 2)
 is only log, so nothing that SQLMesh, Spark or the project print can count as an answer.
@@ -7,11 +7,12 @@ is only log, so nothing that SQLMesh, Spark or the project print can count as an
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from ci_bot.protocol.base import Contract
@@ -137,3 +138,14 @@ def _flush_line_by_line(stream: TextIO) -> None:
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(line_buffering=True, errors="backslashreplace")
+
+
+@contextmanager
+def silence_log(name: str) -> Iterator[None]:
+    """Inside of it the log of this name writes nothing."""
+    log = logging.getLogger(name)
+    was, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = was

@@ -95,14 +95,14 @@ def import_without_byte_code(repository: Path) -> None:
 
 
 def _make_path_hook(repository: Path, environment: Path) -> Callable[[str], Any]:
-    def finder(entry: str) -> Any:
+    def find_modules_in(entry: str) -> Any:
         place = Path(entry or ".").resolve()
         inside = place.is_relative_to(repository) and not place.is_relative_to(environment)
         if not inside or not set(_PACKAGES).isdisjoint(place.parts):
             raise ImportError("for the next hook")
         return _finder(entry)
 
-    return finder
+    return find_modules_in
 
 
 # What importing SQLMesh makes and hardly any run uses, made late: a fifth of a worker's start.

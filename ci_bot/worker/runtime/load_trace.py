@@ -58,44 +58,44 @@ def install_trace(descriptor: int, roots: Sequence[str]) -> None:
     """
     # A JVM that kept it open would keep the bot waiting.
     os.set_inheritable(descriptor, False)
-    tell = _make_reporter(descriptor, roots)
+    report_file = _make_reporter(descriptor, roots)
 
-    def started(arguments: tuple[Any, ...]) -> None:
+    def report_program(arguments: tuple[Any, ...]) -> None:
         for word in _list_file_words(arguments):
-            tell(word)
+            report_file(word)
         _write_record(descriptor, PROGRAM, os.path.basename(_program_name(arguments)))
 
-    def executed(arguments: tuple[Any, ...]) -> None:
+    def report_executed_code(arguments: tuple[Any, ...]) -> None:
         # Byte code may be run without its source being opened.
         source = _find_source_of_code(arguments[0])
-        tell(source)
+        report_file(source)
         if source is not None and source.endswith(_STARTERS):
             _write_record(descriptor, PROGRAM, "multiprocessing")
 
-    def imported(arguments: tuple[Any, ...]) -> None:
-        tell(arguments[1])
+    def report_import(arguments: tuple[Any, ...]) -> None:
+        report_file(arguments[1])
         if arguments[0] in _INTERPRETERS:
             _write_record(descriptor, PROGRAM, "interpreter")
 
     watched: dict[str, Callable[[tuple[Any, ...]], None]] = {
-        "open": lambda arguments: tell(arguments[0]),
-        "exec": executed,
-        "import": imported,
-        "ctypes.dlopen": lambda arguments: tell(arguments[0]),
-        "sqlite3.load_extension": lambda arguments: tell(arguments[1]),
+        "open": lambda arguments: report_file(arguments[0]),
+        "exec": report_executed_code,
+        "import": report_import,
+        "ctypes.dlopen": lambda arguments: report_file(arguments[0]),
+        "sqlite3.load_extension": lambda arguments: report_file(arguments[1]),
         "cpython.PyInterpreterState_New": lambda _: _write_record(
             descriptor, PROGRAM, "interpreter"
         ),
-        **dict.fromkeys(_PROGRAMS, started),
+        **dict.fromkeys(_PROGRAMS, report_program),
     }
 
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+    def watch_event(event: str, arguments: tuple[Any, ...]) -> None:
         # This runs for every audit event, and each `id()` is one, so it does as little as possible.
         if event in watched:
             watched[event](arguments)
 
     _write_record(descriptor, HELLO, "")
-    sys.addaudithook(hook)
+    sys.addaudithook(watch_event)
 
 
 def _find_source_of_code(code: Any) -> str | None:
@@ -111,7 +111,7 @@ def _make_reporter(descriptor: int, roots: Sequence[str]) -> Callable[[Any], Non
     below = tuple(f"{root.rstrip(os.sep)}{os.sep}" for root in roots)
     known: set[str] = set()
 
-    def tell(name: Any) -> None:
+    def report_file(name: Any) -> None:
         if name is None or isinstance(name, int) or getattr(_own, "looking", False):
             return  # an open descriptor was told when it was opened
         try:
@@ -131,7 +131,7 @@ def _make_reporter(descriptor: int, roots: Sequence[str]) -> Callable[[Any], Non
         # Only now: a failed report must be tried again.
         known.add(path)
 
-    return tell
+    return report_file
 
 
 def _list_path_names(path: str) -> tuple[str, ...]:

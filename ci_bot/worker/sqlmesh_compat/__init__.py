@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.sqlmesh_compat.base_cache_read import load_known_files
-    from ci_bot.worker.sqlmesh_compat.base_cache_write import (
+    from ci_bot.worker.sqlmesh_compat.base_cache import (
         NotedFiles,
         list_known_files,
+        load_known_files,
         note_loaded_files,
     )
     from ci_bot.worker.sqlmesh_compat.cache_writes import (
@@ -88,10 +88,10 @@ if TYPE_CHECKING:
         find_known_classes,
         read_column_types,
     )
-    from ci_bot.worker.sqlmesh_compat.plan_building import build_plan
     from ci_bot.worker.sqlmesh_compat.planner import (
         NO_BASE_HINT,
         RefusedChange,
+        build_plan,
         expand_selection,
         give_last_intervals,
         inherits_intervals,
@@ -267,8 +267,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "base_cache_read": ["load_known_files"],
-        "base_cache_write": ["NotedFiles", "list_known_files", "note_loaded_files"],
+        "base_cache": ["load_known_files", "NotedFiles", "list_known_files", "note_loaded_files"],
         "cache_writes": ["skip_cache_writes", "cache_parsed_types", "share_rendered_query"],
         "configuration": [
             "DbtProjectError",
@@ -333,8 +332,8 @@ __getattr__ = open_on_demand(
             "read_column_types",
             "find_known_classes",
         ],
-        "plan_building": ["build_plan"],
         "planner": [
+            "build_plan",
             "NO_BASE_HINT",
             "RefusedChange",
             "expand_selection",

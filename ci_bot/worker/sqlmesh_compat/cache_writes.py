@@ -77,14 +77,14 @@ def _ignore_empty_arguments() -> None:
         return
     compare = module.diff
 
-    def diff(source: Any, target: Any, *args: Any, **more: Any) -> Any:
+    def compare_trees(source: Any, target: Any, *args: Any, **more: Any) -> Any:
         for query in (source, target):
             for node in query.walk():
                 for name in [name for name, value in node.args.items() if value in (None, [])]:
                     del node.args[name]
         return compare(source, target, *args, **more)
 
-    module.diff = diff
+    module.diff = compare_trees
 
 
 def _compare_by_cache_entry() -> None:
@@ -139,14 +139,14 @@ def _send_models_through_pipe() -> None:
     pool that renders answers with the name of a file; there `OptimizedQueryCache` goes on.)
     """
 
-    def put(self: Any, models: list[Any], name: str, entry_id: str = "") -> bool:
+    def find_dependencies_only(self: Any, models: list[Any], name: str, entry_id: str = "") -> bool:
         for model in models:
             if isinstance(model, SqlModel | ExternalModel):
                 find_dependencies(model)  # here, beside the other processes
         return False
 
     models: Any = model_cache.ModelCache
-    models.put = put
+    models.put = find_dependencies_only
     queries: Any = model_cache.OptimizedQueryCache
     if not hasattr(queries, "get_or_create_entry"):
         return
@@ -209,7 +209,7 @@ def cache_parsed_types() -> Iterator[None]:
     built: dict[Any, exp.DataType] = {}
     parsed: dict[Any, Any] = {}
 
-    def build(
+    def build_type(
         cls: Any, dtype: Any, dialect: Any = None, udt: bool = False, *rest: Any, **more: Any
     ) -> Any:
         known = isinstance(dtype, str) and isinstance(dialect, str | None) and not rest
@@ -231,7 +231,7 @@ def cache_parsed_types() -> Iterator[None]:
         return parsed[key].copy()
 
     changed: Any = kind
-    changed.build = classmethod(build)
+    changed.build = classmethod(build_type)
     if plain_parse is not None:
         module["parse_one"] = parse_one
     try:
@@ -257,7 +257,7 @@ def reuse_loaded_nodes(context: Context) -> Iterator[None]:
     make = project._nodes_to_snapshots
     made: dict[str, Snapshot] = {}
 
-    def noted(nodes: Any) -> dict[str, Snapshot]:
+    def make_and_note_snapshots(nodes: Any) -> dict[str, Snapshot]:
         found: dict[str, Snapshot] = make(nodes)
         made.update(found)
         return found
@@ -275,7 +275,7 @@ def reuse_loaded_nodes(context: Context) -> Iterator[None]:
                 stored["node"] = loaded.node
             return stored
 
-    project._nodes_to_snapshots, module.json = noted, SnapshotJson()
+    project._nodes_to_snapshots, module.json = make_and_note_snapshots, SnapshotJson()
     try:
         yield
     finally:

@@ -205,7 +205,7 @@ class RecordingScheduler(Scheduler):
         return results
 
     def _audit_snapshot(self, snapshot: Snapshot, *args: Any, **kwargs: Any) -> list[Any]:
-        def question(result: Any) -> AuditQuestion | None:
+        def make_question(result: Any) -> AuditQuestion | None:
             if not snapshot.is_model:
                 return None
             return AuditQuestion(
@@ -234,7 +234,7 @@ class RecordingScheduler(Scheduler):
                     result.audit.name,
                     bool(result.blocking),
                     None if result.skipped else int(result.count or 0),
-                    question(result),
+                    make_question(result),
                     result.query,
                 )
                 for result in results
@@ -270,11 +270,11 @@ class FencedState:
         if name not in self._WRITES:
             return found
 
-        def write(*args: Any, **kwargs: Any) -> Any:
+        def write_inside_fence(*args: Any, **kwargs: Any) -> Any:
             with self._fence():
                 return found(*args, **kwargs)
 
-        return write
+        return write_inside_fence
 
 
 class LeasedPlanEvaluator(BuiltInPlanEvaluator):
@@ -429,7 +429,7 @@ def make_plan_evaluator(
 
     state: Any = FencedState(context.state_sync, fence)
 
-    def scheduler(snapshots: Iterable[Snapshot], evaluator: SnapshotEvaluator) -> Scheduler:
+    def make_scheduler(snapshots: Iterable[Snapshot], evaluator: SnapshotEvaluator) -> Scheduler:
         return RecordingScheduler(
             snapshots,
             evaluator,
@@ -446,7 +446,7 @@ def make_plan_evaluator(
     evaluator = kind(
         state_sync=state,
         snapshot_evaluator=context.snapshot_evaluator,
-        create_scheduler=scheduler,
+        create_scheduler=make_scheduler,
         default_catalog=context.default_catalog,
         console=console,
     )

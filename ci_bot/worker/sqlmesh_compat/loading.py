@@ -31,24 +31,24 @@ def collect_model_failures(found: list[tuple[Path, BaseException]]) -> Iterator[
     module: Any = loader
     make = module.create_process_pool_executor
 
-    def pool(*arguments: Any, **options: Any) -> Any:
+    def make_noting_pool(*arguments: Any, **options: Any) -> Any:
         made = make(*arguments, **options)
         submit = made.submit
 
-        def noting(work: Any, path: Path) -> Future[Any]:
+        def submit_and_note(work: Any, path: Path) -> Future[Any]:
             future: Future[Any] = submit(work, path)
-            future.add_done_callback(lambda done: note(path, done))
+            future.add_done_callback(lambda done: note_failure(path, done))
             return future
 
-        made.submit = noting
+        made.submit = submit_and_note
         return made
 
-    def note(path: Path, done: Future[Any]) -> None:
+    def note_failure(path: Path, done: Future[Any]) -> None:
         error = None if done.cancelled() else done.exception()
         if error is not None:
             found.append((path, error))
 
-    module.create_process_pool_executor = pool
+    module.create_process_pool_executor = make_noting_pool
     try:
         yield
     finally:

@@ -211,7 +211,7 @@ def reuse_prod_models(
     plain, validate = module.update_model_schemas, kind.validate_definition
     spared: set[int] = set()
 
-    def update(dag: Any, models: Any, cache_dir: Any) -> None:
+    def update_needed_models(dag: Any, models: Any, cache_dir: Any) -> None:
         spared.clear()
 
         def work_out(some: Mapping[str, Any]) -> None:
@@ -232,7 +232,7 @@ def reuse_prod_models(
         if id(self) not in spared:
             validate(self)
 
-    module.update_model_schemas, kind.validate_definition = update, validate_others
+    module.update_model_schemas, kind.validate_definition = update_needed_models, validate_others
     try:
         with compare_while_loading(stored), beside(stored):
             yield

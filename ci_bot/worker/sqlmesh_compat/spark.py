@@ -221,11 +221,11 @@ def try_spark_job(context: Context, seconds: float) -> str | None:
     spark.sparkContext.setJobGroup(group, "whether an executor answers", True)
     too_late = threading.Event()
 
-    def cancel() -> None:
+    def cancel_job() -> None:
         too_late.set()
         spark.sparkContext.cancelJobGroup(group)
 
-    timer = threading.Timer(seconds, cancel)
+    timer = threading.Timer(seconds, cancel_job)
     timer.daemon = True
     timer.start()
     try:

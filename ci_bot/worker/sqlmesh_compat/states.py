@@ -97,7 +97,7 @@ def make_transactions_read_only() -> None:
     """
     connect = vars(PostgresConnectionConfig)["_connection_factory"].fget
 
-    def factory(config: PostgresConnectionConfig) -> Callable[..., Any]:
+    def make_read_only_factory(config: PostgresConnectionConfig) -> Callable[..., Any]:
         def read_only(*args: Any, **options: Any) -> Any:
             connection = connect(config)(*args, **options)
             # Without autocommit psycopg2 sends it with each BEGIN, so the session keeps no setting.
@@ -107,7 +107,7 @@ def make_transactions_read_only() -> None:
         return read_only
 
     configuration: Any = PostgresConnectionConfig
-    configuration._connection_factory = property(factory)
+    configuration._connection_factory = property(make_read_only_factory)
 
 
 def give_state(context: Context, state: StateSync) -> None:

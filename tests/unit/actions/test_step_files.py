@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions.step_files import (
+from ci_bot.bot.actions.workflow_commands import (
     OUTPUT_LIMIT,
     SUMMARY_LIMIT,
     StepOutputs,

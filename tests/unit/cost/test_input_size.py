@@ -7,14 +7,14 @@ import pytest
 from ci_bot.protocol.cost import ModelEstimate
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker.cost.input_size_measurement import UnknownModel, measure_inputs
-from ci_bot.worker.cost.input_size_rates import (
+from ci_bot.worker.cost.plan_estimate import find_budget_failure
+from ci_bot.worker.cost.prediction import (
     CountedRun,
     InputSize,
+    PastRun,
     estimate_by_size,
     spread_batches,
 )
-from ci_bot.worker.cost.plan_estimate import find_budget_failure
-from ci_bot.worker.cost.prediction import PastRun
 
 GB = 1_000_000_000
 FULL, RANGE = "FULL", "INCREMENTAL_BY_TIME_RANGE"

@@ -6,7 +6,7 @@ from ci_bot.bot.decision import judge_review
 from ci_bot.bot.decision.judgement import judge_again
 from ci_bot.bot.policy.model_owners import Acceptances
 from ci_bot.bot.report.html.findings import ReviewedReport, make_findings_section
-from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.bot.report.text.report_text import render_terminal_text
 from ci_bot.protocol.finding_groups import EACH_ALONE, group_findings, group_risks
 from ci_bot.protocol.review_report import Acceptance, Report, Weighed

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions.values import FailOn
+from ci_bot.bot.actions.inputs import FailOn
 from ci_bot.bot.decision import exit_code, review_exit_code
 from ci_bot.bot.decision.judgement import MOST_RISKS
 from ci_bot.bot.decision.risks import quote_names

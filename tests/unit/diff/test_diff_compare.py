@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci_bot.protocol.apply_report import Profile
-from ci_bot.worker.data_diff import value_comparison
+from ci_bot.worker.data_diff import column_comparison
 from ci_bot.worker.data_diff.compare import compare_schema, compare_tables
 from ci_bot.worker.data_diff.spec import (
     DiffSpec,
@@ -102,7 +102,7 @@ def test_compare__a_column_that_differs_is_profiled_and_no_other() -> None:
 
 @pytest.mark.parametrize("mean", [float("nan"), float("inf"), None])
 def test_profile__a_mean_that_is_no_number_is_none(mean: float | None) -> None:
-    found = value_comparison.read_profile(
+    found = column_comparison.read_profile(
         SparkType("double"), (0, mean, "NaN", "NaN"), distinct=True
     )
     assert found.mean is None
@@ -110,7 +110,9 @@ def test_profile__a_mean_that_is_no_number_is_none(mean: float | None) -> None:
 
 @pytest.mark.parametrize("kind", ["string", "varchar(3)", "char(3)", "binary", "array<int>"])
 def test_profile__no_value_of_text_is_asked_for(kind: str) -> None:
-    asked = value_comparison.list_measure_items("v", parse_spark_type(kind), "of_pr", distinct=True)
+    asked = column_comparison.list_measure_items(
+        "v", parse_spark_type(kind), "of_pr", distinct=True
+    )
     assert not any("MIN(" in item or "MAX(" in item for item in asked)
 
 

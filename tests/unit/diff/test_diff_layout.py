@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.data_diff.column_layout import ColumnLayout, lay_out_columns
+from ci_bot.worker.data_diff.column_comparison import ColumnLayout, lay_out_columns
 
 PROD = [("id", "int"), ("name", "string"), ("amount", "decimal(10,2)"), ("old", "date")]
 PR = [("id", "int"), ("new", "string"), ("amount", "double"), ("name", "string")]

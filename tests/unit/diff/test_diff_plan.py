@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.worker.data_diff.budgeted_run import (
+from ci_bot.worker.data_diff.compare import (
     CANCELLED,
     FAILED,
     DiffBudget,

@@ -8,10 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from ci_bot.worker.data_diff.column_layout import lay_out_columns
+from ci_bot.worker.data_diff.column_comparison import lay_out_columns, list_measures
 from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build_diff_query, quote_table_name
 from ci_bot.worker.data_diff.spec import SqlError
-from ci_bot.worker.data_diff.value_comparison import list_measures
 from ci_bot.worker.runtime.spark_catalog import quote_identifier
 
 NAMES = st.text(

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.data_diff.spec import SparkType, parse_spark_type
-from ci_bot.worker.data_diff.value_comparison import (
+from ci_bot.worker.data_diff.column_comparison import (
     align_types,
     canonical_value,
     carry_value,
@@ -16,6 +15,7 @@ from ci_bot.worker.data_diff.value_comparison import (
     is_usable_as_key,
     values_agree,
 )
+from ci_bot.worker.data_diff.spec import SparkType, parse_spark_type
 
 ATOMS = st.sampled_from(
     ["int", "bigint", "string", "double", "date", "timestamp_ntz", "interval day to second"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ci_bot.bot.sandbox.launch import prepend_python_path
 from ci_bot.bot.sandbox.run_directories import search_path
-from ci_bot.bot.sandbox.worker_environment import prepend_python_path
 from ci_bot.bot.worker_client.session import start_directory
 from ci_bot.errors import BadInput
 from ci_bot.worker.runtime import imports

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox.worker_environment import (
+from ci_bot.bot.sandbox.launch import (
     CONTAINER_PATH,
     NEVER_PREFIXES,
     ChildEnvironment,

@@ -22,9 +22,8 @@ from ci_bot.bot.report.markdown.budget import (
     fit_sections,
     make_first_pieces,
 )
+from ci_bot.bot.report.markdown.comments import render_apply, render_review
 from ci_bot.bot.report.markdown.marker import decode_marker
-from ci_bot.bot.report.markdown.outcome_comment import render_apply
-from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.markdown.sections import DiffsSection, ModelDiff, RowsSection, StagesSection
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.review_report import Report

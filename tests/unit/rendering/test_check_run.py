@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.check_run import make_check_run, name_check
-from ci_bot.bot.report.model.check_run import CheckRun
+from ci_bot.bot.report.markdown.check_run import CheckRun, make_check_run, name_check
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import ModelOwners, Report
 from tests.factories import HEAD, make_change, make_context, make_report, make_risk

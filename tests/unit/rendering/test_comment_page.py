@@ -11,7 +11,7 @@ import pytest
 from cmarkgfm.cmark import Options
 
 from ci_bot.bot.demo.demo_pages import ShownFiles, render_comment_page
-from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.markdown.comments import render_review
 from tests.factories import make_apply, make_context, make_report, make_risk
 from tests.golden.samples import SAMPLES
 

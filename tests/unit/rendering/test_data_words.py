@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.outcome_comment import render_apply
+from ci_bot.bot.report.markdown.comments import render_apply
 from ci_bot.bot.report.model import data_words
 from ci_bot.bot.report.model.data_words import DiffView
 from ci_bot.protocol.apply_report import (

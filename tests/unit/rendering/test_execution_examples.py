@@ -6,7 +6,7 @@ import pytest
 
 from ci_bot.bot.report.html.findings import ReviewedReport
 from ci_bot.bot.report.html.models import make_models_section
-from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.bot.report.model.execution_examples import GENERATED, NO_WITNESS, WITNESS
 from ci_bot.protocol.executions import (
     ExampleInput,

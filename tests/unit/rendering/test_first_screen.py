@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.bot.report.markdown.marker import decode_marker
-from ci_bot.bot.report.markdown.review_comment import render_review
 from ci_bot.bot.report.model.headline import make_headline
-from ci_bot.bot.report.model.prose import shorten_prose
+from ci_bot.bot.report.model.markdown_text import shorten_prose
 from ci_bot.bot.report.model.words import CUT_OFF, unify_spelling
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import ColumnChange, Cost, LineageNode, ProdPlan

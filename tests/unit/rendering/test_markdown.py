@@ -16,10 +16,11 @@ from ci_bot.bot.report.model.markdown_text import (
     make_link,
     make_table_cell,
     one_line,
+    prose_cell,
+    render_prose,
     reveal_invisible,
     split_visible_lines,
 )
-from ci_bot.bot.report.model.prose import prose_cell, render_prose
 from tests.unit.rendering.dom import LIVE, assert_inert, parse
 from tests.unit.rendering.evil import CORPUS, TEXTS
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.report.html.head import make_page_head
-from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
-from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.markdown.comments import render_apply, render_cleanup, render_review
 from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import FormatCheck, LintCheck, ProjectCheck, TestsCheck

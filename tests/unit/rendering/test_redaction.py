@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from ci_bot.bot.report.markdown.blocks import lift_review
+from ci_bot.bot.report.markdown.comments import (
+    CarriedReview,
+    render_apply,
+    render_cleanup,
+    render_planning,
+    render_review,
+)
 from ci_bot.bot.report.markdown.marker import decode_marker
 from ci_bot.bot.report.markdown.notices import apply_ended, cleanup_failed, decision_changed
-from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
-from ci_bot.bot.report.markdown.review_comment import CarriedReview, render_planning, render_review
 from ci_bot.redaction.redactor import redact_document
 from tests.factories import (
     DIFF,

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ci_bot.bot.report.text.page import OutputScreen
-from ci_bot.bot.report.text.short_review import MOST_LINES, compare_rounds, render_short_review
+from ci_bot.bot.report.text.report_text import MOST_LINES, compare_rounds, render_short_review
 from ci_bot.protocol.review_report import Report
 from tests.factories import laptop_context, make_report, make_risk
 from tests.golden.samples import report

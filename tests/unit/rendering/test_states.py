@@ -8,12 +8,16 @@ from html import unescape
 import pytest
 
 from ci_bot.bot.report.html.page import render_page_parts
-from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
-from ci_bot.bot.report.markdown.review_comment import render_planning, render_review
+from ci_bot.bot.report.markdown.comments import (
+    render_apply,
+    render_cleanup,
+    render_planning,
+    render_review,
+)
 from ci_bot.bot.report.model.context import ApplyCondition, ApplyRefusal, DecisionOverride
 from ci_bot.bot.report.model.headline import make_headline
 from ci_bot.bot.report.text.page import OutputScreen
-from ci_bot.bot.report.text.short_review import render_short_review
+from ci_bot.bot.report.text.report_text import render_short_review
 from ci_bot.protocol.apply_report import AuditTotals
 from ci_bot.protocol.base import Failure, short_plan_id
 from ci_bot.protocol.comment_marker import Phase

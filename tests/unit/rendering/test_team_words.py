@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.report.markdown.review_comment import render_review
-from ci_bot.bot.report.model.prose import render_team_message, render_team_words
+from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.model.markdown_text import render_team_message, render_team_words
 from ci_bot.protocol.review_report import PolicyUsed, Report
 from ci_bot.protocol.team_markdown import MOST_CHARACTERS, find_unfit_part
 from tests.factories import PLAN, make_context, make_report, make_risk

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from ci_bot.bot.report.model.markdown_text import make_code_span, make_fenced_block, make_table_cell
-from ci_bot.bot.report.text.page import TextPage
-from ci_bot.bot.report.text.plain_markdown import render_plain
+from ci_bot.bot.report.text.page import TextPage, render_plain
 from ci_bot.bot.report.text.report_text import Document
 from tests.factories import make_apply, make_cleanup, make_report, on_terminal
 from tests.golden.samples import report as recorded

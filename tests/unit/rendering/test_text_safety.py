@@ -8,8 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ci_bot.bot.report.markdown import templating
-from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
-from ci_bot.bot.report.markdown.review_comment import render_planning, render_review
+from ci_bot.bot.report.markdown.comments import (
+    render_apply,
+    render_cleanup,
+    render_planning,
+    render_review,
+)
 from ci_bot.bot.report.model.context import (
     ApplyCondition,
     ApplyRefusal,

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.outcome_comment import render_apply
-from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.markdown.comments import render_apply, render_review
 from ci_bot.bot.report.model.headline import make_headline
 from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.protocol.apply_report import AppliedModel, ApplyVerdict, AuditTotals, ModelAudit

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ci_bot.protocol.limits import is_lfs_pointer
-from ci_bot.worker.project.missing_content import list_files_below
+from ci_bot.worker.project.loading import list_files_below
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import seen
 

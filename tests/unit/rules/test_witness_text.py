@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ci_bot.worker.execution import ExampleTable, FoundExample, ValueType
-from ci_bot.worker.review.witness_tests import _name_tables, _write_test
+from ci_bot.worker.review.compared_queries import _name_tables, _write_test
 from ci_bot.yaml_reader import read_yaml
 from tests.unit.rules.world import models
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ci_bot.bot.sandbox.worker_environment import make_redactor
+from ci_bot.bot.sandbox.launch import make_redactor
 from ci_bot.redaction.secret_parts import is_harmless, list_secret_values
 from tests.unit.secrets.leaks import pem
 

@@ -15,9 +15,9 @@ from ruamel.yaml import YAML
 from ci_bot.bot.actions.inputs import Inputs
 from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.cli.options import choose_projects
-from ci_bot.bot.sandbox.worker_environment import parse_worker_variables
+from ci_bot.bot.sandbox.launch import parse_worker_variables
 from ci_bot.bot.setup import SetupOptions, set_up_repository
-from ci_bot.bot.setup.action_release import find_action_release, parse_action_release
+from ci_bot.bot.setup.plan_files import find_action_release, parse_action_release
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import make_process_machine
 from tests.setup_layouts import LAYOUTS, NEXT_RELEASE, RELEASE, SPARK_ON_POSTGRES, clone

@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.report.html.graph import COLUMN, ROW, place_models
+from ci_bot.bot.report.html.models import COLUMN, ROW, place_models
 from tests.webpage_reports import large
 
 NAMES = st.integers(0, 30).map(str)

@@ -23,8 +23,8 @@ from ci_bot.bot.report.html.page import (
     render_prose_html,
     webpage_directory,
 )
+from ci_bot.bot.report.markdown.marker import list_plans_before
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.marker_facts import list_plans_before
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import PlanHistoryEntry

@@ -6,7 +6,7 @@ from typing import Any
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.model import prose, words
+from ci_bot.bot.report.model import markdown_text, words
 from ci_bot.bot.report.model.apply_evidence import ApplyView, ColumnRow, list_plan_differences
 from ci_bot.bot.report.model.data_words import DiffView
 from ci_bot.bot.report.model.sentences import SENTENCES
@@ -119,7 +119,7 @@ def _make_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
                     r.rule,
                     cells.name_cell(r.model or "the plan"),
                     "cleared",
-                    prose.describe_weight(r),
+                    markdown_text.describe_weight(r),
                 ]
                 for r in verdict.cleared
             ),

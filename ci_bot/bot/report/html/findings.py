@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.model import prose
+from ci_bot.bot.report.model import markdown_text
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.bot.report.model.sentences import SENTENCES
@@ -81,7 +81,7 @@ def make_findings_section(sources: ReviewedReport) -> list[PageItem]:
     report = sources.report
     groups = group_risks(risk for risk in sort_by_weight(report.risks) if not is_gap(risk))
     aside = group_risks(sort_by_weight(report.set_aside))
-    policy = prose.describe_policy(report.policy)
+    policy = markdown_text.describe_policy(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [
         *cells.make_table_part(
@@ -116,7 +116,7 @@ def make_findings_section(sources: ReviewedReport) -> list[PageItem]:
                 [
                     *_make_first_row(group, sources),
                     [group[0].evidence, _list_other_places(group, sources)],
-                    prose.describe_weight(group[0]),
+                    markdown_text.describe_weight(group[0]),
                 ]
                 for group in aside
             ],
@@ -164,7 +164,7 @@ def _describe_file_position(risk: Risk) -> str:
 
 
 def _describe_finding(risk: Risk) -> str:
-    weighed = prose.describe_weight(risk)
+    weighed = markdown_text.describe_weight(risk)
     said = f"Your team says: {risk.message}" if risk.message else ""
     return " ".join(filter(None, (risk.evidence, weighed, said)))
 

@@ -12,12 +12,12 @@ from ci_bot.bot.report.html.story import describe_lint_short
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView
 from ci_bot.bot.report.model.build_table import describe_restated
-from ci_bot.bot.report.model.check_words import MARKS, describe_tests
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import BlockerFix
 from ci_bot.bot.report.model.headline import baseline_notice
 from ci_bot.bot.report.model.sentences import BASELINES, SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
+from ci_bot.bot.report.model.words import MARKS, describe_tests
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.review_report import Report, what_does_not_load
@@ -275,7 +275,7 @@ def _list_warnings(report: Report | None, context: CommentContext) -> list[str]:
     found = []
     notice = None if report is None else baseline_notice(report)
     if notice is not None:
-        found.append(notice.text())
+        found.append(notice.render_unmarked())
     if report is not None and report.base_failures:
         found.append(
             f"{what_does_not_load(report.base_failures)}. "

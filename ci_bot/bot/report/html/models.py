@@ -1,18 +1,193 @@
-"""The changed models: how each changes, what that reaches, its lineage and its diff."""
+"""The changed models: how each changes, what that reaches, its lineage as a picture, and its diff.
+
+The picture is a layered drawing in the manner of Sugiyama, without what makes it slow: no edge is
+cut into pieces, so 5,000 models take less than a second. Two libraries for browsers that were tried
+took 3 and 5 seconds for 1,000 models.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import insort
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
 
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import ReviewedReport
-from ci_bot.bot.report.html.graph import place_models
 from ci_bot.bot.report.model import execution_examples, words
-from ci_bot.bot.report.model.column_impact import make_lineage_notes
+from ci_bot.bot.report.model.lineage import make_lineage_notes
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, Impact
+
+# Units of the picture: a box of 240 x 36.
+COLUMN, ROW = 310.0, 50.0
+_SWEEPS = 6
+_GAP = 1.0  # rows between two parts that nothing connects
+# How much wider than high the picture should be.
+_SHAPE = 1.6
+_FEWEST_ROWS = 14
+
+
+@dataclass(frozen=True)
+class PlacedModel:
+    """The middle of a model's box."""
+
+    x: float
+    y: float
+
+
+def place_models(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict[str, PlacedModel]:
+    """A place for each of `nodes`, none given twice; the same for the same graph.
+
+    Args:
+        edges: From the model that is read to its reader. Those with an unknown end or a loop are
+            left out; what stands in a circle is placed, too.
+    """
+    order = list(dict.fromkeys(nodes))
+    known = set(order)
+    pairs = list(dict.fromkeys(e for e in edges if e[0] != e[1] and {*e} <= known))
+    below, above = _list_neighbours(pairs)
+    parts = _split_connected_parts(order, below, above)
+    drawn = [part for part in parts if len(part) > 1]
+    alone = [part[0] for part in parts if len(part) == 1]
+    tall = max(_FEWEST_ROWS, ceil(sqrt(len(order) * COLUMN / ROW / _SHAPE)))
+    places: dict[str, PlacedModel] = {}
+    top = 0.0
+    for part in sorted(drawn, key=len, reverse=True):
+        rows, columns = _place_part(part, below, above, tall)
+        high = max(rows.values()) - min(rows.values())
+        first = min(rows.values())
+        for node in part:
+            places[node] = PlacedModel(columns[node] * COLUMN, (top + rows[node] - first) * ROW)
+        top += high + 1 + _GAP
+    wide = max(4, ceil(sqrt(len(alone) * ROW * _SHAPE / COLUMN)))
+    for index, node in enumerate(alone):
+        places[node] = PlacedModel(index % wide * COLUMN, (top + index // wide) * ROW)
+    return places
+
+
+_Links = Mapping[str, Sequence[str]]
+
+
+def _list_neighbours(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
+    below: dict[str, list[str]] = defaultdict(list)
+    above: dict[str, list[str]] = defaultdict(list)
+    for parent, reader in pairs:
+        below[parent].append(reader)
+        above[reader].append(parent)
+    return below, above
+
+
+def _split_connected_parts(order: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
+    """The nodes, those together that are connected in some way; each list in the given order."""
+    rank = {node: index for index, node in enumerate(order)}
+    seen: set[str] = set()
+    parts = []
+    for start in order:
+        if start in seen:
+            continue
+        seen.add(start)
+        part: list[int] = []
+        waiting = deque([start])
+        while waiting:
+            node = waiting.popleft()
+            insort(part, rank[node])
+            for other in (*below.get(node, ()), *above.get(node, ())):
+                if other not in seen:
+                    seen.add(other)
+                    waiting.append(other)
+        parts.append([order[index] for index in part])
+    return parts
+
+
+def _place_part(
+    part: Sequence[str], below: _Links, above: _Links, tall: int
+) -> tuple[dict[str, float], dict[str, int]]:
+    """Row and column of each node of a connected part."""
+    layers = _layer_models(part, below, above)
+    _untangle_layers(layers, below, above)
+    columns: dict[str, int] = {}
+    groups: list[list[str]] = []
+    for layer in layers:
+        # A layer that is too tall stands in several columns side by side.
+        size = ceil(len(layer) / ceil(len(layer) / tall))
+        for start in range(0, len(layer), size):
+            group = layer[start : start + size]
+            columns.update(dict.fromkeys(group, len(groups)))
+            groups.append(group)
+    rows = {node: float(index) for group in groups for index, node in enumerate(group)}
+    for sweep in range(_SWEEPS):
+        towards, turned = (above, groups) if sweep % 2 == 0 else (below, groups[::-1])
+        for group in turned:
+            wanted = [
+                _average_values([rows[n] for n in towards.get(node, ())], rows[node])
+                for node in group
+            ]
+            rows.update(zip(group, _spread_apart(wanted), strict=True))
+    return rows, columns
+
+
+def _layer_models(part: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
+    """Each node as far right as its longest way from a source; sources stand beside a reader."""
+    missing = {node: len(above.get(node, ())) for node in part}
+    depth: dict[str, int] = {}
+    ready = deque(node for node in part if not missing[node])
+    left = deque(part)
+    while len(depth) < len(part):
+        if not ready:
+            # A circle: whichever comes first begins it.
+            ready.append(next(node for node in iter(left.popleft, None) if node not in depth))
+        node = ready.popleft()
+        if node in depth:
+            continue
+        depth[node] = max((depth[p] + 1 for p in above.get(node, ()) if p in depth), default=0)
+        for reader in below.get(node, ()):
+            missing[reader] -= 1
+            if missing[reader] == 0 and reader not in depth:
+                ready.append(reader)
+    for node in part:
+        readers = below.get(node, ())
+        if readers and not above.get(node):
+            depth[node] = max(depth[node], min(depth[reader] for reader in readers) - 1)
+    layers: dict[int, list[str]] = defaultdict(list)
+    for node in part:
+        layers[depth[node]].append(node)
+    return [layers[number] for number in sorted(layers)]
+
+
+def _untangle_layers(layers: list[list[str]], below: _Links, above: _Links) -> None:
+    """Sorts each layer by where its neighbours stand, to and fro, so that few edges cross."""
+    at = {n: index / len(layer) for layer in layers for index, n in enumerate(layer)}
+    for sweep in range(2 * _SWEEPS):
+        towards, turned = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
+        for layer in turned:
+            wanted = {n: _average_values([at[o] for o in towards.get(n, ())], at[n]) for n in layer}
+            layer.sort(key=wanted.__getitem__)
+            at.update((node, index / len(layer)) for index, node in enumerate(layer))
+
+
+def _average_values(values: Sequence[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
+
+
+def _spread_apart(wanted: Sequence[float]) -> list[float]:
+    """Numbers near `wanted`, in the same order, each at least 1 from the next: least squares, by
+    pooling neighbours that want the same place."""
+    blocks: list[tuple[float, int]] = []  # sum and count of what is wanted, less the rank
+    for index, value in enumerate(wanted):
+        total, count = value - index, 1
+        while blocks and blocks[-1][0] / blocks[-1][1] > total / count:
+            before = blocks.pop()
+            total, count = total + before[0], count + before[1]
+        blocks.append((total, count))
+    found: list[float] = []
+    for total, count in blocks:
+        found += [total / count + rank for rank in range(len(found), len(found) + count)]
+    return found
+
 
 _READERS = "Who reads what changes"
 

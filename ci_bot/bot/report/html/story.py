@@ -9,9 +9,13 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import ReviewedReport, is_gap
 from ci_bot.bot.report.model import advice, words
-from ci_bot.bot.report.model.check_words import CheckWords, describe_lint, describe_tests
 from ci_bot.bot.report.model.sentences import SENTENCES
-from ci_bot.bot.report.model.words import describe_options
+from ci_bot.bot.report.model.words import (
+    CheckWords,
+    describe_lint,
+    describe_options,
+    describe_tests,
+)
 from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
 from ci_bot.protocol.plan import Checks, Finding, LintCheck

@@ -6,22 +6,51 @@ characters of a summary, 255 of an annotation's title, 64 KB of its message).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
 from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES, make_base_values
 from ci_bot.bot.report.markdown.templating import get_comment_environment
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.check_run import (
-    AnnotationLevel,
-    CheckAnnotation,
-    CheckRun,
-    Conclusion,
-)
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import PlacedFinding, place_findings
 from ci_bot.bot.report.model.markdown_text import clip_text, one_line
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.review_report import Report
+
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Sha
+
+
+Conclusion = Literal["success", "neutral", "failure", "action_required"]
+AnnotationLevel = Literal["failure", "warning", "notice"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckAnnotation:
+    """A finding at its line. Title and message are plain text: GitHub reads no Markdown there."""
+
+    path: str
+    line: int
+    level: AnnotationLevel
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRun:
+    """A check that has ended. `summary` is Markdown, `title` is plain text."""
+
+    name: str
+    head: Sha
+    conclusion: Conclusion
+    title: str
+    summary: str
+    annotations: tuple[CheckAnnotation, ...]
+    details_url: str | None = None
+
 
 _NAME, _TITLE, _ANNOTATION_TITLE, _MESSAGE = 100, 200, 200, 4_000
 _LEVELS: dict[Severity, AnnotationLevel] = {

@@ -15,10 +15,10 @@ from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from ci_bot.bot.report.model import markdown_text, prose, words
-from ci_bot.bot.report.model.check_words import describe_lint, describe_tests
+from ci_bot.bot.report.model import markdown_text, words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.sentences import BASELINES, list_for_templates
+from ci_bot.bot.report.model.words import describe_lint, describe_tests
 from ci_bot.bot.report.resources import find_resource
 from ci_bot.protocol.base import short_plan_id
 from ci_bot.protocol.plan import SEVERITIES
@@ -99,19 +99,19 @@ _CONFIDENCE = {name: name for name in ("high", "medium", "low", "unknown")}
 ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
     "code": markdown_text.make_code_span,
     "cell": markdown_text.make_table_cell,
-    "prose": prose.render_prose,
-    "prose_cell": prose.prose_cell,
+    "prose": markdown_text.render_prose,
+    "prose_cell": markdown_text.prose_cell,
     "fence": markdown_text.make_fenced_block,
     "html_code": markdown_text.html_code,
-    "team_words": prose.render_team_words,
-    "team_message": prose.render_team_message,
+    "team_words": markdown_text.render_team_words,
+    "team_message": markdown_text.render_team_message,
 }
 
 SHORTENERS: dict[str, Callable[..., str]] = {
     "head": keep_first_lines,
     "short": short_plan_id,
     "without_stop": without_stop,
-    "weighed": prose.describe_weight,
+    "weighed": markdown_text.describe_weight,
 }
 
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {

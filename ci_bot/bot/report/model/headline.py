@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from ci_bot.bot.report.model import words
-from ci_bot.bot.report.model.past_numbers import describe_past_numbers
-from ci_bot.bot.report.model.sentences import SENTENCES
+from ci_bot.bot.report.model.sentences import SENTENCES, describe_past_numbers
 from ci_bot.bot.report.model.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
@@ -395,7 +394,7 @@ class BaselineNotice:
     rest: str
     expected: bool = False
 
-    def text(self) -> str:
+    def render_unmarked(self) -> str:
         """All of it, without emphasis."""
         return f"{self.lead}{self.rest}"
 

@@ -6,10 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_bot.bot.report.model import advice, execution_examples, prose, words
+from ci_bot.bot.report.model import advice, execution_examples, markdown_text, words
 from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.bot.report.model.build_table import BuildRow, PlannedWork, build_rows
-from ci_bot.bot.report.model.column_impact import ImpactRow, list_impact_rows, reads_nothing
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import FindingPoint, ReportFindings
 from ci_bot.bot.report.model.headline import (
@@ -20,7 +19,13 @@ from ci_bot.bot.report.model.headline import (
     describe_owners,
     make_headline,
 )
-from ci_bot.bot.report.model.lineage import DrawnLineage, draw_change_picture
+from ci_bot.bot.report.model.lineage import (
+    DrawnLineage,
+    ImpactRow,
+    draw_change_picture,
+    list_impact_rows,
+    reads_nothing,
+)
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
 from ci_bot.bot.report.model.words import (
     describe_options,
@@ -272,18 +277,18 @@ class ReviewView(PlannedWork):
     @property
     def set_aside(self) -> str:
         """How many findings took no part in the decision; "" if there is none."""
-        return prose.set_aside(self.report.set_aside)
+        return markdown_text.set_aside(self.report.set_aside)
 
     @property
     def may_accept(self) -> str:
         """Who may accept the first heavy finding; "" if that is nobody."""
         heavy = [risk for risk in self.findings.listed_risks if risk.severity == "high"]
-        return prose.may_accept(heavy, self.report.owners, self.context.command)
+        return markdown_text.may_accept(heavy, self.report.owners, self.context.command)
 
     @property
     def policy(self) -> str:
         """Which policy counted; "" if there is none."""
-        return prose.describe_policy(self.report.policy)
+        return markdown_text.describe_policy(self.report.policy)
 
     @property
     def short_window(self) -> str | None:

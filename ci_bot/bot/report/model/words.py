@@ -1,13 +1,18 @@
-"""Numbers, times and the words of the field, as people read them. All text here is ours."""
+"""Numbers, times, results of checks and the words of the field, as people read them.
+
+All text here is ours.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from typing import Literal
 
 from ci_bot.protocol import durations
-from ci_bot.protocol.plan import Decision, ShortWindow, WindowCause
+from ci_bot.protocol.plan import Decision, LintCheck, ShortWindow, TestsCheck, WindowCause
 from ci_bot.protocol.plan_identity import OptionName, PlanOption
 from ci_bot.protocol.reasons import OF_THE_BOT
 
@@ -342,3 +347,49 @@ def list_names(names: Sequence[str], shown: int = _NAMED) -> str:
 def quote_name(name: str) -> str:
     """The name between backticks, which it cannot close itself."""
     return f"`{name.replace('`', chr(39))}`"
+
+
+CheckResult = Literal["ok", "warn", "fail", "not_run"]
+
+MARKS: dict[CheckResult, str] = {"ok": "✅", "warn": "⚠️", "fail": "❌", "not_run": "⬜"}
+
+
+@dataclass(frozen=True)
+class CheckWords:
+    """How a check ended, and a few words about it."""
+
+    result: CheckResult
+    text: str
+
+    def in_comment(self) -> str:
+        """The words behind their mark; a check that did not run has none there."""
+        return self.text if self.result == "not_run" else f"{MARKS[self.result]} {self.text}"
+
+
+def describe_tests(check: TestsCheck) -> CheckWords:
+    """How the unit tests ended, with how many of them fail on the base branch, too."""
+    amount = format_count(check.run, "unit test")
+    if check.status == "passed":
+        return CheckWords("ok", amount)
+    if check.status == "failed":
+        known = check.failed == check.failed_before
+        before = "as on the base branch"
+        if not known:
+            before = f"{format_number(check.failed_before)} on the base branch, too"
+        rest = f", {before}" if check.failed_before else ""
+        text = f"{format_number(check.failed)} of {amount} failed{rest}"
+        return CheckWords("warn" if known else "fail", text)
+    return CheckWords(
+        "not_run", "no unit tests" if check.status == "none" else "unit tests not run"
+    )
+
+
+def describe_lint(check: LintCheck) -> CheckWords:
+    """How the linter ended."""
+    return {
+        "passed": CheckWords("ok", "lint"),
+        "failed": CheckWords("fail", format_count(check.errors, "lint error")),
+        "warnings": CheckWords("warn", format_count(check.warnings, "lint warning")),
+        "off": CheckWords("not_run", "lint is off"),
+        "not_run": CheckWords("not_run", "lint not run"),
+    }[check.status]

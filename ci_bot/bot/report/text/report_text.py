@@ -1,22 +1,31 @@
-"""A report, an apply or a cleanup for people: Markdown, a page, the same words at a terminal."""
+"""Documents for people at a terminal: whole, a review in short, or two queries compared."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ci_bot.bot.actions import make_variable_name
-from ci_bot.bot.report.markdown.outcome_comment import render_apply, render_cleanup
-from ci_bot.bot.report.markdown.review_comment import render_review
+from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
+from ci_bot.bot.report.markdown.comments import render_apply, render_cleanup, render_review
+from ci_bot.bot.report.model import words
+from ci_bot.bot.report.model.build_table import DisplayWork
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.text.page import WIDTH
-from ci_bot.bot.report.text.plain_markdown import render_plain
+from ci_bot.bot.report.model.execution_examples import GENERATED, list_lines, show_value
+from ci_bot.bot.report.model.finding_groups import FindingPoint
+from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line
+from ci_bot.bot.report.model.sentences import SENTENCES
+from ci_bot.bot.report.model.view import ReviewView
+from ci_bot.bot.report.model.words import describe_lint, describe_tests
+from ci_bot.bot.report.text.page import WIDTH, OutputScreen, TextPage, render_plain
 from ci_bot.bot.sandbox import make_redactor
 from ci_bot.errors import BotError, RunCancelled
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Phase, apply_phase, review_phase
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.executions import ExecutionExample, SameAnswer
+from ci_bot.protocol.plan import Checks
+from ci_bot.protocol.review_report import Report, Risk
 
 Document = Report | ApplyDocument | CleanupDocument
 
@@ -72,3 +81,206 @@ def redact_text(text: str, environ: Mapping[str, str]) -> str:
     """Removes the environment's secrets from `text`, for output outside of documents."""
     worker_env = environ.get(make_variable_name("worker-env"), "")
     return make_redactor(environ, worker_env=worker_env).redact(text)
+
+
+_NOTHING = "nothing"
+MOST_LINES = 12
+# Beside these stand the heading, how many more there are, and at most five lines of facts.
+_REASONS = 4
+# Lines of the sentence, of the hint where there is no plan, and of what stands for prod.
+_SENTENCE, _HINT, _NOTICE = 3, 2, 3
+
+
+def render_short_review(report: Report, context: CommentContext, screen: OutputScreen) -> str:
+    """The report in short, ending in a newline; only what is to be copied is wider.
+
+    The decision comes last, because that is the line beside which a reader's prompt appears.
+    """
+    view = ReviewView(report, context)
+    markdown = render_markdown_text(report, context, COMMENT_BYTES)
+    title = next(line for line in markdown.splitlines() if line and not line.startswith("<!--"))
+    # If nothing changes the comment is that line, with more of it below.
+    title = title.partition("<br>")[0]
+    heading = render_plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
+    below = [
+        *(_list_facts(view, screen) if report.failure is None else []),
+        *_describe_next_step(view, screen.width),
+    ]
+    room = MOST_LINES - 1 - len(below)
+    return "\n".join([*_list_reasons(view, screen, room), *below, heading]) + "\n"
+
+
+def compare_rounds(before: Report, after: Report) -> list[str]:
+    """What a round of `--watch` changes, each in a line; empty if it changes nothing.
+
+    Findings are the same if they are of one rule and about one model or file.
+    """
+    lines = []
+    if before.decision != after.decision:
+        was, now = words.DECISIONS[before.decision], words.DECISIONS[after.decision]
+        lines.append(f"decision: {was} → {now}")
+    was_found, now_found = _list_findings(before), _list_findings(after)
+    lines += [f"new finding: {name}" for name in sorted(now_found - was_found)]
+    lines += [f"gone: {name}" for name in sorted(was_found - now_found)]
+    was_changed, now_changed = _list_changed_models(before), _list_changed_models(after)
+    lines += [f"changes now: {name}" for name in sorted(now_changed - was_changed)]
+    lines += [f"no longer changes: {name}" for name in sorted(was_changed - now_changed)]
+    return lines
+
+
+def _list_findings(report: Report) -> set[str]:
+    return {_name_finding(risk) for risk in report.risks}
+
+
+def _name_finding(risk: Risk) -> str:
+    where = f" on {risk.model}" if risk.model else f" in {risk.path}" if risk.path else ""
+    return one_line(f"{risk.rule}{where}")
+
+
+def _list_changed_models(report: Report) -> set[str]:
+    return {one_line(change.model) for change in report.changes if not change.from_base}
+
+
+def _list_reasons(view: ReviewView, screen: OutputScreen, room: int) -> list[str]:
+    """What the plan was compared with if that is not prod, the sentence about the change, its
+    weightiest findings, and how many more there are."""
+    also = f" Also: {view.head.rest}." if view.head.rest else ""
+    notice = view.baseline_notice
+    first = _list_texts(
+        [] if notice is None else [notice.render_unmarked().replace("`", "")], screen, _NOTICE
+    )
+    room -= len(first)
+    page = TextPage(width=screen.width)
+    page.add_paragraph(f"{view.head.sentence}{also}")
+    said = _fit_lines(page, screen, _SENTENCE)
+    failure = view.report.failure
+    hint = _list_texts([failure.hint], screen, _HINT) if failure and failure.hint else []
+    found = view.findings.by_rule[:_REASONS]
+    hidden = len(view.risks) - len(found)
+    more = [f"  and {words.format_count(hidden, 'more finding')}", *hint] if hidden else hint
+    reasons = _list_texts(map(_describe_reason, found), screen, room - len(said) - len(more))
+    return [*first, *said, *reasons, *more]
+
+
+def _list_texts(texts: Iterable[str], screen: OutputScreen, room: int) -> list[str]:
+    page = TextPage(width=screen.width)
+    for text in texts:
+        page.add_item(text)
+    return _fit_lines(page, screen, room)
+
+
+def _fit_lines(page: TextPage, screen: OutputScreen, room: int) -> list[str]:
+    """The lines of a page; if there are more than `room` the last one ends with a mark."""
+    lines = page.render_text().strip("\n").splitlines()
+    if len(lines) <= room:
+        return lines
+    return [*lines[: room - 1], clip_text(f"{lines[room - 1]} {ELLIPSIS}", screen.width)]
+
+
+def _describe_reason(point: FindingPoint) -> str:
+    """A finding in a line; with the line of its file, so that an editor's terminal opens it."""
+    risk = point.risk
+    place = "" if risk.model or not risk.path or not risk.line else f":{risk.line}"
+    more = f" (+{point.more_places})" if point.more_places else ""
+    return one_line(f"{risk.severity}: {_name_finding(risk)}{place}{more}: {risk.evidence}")
+
+
+def _list_facts(view: ReviewView, screen: OutputScreen) -> list[str]:
+    counts = [f"{words.format_number(n)} {words.CHANGES[name]}" for name, n in view.change_counts]
+    facts = {
+        "Changes": f"{' · '.join(counts) or 'none'}, of "
+        f"{words.format_count(view.report.project.models, 'model')}",
+        "To build": _describe_builds(view)
+        + (f"; then prod {view.restated}" if view.restated else ""),
+        "Checks": _describe_checks(view.report.checks),
+    }
+    page = TextPage(width=screen.width, color=screen.colour)
+    for label, text in facts.items():
+        page.add_fact(label, clip_text(text, screen.width - page.label_width))
+    return page.render_text().splitlines()
+
+
+def _describe_builds(view: ReviewView) -> str:
+    """What is built in the environment, and in prod."""
+    here = _describe_work(view.planned)
+    # Without a change nobody has planned prod's side.
+    if not view.report.changes and view.prod_work is None and here == _NOTHING:
+        return _NOTHING
+    return (
+        f"{view.report.environment}: {here}; prod after the merge: {_describe_work(view.prod_work)}"
+    )
+
+
+def _describe_work(work: DisplayWork | None) -> str:
+    if work is None:
+        return "not known"
+    if not work.tables:
+        return words.format_count(work.views, "view") if work.views else _NOTHING
+    return (
+        f"{words.format_count(work.tables, 'table')}, "
+        f"{words.format_count(work.intervals, 'interval')}"
+    )
+
+
+def _describe_checks(checks: Checks) -> str:
+    """A terminal may show no marks, so what passed is reported in words."""
+    parts = (describe_tests(checks.tests), describe_lint(checks.lint))
+    return " · ".join(f"{c.text} passed" if c.result == "ok" else c.text for c in parts)
+
+
+def _describe_next_step(view: ReviewView, width: int) -> list[str]:
+    report = view.report
+    rules = [point.risk.rule for point in view.findings.by_rule]
+    more = "All of it: --full, or --open for the page"
+    why = [f"Why: ci-bot explain {rules[0]}   {more}" if rules else more]
+    if report.decision == "no_go" or report.failure is not None:
+        return why
+    if not report.appliable:
+        lines = (
+            [clip_text(f"No apply: {view.why_not}", width)]
+            if view.why_not and report.changes
+            else []
+        )
+        return [*why, *lines]
+    if view.already_built:
+        return [*why, f"Built already: {report.environment} {SENTENCES.holds_plan}."]
+    return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]
+
+
+_TITLES = {
+    "same": ("The same", "green"),
+    "differs": ("Different", "red"),
+    "not_known": ("Not known", "yellow"),
+}
+_CHANGED = "*"
+
+
+def render_compared_queries(answer: SameAnswer, screen: OutputScreen) -> str:
+    """The answer as plain text, ending in a newline; changed values of the example are marked."""
+    page = TextPage(width=screen.width, color=screen.colour)
+    title, color = _TITLES[answer.verdict]
+    page.add_title(title, color)
+    page.add_paragraph(answer.told)
+    if answer.example is not None:
+        _add_example(page, answer.example)
+    return page.render_text()
+
+
+def _add_example(page: TextPage, example: ExecutionExample) -> None:
+    for table in example.inputs:
+        page.add_heading(table.table)
+        if not table.rows:
+            page.add_paragraph("without rows")
+        elif not table.columns:
+            page.add_paragraph(f"rows: {len(table.rows)}, of any values")
+        else:
+            rows = [[show_value(value) for value in row] for row in table.rows]
+            page.add_table(table.columns, rows)
+    page.add_heading(f"The result before and after; {_CHANGED} marks what differs")
+    lines = [
+        [line.side, *(f"{cell.text}{_CHANGED if cell.changed else ''}" for cell in line.cells)]
+        for line in list_lines(example)
+    ]
+    page.add_table(["", *example.columns], lines)
+    page.add_gap()
+    page.add_paragraph(GENERATED)

@@ -1,5 +1,6 @@
-"""`ci-bot exposures` at a terminal: who reads prod's views, by Spark's event logs, as a file for
-the policy.
+"""Spark's event logs at a terminal: `ci-bot learn` takes costs of them, `ci-bot exposures` readers.
+
+The readers of prod's views become a file for the policy.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from ci_bot.bot.worker_client import (
     OTHER_SPARK,
     make_error_of_failure,
     request_exposures,
+    request_learn,
     run_owner,
 )
 from ci_bot.errors import EXIT_DONE, BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
+from ci_bot.protocol.cost import ExposuresDocument, LearnDocument, LoggedReader
 from ci_bot.redaction import quote_value
 
 HEADER = "# Written by `ci-bot exposures`"
@@ -161,6 +163,61 @@ def _describe_logs(document: ExposuresDocument, output: str | None) -> str:
     for name, noun, became in _BECAME:
         if count := getattr(document, name):
             page.add_item(f"{words.format_count(count, noun)} {became}")
+    if document.remark:
+        page.add_note(f"→ {document.remark}")
+    return page.render_text()
+
+
+_BECAME_OF_LEARNED = (
+    ("known", "read before"),
+    ("foreign", "without a table of SQLMesh"),
+    ("other_version", OTHER_SPARK),
+    ("cut", "cut: what is whole in them was read"),
+    ("unreadable", "not readable"),
+    ("old", "too old"),
+)
+
+
+def learn_locally(
+    machine: Machine,
+    *,
+    projects: tuple[str, ...],
+    gateway: str | None,
+    event_logs: str,
+    python_path: tuple[str, ...],
+    worker_env: str,
+    timeout_minutes: int,
+) -> int:
+    """`ci-bot learn`. Returns the exit code.
+
+    Raises:
+        BotError: the logs or the state cannot be used.
+    """
+    with open_local_client(
+        machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
+    ) as client:
+        document = request_learn(
+            client, owner_name=run_owner(None, read_origin_url(client)), event_logs=event_logs
+        )
+    if isinstance(document, Failure):
+        raise make_error_of_failure(document)
+    print(render_learned(document), end="", file=machine.out, flush=True)
+    return EXIT_DONE
+
+
+def render_learned(document: LearnDocument) -> str:
+    """The document as plain text, ending in a newline."""
+    page = TextPage()
+    page.add_title(
+        f"Learned {words.format_count(document.writes, 'write')} into "
+        f"{words.format_count(document.tables, 'table')} from "
+        f"{words.format_count(document.read, 'event log')} · {words.duration(document.seconds)}",
+        "green" if document.writes or document.known else "yellow",
+    )
+    page.add_fact("Directory", document.directory)
+    for name, became in _BECAME_OF_LEARNED:
+        if count := getattr(document, name):
+            page.add_item(f"{words.format_count(count, 'log')} {became}")
     if document.remark:
         page.add_note(f"→ {document.remark}")
     return page.render_text()

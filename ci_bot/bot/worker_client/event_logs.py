@@ -1,37 +1,13 @@
-"""Ask the worker what building a plan will cost, and what prod's own runs have cost."""
+"""Asks the worker what Spark's event logs tell: what prod's runs cost, and who reads its views."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
-from ci_bot.bot.worker_client.failures import make_refused_failure
-from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import ExposuresDocument, LearnDocument
-from ci_bot.protocol.environment import UnfitName
-from ci_bot.protocol.messages import EstimateRequest, ExposuresRequest, LearnRequest
+from ci_bot.protocol.messages import ExposuresRequest, LearnRequest
 
 OTHER_SPARK = "of another version of Spark"
-
-
-def request_estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
-    """The expected cost, or why there is none.
-
-    Args:
-        wanted: The fields of `EstimateRequest` that the client does not know by itself.
-
-    Raises:
-        BotError: the worker could not be asked, or gave no answer.
-    """
-    try:
-        request = client.make_request(EstimateRequest, **wanted)
-    except UnfitName as error:
-        return make_refused_failure(error, "estimate")
-    return client.request_estimate(request)
-
-
-# Ask the worker what prod's own runs have cost, as Spark's event logs tell it.
 
 
 def request_learn(
