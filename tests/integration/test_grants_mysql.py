@@ -79,6 +79,31 @@ def check_what_is_left_out(url: str) -> None:
         )
 
 
+def test_ledger__that_the_account_may_not_read__is_never_taken_for_an_empty_one(
+    server: str, tmp_path: Path
+) -> None:
+    """MySQL shows such tables to nobody, and refuses to read them."""
+    shop = duck_on(tmp_path, server)
+    run_prod(shop, "2024-01-10")
+    grant(server)
+    config = (shop.project / "config.yaml").read_text("utf-8")
+    shop.write("config.yaml", config.replace(state_on(server), state_on(as_user(server, REVIEW))))
+    deployment = {"restated_by": (7,)}
+    before = client(shop).review("pr_0", **deployment)
+    assert before.failure is None, "without a ledger there is nothing to know"
+    assert before.baseline == "state"
+
+    with closing(connect_mysql(server)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"REVOKE SELECT ON {SCHEMA}.* FROM '{REVIEW}'@'%'")
+    deployed = client(shop).review("pr_0", **deployment).failure
+    assert deployed is not None
+    assert deployed.reason_code == "ledger_hidden"
+    assert "`sqlmesh_ci_bot._restatements`" in deployed.message
+    reviewed = client(shop).review("pr_7")
+    assert reviewed.failure is None
+    assert [note for note in reviewed.notes if "`sqlmesh_ci_bot._restatements`" in note]
+
+
 @pytest.mark.night
 def test_state__is_read_by_one_account_and_written_by_the_other(
     server: str, tmp_path: Path

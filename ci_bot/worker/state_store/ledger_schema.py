@@ -73,6 +73,11 @@ VERSIONS = LedgerTable("_ledger_versions", ("version", "written_by", "at"), numb
 TABLES = (ENVIRONMENTS, RUNS, ACCEPTANCES, RESTATEMENTS, APPLIES, PROD_RUNS, VERSIONS)
 
 
+# ER_DBACCESS_DENIED_ERROR and ER_TABLEACCESS_DENIED_ERROR; ER_BAD_DB_ERROR and ER_NO_SUCH_TABLE.
+_MYSQL_ACCESS_DENIED = (1044, 1142)
+_MYSQL_NO_TABLE = (1049, 1146)
+
+
 class LedgerTables:
     """The ledger's tables in one state database.
 
@@ -98,11 +103,14 @@ class LedgerTables:
         return table.name in self._there
 
     def list_hidden_tables(self) -> list[str]:
-        """Lists the tables that exist, and that this account may not read.
+        """Lists the tables that this account may not read.
 
         `table_exists` reads `information_schema`, where an account sees only what it has a right
-        to, and `pg_class` has all tables. Databases beside PostgreSQL do not tell.
+        to. PostgreSQL has all tables in `pg_class`. MySQL refuses to read a table, whether it
+        exists or not, so there an account without the right is found before there is a table.
         """
+        if self._adapter.dialect == "mysql":
+            return [table.name for table in TABLES if self._is_refused(table)]
         if self._adapter.dialect != "postgres":
             return []
         relation, schema = exp.column("relname", table="r"), exp.column("nspname", table="s")
@@ -122,6 +130,19 @@ class LedgerTables:
             .order_by(relation)
         )
         return [str(row[0]) for row in found]
+
+    def _is_refused(self, table: LedgerTable) -> bool:
+        """Whether MySQL denies this account to read a table."""
+        try:
+            self._adapter.fetchone(exp.select("1").from_(table.table_expression).limit(0))
+        except Exception as error:  # the driver is the team's own, so its types are not known here
+            code = error.args[0] if error.args else None
+            if code in _MYSQL_ACCESS_DENIED:
+                return True
+            if code in _MYSQL_NO_TABLE:
+                return False
+            raise
+        return False
 
     def prepare_tables(self) -> None:
         """Makes the missing tables, and records this version of the ledger.
