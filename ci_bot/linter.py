@@ -27,7 +27,7 @@ from ci_bot.bot.policy import (
     ScopeMatches,
     UnfitPolicy,
     compare_ignore_comments,
-    known_rules,
+    list_known_rules,
     read_policy,
 )
 from ci_bot.protocol.review_report import Risk
@@ -86,7 +86,7 @@ class _LintPolicy:
         self, observation: RuleObservation, name: str, path: str | None, text: str
     ) -> str | None:
         """The weight of what a rule has seen; None if it does not count."""
-        comments = compare_ignore_comments([(path or "", text, text)], known_rules())
+        comments = compare_ignore_comments([(path or "", text, text)], list_known_rules())
         weighing = replace(self._weighing, comments=comments)
         risk = Risk(
             rule=observation.spec.id,
@@ -103,7 +103,7 @@ class _LintPolicy:
 def _read_file(content: bytes, today: date) -> PolicyFile:
     """The policy, or the failure that SQLMesh shows as a sentence."""
     try:
-        return read_policy(content, path=FILE_NAME, rules=known_rules(), today=today)
+        return read_policy(content, path=FILE_NAME, rules=list_known_rules(), today=today)
     except UnfitPolicy as error:
         refuse_policy(error.message)
 

@@ -114,7 +114,7 @@ class Client:
             if commits.base is not None and commits.head is not None:
                 with bench.deadline.extend_for_report():
                     changed = bench.git.changed_files(commits.base, commits.head)
-                self.loaded = bench.loaded_among([file.path for file in changed])
+                self.loaded = bench.list_loaded_among([file.path for file in changed])
             return report
 
         report: Report = self._with(act)

@@ -121,7 +121,7 @@ LINE_LENGTH = 4_000
 Line = Annotated[str, Field(max_length=LINE_LENGTH, description="One sentence or one statement.")]
 
 
-def short_plan_id(plan_id: str | None) -> str:
+def shorten_plan_id(plan_id: str | None) -> str:
     """The 12 hexadecimal digits of a plan id that people see and type ("" if there is none)."""
     return (plan_id or "")[:12]
 

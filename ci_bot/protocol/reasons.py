@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ci_bot.protocol.base import short_plan_id
+from ci_bot.protocol.base import shorten_plan_id
 
 UNKNOWN = "failed"
 
@@ -220,8 +220,8 @@ UNCATEGORIZED_HINT = (
 def describe_other_plan(asked: str | None, now: str | None) -> str:
     """The sentence on a plan that is not the reviewed one; both are plan ids, if there are any."""
     return (
-        f"The plan is no longer the reviewed one: asked for {short_plan_id(asked)}, the current "
-        f"plan is {short_plan_id(now)}."
+        f"The plan is no longer the reviewed one: asked for {shorten_plan_id(asked)}, the current "
+        f"plan is {shorten_plan_id(now)}."
     )
 
 

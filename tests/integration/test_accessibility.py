@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from ci_bot.bot.report.html.page import render_page, to_page
+from ci_bot.bot.report.html.page import render_page, render_page_of_document
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from tests.accessibility import list_violations, load_axe, read_axe
@@ -40,7 +40,7 @@ CASES = cases(PAGES, by_day=["apply", "cleanup-left"])
 
 
 def show_cleanup(document: CleanupDocument) -> str:
-    return "".join(to_page(document, CONTEXT))
+    return "".join(render_page_of_document(document, CONTEXT))
 
 
 _READY = """new Promise(done => {

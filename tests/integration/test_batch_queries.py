@@ -55,7 +55,7 @@ def query(plan: BuiltPlan, context: Any, model: str) -> str | None:
     tables = {name for name in missing if not snapshots[name].is_view}
     queries = BatchQueries(plan, lambda names: read_prod_snapshots(context, names), tables, "spark")
     (snapshot,) = [s for name, s in snapshots.items() if name.endswith(f'"{model}"')]
-    return queries.batch_query(snapshot, cut_batches(snapshot, missing[snapshot.name])[0])
+    return queries.render_batch_query(snapshot, cut_batches(snapshot, missing[snapshot.name])[0])
 
 
 def tables(text: str | None) -> set[str]:

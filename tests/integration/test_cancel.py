@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.sandbox.process_tree import process_table
+from ci_bot.bot.sandbox.process_tree import read_process_table
 from tests.conftest import REPOSITORY
 from tests.projects import Shop
 
@@ -115,7 +115,9 @@ class Bot:
         finally:
             seconds = time.monotonic() - began
         alive = {
-            process.process_key for process in process_table().values() if process.state not in "ZX"
+            process.process_key
+            for process in read_process_table().values()
+            if process.state not in "ZX"
         }
         assert not {key: name for key, name in family.items() if key in alive}
         # A second signal leaves that to a process which nobody waits for.
@@ -134,7 +136,7 @@ class Bot:
 
 def family(pid: int) -> dict[tuple[int, int], str]:
     """Everything below a process, with its names."""
-    table = process_table()
+    table = read_process_table()
     found: dict[tuple[int, int], str] = {}
     parents = {pid}
     while True:

@@ -34,7 +34,13 @@ from ci_bot.worker.data_diff.compare import (
     compare_tables,
 )
 from ci_bot.worker.data_diff.spark_port import SparkPort, count_parallel_queries
-from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SqlError, TimeWindow, text_literal
+from ci_bot.worker.data_diff.spec import (
+    DiffSpec,
+    SeenTable,
+    SqlError,
+    TimeWindow,
+    render_text_literal,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 
@@ -497,7 +503,7 @@ def test_names__nothing_in_a_name_breaks_out_of_its_quotes(spark: SparkSession) 
 @given(text=st.text(alphabet="ab\\'`\n\t%_{}\"é😀\x00", max_size=8))
 def test_literal__is_that_text_on_spark(spark: SparkSession, text: str) -> None:
     if "${" not in text:
-        ((found,),) = SparkPort(spark).query_rows(f"SELECT {text_literal(text)}")
+        ((found,),) = SparkPort(spark).query_rows(f"SELECT {render_text_literal(text)}")
         assert found == text
 
 

@@ -336,15 +336,15 @@ def test_reclaim__never_overlaps_with_an_apply(two: tuple[LeaseBook, LeaseBook])
 def test_number__tells_whether_somebody_was_there_in_between(
     two: tuple[LeaseBook, LeaseBook],
 ) -> None:
-    number = two[0].last_fencing_number()
+    number = two[0].read_last_fencing_number()
     with two[0].acquire_lease("pr_7", APPLY) as lease:
         assert lease.fencing == number + 1
         with pytest.raises(HeldByAnother):
             two[1].acquire_lease("pr_7", OTHER)
-        assert two[0].last_fencing_number() == number + 1, "whoever was refused was not there"
+        assert two[0].read_last_fencing_number() == number + 1, "whoever was refused was not there"
     with two[1].acquire_exclusive(OWNER):
         pass
-    assert two[0].last_fencing_number() == number + 2
+    assert two[0].read_last_fencing_number() == number + 2
 
 
 def test_names__are_text_and_nothing_else(two: tuple[LeaseBook, LeaseBook]) -> None:

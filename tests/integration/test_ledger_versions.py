@@ -86,7 +86,7 @@ def test_old_ledger__is_read_as_it_is_and_nothing_is_written(old: Any) -> None:
     (found,) = CostLedger(old).list_runs()
     assert (found.executor_seconds, found.source, found.counters) == (16.0, "clock", None)
     assert CostLedger(old).list_applies(newest=5) == []
-    assert CostLedger(old).prod_runs(["sqlmesh__shop.shop__orders__12"]) == []
+    assert CostLedger(old).list_prod_runs(["sqlmesh__shop.shop__orders__12"]) == []
     assert tables(old) == before
 
 
@@ -149,6 +149,6 @@ def test_applies_and_prod_runs__come_back_as_they_were(adapter: Any) -> None:
     )
     for _ in range(2):  # a log that is read again
         costs.replace_prod_runs("app-1", [write], forget_before="2026-01-01")
-    assert costs.prod_runs([write.table]) == [write]
-    assert costs.prod_runs(["another.table"]) == []
+    assert costs.list_prod_runs([write.table]) == [write]
+    assert costs.list_prod_runs(["another.table"]) == []
     assert costs.list_sources() == {"app-1"}

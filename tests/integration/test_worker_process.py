@@ -39,7 +39,7 @@ from ci_bot.bot.sandbox.launch import (
     has_file_right,
     prepend_python_path,
 )
-from ci_bot.bot.sandbox.process_tree import process_table
+from ci_bot.bot.sandbox.process_tree import read_process_table
 from ci_bot.bot.sandbox.requirements import install_requirements
 from ci_bot.bot.sandbox.run_directories import RunWorkspace, open_private_workspace
 from ci_bot.bot.sandbox.worker_run import (
@@ -215,7 +215,7 @@ def cage(request: pytest.FixtureRequest) -> Cage:
 
 
 def alive(pids: list[int]) -> list[int]:
-    table = process_table()
+    table = read_process_table()
     return [pid for pid in pids if pid in table and table[pid].state not in "ZX"]
 
 
@@ -683,7 +683,7 @@ class Bot:
     process: subprocess.Popen[str]
     ground: Path
 
-    def first_line(self) -> str:
+    def find_first_line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline()
 
@@ -743,7 +743,7 @@ def test_bot__a_signal_between_two_workers_ends_it_at_once(
     start_bot: Callable[..., Bot], number: int, code: int
 ) -> None:
     bot = start_bot("wait")
-    assert bot.first_line() == "waiting\n"
+    assert bot.find_first_line() == "waiting\n"
     sent = time.monotonic()
     bot.process.send_signal(number)
     assert bot.wait() == code
@@ -756,7 +756,7 @@ def test_bot__the_second_signal_ends_everything_at_once(
     start_bot: Callable[..., Bot], signals: list[int]
 ) -> None:
     bot = start_bot("deaf")
-    pids = [int(word) for word in bot.first_line().split()[1:]]
+    pids = [int(word) for word in bot.find_first_line().split()[1:]]
     assert len(alive(pids)) == 2
     sent = time.monotonic()
     bot.process.send_signal(signals[0])
@@ -774,9 +774,11 @@ def test_bot__the_second_signal_ends_everything_at_once(
 
 def test_bot__killed_without_a_word_takes_the_worker_with_it(start_bot: Callable[..., Bot]) -> None:
     bot = start_bot("polite")
-    assert bot.first_line() == "pids\n"
+    assert bot.find_first_line() == "pids\n"
     workers = [
-        process.pid for process in process_table().values() if process.parent == bot.process.pid
+        process.pid
+        for process in read_process_table().values()
+        if process.parent == bot.process.pid
     ]
     assert len(workers) == 1
     bot.process.kill()
@@ -799,7 +801,7 @@ def test_cache__is_gone_after_every_end(
 ) -> None:
     bot = start_bot("cache", probe=mode, seconds=4.0 if end is None else PATIENCE)
     if end is not None:
-        assert bot.first_line() == "pids\n"
+        assert bot.find_first_line() == "pids\n"
         assert len(bot.left()) == 1
         bot.process.send_signal(end)
     assert bot.wait() == code

@@ -184,12 +184,12 @@ def test_owner__who_is_not_is_told_who_is() -> None:
     own = make_report(
         owners=[ModelOwners(model="mart.a", logins=["bob"], teams=["acme/bi"], place="CODEOWNERS")]
     )
-    error = accept.make_not_owner_error("ada", "mart.a", accept.ownership_of(own, HIGH))
+    error = accept.make_not_owner_error("ada", "mart.a", accept.find_risk_ownership(own, HIGH))
     assert error.message == "`@ada` does not own `mart.a`."
     assert (error.hint or "").startswith("`@bob` or `@acme/bi` may accept it, by CODEOWNERS.")
     assert "`members: read`" in (error.hint or "")
     error = accept.make_not_owner_error(
-        "ada", "mart.b", accept.ownership_of(own, make_risk("join-changed", model="mart.b"))
+        "ada", "mart.b", accept.find_risk_ownership(own, make_risk("join-changed", model="mart.b"))
     )
     assert error.message.startswith("Nobody owns `mart.b`")
 
@@ -229,4 +229,4 @@ def test_reader__outside_is_accepted_by_its_own_owner() -> None:
 
 def test_owners__of_a_reader_do_not_own_the_model() -> None:
     own = make_report(owners=[asked("One", "ada")])
-    assert accept.ownership_of(own, HIGH) == ModelOwnership()
+    assert accept.find_risk_ownership(own, HIGH) == ModelOwnership()

@@ -15,8 +15,8 @@ from ci_bot.worker.messages.problems import (
     MAX_LINES,
     SPARK_IS_GONE,
     MacroRefusedError,
-    error_headline,
-    error_sentence,
+    extract_headline,
+    extract_sentence,
     find_error_position,
     find_root_cause,
     make_cancelled_failure,
@@ -53,12 +53,12 @@ def test_sentence__of_a_query_that_cannot_be_parsed__names_the_word(sql: str, to
     with pytest.raises(ParseError) as caught:
         sqlglot.parse_one(sql, dialect="spark")
 
-    first, *_ = error_sentence(caught.value).splitlines()
+    first, *_ = extract_sentence(caught.value).splitlines()
     assert first == told
 
 
 def test_sentence__of_a_java_exception__is_its_message_and_its_last_cause() -> None:
-    assert error_sentence(RuntimeError(PY4J)).splitlines() == [
+    assert extract_sentence(RuntimeError(PY4J)).splitlines() == [
         "org.apache.iceberg.jdbc.UncheckedSQLException: Unknown failure",
         "Caused by: org.sqlite.SQLiteException: [SQLITE_BUSY] The database file is locked",
     ]
@@ -66,13 +66,16 @@ def test_sentence__of_a_java_exception__is_its_message_and_its_last_cause() -> N
 
 def test_sentence__without_a_stack__is_the_whole_message() -> None:
     assert (
-        error_sentence(ValueError("a\n\nat best b  \nCaused by: c")) == "a\nat best b\nCaused by: c"
+        extract_sentence(ValueError("a\n\nat best b  \nCaused by: c"))
+        == "a\nat best b\nCaused by: c"
     )
 
 
 def test_sentence__of_a_long_message__is_cut_and_keeps_the_cause() -> None:
     text = "\n".join([*"abcdefghijklmnopqrstuvwxyz", "\tat org.apache.Some(Some.java:1)", ""])
-    lines = error_sentence(RuntimeError(f"{text}Caused by: java.io.IOException: full")).splitlines()
+    lines = extract_sentence(
+        RuntimeError(f"{text}Caused by: java.io.IOException: full")
+    ).splitlines()
     assert len(lines) == MAX_LINES
     assert lines[-1] == "Caused by: java.io.IOException: full"
 
@@ -80,17 +83,17 @@ def test_sentence__of_a_long_message__is_cut_and_keeps_the_cause() -> None:
 def test_sentence__of_macros_that_fail__leaves_out_the_query_and_keeps_the_cause() -> None:
     query = "\n".join(["SELECT", *(f"  column_{number}," for number in range(40)), "FROM a"])
     said = f"Failed to resolve macros for\n\n{query}\n\nMacro 'one_more' does not exist.\n"
-    assert error_sentence(ValueError(said)) == (
+    assert extract_sentence(ValueError(said)) == (
         "Failed to resolve its macros: Macro 'one_more' does not exist."
     )
     inside = "Failed to load model from file 'a.sql':\n\n  " + said.replace("\n", "\n  ")
-    assert error_sentence(ValueError(inside)).endswith(
+    assert extract_sentence(ValueError(inside)).endswith(
         "\n  Failed to resolve its macros: Macro 'one_more' does not exist."
     )
 
 
 def test_sentence__of_an_empty_message__is_the_name_of_the_exception() -> None:
-    assert error_sentence(KeyError()) == "KeyError"
+    assert extract_sentence(KeyError()) == "KeyError"
 
 
 REPOSITORY = Path("/checkout")
@@ -170,8 +173,8 @@ def test_sentence__where_py4j_lost_its_process__says_that_java_is_gone() -> None
     exec(code, module)  # noqa: S102 - a frame that is called as py4j's are
     with pytest.raises(ConnectionError) as lost:
         module["call"]()
-    assert error_sentence(lost.value) == SPARK_IS_GONE
-    assert error_sentence(ConnectionRefusedError("111")) == "ConnectionRefusedError: 111"
+    assert extract_sentence(lost.value) == SPARK_IS_GONE
+    assert extract_sentence(ConnectionRefusedError("111")) == "ConnectionRefusedError: 111"
 
 
 def test_speakable__bytes_of_a_name_that_are_no_text_are_replaced() -> None:
@@ -184,5 +187,5 @@ def test_cancelled__says_what_and_that_it_goes_on() -> None:
 
 
 def test_headline__of_an_error_in_java_is_what_java_says_first() -> None:
-    told = error_headline(RuntimeError(PY4J))
+    told = extract_headline(RuntimeError(PY4J))
     assert told == "org.apache.iceberg.jdbc.UncheckedSQLException: Unknown failure"

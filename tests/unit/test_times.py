@@ -34,7 +34,7 @@ def test_start_of_day__is_the_midnight_at_or_before() -> None:
     assert names_and_times.start_of_day(MIDNIGHT) == MIDNIGHT
     assert names_and_times.to_milliseconds("2024-02-01") == MIDNIGHT
     assert (
-        abs(names_and_times.now_milliseconds() - datetime.now(timezone.utc).timestamp() * 1000)
+        abs(names_and_times.read_milliseconds_now() - datetime.now(timezone.utc).timestamp() * 1000)
         < 60_000
     )
 

@@ -150,7 +150,7 @@ def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one retur
     A line that starts like a command and is none becomes `Help`, so that its author gets an answer.
     The problem it names repeats nothing of the comment, because that text is untrusted.
     """
-    line = first_line(body)
+    line = find_first_line(body)
     beginning = _BEGINNING.match(line)
     if beginning is None:
         return None
@@ -185,7 +185,7 @@ def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one retur
     return simple[verb]
 
 
-def first_line(body: str) -> str:
+def find_first_line(body: str) -> str:
     """The comment's first line without its line end and trailing blanks (GitHub sends CR LF)."""
     return re.split(r"[\r\n]", body, maxsplit=1)[0].rstrip(" \t")
 

@@ -268,7 +268,7 @@ def _without_secrets(text: str) -> str:
 
 
 def print_crash(error: BaseException | None) -> None:
-    """What nobody foresaw, in Python's own words: they repeat paths, settings and values."""
+    """Prints an unforeseen error in Python's own words, which repeat paths, settings and values."""
     lines = traceback.format_exception(error) if error is not None else []
     sys.stderr.write(_without_secrets("".join(lines)))
 

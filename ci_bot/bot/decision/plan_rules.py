@@ -336,7 +336,7 @@ def find_metadata_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts)
 
 
 @judges(BASE_DRIFT)
-def base_drift(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_base_drift(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """Differences that come from the base branch are named and not judged."""
     # A removal has a finding of its own. (R04-model-removed)
     names = [c.model for c in facts.changes if c.from_base and c.change != "removed"]

@@ -268,7 +268,7 @@ MANY = 5
 @judges(MASS_REMOVAL, MODEL_REMOVED)
 def find_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R04: models that go away, one by one or many at once."""
-    # A model that got another name is told as that, and its readers by `removed-model-read`.
+    # A model that got another name is reported as that, and its readers by `removed-model-read`.
     moved = {f.model for f in facts.findings if f.rule == RENAMED}
     every = [c for c in facts.changes if c.change == "removed"]
     removed = [c for c in every if not c.from_base]
@@ -378,7 +378,7 @@ def find_column_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
             names = [column.name.lower() for column in unread]
             outside = name_readers(facts, bot, change.model, names)
             yield _make_dropped_risk(change, unread, outside)
-        # Narrowing is told apart from widening where the types are known as types: in the worker.
+        # The worker separates narrowing from widening, because it knows the types as types.
         # It arrives as the finding `column-retyped`.
 
 

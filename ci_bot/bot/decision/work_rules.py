@@ -415,7 +415,7 @@ def _describe_place_of_plan(where: Where, facts: ReviewFacts) -> str:
 
 @judges(NEAR_BUDGET, NOT_KNOWN, OVER_BUDGET)
 def over_budget(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
-    """R07: the estimate is, or may be, above the budget, or nobody can tell."""
+    """R07: the estimate is, or may be, above the budget, or that is not known."""
     cap = limits.max_executor_hours
     if cap is None:
         return

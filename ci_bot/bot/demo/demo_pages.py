@@ -21,8 +21,8 @@ from ci_bot.bot.report import (
     FencedBlock,
     extract_code_spans,
     render_markdown_text,
+    render_page_of_document,
     split_passages,
-    to_page,
     write_files,
 )
 from ci_bot.protocol.base import Timestamp
@@ -230,7 +230,7 @@ class ShownFiles:
             page=lambda: (
                 None
                 if isinstance(document, CleanupDocument)
-                else to_page(document, context, self._review)
+                else render_page_of_document(document, context, self._review)
             ),
         )
         write_files(self._directory, name, document, texts)

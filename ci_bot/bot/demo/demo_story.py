@@ -37,7 +37,7 @@ from ci_bot.bot.worker_client import (
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.host import Machine
-from ci_bot.protocol.base import Sha, short_plan_id
+from ci_bot.protocol.base import Sha, shorten_plan_id
 from ci_bot.protocol.messages import Progress
 from ci_bot.protocol.restatements import RestatementWish
 from ci_bot.protocol.review_report import Report
@@ -315,7 +315,7 @@ def _run_pull_request(
         )
     if report.plan_id is None:
         return EXIT_FAILED
-    with stage.print_chapter(f"Apply: /sqlmesh apply {short_plan_id(report.plan_id)}"):
+    with stage.print_chapter(f"Apply: /sqlmesh apply {shorten_plan_id(report.plan_id)}"):
         applied = apply.request_apply(
             client,
             environment=name_environment(CHANGE),

@@ -102,7 +102,7 @@ class GitObjects:
 
             def read_blob(name: str) -> bytes | None:
                 stream.send_line(name)
-                # What is not there is told with the name that was asked for, whatever that holds.
+                # Of a missing object git answers the name that was asked for, whatever that holds.
                 header = _OBJECT.fullmatch(stream.read_until(b"\n"))
                 if header is None:
                     return None

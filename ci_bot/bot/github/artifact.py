@@ -76,7 +76,7 @@ def _refuse_artifact(what: str) -> RequestRefused:
 #
 # GitHub answers a download with a redirect to a signed URL on a storage host of its choosing, so
 # this request carries no token, no cookie and no credentials of any kind, follows no further
-# redirect, and reads no more than it was told to.
+# redirect, and reads no more than its limit.
 
 
 _CHUNK = 65_536

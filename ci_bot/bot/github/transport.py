@@ -356,7 +356,7 @@ _DOING = "while GitHub was asked"
 
 def make_client_time(machine: Machine, deadline: Deadline) -> ClientTime:
     """What a client needs to know of time: it begins no request and no wait that the run has no
-    time for. Out of time, a run can still tell of it; see `Deadline.check_report`.
+    time for. Out of time, a run can still report it; see `Deadline.check_report`.
     """
 
     def sleep_in_time(seconds: float) -> None:

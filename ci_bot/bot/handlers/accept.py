@@ -87,7 +87,7 @@ def check_reviewed(own: Report) -> None:
         )
 
 
-def ownership_of(own: Report, risk: Risk) -> ModelOwnership:
+def find_risk_ownership(own: Report, risk: Risk) -> ModelOwnership:
     """Who may accept a finding, as the review has found it."""
     item = find_owners(own.owners, risk)
     if item is None:
@@ -238,10 +238,10 @@ def list_own_findings(
     """
     owned: dict[ModelOwnership, bool] = {}
     for risk in found:
-        ownership = ownership_of(own, risk)
+        ownership = find_risk_ownership(own, risk)
         if ownership not in owned:
             owned[ownership] = is_owner(by, ownership, github)
-    mine = [risk for risk in found if owned[ownership_of(own, risk)]]
+    mine = [risk for risk in found if owned[find_risk_ownership(own, risk)]]
     if not mine:
         raise make_not_owner_error(by, found[0].model or "", next(iter(owned)))
     return mine

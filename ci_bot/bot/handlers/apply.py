@@ -277,7 +277,7 @@ def _request_apply(
         return applying.request_apply(client, **wanted)
     except BotError as error:
         failure = make_activity_failure(error, "apply", publisher.redactor)
-        return applying.failed_document(
+        return applying.make_failed_document(
             failure, environment=wanted["environment"], plan_id=wanted["plan_id"]
         )
 

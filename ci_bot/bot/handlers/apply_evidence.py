@@ -28,7 +28,7 @@ from ci_bot.protocol.plan import sum_planned_work
 
 def judge_evidence(document: ApplyDocument, publisher: Publisher) -> ApplyDocument:
     """The document with the decision that its evidence leads to, if there is any; the report
-    is written again with it. What a worker says of a decision is not heard."""
+    is written again with it. A worker's own decision does not count."""
     own = publisher.own_review
     found = judge_applied(own, document, _get_tolerances(publisher)) if own else None
     if found is None:
@@ -96,7 +96,7 @@ _AFTER_THE_END = ("closed", "cleanup_failed")
 
 def report_apply_failure(error: BotError, publisher: Publisher) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
-    document = apply.failed_document(
+    document = apply.make_failed_document(
         make_activity_failure(error, "start", publisher.redactor),
         environment=publisher.environment,
     )

@@ -142,7 +142,7 @@ def report_cleanup_failure(
     """Reports a cleanup that ended before the worker was asked; returns the exit code."""
     publisher.try_read_marker()
     publisher.template = replace(publisher.template, merged=activity.merged)
-    document = cleaning.failed_document(
+    document = cleaning.make_failed_document(
         make_activity_failure(error, "start", publisher.redactor),
         environment=publisher.environment,
     )
@@ -199,7 +199,7 @@ def _request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     try:
         return cleaning.request_cleanup(client, **wanted)
     except BotError as error:
-        return cleaning.failed_document(
+        return cleaning.make_failed_document(
             make_activity_failure(error, "cleanup", client.redactor),
             environment=wanted["environment"],
         )

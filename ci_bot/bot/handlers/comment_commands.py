@@ -115,7 +115,7 @@ def _check_command(
         against = [
             item
             for item in list_unmet_conditions(request, pull, marker)
-            # If this job is not told the same `project` as the review's, its comment is not found
+            # If this job has another input `project` than the review's, its comment is not found
             # here. The workflow that is started knows.
             if marker is not None or item.reason_code != "no_reviewed_plan"
         ]

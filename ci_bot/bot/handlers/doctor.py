@@ -40,7 +40,7 @@ class DoctorHandler(Handler[activities.Doctor]):
         if isinstance(error, RequestRefused):
             raise error
         failure = make_activity_failure(error, "doctor", context.publisher.redactor)
-        return _publish_doctor(doctor.failed_document(failure), context, activity.branch)
+        return _publish_doctor(doctor.make_failed_document(failure), context, activity.branch)
 
 
 def _check_commit(context: HandlerContext) -> None:

@@ -1,4 +1,4 @@
-"""What building the pull request's environment will cost, told in a comment. Nothing is built.
+"""What building the pull request's environment will cost, as a comment. Nothing is built.
 
 It loads the pull request beside the credentials of an apply, because Spark has to be asked, so it
 asks of the pull request and of the person what an acceptance does.

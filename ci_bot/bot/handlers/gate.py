@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ci_bot.bot.actions import ApplyCommand
 from ci_bot.bot.github import Permission, PullRequest, may_maintain, may_write
 from ci_bot.errors import RequestRefused
-from ci_bot.protocol.base import short_plan_id
+from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.comment_marker import Marker
 from ci_bot.protocol.plan_identity import matches_plan_id
 from ci_bot.protocol.review_report import Report
@@ -164,9 +164,8 @@ def _list_unmet_of_plan(
         found.append(
             UnmetCondition(
                 reason_code="head_moved",
-                message=f"The reviewed commit is {short_plan_id(marker.head)[:7]}, and the branch "
-                "is at "
-                f"{pull.head_sha[:7]}.",
+                message=f"The reviewed commit is {shorten_plan_id(marker.head)[:7]}, and the "
+                f"branch is at {pull.head_sha[:7]}.",
                 hint="Wait for the review of the new commit, then apply its plan id.",
             )
         )
@@ -177,9 +176,9 @@ def _list_unmet_of_plan(
         found.append(
             UnmetCondition(
                 reason_code="unknown_plan",
-                message=f"{short_plan_id(plan_id)} is not the plan of this pull request; the "
-                f"reviewed plan is {short_plan_id(plan)}.",
-                hint=f"Apply it with `/sqlmesh apply {short_plan_id(plan)}`.",
+                message=f"{shorten_plan_id(plan_id)} is not the plan of this pull request; the "
+                f"reviewed plan is {shorten_plan_id(plan)}.",
+                hint=f"Apply it with `/sqlmesh apply {shorten_plan_id(plan)}`.",
             )
         )
     if marker.decision == "no_go" and not requester.command.override:
@@ -221,5 +220,5 @@ def _make_no_go(message: str, plan: str) -> UnmetCondition:
         reason_code="no_go",
         message=message,
         hint="Clear the blockers and push, or let a maintainer apply it with a reason: "
-        f'`/sqlmesh apply {short_plan_id(plan)} --override "reason"`.',
+        f'`/sqlmesh apply {shorten_plan_id(plan)} --override "reason"`.',
     )

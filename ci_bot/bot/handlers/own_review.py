@@ -133,7 +133,7 @@ def other_plan(
     """
     environment = publisher.environment
     if own.failure is not None:
-        return apply.failed_document(own.failure, environment=environment)
+        return apply.make_failed_document(own.failure, environment=environment)
     if own.plan_id == marker.plan:
         return None
     if own.identity is None:
@@ -148,7 +148,7 @@ def other_plan(
     if marker.base and own.base_sha:
         publisher.template = replace(publisher.template, base_moves=(marker.base, own.base_sha))
     reviewed = _read_reviewed_sets(marker, publisher, github)
-    return apply.failed_document(failure, environment=environment).model_copy(
+    return apply.make_failed_document(failure, environment=environment).model_copy(
         update={
             "plan_id": own.plan_id,
             "difference": compare_identities(reviewed, own.identity) if reviewed else None,
@@ -170,7 +170,7 @@ def _make_no_plan_document(
         message=describe_uncategorized(waiting),
         hint=UNCATEGORIZED_HINT,
     )
-    document = apply.failed_document(failure, environment=environment)
+    document = apply.make_failed_document(failure, environment=environment)
     if own.changes:
         return document
     return document.model_copy(

@@ -22,15 +22,15 @@ from ci_bot.bot.report import (
     list_plans_before,
     make_check_run,
     make_sarif,
+    render_page_of_document,
     render_prose,
-    to_page,
     words,
     write_within,
 )
 from ci_bot.errors import BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Failure, Sha, short_plan_id
+from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Failure, Sha, shorten_plan_id
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment_marker import Marker, Phase
 from ci_bot.protocol.environment import EnvironmentName
@@ -269,7 +269,7 @@ class Publisher:
             return None
         review = document if isinstance(document, Report) else self.own_review
         history = list_plans_before(self._first, review.plan_id if review else None)
-        return to_page(document, context, review, history)
+        return render_page_of_document(document, context, review, history)
 
     def write_summary(self, render: Render, phase: Phase, **extra: Any) -> None:
         """The same text as the comment, with more room, in the step's summary."""
@@ -392,7 +392,7 @@ class Publisher:
 def _describe_shown(marker: Marker) -> str:
     """A sentence about what a comment shows."""
     decision = f"{words.DECISIONS[marker.decision]} for " if marker.decision else ""
-    return f"It shows {decision}commit {short_plan_id(marker.head)[:7]}." if marker.head else ""
+    return f"It shows {decision}commit {shorten_plan_id(marker.head)[:7]}." if marker.head else ""
 
 
 def make_project_key(settings: Settings) -> str:

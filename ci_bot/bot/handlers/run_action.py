@@ -164,7 +164,7 @@ def _report_ended_run(
         Path(path) if path else None, delimiter=machine.token, warn=commands.annotate_warning
     )
     if isinstance(error, RunCancelled) and outputs.has_output("result"):
-        # Stopped while it told GitHub: what was done is done, and stays in the outputs.
+        # Stopped while it wrote to GitHub: what was done stays in the outputs.
         return error.exit_code
     outputs.set_output("reason-code", error.reason_code)
     result = {"schema_version": 1, "reason_code": error.reason_code, "exit_code": error.exit_code}

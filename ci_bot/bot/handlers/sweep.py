@@ -1,4 +1,4 @@
-"""The nightly sweep: what a cleanup missed is found, removed and told, and so are old tables.
+"""The nightly sweep: finds, removes and reports what a cleanup missed, and old tables.
 
 Every rescue is a warning, because a sweep that is silent hides that cleanups do not run.
 """
@@ -218,7 +218,7 @@ def _show_swept_environment(
         return render_cleanup(document, context, budget, review=review)
 
     posted = publisher.try_post(phase, MarkerFacts.from_marker(before), render_tombstone)
-    # Somebody was told already, if the comment said so before tonight.
+    # The comment may have said so before tonight; then nobody is notified again.
     if posted and not row.is_gone and (before is None or before.phase != phase):
         cleanup.notify_of_leftovers(row.waits, publisher)
     return True

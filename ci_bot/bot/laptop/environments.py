@@ -165,7 +165,7 @@ def cleanup_locally(
 
 
 def check_files(machine: Machine, output: str | None) -> None:
-    """Whether the files can be written, before anything is done that they would tell of."""
+    """Whether the files can be written, before anything is done that they would report."""
     if output is not None:
         reports.check_output(machine.directory / output)
 
@@ -228,7 +228,7 @@ def write_documents(
     if output is not None:
         texts = reports.DocumentTexts(
             markdown=lambda: reports.render_markdown_text(document, context),
-            page=lambda: reports.to_page(document, context),
+            page=lambda: reports.render_page_of_document(document, context),
             sarif=lambda: (
                 reports.make_sarif(document, context) if isinstance(document, Report) else None
             ),
@@ -350,6 +350,3 @@ def estimate_locally(
     )
     print(text, file=machine.out, flush=True)
     return EXIT_FAILED if reports.notices.is_above(document, limit) else EXIT_DONE
-
-
-# `ci-bot learn` at a terminal: what Spark's event logs tell of prod's own runs.

@@ -19,7 +19,7 @@ from ci_bot.bot.policy import (
     find_ignore_comments,
     find_ownership,
     is_on_path,
-    known_rules,
+    list_known_rules,
     may_ignore,
     read_policy,
     severity_overrides,
@@ -67,7 +67,7 @@ def check_policy(machine: Machine, *, path: str) -> int:
             "every finding has its rule's own weight.",
             reason_code="bad_policy",
         )
-    found = read_policy(content, path=shown, rules=known_rules(), today=machine.today())
+    found = read_policy(content, path=shown, rules=list_known_rules(), today=machine.today())
     policy = Policy((found,))
     if policy.list_scopes():
         project = os.path.relpath(file.parent, machine.directory)
@@ -242,7 +242,7 @@ def _print_comments(page: TextPage, model: SelectedModel, checkout: Path) -> Non
         return
     content = read_file_content(checkout / model.path)
     text = (content or b"").decode("utf-8", "replace")
-    rules = known_rules()
+    rules = list_known_rules()
     found = [item for item in find_ignore_comments(text, model.path) if may_ignore(item, rules)]
     if found:
         page.add_heading("Ignored by comments in its file")

@@ -18,7 +18,7 @@ from ci_bot.bot.report import SENTENCES, TextPage, make_screen, words
 from ci_bot.bot.worker_client import ReviewCommits, ReviewOptions, make_owner, review, run_owner
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
-from ci_bot.protocol.base import short_plan_id
+from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan import ProdPlan
 from ci_bot.protocol.plan_identity import GivenFlags, matches_plan_id
@@ -176,8 +176,8 @@ def check_expected(plan: ProdPlan, expected: str) -> None:
     elif plan.plan_id is not None and matches_plan_id(expected, plan.plan_id):
         return
     else:
-        reviewed = f"and the reviewed one is `{short_plan_id(expected)}`"
-    found = f"is `{short_plan_id(plan.plan_id)}`" if plan.plan_id else "changes nothing"
+        reviewed = f"and the reviewed one is `{shorten_plan_id(expected)}`"
+    found = f"is `{shorten_plan_id(plan.plan_id)}`" if plan.plan_id else "changes nothing"
     raise RequestRefused(
         f"The plan for prod {found}, {reviewed}. Nothing was touched.",
         hint="Something else was merged or deployed since the review, or it had other options. "
@@ -252,7 +252,7 @@ def _fill_page(page: TextPage, plan: DeploymentPlan, report: Report, absence: st
         page.add_title("Prod's plan: nothing changes", None)
     else:
         page.add_title(
-            f"Prod's plan {short_plan_id(plan.plan_id)} · "
+            f"Prod's plan {shorten_plan_id(plan.plan_id)} · "
             f"{words.format_count(plan.changes, 'model')} would "
             "change",
             None,

@@ -308,7 +308,7 @@ def open_local_client(
 
 @contextmanager
 def _listen_to_work(machine: Machine) -> Iterator[WorkListener]:
-    """Who hears of the work: a person at the machine's log."""
+    """Where progress goes: to a person at the machine's log."""
     with show_steps(machine) as display:
 
         def print_traceback(lines: list[str]) -> None:

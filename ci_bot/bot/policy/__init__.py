@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         PolicyWeighing,
         describe_entry,
     )
-    from ci_bot.bot.policy.weighable_rules import UNWEIGHED, known_rules
+    from ci_bot.bot.policy.weighable_rules import UNWEIGHED, list_known_rules
 
 __all__ = [
     "FILE_NAME",
@@ -89,9 +89,9 @@ __all__ = [
     "find_ignore_comments",
     "find_ownership",
     "is_on_path",
-    "known_rules",
     "list_exposed_names",
     "list_fingerprints",
+    "list_known_rules",
     "list_policy_changes",
     "make_unfit_policy",
     "may_be_accepted",
@@ -153,7 +153,7 @@ __getattr__ = open_on_demand(
             "read_policy",
             "make_unfit_policy",
         ],
-        "weighable_rules": ["UNWEIGHED", "known_rules"],
+        "weighable_rules": ["UNWEIGHED", "list_known_rules"],
         "severity_overrides": ["ChangeAuthors", "PolicyWeighing", "describe_entry"],
     },
 )

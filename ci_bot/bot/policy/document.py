@@ -23,7 +23,7 @@ from pydantic import (
 from typing_extensions import Self, TypeAliasType
 
 from ci_bot.bot.actions import FailOn
-from ci_bot.bot.policy.weighable_rules import UNWEIGHED, known_rules
+from ci_bot.bot.policy.weighable_rules import UNWEIGHED, list_known_rules
 from ci_bot.protocol.cost import PRICE, Price
 from ci_bot.protocol.limits import MOST_INTERVALS
 from ci_bot.protocol.plan import Severity
@@ -461,6 +461,6 @@ AnyWeight = Severity | Literal["off"]
 def policy_schema() -> dict[str, object]:
     """Draft 2020-12, with the rules that a policy may name."""
     schema = PolicyFile.model_json_schema(mode="validation")
-    rules = sorted(set(known_rules()) - set(UNWEIGHED))
+    rules = sorted(set(list_known_rules()) - set(UNWEIGHED))
     schema["$defs"]["RuleName"] = {"enum": [EVERY_RULE, *rules]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -40,7 +40,7 @@ class CodeOwners:
     line: int
 
 
-def owners_of(text: str, path: str) -> CodeOwners | None:
+def list_owners_of(text: str, path: str) -> CodeOwners | None:
     """What the last line that matches says of a file; None where none does."""
     found = None
     for number, pattern, accounts in _iterate_lines(text):
@@ -141,7 +141,7 @@ def find_ownership(
             return ModelOwnership.from_accounts(tuple(entry.github), entry.source_position)
     if path is None or codeowners is None:
         return ModelOwnership()
-    found = owners_of(codeowners.text, path)
+    found = list_owners_of(codeowners.text, path)
     if found is None:
         return ModelOwnership()
     return ModelOwnership.from_accounts(found.accounts, f"{codeowners.path} line {found.line}")

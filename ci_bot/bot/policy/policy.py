@@ -219,7 +219,7 @@ def _each_part(pattern: Sequence[str], target: Sequence[str]) -> bool:
 # `-- review: ignore[rule] reason` in the SQL of a model: read as text, on both sides of a change.
 #
 # A comment counts where the base branch has it already. One that a pull request adds would silence
-# that pull request's own alarm, so it does nothing there but to be told.
+# that pull request's own alarm, so there it is only reported.
 
 
 LONGEST_REASON = 500

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         write_files,
         write_within,
     )
-    from ci_bot.bot.report.html.page import render_page, to_page
+    from ci_bot.bot.report.html.page import render_page, render_page_of_document
     from ci_bot.bot.report.markdown import notices
     from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         DisplayProgress,
         RenderedText,
     )
-    from ci_bot.bot.report.model.headline import baseline_notice, compared_with
+    from ci_bot.bot.report.model.headline import baseline_notice, describe_baseline
     from ci_bot.bot.report.model.markdown_text import render_prose
     from ci_bot.bot.report.model.sarif_log import make_sarif
     from ci_bot.bot.report.model.sentences import SENTENCES
@@ -110,8 +110,8 @@ __all__ = [
     "check_within",
     "claims_news",
     "compare_rounds",
-    "compared_with",
     "decode_marker",
+    "describe_baseline",
     "describe_error",
     "extract_code_spans",
     "find_resource",
@@ -131,6 +131,7 @@ __all__ = [
     "render_drift",
     "render_markdown_text",
     "render_page",
+    "render_page_of_document",
     "render_plain",
     "render_planning",
     "render_prose",
@@ -139,7 +140,6 @@ __all__ = [
     "render_sweep",
     "render_terminal_text",
     "split_passages",
-    "to_page",
     "words",
     "write_files",
     "write_within",
@@ -159,7 +159,7 @@ __getattr__ = open_on_demand(
             "write_files",
             "write_within",
         ],
-        "html.page": ["render_page", "to_page"],
+        "html.page": ["render_page", "render_page_of_document"],
         "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
         "markdown.check_run": ["make_check_run", "name_check", "CheckAnnotation", "CheckRun"],
@@ -192,7 +192,7 @@ __getattr__ = open_on_demand(
             "ApplyRefusal",
             "RenderedText",
         ],
-        "model.headline": ["baseline_notice", "compared_with"],
+        "model.headline": ["baseline_notice", "describe_baseline"],
         "model.markdown_text": ["render_prose"],
         "model.sarif_log": ["make_sarif"],
         "model.words": [],

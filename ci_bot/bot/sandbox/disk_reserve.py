@@ -1,6 +1,6 @@
 """What is kept free of the disks that a caged process writes to.
 
-There is no quota that a container could set, and the size of a tree tells nothing of files that
+There is no quota that a container could set, and the size of a tree does not count files that
 were removed and are still open. So the disk itself is checked, and the process is ended before it
 is full: then the bot can still write its report, and others on the machine can go on.
 """

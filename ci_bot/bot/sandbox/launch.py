@@ -306,7 +306,7 @@ class WorkerLaunch:
         guarded: What the worker must not be able to write to: the Docker socket, and in a workflow
             the runner's command files.
         module: The module that is run; only tests name another one.
-        traced: Directories of which the process tells what it opens (see `trace`); none: nothing.
+        traced: Directories whose opened files the process reports (see `trace`); none: nothing.
         bounds: Limits that the process sets itself, by the names that the module `resource` has.
     """
 

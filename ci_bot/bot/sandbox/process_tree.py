@@ -43,7 +43,7 @@ class ProcessEntry:
 
     @property
     def process_key(self) -> tuple[int, int]:
-        """What tells it from a later process with the same pid."""
+        """What distinguishes it from a later process with the same pid."""
         return self.pid, self.started
 
 
@@ -61,7 +61,7 @@ def adopt_orphans() -> Iterator[None]:
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-def process_table() -> dict[int, ProcessEntry]:
+def read_process_table() -> dict[int, ProcessEntry]:
     """Every process by pid; empty if there is no /proc."""
     table: dict[int, ProcessEntry] = {}
     with suppress(FileNotFoundError):
@@ -117,7 +117,7 @@ class ProcessFamily:
 
     def _scan_members(self) -> list[ProcessEntry]:
         """The family with its dead; those of them that became ours are reaped."""
-        table = process_table()
+        table = read_process_table()
         children: dict[int, list[ProcessEntry]] = {}
         for process in table.values():
             children.setdefault(process.parent, []).append(process)

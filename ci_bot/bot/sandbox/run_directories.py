@@ -203,7 +203,7 @@ class RunWorkspace:
             linked_to=None if self.repository == self.checkout else str(self.checkout),
         )
 
-    def private_directories(self) -> PrivateDirectories:
+    def list_private_directories(self) -> PrivateDirectories:
         """What its directories are called in texts for people.
 
         On a laptop the repository is the user's own, and its path says more than a dot.

@@ -23,7 +23,7 @@ from ci_bot.bot.sandbox.deadline import CancelToken
 from ci_bot.bot.sandbox.disk_reserve import SHARED_DIRECTORIES, DiskReserve, list_disk_reserves
 from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.load_trace import TraceReader
-from ci_bot.bot.sandbox.process_tree import ProcessFamily, adopt_orphans, process_table
+from ci_bot.bot.sandbox.process_tree import ProcessFamily, adopt_orphans, read_process_table
 from ci_bot.bot.sandbox.worker_output import LogReader, ProgressReader
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
@@ -254,7 +254,7 @@ class ProcessWatcher:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchOptions:
-    """Whom to tell, and when to stop.
+    """Who gets its output, and when to stop.
 
     Args:
         on_log: Gets each line of output, without secrets.
@@ -317,7 +317,7 @@ def supervise_process(
         OSError: It could not be started.
         Cancelled: `watch.cancel` was set before the start.
     """
-    known_before = frozenset(process.process_key for process in process_table().values())
+    known_before = frozenset(process.process_key for process in read_process_table().values())
     watch.cancel.check_cancelled()
     with watch.cancel.defer_signal(), adopt_orphans():
         started = _start_processes(command, launch, pass_fds, beside)

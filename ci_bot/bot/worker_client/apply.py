@@ -88,7 +88,7 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
         request = client.make_request(ApplyRequest, **wanted)
     except UnfitName as error:
         failure = make_refused_failure(error, "apply")
-        return failed_document(failure, environment=wanted["environment"], plan_id=plan_id)
+        return make_failed_document(failure, environment=wanted["environment"], plan_id=plan_id)
     last: list[ApplyStep] = []
 
     def on_progress(step: Progress) -> None:
@@ -110,7 +110,7 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
         last_words = getattr(error, "answer", None)
         if not last and not isinstance(error, WorkerCancelled):
             raise
-        return _stopped_document(
+        return _make_stopped_document(
             error,
             last_words if isinstance(last_words, ApplyDocument) else None,
             last[0] if last else None,
@@ -119,7 +119,7 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
         )
     if isinstance(answer, ApplyDocument):
         return _add_last_step(answer, last[0]) if last else answer
-    return failed_document(answer, environment=request.environment, plan_id=plan_id)
+    return make_failed_document(answer, environment=request.environment, plan_id=plan_id)
 
 
 def _add_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
@@ -137,7 +137,7 @@ def _add_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
     )
 
 
-def _stopped_document(
+def _make_stopped_document(
     error: WorkerCancelled | WorkerTimedOut | WorkerFailed,
     last_words: ApplyDocument | None,
     last: ApplyStep | None,
@@ -164,7 +164,7 @@ def _stopped_document(
         message=error.message,
         hint=hint,
     )
-    document = last_words or failed_document(failure, environment=environment, plan_id=plan_id)
+    document = last_words or make_failed_document(failure, environment=environment, plan_id=plan_id)
     return document.model_copy(
         update={
             "result": "cancelled" if cancelled else "failed",
@@ -177,7 +177,7 @@ def _stopped_document(
     )
 
 
-def failed_document(
+def make_failed_document(
     failure: Failure, *, environment: str, plan_id: PlanId | None = None
 ) -> ApplyDocument:
     """The document of an apply that ended before it began.

@@ -138,7 +138,7 @@ def compared_with_base(
     the pull request says about the base is not taken.
 
     Args:
-        base: The commit of the base branch; None if it is unknown, and then nobody can tell.
+        base: The commit of the base branch; None if it is unknown; then the facts stay as they are.
     """
     tests = facts.checks.tests
     if not tests.failures:
@@ -172,7 +172,7 @@ def _on_base(
         ).model_copy(update={"projects": projects})
         answer = client.base_tests(request)
     except BotError:
-        # The base's own code broke its process, or there is no time left: nobody can tell.
+        # The base's own code broke its process, or there is no time left: it is not known.
         return {}
     if isinstance(answer, Failure):
         return {}

@@ -45,7 +45,7 @@ def request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     try:
         request = client.make_request(CleanupRequest, **wanted)
     except UnfitName as error:
-        return failed_document(
+        return make_failed_document(
             make_refused_failure(error, "cleanup"), environment=wanted["environment"]
         )
     try:
@@ -54,7 +54,7 @@ def request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
         return make_cancelled_document(error, environment=request.environment)
     if isinstance(answer, CleanupDocument):
         return answer
-    return failed_document(answer, environment=request.environment)
+    return make_failed_document(answer, environment=request.environment)
 
 
 def make_cancelled_document(
@@ -73,10 +73,10 @@ def make_cancelled_document(
     )
     if isinstance(document, CleanupDocument):
         return document.model_copy(update={"result": "incomplete", "failure": failure})
-    return failed_document(failure, environment=environment)
+    return make_failed_document(failure, environment=environment)
 
 
-def failed_document(failure: Failure, *, environment: str) -> CleanupDocument:
+def make_failed_document(failure: Failure, *, environment: str) -> CleanupDocument:
     """The document of a cleanup that could not be done: what is there is unknown, so it is left.
 
     Args:
@@ -173,7 +173,7 @@ class SweptEnvironment:
 
     @property
     def why_still_there(self) -> str | None:
-        """Why it was still there, as far as its record tells; None if it belongs there."""
+        """Why it was still there, as far as its record shows; None if it belongs there."""
         if not self.was_missed:
             return None
         return _CAUSES.get(self.found.phase or "", _MISSED)
@@ -403,7 +403,7 @@ def _remove_environments(
     try:
         answer: SweepDocument | Failure = client.request_sweep(request)
     except (WorkerFailed, TimedOut) as error:
-        # Out of time, it has told how far it got.
+        # Out of time, it has reported how far it got.
         last_answer = getattr(error, "answer", None)
         cleanups = last_answer.cleanups if isinstance(last_answer, SweepDocument) else []
         return cleanups, client.redactor.redact_document(_make_failure_of_error(error))

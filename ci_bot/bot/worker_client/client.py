@@ -122,10 +122,10 @@ class LoadTrace:
         """The process of the last `begin` could not be started, so it has opened nothing."""
         self._traces.pop()
 
-    def opened_among(self, changed: Collection[str]) -> frozenset[str] | None:
+    def list_opened_files_among(self, changed: Collection[str]) -> frozenset[str] | None:
         """Those of the changed files that were opened.
 
-        None if that is not known: a process told nothing, or too much, or started a program
+        None if that is not known: a process reported nothing, or too much, or started a program
         whose files nobody sees.
         """
         if not all(trace.is_complete for trace in self._traces):
@@ -172,7 +172,7 @@ class ClientOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkListener:
-    """Who hears of the work while it goes on.
+    """Who gets the progress of the work.
 
     `on_traceback` gets the lines of the exception that the worker's failure came from.
     """
@@ -250,7 +250,7 @@ class WorkerClient:
             )
 
     def add_listener(self, more: WorkListener) -> None:
-        """Adds somebody who hears of the work."""
+        """Adds somebody who gets the progress of the work."""
         before = self._listener
 
         def report_progress(step: Progress) -> None:
@@ -339,12 +339,12 @@ class WorkerClient:
     def base_tests(self, request: BaseTestsRequest) -> BaseTests | Failure:
         return self._request_answer(request, BaseTests)
 
-    def loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
+    def list_loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
         """Those of the changed files that the reviews so far opened, imported or ran on load.
 
         None if that is not known (see `LoadTrace`).
         """
-        return self._loads.opened_among(changed)
+        return self._loads.list_opened_files_among(changed)
 
     def request_scopes(self, request: ScopesRequest) -> ScopesAnswer | Failure:
         return self._request_answer(request, ScopesAnswer)

@@ -23,10 +23,10 @@ def request_doctor(
         DoctorRequest, owner=make_owner(owner_name), environment_prefix=environment_prefix
     )
     answer = client.request_doctor(request)
-    return answer if isinstance(answer, DoctorDocument) else failed_document(answer)
+    return answer if isinstance(answer, DoctorDocument) else make_failed_document(answer)
 
 
-def failed_document(failure: Failure) -> DoctorDocument:
+def make_failed_document(failure: Failure) -> DoctorDocument:
     """The document of a worker that could not look at anything."""
     check = ProjectCheck(
         name="worker",

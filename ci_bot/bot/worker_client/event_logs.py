@@ -1,4 +1,4 @@
-"""Asks the worker what Spark's event logs tell: what prod's runs cost, and who reads its views."""
+"""Asks the worker for facts of Spark's event logs: the cost of prod's runs, and its readers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def request_learn(
 def request_exposures(
     client: WorkerClient, *, owner_name: str, event_logs: str
 ) -> ExposuresDocument | Failure:
-    """Who has read prod's tables, as the logs in the directory tell it.
+    """Who has read prod's tables, by the logs in the directory.
 
     Raises:
         BotError: the worker could not be asked, or gave no answer.

@@ -121,7 +121,7 @@ def _make_report(
         fork=options.fork,
     )
     if changed is not None:
-        loaded = client.loaded_among(changed.paths)
+        loaded = client.list_loaded_among(changed.paths)
         on_load = _code_on_load(client, changed, loaded, options.commits)
         facts = add_scan_findings(facts, client.scanned, believed=not on_load, loaded=loaded)
         bot = replace(

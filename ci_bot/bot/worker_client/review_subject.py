@@ -22,7 +22,7 @@ from ci_bot.bot.policy import (
     MOST_POLICY_BYTES,
     ChangeAuthors,
     Policy,
-    known_rules,
+    list_known_rules,
     make_unfit_policy,
     read_listed_exposures,
     read_policy,
@@ -295,7 +295,7 @@ def parse_policies(
     Raises:
         UnfitPolicy: one of them cannot be used.
     """
-    rules = known_rules()
+    rules = list_known_rules()
     files = tuple(
         read_policy(content, path=path, rules=rules, today=today)
         for path, content in zip(paths, contents, strict=True)

@@ -29,7 +29,7 @@ from ci_bot.bot.policy import (
     UnfitPolicy,
     compare_ignore_comments,
     find_ownership,
-    known_rules,
+    list_known_rules,
     list_policy_changes,
     make_unfit_policy,
     may_be_accepted,
@@ -234,7 +234,7 @@ class TeamPolicy:
         same = sorted({path for path in named if path and is_sql(path)} - touched)
         return compare_ignore_comments(
             [*read_both_sides(git, changed), *read_unchanged_texts(git, commit, same)],
-            known_rules(),
+            list_known_rules(),
         )
 
 
@@ -311,7 +311,7 @@ def _find_tolerance(weighing: PolicyWeighing, model: str) -> float | None:
 
 def list_added_comments(comments: IgnoreComments) -> Iterator[PolicyChange]:
     """What the pull request's own comments would do after the merge."""
-    rules = known_rules()
+    rules = list_known_rules()
     for item in comments.added:
         why = why_not(item, rules)
         sentence = f"a comment would take `{item.rule}` out of `{item.path}` ({item.reason})"
@@ -362,7 +362,7 @@ def read_base_policy(
     if proposed is None and policy.listed:
         proposed = read_proposed()
     if proposed is not None:
-        found += list_policy_changes(policy, proposed, weights=known_rules(), today=today)
+        found += list_policy_changes(policy, proposed, weights=list_known_rules(), today=today)
     files = [path for path, content in zip(paths, before, strict=True) if content is not None]
     return TeamPolicy(
         policy=policy,

@@ -36,12 +36,12 @@ from ci_bot.worker.cost import (
     SparkStore,
     choose_probe,
     find_budget_failure,
-    had_long_build,
+    is_from_long_build,
     list_past_runs,
 )
-from ci_bot.worker.messages import ModelNames, error_sentence, make_failure_of_error
+from ci_bot.worker.messages import ModelNames, extract_sentence, make_failure_of_error
 from ci_bot.worker.planning import BuiltPlan, Missing, describe_plan
-from ci_bot.worker.project import OpenProject, make_project_place, no_prod_error, opening
+from ci_bot.worker.project import OpenProject, make_missing_prod_error, make_project_place, opening
 from ci_bot.worker.runtime import (
     AdapterSql,
     PhaseClock,
@@ -219,7 +219,7 @@ class ApplyRun:
 
     def _check_prerequisites(self) -> None:
         if self.opened.baseline == "empty":
-            raise no_prod_error(
+            raise make_missing_prod_error(
                 self.opened.prod_not_found,
                 "So there is nothing that a PR environment could be compared with.",
             )
@@ -249,7 +249,7 @@ class ApplyRun:
     def _build_environment(self, ready: ReadyPlan) -> ApplyDocument:
         planned = ready.planned
         recorder = make_recorder(ready.work, self.names, self._report_built)
-        if not had_long_build(self.costs) and len(planned.changed_snapshots) < MANY_MODELS:
+        if not is_from_long_build(self.costs) and len(planned.changed_snapshots) < MANY_MODELS:
             self.ports.brief()
         with self.ports.clock.time_phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
@@ -260,7 +260,7 @@ class ApplyRun:
                 expected, limit, self.request.environment, after_merge=after_merge
             )
             if refused is not None:
-                return self.report.refused_document(
+                return self.report.make_refused_document(
                     refused, estimate=expected, prod_estimate=after_merge
                 )
             self.record.write_begin(planned, self.report.plan_id)
@@ -275,7 +275,7 @@ class ApplyRun:
             for snapshot in planned.changed_snapshots
             if snapshot.version
         }
-        self.ports.last_words(self.report.stopped_document)
+        self.ports.last_words(self.report.make_stopped_document)
         self.ports.at_the_end(lambda: self._record_cost("cancelled"))
 
     def _report_work(self, work: Callable[[], ApplyDocument]) -> ApplyDocument:
@@ -288,7 +288,7 @@ class ApplyRun:
             if not self.report.promoted:
                 self.record.write_end("failed")
             self._record_cost("failed")
-            return self._unfinished_document(self._make_failure(error))
+            return self._make_unfinished_document(self._make_failure(error))
 
     def _build_and_prove(self, ready: ReadyPlan, recorder: ConsoleRecorder) -> ApplyDocument:
         if not ready.promoted:
@@ -297,7 +297,11 @@ class ApplyRun:
                 return ended
         failure = self.proof.verify_environment(ready.planned, self.attempts.made)
         self._record_cost("applied")
-        return self._unfinished_document(failure) if failure else self.report.applied_document()
+        return (
+            self._make_unfinished_document(failure)
+            if failure
+            else self.report.make_applied_document()
+        )
 
     def _estimate_work(
         self,
@@ -312,7 +316,7 @@ class ApplyRun:
             return estimator.estimate_work(planned, work, missing)
         except Exception as error:
             # Unknown sizes stay unknown; the build goes on.
-            write_log_line(f"Sizes of inputs: {error_sentence(error)}")
+            write_log_line(f"Sizes of inputs: {extract_sentence(error)}")
             return estimator.estimate_by_runs(work)
 
     def _estimate_merge(self, ready: ReadyPlan) -> Cost | None:
@@ -339,7 +343,7 @@ class ApplyRun:
         self.record.write_end("failed")
         stopped = failure.reason_code in ("cancelled", "stop_requested")
         self._record_cost("cancelled" if stopped else "failed")
-        return self._unfinished_document(failure)
+        return self._make_unfinished_document(failure)
 
     def _around_batch(
         self, snapshot: Snapshot, span: tuple[int, int]
@@ -370,10 +374,10 @@ class ApplyRun:
         self.report.cost = cost or self.report.cost
         self.ports.clock.phases["counting"] = round(self.meter.seconds, 3)
 
-    def _unfinished_document(self, failure: Failure) -> ApplyDocument:
+    def _make_unfinished_document(self, failure: Failure) -> ApplyDocument:
         stopped = failure.reason_code == "stop_requested"
         then = "The cleanup that asked for the stop removes it." if stopped else None
-        return self.report.unfinished_document(failure, then=then)
+        return self.report.make_unfinished_document(failure, then=then)
 
     def _make_failure(self, error: Exception) -> Failure:
         if self.hold.should_stop():
@@ -399,7 +403,7 @@ def _run_quietly(what: str, action: Callable[[], None]) -> None:
     try:
         action()
     except Exception as error:
-        write_log_line(f"{what}: {error_sentence(error)}")
+        write_log_line(f"{what}: {extract_sentence(error)}")
 
 
 def probe_plan(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
@@ -433,7 +437,7 @@ class _ProbeRun(ApplyRun):
                 what="The probe of",
             )
             if refused is not None:
-                return self.report.refused_document(refused, estimate=expected)
+                return self.report.make_refused_document(refused, estimate=expected)
             self.record.write_begin(planned, self.report.plan_id, made=chosen.made_snapshots)
         self._begin_writing(planned, recorder, expected)
         return self._report_work(lambda: self._build_and_estimate(ready, chosen, recorder))

@@ -19,8 +19,8 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.messages import (
     ModelNames,
-    error_headline,
-    error_sentence,
+    extract_headline,
+    extract_sentence,
     file_name,
     find_root_cause,
     make_failure_of_error,
@@ -231,7 +231,7 @@ def find_retry_reason(
         return None
     causes = [error, *recorder.failures]
     texts = " ".join(
-        f"{error_sentence(cause)} {error_sentence(find_root_cause(cause))}" for cause in causes
+        f"{extract_sentence(cause)} {extract_sentence(find_root_cause(cause))}" for cause in causes
     )
     if any(sign in texts for sign in _CONCURRENT):
         return "another writer changed the same table"
@@ -254,4 +254,4 @@ def _schema_of_table(table: str) -> str:
 
 def _one_line(error: BaseException, recorder: ConsoleRecorder) -> str:
     cause = find_root_cause(recorder.failures[0] if recorder.failures else error)
-    return shorten_redacted(error_headline(cause), 1_000)
+    return shorten_redacted(extract_headline(cause), 1_000)

@@ -33,7 +33,7 @@ from ci_bot.worker.data_diff import (
     count_parallel_queries,
     spark_failures,
 )
-from ci_bot.worker.messages import ModelNames, error_headline, error_sentence
+from ci_bot.worker.messages import ModelNames, extract_headline, extract_sentence
 from ci_bot.worker.planning import BuiltPlan, make_plan
 from ci_bot.worker.runtime import Relation, SparkCatalog, spark_catalog
 from ci_bot.worker.sql import list_key_columns
@@ -117,7 +117,7 @@ def resolve_views(
         View(
             view=relation.shown_name,
             resolves=error is None,
-            error=None if error is None else shorten_redacted(error_headline(error), _LONGEST),
+            error=None if error is None else shorten_redacted(extract_headline(error), _LONGEST),
         )
         for relation, error in answers.items()
     ]
@@ -138,7 +138,9 @@ def try_collect_evidence(
             lambda: collect_evidence(request, context, planned, names, catalog, port, ports), ports
         )
     except Exception as error:
-        return ApplyEvidence(missing=f"it could not be collected: {error_sentence(error)}"[:4_000])
+        return ApplyEvidence(
+            missing=f"it could not be collected: {extract_sentence(error)}"[:4_000]
+        )
 
 
 def _retry_once(look: Callable[[], Result], ports: EvidencePorts) -> Result:
@@ -378,5 +380,5 @@ def repeat_audits_on_prod(
                 # The usual cause is a column that prod's view lacks.
                 why = str(error)[:_LINE]
             except Exception as error:
-                why = f"The audit could not be rendered for prod: {error_sentence(error)}"[:_LINE]
+                why = f"The audit could not be rendered for prod: {extract_sentence(error)}"[:_LINE]
         recorder.record_prod_answer(model, key, rows, why)

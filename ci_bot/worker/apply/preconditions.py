@@ -42,7 +42,7 @@ from ci_bot.worker.project import (
     OpenProject,
     checks,
     describe_merge_obstacle,
-    gateway_is_spark,
+    is_spark_gateway,
     list_gateways,
     plan_settings,
     read_catalog_settings,
@@ -123,7 +123,7 @@ def check_engines(context: Context, planned: BuiltPlan, names: ModelNames) -> No
     for info in planned.plan.environment.promoted_snapshots:
         if info.model_gateway is None or info.is_symbolic:
             continue
-        if not gateway_is_spark(context, info.model_gateway):
+        if not is_spark_gateway(context, info.model_gateway):
             engine = context.config.get_connection(info.model_gateway).type_
             elsewhere.append(
                 f"{names.short_name(info.name)} (gateway `{info.model_gateway}`, {engine})"
@@ -351,7 +351,7 @@ class PlanRepetition:
         if self._request.reviewed is not None:
             self._report.difference = compare_identities(self._request.reviewed, identity)
         failure = make_plan_changed_failure(describe_other_plan(asked, now))
-        return self._report.refused_document(failure)
+        return self._report.make_refused_document(failure)
 
     def plan_again(self) -> BuiltPlan:
         """Makes a fresh plan for a retry: the same one with less work left.

@@ -107,7 +107,7 @@ class RunReport:
             before = self._clock.now()
             if phase != self._keep_next[0] or before >= self._keep_next[1]:
                 with suppress(OSError):
-                    self._keep(self.unexpected_end_document())
+                    self._keep(self.make_unexpected_end_document())
                 took = self._clock.now() - before
                 self._keep_next = (phase, before + took / _KEEP_SHARE)
         self._tell(phase, message, done, total)
@@ -117,7 +117,7 @@ class RunReport:
         if self._recorder is not None:
             parts = {
                 "models": self.list_built_models(),
-                "audits": self._recorder.audit_totals(self._audits),
+                "audits": self._recorder.count_audits_by_result(self._audits),
                 "views": self.views,
                 "table_diff": self.evidence.diffs,
                 "evidence_missing": self.evidence.missing,
@@ -162,7 +162,7 @@ class RunReport:
             for model in found
         ]
 
-    def applied_document(self) -> ApplyDocument:
+    def make_applied_document(self) -> ApplyDocument:
         """Makes the document of a complete apply."""
         if not self._attempts:
             return self.make_document("applied", reason_code="evidence_collected")
@@ -170,13 +170,15 @@ class RunReport:
             "applied", reason_code="views_made_again" if self.lost_views else None
         )
 
-    def refused_document(self, failure: Failure, **parts: Any) -> ApplyDocument:
+    def make_refused_document(self, failure: Failure, **parts: Any) -> ApplyDocument:
         """Makes the document of an apply that ended before its first write."""
         return self.make_document(
             "refused", reason_code=failure.reason_code, failure=failure, **parts
         )
 
-    def unfinished_document(self, failure: Failure, *, then: str | None = None) -> ApplyDocument:
+    def make_unfinished_document(
+        self, failure: Failure, *, then: str | None = None
+    ) -> ApplyDocument:
         """Makes the document of an apply that did not complete.
 
         Args:
@@ -196,11 +198,11 @@ class RunReport:
             else [],
         )
 
-    def unexpected_end_document(self) -> ApplyDocument:
+    def make_unexpected_end_document(self) -> ApplyDocument:
         """Makes the document to report if this process dies now without an answer."""
         step = self._step
         doing = f"{step.phase}: {step.message}" if step else "it began"
-        return self.unfinished_document(
+        return self.make_unfinished_document(
             Failure(
                 stage=step.phase if step else "apply",
                 reason_code="worker_ended",
@@ -212,9 +214,9 @@ class RunReport:
             )
         )
 
-    def stopped_document(self) -> ApplyDocument:
+    def make_stopped_document(self) -> ApplyDocument:
         """Makes the document of a run that was asked to stop."""
-        return self.unfinished_document(make_cancelled_failure("apply"))
+        return self.make_unfinished_document(make_cancelled_failure("apply"))
 
     @property
     def has_built(self) -> bool:

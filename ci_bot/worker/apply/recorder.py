@@ -214,7 +214,7 @@ class ConsoleRecorder(NoopConsole):
         ]
         return sorted(found, key=lambda model: (-model.seconds, model.model))
 
-    def audit_totals(self, expected: int) -> AuditTotals:
+    def count_audits_by_result(self, expected: int) -> AuditTotals:
         """Counts audits over all models; an expected audit that never ran is `not_run`, not
         passed.
         """

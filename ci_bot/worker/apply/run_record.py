@@ -14,7 +14,7 @@ from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import BatchMeter, make_clock_cost, make_counted_cost
-from ci_bot.worker.messages import error_sentence, names_and_times
+from ci_bot.worker.messages import extract_sentence, names_and_times
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import SparkCatalog, spark_catalog, write_log_line
 from ci_bot.worker.state_store import (
@@ -83,7 +83,7 @@ class RunRecord:
         found = list_ledger_objects(views.values(), tables, self._catalog)
         if before is not None:
             found = _keep_first_observation(before, found)
-        now = names_and_times.format_iso(names_and_times.now_milliseconds())
+        now = names_and_times.format_iso(names_and_times.read_milliseconds_now())
         owner = self._ask.owner
         with self._hold.fence_write():
             self._ledger.write_row(
@@ -113,14 +113,14 @@ class RunRecord:
             with self._hold.fence_write():
                 row = self._ledger.read_row(self._ask.environment)
                 if row is not None:
-                    now = names_and_times.format_iso(names_and_times.now_milliseconds())
+                    now = names_and_times.format_iso(names_and_times.read_milliseconds_now())
                     self._ledger.write_row(
                         row.model_copy(update={"phase": phase, "updated_at": now})
                     )
         except LeaseLostError:
             pass
         except Exception as error:
-            write_log_line(f"The ledger was not told of `{phase}`: {error_sentence(error)}")
+            write_log_line(f"The ledger was not told of `{phase}`: {extract_sentence(error)}")
 
 
 def _list_ledger_snapshots(
@@ -219,12 +219,12 @@ class CostRecord:
                 write_log_line(f"Spark's counters could not be read: {self._meter.failure}")
             cost = self._measure_cost(wall_seconds)
         except Exception as error:
-            write_log_line(f"The costs are not known: {error_sentence(error)}")
+            write_log_line(f"The costs are not known: {extract_sentence(error)}")
             return None
         try:
             self._keep_cost(cost, outcome, models, versions, plan_id, expected)
         except Exception as error:
-            write_log_line(f"The costs were not recorded: {error_sentence(error)}")
+            write_log_line(f"The costs were not recorded: {extract_sentence(error)}")
         return cost
 
     def _measure_cost(self, wall_seconds: float) -> ActualCost:
@@ -243,7 +243,7 @@ class CostRecord:
         plan_id: str | None,
         expected: Cost | None,
     ) -> None:
-        now = names_and_times.now_milliseconds()
+        now = names_and_times.read_milliseconds_now()
         at, oldest = (
             names_and_times.format_iso(now),
             names_and_times.format_iso(now - KEEP_DAYS * 86_400_000),

@@ -21,7 +21,7 @@ from ci_bot.worker.apply.evidence import repeat_audits_on_prod
 from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.run_record import RunRecord
 from ci_bot.worker.data_diff import SparkPort
-from ci_bot.worker.messages import ModelNames, error_sentence
+from ci_bot.worker.messages import ModelNames, extract_sentence
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import PhaseClock, SparkCatalog, spark_catalog, write_log_line
 from ci_bot.worker.state_store import LeaseHold
@@ -107,7 +107,7 @@ class EnvironmentVerification:
                 )
             )
         except Exception as error:
-            write_log_line(f"Prod was not asked the audits: {error_sentence(error)}")
+            write_log_line(f"Prod was not asked the audits: {extract_sentence(error)}")
 
     def _verify_views(self, planned: BuiltPlan, port: SparkPort) -> Failure | None:
         report, environment = self._report, self._ask.environment
@@ -123,7 +123,7 @@ class EnvironmentVerification:
                 reason_code="not_verified",
                 exit_code=EXIT_INCOMPLETE,
                 message=f"{environment} is built, and Spark could not be asked whether its views "
-                f"resolve: {error_sentence(error)}",
+                f"resolve: {extract_sentence(error)}",
                 hint="Apply again: it rebuilds nothing, and checks them.",
             )
         failure = _find_unresolved(report.views)

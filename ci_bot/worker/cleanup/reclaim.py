@@ -25,7 +25,7 @@ from ci_bot.worker.cleanup.reclaim_facts import (
     list_state_rows,
 )
 from ci_bot.worker.cleanup.reclaim_rules import TableFate
-from ci_bot.worker.messages import headline_with_cause, names_and_times
+from ci_bot.worker.messages import extract_headline_with_cause, names_and_times
 from ci_bot.worker.runtime import (
     AdapterFiles,
     FilesPort,
@@ -69,7 +69,7 @@ def reclaim_due_at(row: LedgerRow) -> int:
 
 def is_reclaim_due(row: LedgerRow) -> bool:
     """Whether the grace period has passed."""
-    return reclaim_due_at(row) <= names_and_times.now_milliseconds()
+    return reclaim_due_at(row) <= names_and_times.read_milliseconds_now()
 
 
 def owns_anything(row: LedgerRow) -> bool:
@@ -278,7 +278,7 @@ class TableReclaim:
         if self._done.leftovers:
             return
         ends = names_and_times.to_milliseconds(row.updated_at) + reclaim_rules.GRACE_MS
-        if may_be_written_late(row) and tables and ends > names_and_times.now_milliseconds():
+        if may_be_written_late(row) and tables and ends > names_and_times.read_milliseconds_now():
             # Only this row lists them. Each later cleanup and sweep checks them again.
             stays = {kept.table for kept in self._done.kept}
             self._done.kept += [
@@ -342,7 +342,7 @@ def _make_kept_table(table: str, why: str, until: int | None) -> KeptTable:
 
 def describe_error_in_line(error: BaseException) -> str:
     """Describes an error and its cause in one line."""
-    return shorten_redacted(headline_with_cause(error), 4_000)
+    return shorten_redacted(extract_headline_with_cause(error), 4_000)
 
 
 # The physical tables of an environment that a cleanup has removed: kept, kept for a day, or
@@ -464,7 +464,7 @@ class CleanupTables:
 
 def write_phase(ledger: Ledger, row: LedgerRow, phase: LedgerPhase) -> LedgerRow:
     """Writes the row with another phase and the current time; returns it."""
-    now = names_and_times.format_iso(names_and_times.now_milliseconds())
+    now = names_and_times.format_iso(names_and_times.read_milliseconds_now())
     written = row.model_copy(update={"phase": phase, "updated_at": now})
     ledger.write_row(written)
     return written

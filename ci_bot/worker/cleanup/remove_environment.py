@@ -191,7 +191,7 @@ class _EnvironmentRemoval:
         if stored is None and row is not None and row.phase in reclaim.PHASES:
             with self.ports.clock.time_phase("reclaim"):
                 self.tables.settle_removed_row(row)
-            return self._ended_document(existed=False)
+            return self._make_ended_document(existed=False)
         if stored is not None and stored.suffix_target is EnvironmentSuffixTarget.CATALOG:
             raise BadInput(
                 f"{self.request.environment} was made with `environment_suffix_target: catalog`, "
@@ -202,13 +202,13 @@ class _EnvironmentRemoval:
             )
         self.record_left = stored is not None
         found = self._enumerate_objects(stored, row)
-        self.ports.last_words(self._stopped_document)
+        self.ports.last_words(self._make_stopped_document)
         if self.request.claim:
             row = ownership.claim_environment(self.request, self.context, self.ledger, row, stored)
         if row is not None:
             row = write_phase(self.ledger, self.tables.prepare_row(row), "cleaning")
         if stored is not None:
-            lives_until = names_and_times.now_milliseconds() + JANITOR_WAITS_MS
+            lives_until = names_and_times.read_milliseconds_now() + JANITOR_WAITS_MS
             sqlmesh_compat.mark_environment_unfinished(
                 self.context, stored, lives_until=lives_until
             )
@@ -240,7 +240,7 @@ class _EnvironmentRemoval:
             self.leftovers.append(
                 Leftover(object=records, why=reclaim.describe_error_in_line(error))
             )
-        return self._ended_document(existed=True)
+        return self._make_ended_document(existed=True)
 
     def _read_records(self) -> tuple[Environment | None, LedgerRow | None]:
         """Reads the records of the environment in the state and in the ledger.
@@ -350,7 +350,7 @@ class _EnvironmentRemoval:
             # The row no longer describes a record in the state, and must not match a later one.
             write_phase(self.ledger, row, "cleaning" if self.record_left else "leftover")
 
-    def _ended_document(self, *, existed: bool) -> CleanupDocument:
+    def _make_ended_document(self, *, existed: bool) -> CleanupDocument:
         self.leftovers += self.tables.leftovers
         complete = not self.leftovers and not self.foreign
         done = existed or bool(self.tables.reclaimed)
@@ -360,7 +360,7 @@ class _EnvironmentRemoval:
             failure=None if complete else self._incomplete_failure(),
         )
 
-    def _stopped_document(self) -> CleanupDocument:
+    def _make_stopped_document(self) -> CleanupDocument:
         return self._make_document(
             "incomplete", existed=True, failure=make_cancelled_failure("cleanup")
         )

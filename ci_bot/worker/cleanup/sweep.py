@@ -69,7 +69,7 @@ def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSur
         prefix: The prefix of pull requests' environments, which are left out.
         now: In milliseconds; the clock's time without it.
     """
-    moment = names_and_times.now_milliseconds() if now is None else now
+    moment = names_and_times.read_milliseconds_now() if now is None else now
     missing = sqlmesh_compat.list_missing_in_prod(state, moment - GRACE)
     behind = sorted(missing.items(), key=lambda item: (item[1][0], item[0]))
     unused = Counter(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.cost.plan_estimate import (
         add_unneeded_rebuilds,
         find_budget_failure,
-        had_long_build,
+        is_from_long_build,
         list_past_runs,
         predict_plan_cost,
         read_row_counts,
@@ -46,8 +46,8 @@ __all__ = [
     "event_log_activity",
     "event_log_reads",
     "find_budget_failure",
-    "had_long_build",
     "input_size_estimator",
+    "is_from_long_build",
     "list_past_runs",
     "make_clock_cost",
     "make_counted_cost",
@@ -70,7 +70,7 @@ __getattr__ = open_on_demand(
             "add_reused_tables",
         ],
         "plan_estimate": [
-            "had_long_build",
+            "is_from_long_build",
             "predict_plan_cost",
             "find_budget_failure",
             "list_past_runs",

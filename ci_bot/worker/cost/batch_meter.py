@@ -26,7 +26,7 @@ from ci_bot.worker.cost.spark_counters import (
     sum_allocation,
     sum_stage_counters,
 )
-from ci_bot.worker.messages import error_sentence
+from ci_bot.worker.messages import extract_sentence
 
 _SETTLE_MILLISECONDS = 2_000
 
@@ -199,7 +199,7 @@ class BatchMeter:
         try:
             action()
         except Exception as error:
-            self.failure = self.failure or error_sentence(error)
+            self.failure = self.failure or extract_sentence(error)
         self.seconds += max(0.0, self._now() - before)
 
 

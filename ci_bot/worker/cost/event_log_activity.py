@@ -25,9 +25,9 @@ from ci_bot.worker.cost.event_log_files import (
     LocalFiles,
     list_logs,
     local_path,
-    unreadable_logs_error,
+    make_unreadable_logs_error,
 )
-from ci_bot.worker.messages import error_sentence, names_and_times
+from ci_bot.worker.messages import extract_sentence, names_and_times
 from ci_bot.worker.project import collect_versions, make_project_place, opening
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
@@ -89,7 +89,7 @@ def learn_from_logs(
             application = read_log(files, log)
         except OSError as error:
             found.counts["unreadable"] += 1
-            found.remark = found.remark or f"{log.name}: {error_sentence(error)}"[:4_000]
+            found.remark = found.remark or f"{log.name}: {extract_sentence(error)}"[:4_000]
             continue
         writes = _list_judged_writes(application, log, found)
         if not writes and not log.in_progress:
@@ -183,7 +183,7 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
     with opening.open_state_to_write(place, ports.before_java, ports.clock) as context:
         ledger = CostLedger(sqlmesh_compat.get_state_adapter(context))
         ledger.prepare_tables()
-        found = learn_into_ledger(ledger, request.event_logs, hadoop_settings(context), ports)
+        found = learn_into_ledger(ledger, request.event_logs, read_hadoop_settings(context), ports)
     return LearnDocument(
         directory=request.event_logs,
         logs=found.counts["logs"],
@@ -257,10 +257,10 @@ def read_directory(
         files: FileSystem = LocalFiles(decompress_log) if here is not None else open_hadoop_files()
         return read(files, here or directory)
     except OSError as error:
-        raise unreadable_logs_error(directory, error) from error
+        raise make_unreadable_logs_error(directory, error) from error
 
 
-def hadoop_settings(context: Context) -> dict[str, str]:
+def read_hadoop_settings(context: Context) -> dict[str, str]:
     """Spark's configuration as the project's gateway has it; empty without Spark."""
     connection = context.config.get_connection(context.selected_gateway)
     if not isinstance(connection, SparkConnectionConfig):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.messages import error_headline, error_sentence
+from ci_bot.worker.messages import extract_headline, extract_sentence
 
 IN_PROGRESS = ".inprogress"
 # A plan of thousands of columns has some megabytes. What is longer is held by nobody.
@@ -159,7 +159,7 @@ class HadoopFiles:
                 for status in where.getFileSystem(self._conf).listStatus(where)
             ]
         except Exception as error:
-            raise OSError(error_sentence(error)) from error
+            raise OSError(extract_sentence(error)) from error
 
     def read_lines(self, entry: ListedFile) -> Iterator[bytes]:
         with self.decompress_log(entry.path) as plain, Path(plain).open("rb") as file:
@@ -182,7 +182,7 @@ class HadoopFiles:
             self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, out, 1 << 16, True)
         except Exception as error:
             if not Path(target).stat().st_size:
-                raise OSError(error_sentence(error)) from error
+                raise OSError(extract_sentence(error)) from error
         finally:
             out.close()
 
@@ -197,14 +197,14 @@ def local_path(directory: str) -> str | None:
     return None if "://" in directory else directory
 
 
-def unreadable_logs_error(directory: str, error: Exception) -> BadInput:
+def make_unreadable_logs_error(directory: str, error: Exception) -> BadInput:
     """Makes the failure of logs that cannot be read."""
     known: dict[type[Exception], str] = {
         FileNotFoundError: "it is not there",
         NotADirectoryError: "it is no directory",
         PermissionError: "reading it is not permitted",
     }
-    why = known.get(type(error)) or error_headline(error)
+    why = known.get(type(error)) or extract_headline(error)
     return BadInput(
         f"The event logs in {directory} cannot be read: {why}.",
         hint="Name the directory that `spark.eventLog.dir` of prod's Spark names.",

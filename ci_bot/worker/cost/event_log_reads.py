@@ -20,13 +20,13 @@ from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
 from ci_bot.protocol.messages import ExposuresRequest
 from ci_bot.worker.cost.event_log_activity import (
     LearnPorts,
-    hadoop_settings,
     is_readable_version,
     read_directory,
+    read_hadoop_settings,
 )
 from ci_bot.worker.cost.event_log_application import SQL_EVENTS, find_written_table, iterate_nodes
 from ci_bot.worker.cost.event_log_files import EventLog, FileSystem, list_logs
-from ci_bot.worker.messages import error_sentence, names_and_times
+from ci_bot.worker.messages import extract_sentence, names_and_times
 from ci_bot.worker.project import collect_versions, make_project_place, opening
 
 _NOBODY = "so nobody can have read it"
@@ -267,7 +267,7 @@ def find_readers(
             _read_parts(files, log, reads)
         except OSError as error:
             found.counts["unreadable"] += 1
-            found.remark = found.remark or error_sentence(error)[:4_000]
+            found.remark = found.remark or extract_sentence(error)[:4_000]
             continue
         found.counts["malformed"] += reads.malformed
         found.counts[_add_application(reads, found)] += 1
@@ -314,7 +314,7 @@ def list_logged_readers(request: ExposuresRequest, ports: LearnPorts) -> Exposur
         models = map_physical_tables(prod.snapshots)
         found = read_directory(
             request.event_logs,
-            hadoop_settings(context),
+            read_hadoop_settings(context),
             ports,
             lambda files, directory: find_readers(
                 files,

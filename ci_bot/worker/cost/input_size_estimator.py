@@ -33,7 +33,7 @@ from ci_bot.worker.cost.input_size_measurement import (
 from ci_bot.worker.cost.known_costs import collect_known_costs, make_prod_past_run, make_table_key
 from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs, predict_plan_cost
 from ci_bot.worker.cost.prediction import BySize, CountedRun, PastRun, cut_batches, estimate_by_size
-from ci_bot.worker.messages import ModelNames, error_sentence
+from ci_bot.worker.messages import ModelNames, extract_sentence
 from ci_bot.worker.planning import (
     BuiltPlan,
     Interval,
@@ -49,8 +49,8 @@ from ci_bot.worker.planning import (
 from ci_bot.worker.project import (
     OpenProject,
     collect_versions,
+    make_missing_prod_error,
     make_project_place,
-    no_prod_error,
     opening,
     plan_settings,
 )
@@ -139,7 +139,7 @@ class PlanEstimator:
             return self.estimate_work(as_prod, work, ranges)
         except Exception as error:
             # A merge that cannot be planned is the review's finding; its cost is then unknown.
-            write_log_line(f"The cost of the merge is not known: {error_sentence(error)}")
+            write_log_line(f"The cost of the merge is not known: {extract_sentence(error)}")
             return None
 
     def _collect_known(self, work: Sequence[Backfill]) -> KnownCosts:
@@ -169,7 +169,7 @@ class PlanEstimator:
         def estimate_read_bytes(snapshot: Snapshot, span: Interval) -> int | None:
             if isinstance(snapshot.model, SeedModel):
                 return len(snapshot.model.seed.content.encode())
-            text = queries.batch_query(snapshot, span)
+            text = queries.render_batch_query(snapshot, span)
             return None if text is None else reading.estimate_query_bytes(text)
 
         return [
@@ -213,7 +213,7 @@ class PlanEstimator:
             if info.is_model
         }
         found: dict[str, list[PastRun]] = {}
-        for row in self.ledger.prod_runs(tables, newest=_NEWEST):
+        for row in self.ledger.list_prod_runs(tables, newest=_NEWEST):
             # The number of intervals of a run does not matter for the cost of a byte.
             past = make_prod_past_run(row, lambda *_: 1, whole=True)
             found.setdefault(tables[row.table], []).append(past)
@@ -258,7 +258,9 @@ def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDoc
     )
     try:
         if opened.baseline == "empty":
-            raise no_prod_error(opened.prod_not_found, "So no run has shown what anything costs.")
+            raise make_missing_prod_error(
+                opened.prod_not_found, "So no run has shown what anything costs."
+            )
         return _make_estimate_document(request, ports, opened, started)
     finally:
         opened.close_state()

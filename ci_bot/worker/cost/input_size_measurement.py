@@ -22,7 +22,7 @@ from sqlmesh.utils.date import make_inclusive
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.prediction import InputSize, spread_batches
-from ci_bot.worker.messages import error_sentence
+from ci_bot.worker.messages import extract_sentence
 from ci_bot.worker.planning import BuiltPlan, Interval
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class BatchQueries:
     def _by_name(self) -> dict[str, Snapshot]:
         return {snapshot.name: snapshot for snapshot in self._planned.plan_snapshots.values()}
 
-    def batch_query(self, snapshot: Snapshot, span: Interval) -> str | None:
+    def render_batch_query(self, snapshot: Snapshot, span: Interval) -> str | None:
         """Renders the query's text; None for a Python model, or if a parent is not built and not in
         prod.
         """
@@ -210,7 +210,7 @@ def _measure_model(item: UnknownModel, span: Interval, log: Callable[[str], None
     except (
         Exception
     ) as error:  # of the renderer, of macros, of Spark: it is unknown, whatever it is
-        log(f"How much {item.model} will read is not known: {error_sentence(error)}")
+        log(f"How much {item.model} will read is not known: {extract_sentence(error)}")
         size = None
     if size is None:
         item.lost = True
@@ -237,7 +237,7 @@ def _sum_sizes(models: Sequence[UnknownModel]) -> dict[str, InputSize]:
 # The compressed size of each column of a Parquet file, from its footer.
 
 
-def column_sizes(session: Any, path: str) -> Mapping[str, int] | None:
+def read_column_sizes(session: Any, path: str) -> Mapping[str, int] | None:
     """Reads the bytes of each column by its name in lower case; a struct counts as one. None if the
     file is not Parquet, is encrypted, or may not be read.
 
@@ -382,7 +382,7 @@ class QuerySizes:
         key = str(table.get().identifier() if table.isDefined() else roots.mkString(_SEPARATOR))
         if key not in self._columns:
             self._columns[key] = (
-                column_sizes(self._session, paths[len(paths) // 2]) if len(paths) else None
+                read_column_sizes(self._session, paths[len(paths) // 2]) if len(paths) else None
             )
         return self._columns[key]
 

@@ -87,7 +87,7 @@ def collect_known_costs(
     rows = ledger.list_runs(models)
     above = _tables_above(work, context, names) if rows else {}
     upstream = UpstreamGrowth(_list_new_tables(work, context) if above else {}, rows, above)
-    applied = list_past_runs(rows, upstream.input_growth)
+    applied = list_past_runs(rows, upstream.compute_input_growth)
     rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
     return KnownCosts(
         layers={"ledger": applied, "event_logs": _list_prod_history(rest, ledger, context, names)},
@@ -151,7 +151,7 @@ def _list_prod_history(
     snapshots = context.state_reader.get_snapshots(wanted).values()
     found: dict[str, list[PastRun]] = {}
     tables = {make_table_key(s.table_name()): s for s in snapshots if s.is_model and s.version}
-    for row in ledger.prod_runs(tables):
+    for row in ledger.list_prod_runs(tables):
         snapshot = tables[row.table]
         model = names.short_name(snapshot.name)
         found.setdefault(model, []).append(

@@ -63,7 +63,7 @@ class KnownCosts:
         return None
 
 
-def had_long_build(ledger: CostLedger) -> bool:
+def is_from_long_build(ledger: CostLedger) -> bool:
     """Whether a recent apply was so long that Java's optimizing compiler pays for itself."""
     totals: dict[tuple[str, str], float] = {}
     for run in ledger.list_runs(newest=_RECENT_ROWS):

@@ -105,7 +105,7 @@ def predict_cost(
         size = (per_interval[0] if grows else median(per_interval)) * intervals
         fixed, per_byte = line
         middle = fixed * batches + per_byte * size
-        off = [run.seconds / max(seconds_on_line(line, run), 1e-9) for run in runs]
+        off = [run.seconds / max(compute_seconds_on_line(line, run), 1e-9) for run in runs]
         return _widen_prediction(middle, middle * min(off), middle * max(off), len(runs))
     if _are_longer(runs, intervals, batches):
         return _predict_longer_batches(runs, intervals, batches, others)
@@ -150,7 +150,7 @@ def _predict_longer_batch(
         least, most = sorted((compute_seconds(longest), compute_seconds(0.0)))
         return ExpectedCost(least, math.sqrt(least * most), most)
     line = others or (1.0, 1 / BYTES_OF_A_START)
-    whole = seconds_on_line(line, run)
+    whole = compute_seconds_on_line(line, run)
     start = of_a_batch * line[0] * run.batches / whole if whole else 0.0
     middle = compute_seconds(min(start, longest))
     return ExpectedCost(middle * LONGER_LOW, middle, middle * LONGER_HIGH)
@@ -168,12 +168,12 @@ def _growth_factor(run: PastRun, others: tuple[float, float] | None) -> float:
     """
     if others is None or not run.input_bytes:
         return run.growth
-    before = seconds_on_line(others, run)
+    before = compute_seconds_on_line(others, run)
     read = replace(run, input_bytes=round(run.input_bytes * run.growth))
-    return seconds_on_line(others, read) / before if before else run.growth
+    return compute_seconds_on_line(others, read) / before if before else run.growth
 
 
-def seconds_on_line(line: tuple[float, float], run: PastRun) -> float:
+def compute_seconds_on_line(line: tuple[float, float], run: PastRun) -> float:
     """Returns the seconds that a run should have taken by `fit_line`."""
     return line[0] * run.batches + line[1] * (run.input_bytes or 0)
 
@@ -256,7 +256,7 @@ class UpstreamGrowth:
     rows: Sequence[RunRow]
     tables: Mapping[str, frozenset[str]]
 
-    def input_growth(self, run: RunRow) -> float:
+    def compute_input_growth(self, run: RunRow) -> float:
         """Returns the factor by which a model will read more than in `run`; 1.0 if not known.
 
         It differs from 1.0 only if the plan makes, and the run's own apply built, a table that it
@@ -285,7 +285,7 @@ class UpstreamGrowth:
         if item is None:
             return None
         if row.model in self.tables:
-            return self.input_growth(row)
+            return self.compute_input_growth(row)
         runs = self._model_runs[row.model]
         same = [run for run in runs if run.version == row.version]
         if any(run.environment != row.environment for run in same):
@@ -365,8 +365,8 @@ def estimate_by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) ->
         runs, fewest=FEWEST_OF_A_KIND, weights=[1 / of_model[item.model] for item in like]
     )
     if line is not None:
-        middle = seconds_on_line(line, asked)
-        off = [run.seconds / max(seconds_on_line(line, run), 1e-9) for run in runs]
+        middle = compute_seconds_on_line(line, asked)
+        off = [run.seconds / max(compute_seconds_on_line(line, run), 1e-9) for run in runs]
     else:
         rates = [run.seconds / (run.input_bytes or 1) for run in runs]
         rate = median(rates)

@@ -100,10 +100,10 @@ def carry_value(value: str, kind: SparkType) -> str:
     """
     if is_hashed(kind):
         return f"XXHASH64({value})"
-    return canonical_value(value, kind)
+    return render_canonical_value(value, kind)
 
 
-def canonical_value(value: str, kind: SparkType, depth: int = 0) -> str:
+def render_canonical_value(value: str, kind: SparkType, depth: int = 0) -> str:
     """Renders `value` with each map in it replaced by a sorted list of its entries."""
     if all(part.name != "map" for part in kind.walk_types()):
         return value
@@ -113,14 +113,14 @@ def canonical_value(value: str, kind: SparkType, depth: int = 0) -> str:
         _, (_, held) = kind.children
         entry = (
             f"NAMED_STRUCT('k', {item}.key, 'v', "
-            f"{canonical_value(f'{item}.value', held, depth + 1)})"
+            f"{render_canonical_value(f'{item}.value', held, depth + 1)})"
         )
         return f"SORT_ARRAY(TRANSFORM(MAP_ENTRIES({value}), {item} -> {entry}))"
     if kind.name == "array":
         ((_, element),) = kind.children
-        return f"TRANSFORM({value}, {item} -> {canonical_value(item, element, depth + 1)})"
+        return f"TRANSFORM({value}, {item} -> {render_canonical_value(item, element, depth + 1)})"
     fields = ", ".join(
-        f"'f{number}', {canonical_value(f'{value}.{quote_identifier(name)}', field, depth)}"
+        f"'f{number}', {render_canonical_value(f'{value}.{quote_identifier(name)}', field, depth)}"
         for number, (name, field) in enumerate(kind.children)
     )
     return f"IF({value} IS NULL, NULL, NAMED_STRUCT({fields}))"

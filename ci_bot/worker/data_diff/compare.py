@@ -188,7 +188,7 @@ def _find_window(spec: DiffSpec, layout: ColumnLayout) -> _ComparedWindow:
     if spec.window is None:
         return _ComparedWindow(complete=True)
     name, form = spec.window.column, spec.window.format
-    whole = windows.covering_span(name, spec.window.prod)
+    whole = windows.find_covering_span(name, spec.window.prod)
     common = windows.intersect_intervals(spec.window.prod, spec.window.pr)
     column = layout.find_column(name)
     if not common:
@@ -199,10 +199,10 @@ def _find_window(spec: DiffSpec, layout: ColumnLayout) -> _ComparedWindow:
         return _ComparedWindow(
             whole=whole, impossible=f"The time column {name} is not on both sides."
         )
-    old = windows.interval_condition(
+    old = windows.render_interval_condition(
         f"src.{quote_identifier(column.prod)}", column.prod_type, common, form
     )
-    new = windows.interval_condition(
+    new = windows.render_interval_condition(
         f"src.{quote_identifier(column.pr)}", column.pr_type, common, form
     )
     if old is None or new is None:
@@ -213,7 +213,7 @@ def _find_window(spec: DiffSpec, layout: ColumnLayout) -> _ComparedWindow:
     # Compared as intervals, because there may be gaps between the first and the last.
     complete = common == windows.merge_intervals(spec.window.prod)
     return _ComparedWindow(
-        windows.covering_span(name, common), whole, (old, new), complete=complete
+        windows.find_covering_span(name, common), whole, (old, new), complete=complete
     )
 
 

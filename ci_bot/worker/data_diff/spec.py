@@ -259,7 +259,7 @@ def intersect_intervals(prod: Iterable[Interval], pr: Iterable[Interval]) -> lis
     return merge_intervals(common)
 
 
-def covering_span(column: str, intervals: Sequence[Interval]) -> DiffWindow | None:
+def find_covering_span(column: str, intervals: Sequence[Interval]) -> DiffWindow | None:
     """Returns the span from the first start to the last end, for the report; None if there is
     none.
     """
@@ -269,7 +269,7 @@ def covering_span(column: str, intervals: Sequence[Interval]) -> DiffWindow | No
     return DiffWindow(column=column, start=_to_iso(known[0][0]), end=_to_iso(known[-1][1]))
 
 
-def interval_condition(
+def render_interval_condition(
     column: str, kind: SparkType, intervals: Sequence[Interval], form: str
 ) -> str | None:
     """Renders a condition on `column` (SQL text) that holds within the intervals.
@@ -301,13 +301,13 @@ def _moment_literal(moment: int, kind: SparkType, form: str) -> str | None:
         return f"TIMESTAMP_NTZ '{when:%Y-%m-%d %H:%M:%S.%f}'"
     text = when.strftime(form)
     if kind.name in ("string", "varchar", "char"):
-        return text_literal(text)
+        return render_text_literal(text)
     if kind.name in ("int", "bigint") and text.isascii() and text.isdigit():
         return str(int(text))
     return None
 
 
-def text_literal(text: str) -> str:
+def render_text_literal(text: str) -> str:
     """A text literal of Spark SQL, with quotes and backslashes escaped."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 

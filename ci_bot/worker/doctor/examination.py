@@ -25,7 +25,7 @@ from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot, spark_checks, spark_network, state_checks
 from ci_bot.worker.doctor.spark_network import NetworkFacts
-from ci_bot.worker.messages import ModelNames, error_sentence, file_name
+from ci_bot.worker.messages import ModelNames, extract_sentence, file_name
 from ci_bot.worker.project import (
     FIX,
     StateFacts,
@@ -34,7 +34,7 @@ from ci_bot.worker.project import (
     configure_projects,
     create_context,
     describe_merge_obstacle,
-    gateway_is_spark,
+    is_spark_gateway,
     list_gateways,
     list_pointers,
     list_seed_files,
@@ -198,7 +198,7 @@ class _Examination:
             finally:
                 if self.state is not None:
                     self.state.close()
-        spark_next = configured and gateway_is_spark(self.context, self.context.gateway)
+        spark_next = configured and is_spark_gateway(self.context, self.context.gateway)
         if spark_next:
             # A session would wait a minute for an absent master.
             spark_next = self._run_check("where Spark runs", self._check_spark_location)
@@ -237,7 +237,7 @@ class _Examination:
         except BotError as error:
             self._add_finding(name, "fail", error.message, error.hint)
         except Exception as error:
-            self._add_finding(name, "fail", error_sentence(error), "The log has the whole story.")
+            self._add_finding(name, "fail", extract_sentence(error), "The log has the whole story.")
             sys.excepthook(type(error), error, error.__traceback__)
         return all(check.status != "fail" for check in self.checks[before:])
 

@@ -83,7 +83,7 @@ def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | No
 def check_state_size(state: StateSync) -> ProjectCheck:
     """Counts the snapshots, and those that the janitor should have removed."""
     total = sqlmesh_compat.count_snapshots(state)
-    now = names_and_times.now_milliseconds()
+    now = names_and_times.read_milliseconds_now()
     batch = state.get_expired_snapshots(
         batch_range=ExpiredBatchRange.all_batch_range(), current_ts=now
     )

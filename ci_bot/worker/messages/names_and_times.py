@@ -84,7 +84,7 @@ def file_name(path: Path, repository: Path) -> str:
     return readable_path(str(path.relative_to(repository)) if inside else str(path))
 
 
-def file_name_or_last(path: Path | str | None, repository: Path) -> str | None:
+def name_file_or_last_part(path: Path | str | None, repository: Path) -> str | None:
     """Returns a file relative to the repository, or its last part if it lies elsewhere; None for
     None.
     """
@@ -115,7 +115,7 @@ def to_milliseconds(moment: Any) -> int:
     return int(to_timestamp(moment))
 
 
-def now_milliseconds() -> int:
+def read_milliseconds_now() -> int:
     return int(now_timestamp())
 
 

@@ -93,7 +93,7 @@ def find_root_cause(error: BaseException) -> BaseException:
     return cause
 
 
-def error_sentence(error: BaseException) -> str:
+def extract_sentence(error: BaseException) -> str:
     """Returns the message of `error` without terminal colours and Java's stack."""
     if _is_end_of_java(error):
         return SPARK_IS_GONE
@@ -112,14 +112,14 @@ def error_sentence(error: BaseException) -> str:
     return "\n".join(shown) or type(error).__name__
 
 
-def error_headline(error: BaseException) -> str:
-    """Returns the first line of `error_sentence`, before the plan or the causes that Spark adds."""
-    return error_sentence(error).splitlines()[0]
+def extract_headline(error: BaseException) -> str:
+    """Returns the first line of the message, before the plan or the causes that Spark adds."""
+    return extract_sentence(error).splitlines()[0]
 
 
-def headline_with_cause(error: BaseException) -> str:
-    """Returns `error_headline`, and Java's last cause if it adds anything."""
-    first, *others = error_sentence(error).splitlines()
+def extract_headline_with_cause(error: BaseException) -> str:
+    """Returns `extract_headline`, and Java's last cause if it adds anything."""
+    first, *others = extract_sentence(error).splitlines()
     cause = others[-1].removeprefix(_CAUSE) if others and others[-1].startswith(_CAUSE) else ""
     return f"{first.rstrip('.')}. The cause: {cause}" if cause and cause not in first else first
 
@@ -169,7 +169,7 @@ def make_spark_start_error(
             reason_code="spark_not_started",
         )
     return BadInput(
-        f"Spark does not start{where}: {error_headline(find_root_cause(error))}",
+        f"Spark does not start{where}: {extract_headline(find_root_cause(error))}",
         hint=f"{java.describe_java_versions(spark)} (JAVA_HOME, or `java` on the path). Check that "
         "this one is whole and that the gateway's `spark.*` settings fit; what Java and Spark say "
         "about it stands in the log of this run.",
@@ -233,7 +233,7 @@ def make_failure_of_error(
     if (refusal := find_macro_refusal(error)) is not None:
         hint = "Correct it and push. Do not load this branch elsewhere: there it would run."
         cause = replace(cause, message=refusal, hint=hint)
-    text = error_sentence(error)
+    text = extract_sentence(error)
     location = getattr(error, "location", None)
     path, line = find_error_position(text, repository, [Path(location)] if location else [])
     located = _relative_path(Path(location), repository) if location else None

@@ -231,7 +231,7 @@ def list_changes(
                 path=path,
                 owner=snapshot.node.owner,
                 tags=sorted(snapshot.node.tags),
-                fingerprint=model_fingerprint(snapshot),
+                fingerprint=compute_model_fingerprint(snapshot),
                 diff=render_model_diff(planned, snapshot, kind),
                 columns=columns(snapshot, old),
                 insert_overwrite=snapshot.is_model
@@ -276,7 +276,7 @@ def _list_statements(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def model_fingerprint(snapshot: Snapshot) -> str:
+def compute_model_fingerprint(snapshot: Snapshot) -> str:
     """Returns the fingerprint of a model and of the data it reads, without its parents'
     metadata.
     """

@@ -346,7 +346,7 @@ def _choose_execution_time(plan_request: PlanRequest, frontier: int | None) -> i
     return (
         frontier
         if frontier is not None
-        else names_and_times.start_of_day(names_and_times.now_milliseconds())
+        else names_and_times.start_of_day(names_and_times.read_milliseconds_now())
     )
 
 

@@ -33,7 +33,7 @@ from ci_bot.protocol.plan_identity import (
 )
 from ci_bot.redaction import quote_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, error_headline
+from ci_bot.worker.messages import ModelNames, extract_headline
 from ci_bot.worker.project import BOT, PlanSettings
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ def _check_selection(context: Context, name: str, text: str) -> None:
     except BotError:
         raise
     except Exception as error:  # its parser, its git and deep nesting each raise their own
-        why = error_headline(error).partition(": ")[0]
+        why = extract_headline(error).partition(": ")[0]
         raise BadInput(
             f"`{name}` cannot be {quote_value(text)}: {why}.",
             hint="A selection is a model (`shop.orders`), a pattern (`shop.*`) or a tag "

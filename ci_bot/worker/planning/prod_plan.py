@@ -15,7 +15,7 @@ from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, error_sentence, names_and_times
+from ci_bot.worker.messages import ModelNames, extract_sentence, names_and_times
 from ci_bot.worker.planning import describe_plan, first_build, make_plan
 from ci_bot.worker.planning.identity import identify_prod_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval
@@ -50,7 +50,7 @@ def plan_prod(
     try:
         as_prod = plan_merge(context, planned)
     except SQLMeshError as error:
-        failure = shorten_redacted(error_sentence(error), 4_000)
+        failure = shorten_redacted(extract_sentence(error), 4_000)
         return ProdPlan(changes=0, backfill=[], would_fail=True, failure=failure)
     if as_prod is None:
         return plan_restatements_alone(restated, estimate)

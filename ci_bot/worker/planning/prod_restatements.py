@@ -22,7 +22,7 @@ from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.plan import Backfill, Window
 from ci_bot.redaction import quote_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, error_sentence, names_and_times
+from ci_bot.worker.messages import ModelNames, extract_sentence, names_and_times
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 
@@ -157,7 +157,7 @@ def plan_restatement(
     return PlannedRestatement(
         fqn=fqn,
         snapshot=plan.snapshots.get(snapshot.snapshot_id, snapshot),
-        fingerprint=describe_plan.model_fingerprint(snapshot),
+        fingerprint=describe_plan.compute_model_fingerprint(snapshot),
         window=restating.window,
         work=work,
         kept=_list_kept(plan, names),
@@ -232,7 +232,7 @@ def _build_plan(
     except SQLMeshError as error:
         raise BotError(
             f"SQLMesh refuses to restate `{name}` in prod: "
-            f"{shorten_redacted(error_sentence(error), 1_000)}",
+            f"{shorten_redacted(extract_sentence(error), 1_000)}",
             hint="Fix what it names, and ask again.",
             reason_code="failed",
         ) from error

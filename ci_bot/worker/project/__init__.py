@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.project.configuration import (
         configure_projects,
         create_context,
-        gateway_is_spark,
+        is_spark_gateway,
         make_project_place,
         require_spark,
     )
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         list_gateways,
         read_catalog_settings,
     )
-    from ci_bot.worker.project.missing_prod import no_prod_error
+    from ci_bot.worker.project.missing_prod import make_missing_prod_error
     from ci_bot.worker.project.opening import (
         UNPIN_HINT,
         ConfigFacts,
@@ -71,7 +71,7 @@ __all__ = [
     "create_context",
     "describe_merge_obstacle",
     "describe_project",
-    "gateway_is_spark",
+    "is_spark_gateway",
     "lint_project",
     "list_defining_files",
     "list_files_below",
@@ -82,9 +82,9 @@ __all__ = [
     "list_seed_files",
     "load_alone",
     "load_project",
+    "make_missing_prod_error",
     "make_project_place",
     "mark_touched_failures",
-    "no_prod_error",
     "opening",
     "plan_settings",
     "reaches_every_model",
@@ -97,12 +97,12 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "missing_prod": ["no_prod_error"],
+        "missing_prod": ["make_missing_prod_error"],
         "base_branch": [],
         "checks": ["BOT", "PlanSettings", "check_formatting", "lint_project", "plan_settings"],
         "configuration": [
             "configure_projects",
-            "gateway_is_spark",
+            "is_spark_gateway",
             "create_context",
             "make_project_place",
             "require_spark",

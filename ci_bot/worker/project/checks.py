@@ -28,8 +28,8 @@ from ci_bot.protocol.review_report import ProdNotFound
 from ci_bot.protocol.supported_versions import PYSPARK_VERSIONS_TEXT, was_tried
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, file_name_or_last
-from ci_bot.worker.project.configuration import ProjectPlace, display_path, gateway_is_spark
+from ci_bot.worker.messages import ModelNames, name_file_or_last_part
+from ci_bot.worker.project.configuration import ProjectPlace, display_path, is_spark_gateway
 from ci_bot.worker.project.opening import OpenProject, StateFacts
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def lint_project(context: Context, names: ModelNames, repository: Path) -> LintC
                 rule=violation.rule.name,
                 severity="blocker" if error else "low",
                 model=names.short_name(violation.model.fqn),
-                path=file_name_or_last(path, repository),
+                path=name_file_or_last_part(path, repository),
                 line=line,
                 evidence=shorten_redacted(violation.violation_msg, MAX_EVIDENCE),
                 clears_when=f"The linter rule `{violation.rule.name}` is satisfied.",
@@ -91,7 +91,7 @@ def check_formatting(context: Context, touched: set[Path] | None, repository: Pa
     for path in checked:
         try:
             if sqlmesh_compat.needs_format(context, nodes[path]):
-                unformatted.append(str(file_name_or_last(path, repository)))
+                unformatted.append(str(name_file_or_last_part(path, repository)))
         except Exception:
             # SQLMesh's formatter refuses some files that its loader accepts, such as a macro's.
             unknown += 1
@@ -246,7 +246,7 @@ def check_suffix_target(context: Context) -> ProjectCheck | None:
 def check_connection(context: Context) -> ProjectCheck:
     """Reports the warehouse's engine as configured, without a connection."""
     engine = context.config.get_connection(context.gateway).type_
-    if gateway_is_spark(context, context.gateway):
+    if is_spark_gateway(context, context.gateway):
         catalog = sqlmesh_compat.read_default_catalog(context)
         message = f"{engine}, default catalog {catalog}"
         return ProjectCheck(name="connection", status="ok", message=message)

@@ -27,7 +27,7 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     LINE_NUMBER,
     describe_missing_variables,
-    error_sentence,
+    extract_sentence,
     find_load_cause,
     iterate_causes,
     list_unset_variables,
@@ -261,7 +261,7 @@ def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadIn
         # The error is in a file that the configuration imports; the message names that file.
         where, wrong = "", "does not load"
     said = cause.message or PrivateDirectories({place.repository: ""}).hide_in_text(
-        error_sentence(error)
+        extract_sentence(error)
     )
     unset = list_unset_variables(place.projects, os.environ) if "Invalid field" in text else []
     hint = describe_missing_variables(unset) if unset else cause.hint
@@ -305,7 +305,7 @@ def create_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
         raise make_configuration_error(error, place) from error
 
 
-def gateway_is_spark(context: Context, gateway: str | None) -> bool:
+def is_spark_gateway(context: Context, gateway: str | None) -> bool:
     """Whether a gateway's engine is Spark; None is the project's default."""
     return isinstance(context.config.get_connection(gateway), SparkConnectionConfig)
 
@@ -316,7 +316,7 @@ def require_spark(context: Context) -> None:
     Raises:
         BadInput: the gateway's engine is another one.
     """
-    if not gateway_is_spark(context, context.gateway):
+    if not is_spark_gateway(context, context.gateway):
         engine = context.config.get_connection(context.gateway).type_
         raise BadInput(
             f"The engine of the gateway `{context.selected_gateway}` is {engine}, and "

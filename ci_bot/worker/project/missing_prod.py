@@ -42,7 +42,7 @@ _CHECK = (
 )
 
 
-def no_prod_error(missing: ProdNotFound | None, consequence: str) -> BadInput:
+def make_missing_prod_error(missing: ProdNotFound | None, consequence: str) -> BadInput:
     """Makes the failure of work that needs prod; `consequence` is a sentence on what cannot be
     done.
     """

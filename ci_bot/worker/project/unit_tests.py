@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.plan import TestFailure, TestsCheck
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, error_sentence, file_name_or_last
+from ci_bot.worker.messages import ModelNames, extract_sentence, name_file_or_last_part
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -270,7 +270,7 @@ def _make_test_failure(
     return TestFailure(
         name=str(getattr(test, "test_name", test)),
         model=_name_test_model(context, getattr(test, "model", None)),
-        path=file_name_or_last(getattr(test, "path", None), repository),
+        path=name_file_or_last_part(getattr(test, "path", None), repository),
         message=_describe_error(error, repository),
         cause=describe_test_failure(_full_message(error, repository)),
     )
@@ -284,14 +284,14 @@ def _make_broken_test(
     return TestFailure(
         name=str(test.test_name),
         model=_name_test_model(context, model) or str(test.model_name) or None,
-        path=file_name_or_last(test.path, repository),
+        path=name_file_or_last_part(test.path, repository),
         message=_describe_error(error, repository),
         cause=describe_test_failure(_full_message(error, repository)),
     )
 
 
 def _describe_error(error: BaseException | None, repository: Path) -> str:
-    return _shorten_paths(error_sentence(error or RuntimeError(NO_MESSAGE)), repository)
+    return _shorten_paths(extract_sentence(error or RuntimeError(NO_MESSAGE)), repository)
 
 
 def _full_message(error: BaseException | None, repository: Path) -> str:

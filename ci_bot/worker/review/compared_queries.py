@@ -24,7 +24,7 @@ from ci_bot.protocol.executions import ModelExecution, SameAnswer, WitnessTest
 from ci_bot.protocol.messages import SameRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.execution import FoundExample
-from ci_bot.worker.messages import error_headline
+from ci_bot.worker.messages import extract_headline
 from ci_bot.worker.rules import RuleInputs, compare_models
 from ci_bot.worker.sql import SENTINEL_END, SENTINEL_NOW, SENTINEL_START, plain_name
 from ci_bot.yaml_reader import UnfitYaml, read_yaml
@@ -65,7 +65,7 @@ def _load_model(text: str, name: str, schema: MappingSchema) -> Any:
         model.update_schema(schema)
     except Exception as error:  # SQLMesh's checks of a model raise many kinds
         raise _unfit_query(
-            name, f"SQLMesh does not take its query: {error_headline(error)}"
+            name, f"SQLMesh does not take its query: {extract_headline(error)}"
         ) from error
     return model
 
@@ -75,7 +75,7 @@ def _read_query(text: str, name: str) -> Any:
     try:
         parsed = d.parse(text, default_dialect=_DIALECT)
     except (SqlglotError, ValueError, RecursionError) as error:
-        raise _unfit_query(name, f"it cannot be read as SQL: {error_headline(error)}") from error
+        raise _unfit_query(name, f"it cannot be read as SQL: {extract_headline(error)}") from error
     for block in parsed:
         if isinstance(block, d.Model):
             _check_dialect(block, name)
@@ -126,7 +126,7 @@ def _add_table(schema: MappingSchema, table: str, columns: Any, file_name: str) 
         types = source.columns_to_types
         schema.add_table(source.fqn, types, dialect=_DIALECT, normalize=False, match_depth=False)
     except Exception as error:  # pydantic, SQLGlot and SQLMesh each have their own
-        told = f"table `{table}` cannot be read: {error_headline(error)}"
+        told = f"table `{table}` cannot be read: {extract_headline(error)}"
         raise _unfit_schema(file_name, told) from error
 
 

@@ -236,7 +236,7 @@ def _is_edited(new: Snapshot, old: Snapshot) -> bool:
     return bool(new.node.data_hash != old.node.data_hash)
 
 
-def column_impact(
+def make_column_impact(
     planned: BuiltPlan | None,
     names: ModelNames,
     findings: Iterable[Finding] = (),
@@ -281,7 +281,7 @@ def follow_changes(
     """Computes the impact of changed models, corrected by running the readers that seem unreached.
 
     Args:
-        check_readers: see `column_impact`.
+        check_readers: see `make_column_impact`.
     """
     impact = make_impact(read_changed_project(changed, names))
     unreached = {entry.model for entry in impact.indirect if entry.reached == "no"}

@@ -17,7 +17,7 @@ from ci_bot.protocol.review_inputs import (
     SelectedModel,
 )
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, error_headline, names_and_times
+from ci_bot.worker.messages import ModelNames, extract_headline, names_and_times
 from ci_bot.worker.project import load_alone, make_project_place, opening
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.runtime import PhaseClock
@@ -134,7 +134,7 @@ def describe_unreadable(selections: Iterable[str]) -> str | None:
         try:
             sqlmesh_compat.parse_selection(text)
         except Exception as error:  # its parser and deep nesting each raise their own
-            why = error_headline(error).partition(": ")[0]
+            why = extract_headline(error).partition(": ")[0]
             return f"SQLMesh cannot read the selection `{text}`: {why}"[:_LONGEST_PROBLEM]
     return None
 
@@ -152,7 +152,7 @@ class _ProjectSide:
         self._models = models
         self._expand: Expand = sqlmesh_compat.make_selector(context, models, lineage=lineage)
 
-    def models_within(self, scope: ModelScope) -> set[str]:
+    def select_models_within(self, scope: ModelScope) -> set[str]:
         found = self._expand(scope.models) if scope.models else set(self._models)
         if not scope.owners:
             return found
@@ -168,14 +168,14 @@ def _scope_models(
             before, after = (
                 sorted(
                     name
-                    for fqn in side.models_within(scope)
+                    for fqn in side.select_models_within(scope)
                     if (name := names.short_name(fqn)) in about
                 )
                 for side in sides
             )
             return ScopedModels(before=before, after=after)
         except Exception as error:  # a kind of resource that it does not know
-            problem = error_headline(error)[:_LONGEST_PROBLEM]
+            problem = extract_headline(error)[:_LONGEST_PROBLEM]
     return ScopedModels(before=[], after=[], problem=problem)
 
 

@@ -46,7 +46,7 @@ from ci_bot.worker.project import (
     run_unit_tests,
 )
 from ci_bot.worker.review.compared_queries import add_witnesses
-from ci_bot.worker.review.lineage_inputs import column_impact
+from ci_bot.worker.review.lineage_inputs import make_column_impact
 from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import evaluate_review_scopes, find_exposed_models
 from ci_bot.worker.review.restatement_facts import plan_restatements
@@ -273,7 +273,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         exposed = find_exposed_models(request.exposed, inputs)
     ports.progress("impact", "following the changed columns")
     with clock.time_phase("impact"):
-        impact = column_impact(
+        impact = make_column_impact(
             planned,
             names,
             found,
@@ -354,7 +354,7 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
     execution = (
         names_and_times.to_milliseconds(request.execution_time)
         if request.execution_time
-        else names_and_times.now_milliseconds()
+        else names_and_times.read_milliseconds_now()
     )
     return base_branch.open_on_base(
         place, base, execution=execution, clock=ports.clock, on_spark_start=ports.on_spark_start

@@ -43,13 +43,13 @@ class FileInputs(RuleInputs):
         found: dict[str, list[NamedModel]] = {}
         for path in self.changed_files or ():
             text = self.text_after(path) if path.endswith((".sql", ".py")) else None
-            name = model_in_text(text) if text is not None else None
+            name = find_model_in_text(text) if text is not None else None
             if name is not None:
                 found[path] = [NamedModel(name)]
         return found
 
 
-def model_in_text(text: str) -> str | None:
+def find_model_in_text(text: str) -> str | None:
     """Finds the name in a MODEL block or @model call by text search, because the file may not
     parse.
     """

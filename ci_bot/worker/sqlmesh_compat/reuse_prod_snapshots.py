@@ -273,7 +273,7 @@ class _ModelLoad:
             for parent in model.depends_on & fresh.keys():
                 table = self._table_of(parent)
                 columns = table.columns_for_dialect(fresh[parent].columns_to_types, model.dialect)
-                if not _is_same(columns, table.columns_in(model.mapping_schema)):
+                if not _is_same(columns, table.list_columns_of(model.mapping_schema)):
                     news[parent] = columns
             if not news:
                 continue
@@ -302,7 +302,7 @@ class _ModelLoad:
         if not compared and (not is_pure(model) or model.mapping_schema):
             return False  # one that has schemas already is another project's, from the state
         reads_what_is_gone = any(
-            self._table_of(name).columns_in(stored.schema)
+            self._table_of(name).list_columns_of(stored.schema)
             for name in model.depends_on
             if name not in self._models
         )
@@ -331,7 +331,7 @@ class _SchemaTable:
         self._table = exp.to_table(name)
         self._parts = [part.sql(copy=False) for part in self._table.parts]
 
-    def columns_in(self, schema: ColumnMapping) -> dict[str, str] | None:
+    def list_columns_of(self, schema: ColumnMapping) -> dict[str, str] | None:
         """Returns the columns that this schema has for the model, with their types."""
         path = ((part, part) for part in self._parts)
         return nested_get(schema, *path, raise_on_missing=False) or None

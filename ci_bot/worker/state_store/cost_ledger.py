@@ -127,7 +127,7 @@ class CostLedger:
         rows = [{"environment": row.environment, "at": row.at, "document": row.to_json()}]
         self._append_rows(APPLIES, rows, forget_before)
 
-    def prod_runs(self, tables: Collection[str], *, newest: int = 5_000) -> list[ProdRunRow]:
+    def list_prod_runs(self, tables: Collection[str], *, newest: int = 5_000) -> list[ProdRunRow]:
         """Lists prod's newest writes into these physical tables, newest first."""
         if not tables:
             return []

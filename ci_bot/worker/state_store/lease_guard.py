@@ -57,7 +57,7 @@ class LeaseHold:
     def read_state_facts(self) -> Seen:
         """Reads the facts of the state that a plan depends on: for `has_moved_since`."""
         stored = map(self._context.state_reader.get_environment, (c.PROD, self._environment))
-        return self._leases.last_fencing_number(), [
+        return self._leases.read_last_fencing_number(), [
             item and (item.plan_id, item.finalized_ts, item.expiration_ts) for item in stored
         ]
 

@@ -196,7 +196,7 @@ class LeaseRows:
             for held in self.list_live():
                 if _is_overlapping(name, holder.activity, held):
                     raise HeldByAnother(name, held)
-            now = self.server_time()
+            now = self.read_server_time()
             # An expired lease is lost, so these rows can go.
             gone = exp.or_(_column_equals("name", name), exp.column("expires_at") <= now)
             self._adapter.delete_from(self._table, gone)
@@ -213,7 +213,7 @@ class LeaseRows:
             )
         return fencing
 
-    def last_fencing_number(self) -> int:
+    def read_last_fencing_number(self) -> int:
         """Returns the fencing number of the newest lease; 0 if there was none yet."""
         row = (
             self._query_one(exp.select("fencing").where(_column_equals("name", _COUNTER)))
@@ -225,7 +225,7 @@ class LeaseRows:
     def list_live(self) -> list[HeldLease]:
         wanted = exp.and_(
             exp.column("name").neq(_text_literal(_COUNTER)),
-            exp.column("expires_at") > self.server_time(),
+            exp.column("expires_at") > self.read_server_time(),
         )
         query = exp.select(*self._columns).from_(self._table).where(wanted)
         rows = self._adapter.fetchall(query.order_by("name"), quote_identifiers=True)
@@ -247,7 +247,7 @@ class LeaseRows:
     def renew_row(self, lease: TakenLease, expiry: float) -> bool | None:
         """Renews the lease; returns whether a stop was requested, None if the lease is lost."""
         with self._adapter.transaction():
-            now = self.server_time()
+            now = self.read_server_time()
             alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > now)
             values: dict[str, object] = {"heartbeat_at": now, "expires_at": now + int(expiry * _MS)}
             self._adapter.execute(exp.update(self._table, values, where=alive))
@@ -256,12 +256,12 @@ class LeaseRows:
 
     def is_live(self, lease: TakenLease) -> bool:
         """Whether the lease has not expired, and nobody else has taken it."""
-        alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.server_time())
+        alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.read_server_time())
         return self._query_one(exp.select("fencing").where(alive)) is not None
 
     def lock_row(self, lease: TakenLease, adapter: EngineAdapter) -> bool:
         """Locks the row for the transaction of `adapter`; False if the row is not this lease's."""
-        alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.server_time())
+        alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.read_server_time())
         query = exp.select("fencing").from_(self._table).where(alive).lock()
         return adapter.fetchone(query, quote_identifiers=True) is not None
 
@@ -274,7 +274,7 @@ class LeaseRows:
     def delete_row(self, lease: TakenLease) -> None:
         self._adapter.delete_from(self._table, _is_own_row(lease))
 
-    def server_time(self) -> int:
+    def read_server_time(self) -> int:
         row = self._adapter.fetchone(exp.select(self._now))
         if row is None:
             raise ValueError("the state's server gave no time")

@@ -364,9 +364,9 @@ class LeaseBook:
         if self._rows is not None and self._rows.table_exists():
             self._rows.request_stop(name)
 
-    def last_fencing_number(self) -> int:
+    def read_last_fencing_number(self) -> int:
         """Returns the fencing number of the newest lease of this state; 0 if there was none."""
-        return self._rows.last_fencing_number() if self._rows is not None else 0
+        return self._rows.read_last_fencing_number() if self._rows is not None else 0
 
     def list_live(self) -> list[HeldLease]:
         """Lists every lease that has not expired, by name."""

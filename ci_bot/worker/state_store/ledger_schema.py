@@ -192,7 +192,7 @@ class LedgerTables:
                     {
                         "version": LEDGER_VERSION,
                         "written_by": ci_bot.__version__,
-                        "at": names_and_times.format_iso(names_and_times.now_milliseconds()),
+                        "at": names_and_times.format_iso(names_and_times.read_milliseconds_now()),
                     }
                 ]
             ),

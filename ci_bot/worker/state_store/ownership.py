@@ -126,7 +126,7 @@ def claim_environment(
 
     Only its views count as made by us: physical tables stay.
     """
-    now = names_and_times.format_iso(names_and_times.now_milliseconds())
+    now = names_and_times.format_iso(names_and_times.read_milliseconds_now())
     if row is not None:
         taken = row.model_copy(update={"owner": request.owner.name})
     elif stored is not None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.plan import Backfill, Cost
-from ci_bot.worker.cost.plan_estimate import KnownCosts, had_long_build, list_past_runs
+from ci_bot.worker.cost.plan_estimate import KnownCosts, is_from_long_build, list_past_runs
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost as estimate_known
 from ci_bot.worker.cost.prediction import PastRun
 from ci_bot.worker.state_store.cost_ledger import CostLedger, RunRow
@@ -68,9 +68,11 @@ class Runs:
 
 
 def test_builds_long__adds_up_the_models_of_one_apply() -> None:
-    assert not had_long_build(cast(CostLedger, Runs()))
-    assert not had_long_build(cast(CostLedger, Runs(run("a", 1, 40.0, 1), run("a", 1, 40.0, 2))))
-    assert had_long_build(cast(CostLedger, Runs(run("a", 1, 40.0, 1), run("b", 1, 40.0, 1))))
+    assert not is_from_long_build(cast(CostLedger, Runs()))
+    assert not is_from_long_build(
+        cast(CostLedger, Runs(run("a", 1, 40.0, 1), run("a", 1, 40.0, 2)))
+    )
+    assert is_from_long_build(cast(CostLedger, Runs(run("a", 1, 40.0, 1), run("b", 1, 40.0, 1))))
 
 
 def test_estimate__without_a_run_is_unknown_and_never_zero() -> None:

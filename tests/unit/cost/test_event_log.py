@@ -241,7 +241,7 @@ def test_learn__counts_what_is_of_no_use_and_reads_the_rest(
     assert found.counts == Counter(
         logs=12, read=5, foreign=1, other_version=4, cut=1, unreadable=2, writes=5
     )
-    assert {row.source for row in ledger.prod_runs([TABLE])} == {
+    assert {row.source for row in ledger.list_prod_runs([TABLE])} == {
         "good",
         "cut",
         "of-3.5.1-amzn-0",
@@ -251,7 +251,7 @@ def test_learn__counts_what_is_of_no_use_and_reads_the_rest(
     # Once each, whatever they were.
     again = learned(tmp_path, ledger)
     assert (again.counts["known"], again.counts["writes"]) == (12, 0)
-    assert len(ledger.prod_runs([TABLE])) == 5
+    assert len(ledger.list_prod_runs([TABLE])) == 5
 
 
 def test_learn__of_a_running_application_is_replaced_when_it_ends(
@@ -261,15 +261,15 @@ def test_learn__of_a_running_application_is_replaced_when_it_ends(
     running.write_bytes(log(begin(), statement(1, NOW - 90, NOW - 80)))
     for _ in range(2):
         assert learned(tmp_path, ledger).counts["cut"] == 0
-        assert len(ledger.prod_runs([TABLE])) == 1
+        assert len(ledger.list_prod_runs([TABLE])) == 1
     running.unlink()
     more = log(
         begin(), statement(1, NOW - 90, NOW - 80), statement(2, NOW - 70, NOW - 65), finish()
     )
     (tmp_path / "app").write_bytes(more)
     learned(tmp_path, ledger)
-    assert {row.source for row in ledger.prod_runs([TABLE])} == {"app"}
-    assert len(ledger.prod_runs([TABLE])) == 2
+    assert {row.source for row in ledger.list_prod_runs([TABLE])} == {"app"}
+    assert len(ledger.list_prod_runs([TABLE])) == 2
 
 
 def test_learn__reads_the_parts_of_a_rolling_log_in_order(
@@ -304,7 +304,7 @@ def test_learn__leaves_old_logs_alone(tmp_path: Path, ledger: CostLedger) -> Non
 def test_learn__keeps_no_word_of_the_environment(tmp_path: Path, ledger: CostLedger) -> None:
     (tmp_path / "good").write_bytes(log(begin(), statement(1, NOW - 90, NOW - 80), finish()))
     learned(tmp_path, ledger)
-    assert all("hunter2" not in row.to_json() for row in ledger.prod_runs([TABLE]))
+    assert all("hunter2" not in row.to_json() for row in ledger.list_prod_runs([TABLE]))
 
 
 PORTS = LearnPorts(PhaseClock(), lambda _phase, _message: None, lambda: None, lambda: False)
@@ -330,9 +330,11 @@ class Closed(LocalFiles):
 def test_learn__without_permission_says_so(ledger: CostLedger) -> None:
     with pytest.raises(PermissionError) as raised:
         learn_from_logs(Closed(never), "/logs", ledger, now=NOW)
-    from ci_bot.worker.cost.event_log_files import unreadable_logs_error
+    from ci_bot.worker.cost.event_log_files import make_unreadable_logs_error
 
-    assert "reading it is not permitted" in unreadable_logs_error("/logs", raised.value).message
+    assert (
+        "reading it is not permitted" in make_unreadable_logs_error("/logs", raised.value).message
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ci_bot.worker.cost.prediction import PastRun, fit_line, predict_cost, seconds_on_line
+from ci_bot.worker.cost.prediction import PastRun, compute_seconds_on_line, fit_line, predict_cost
 
 GB = 10**9
 
@@ -84,7 +84,7 @@ def test_line__through_runs_that_lie_on_one_is_that_one(
     found = fit_line(runs, fewest=3)
     assert found is not None
     for run in runs:
-        assert seconds_on_line(found, run) == pytest.approx(run.seconds, rel=1e-3)
+        assert compute_seconds_on_line(found, run) == pytest.approx(run.seconds, rel=1e-3)
 
 
 RUNS = st.lists(

@@ -46,7 +46,7 @@ def growth(plan: Iterable[Backfill], rows: list[RunRow], *above: str) -> float:
     above_total = {TOTAL: frozenset(above), "a.middle": frozenset({"a.days"})}
     tables = {item.model: above_total[item.model] for item in plan if item.action == "full_refresh"}
     upstream = UpstreamGrowth({item.model: item for item in plan}, rows, tables)
-    return upstream.input_growth(next(row for row in rows if row.model == TOTAL))
+    return upstream.compute_input_growth(next(row for row in rows if row.model == TOTAL))
 
 
 @pytest.mark.parametrize(("now", "expected"), [(48, 48 / 84), (84, 1.0), (840, 10.0)])
@@ -108,7 +108,7 @@ def test_growth__is_not_told_by_a_table_that_others_fill_too() -> None:
     """A day of prod's own table: what else it holds is in no ledger."""
     rows = [run("a.days", 7, written=9), run(TOTAL, read=9)]
     tables = {TOTAL: frozenset({"a.days"})}
-    assert UpstreamGrowth({TOTAL: whole()}, rows, tables).input_growth(rows[1]) == 1.0
+    assert UpstreamGrowth({TOTAL: whole()}, rows, tables).compute_input_growth(rows[1]) == 1.0
 
 
 def test_growth__is_of_tables_that_are_computed_whole_alone() -> None:
@@ -130,7 +130,7 @@ def test_estimate__of_a_table_that_is_computed_whole_grows_with_what_it_reads() 
         {item.model: item for item in plan}, rows, {TOTAL: frozenset({"a.days"})}
     )
     cost = predict_plan_cost(
-        plan, KnownCosts(layers={"ledger": list_past_runs(rows, upstream.input_growth)})
+        plan, KnownCosts(layers={"ledger": list_past_runs(rows, upstream.compute_input_growth)})
     )
     hours = {item.model: item.executor_hours_mid for item in cost.models}
     assert hours == pytest.approx({"a.days": 10.0, TOTAL: 10.0}, rel=0.02)

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from ci_bot.worker.data_diff.column_comparison import (
     align_types,
-    canonical_value,
     carry_value,
     cast_value,
     is_comparable,
     is_usable_as_key,
+    render_canonical_value,
     values_agree,
 )
 from ci_bot.worker.data_diff.spec import SparkType, parse_spark_type
@@ -163,12 +163,12 @@ def test_cast__only_where_the_type_differs() -> None:
 
 
 def test_canonical__leaves_types_without_a_map_alone() -> None:
-    assert canonical_value("x", parse_spark_type("struct<a:array<int>>")) == "x"
+    assert render_canonical_value("x", parse_spark_type("struct<a:array<int>>")) == "x"
 
 
 def test_canonical__maps_at_every_depth() -> None:
     kind = parse_spark_type("struct<`a``b`:array<map<string,map<int,int>>>>")
-    assert canonical_value("src.`x`", kind) == (
+    assert render_canonical_value("src.`x`", kind) == (
         "IF(src.`x` IS NULL, NULL, NAMED_STRUCT('f0', TRANSFORM(src.`x`.`a``b`, x0 -> "
         "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(x0), x1 -> NAMED_STRUCT('k', x1.key, 'v', "
         "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(x1.value), x2 -> "

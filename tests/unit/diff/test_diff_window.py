@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from ci_bot.worker.data_diff.spec import (
     Interval,
-    covering_span,
+    find_covering_span,
     intersect_intervals,
-    interval_condition,
     merge_intervals,
     parse_spark_type,
-    text_literal,
+    render_interval_condition,
+    render_text_literal,
 )
 
 DAY = 86_400_000
@@ -45,22 +45,24 @@ def test_shared__the_moments_of_both(prod: list[Interval], pr: list[Interval]) -
 
 
 def test_span__from_first_start_to_last_end() -> None:
-    window = covering_span("ds", [(JANUARY + 5 * DAY, JANUARY + 6 * DAY), (JANUARY, JANUARY + DAY)])
+    window = find_covering_span(
+        "ds", [(JANUARY + 5 * DAY, JANUARY + 6 * DAY), (JANUARY, JANUARY + DAY)]
+    )
     assert window is not None
     assert (window.column, window.start, window.end) == (
         "ds",
         "2024-01-01T00:00:00Z",
         "2024-01-07T00:00:00Z",
     )
-    assert covering_span("ds", []) is None
-    assert covering_span("ds", [(JANUARY, JANUARY)]) is None
+    assert find_covering_span("ds", []) is None
+    assert find_covering_span("ds", [(JANUARY, JANUARY)]) is None
 
 
 def test_condition__each_type_in_its_own_words() -> None:
     day = [(JANUARY, JANUARY + DAY)]
 
     def of(kind: str, form: str = "%Y-%m-%d") -> str | None:
-        return interval_condition("c", parse_spark_type(kind), day, form)
+        return render_interval_condition("c", parse_spark_type(kind), day, form)
 
     assert of("date") == "(c >= DATE '2024-01-01' AND c < DATE '2024-01-02')"
     assert of("timestamp") == (
@@ -80,7 +82,7 @@ def test_condition__each_type_in_its_own_words() -> None:
 
 
 def test_condition__a_gap_stays_a_gap() -> None:
-    found = interval_condition(
+    found = render_interval_condition(
         "c",
         parse_spark_type("date"),
         [(JANUARY, JANUARY + DAY), (JANUARY + 2 * DAY, JANUARY + 3 * DAY)],
@@ -94,18 +96,18 @@ def test_condition__a_gap_stays_a_gap() -> None:
 
 def test_condition__hours_on_a_date_take_the_midnights_within() -> None:
     hours = [(JANUARY + DAY // 2, JANUARY + DAY + DAY // 2)]
-    assert interval_condition("c", parse_spark_type("date"), hours, "") == (
+    assert render_interval_condition("c", parse_spark_type("date"), hours, "") == (
         "(c >= DATE '2024-01-02' AND c < DATE '2024-01-03')"
     )
 
 
 def test_condition__nothing_for_no_interval() -> None:
-    assert interval_condition("c", parse_spark_type("date"), [], "") is None
+    assert render_interval_condition("c", parse_spark_type("date"), [], "") is None
 
 
 @given(st.text(max_size=12))
 def test_literal__is_one_literal_of_that_text(text: str) -> None:
-    (found,) = sqlglot.parse(f"SELECT {text_literal(text)}", dialect="spark")
+    (found,) = sqlglot.parse(f"SELECT {render_text_literal(text)}", dialect="spark")
     assert found is not None
     (item,) = found.expressions
     assert isinstance(item, exp.Literal)

@@ -9,7 +9,7 @@ from ci_bot.bot.policy.model_owners import (
     CodeOwnersFile,
     ModelOwnership,
     find_ownership,
-    owners_of,
+    list_owners_of,
 )
 from ci_bot.bot.policy.policy import ScopeMatches
 from ci_bot.protocol.review_inputs import ScopedModels
@@ -51,15 +51,17 @@ PATTERNS = [
 def test_codeowners__pattern_means_what_it_means_to_github(
     pattern: str, path: str, meant: bool
 ) -> None:
-    found = owners_of(f"{pattern} @alice\n", path)
+    found = list_owners_of(f"{pattern} @alice\n", path)
     assert found == (CodeOwners(("alice",), 1) if meant else None)
 
 
 def test_codeowners__last_line_that_matches_counts() -> None:
     text = "# all\n* @alice # everybody's\n\n*.sql @acme/data @bob mail@acme.example\n/x.sql\n"
-    assert owners_of(text, "README.md") == CodeOwners(("alice",), 2)
-    assert owners_of(text, "a/b.sql") == CodeOwners(("acme/data", "bob"), 4)
-    assert owners_of(text, "x.sql") == CodeOwners((), 5), "a line without owners takes them away"
+    assert list_owners_of(text, "README.md") == CodeOwners(("alice",), 2)
+    assert list_owners_of(text, "a/b.sql") == CodeOwners(("acme/data", "bob"), 4)
+    assert list_owners_of(text, "x.sql") == CodeOwners((), 5), (
+        "a line without owners takes them away"
+    )
 
 
 OWNERS = """\

@@ -19,7 +19,7 @@ from ci_bot.bot.report.model.headline import make_headline
 from ci_bot.bot.report.text.page import OutputScreen
 from ci_bot.bot.report.text.report_text import render_short_review
 from ci_bot.protocol.apply_report import AuditTotals
-from ci_bot.protocol.base import Failure, short_plan_id
+from ci_bot.protocol.base import Failure, shorten_plan_id
 from ci_bot.protocol.comment_marker import Phase
 from ci_bot.protocol.plan import Cost, ProdPlan, TestsCheck, Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
@@ -40,7 +40,7 @@ from tests.factories import (
 )
 from tests.golden.samples import SAMPLES, report
 
-SMALL_PLAN = short_plan_id(report("small_change").plan_id)
+SMALL_PLAN = shorten_plan_id(report("small_change").plan_id)
 
 
 def sample(name: str) -> str:

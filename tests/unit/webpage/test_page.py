@@ -19,9 +19,9 @@ from ci_bot.bot.report.html.page import (
     SCRIPTS,
     STYLES,
     embed_json,
+    find_webpage_directory,
     render_page,
     render_prose_html,
-    webpage_directory,
 )
 from ci_bot.bot.report.markdown.marker import list_plans_before
 from ci_bot.bot.report.model.context import CommentContext
@@ -132,13 +132,13 @@ def test_vendored__files_are_the_pinned_ones() -> None:
 
 def test_page__is_small_without_a_report() -> None:
     """What each report costs before anything is in it."""
-    parts = [(webpage_directory() / name).read_bytes() for name in (*SCRIPTS, *STYLES)]
+    parts = [(find_webpage_directory() / name).read_bytes() for name in (*SCRIPTS, *STYLES)]
     assert sum(len(content) for content in parts) < 150_000
     assert not any(re.search(rb"</(script|style)", content) for content in parts)
 
 
 def test_template__marks_nothing_safe() -> None:
-    source = (webpage_directory() / "report.html.j2").read_text("utf-8")
+    source = (find_webpage_directory() / "report.html.j2").read_text("utf-8")
     assert not re.search(r"safe|autoescape", source)
 
 

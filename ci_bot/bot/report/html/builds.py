@@ -33,8 +33,8 @@ def make_building_section(sources: ReviewedReport) -> list[PageItem]:
     window = report.short_window
     parts = [
         *cells.make_prose_part(
-            work_sentence(report.backfill, f"`{env}` builds"),
-            work_sentence(report.prod_plan.full_backfill, SENTENCES.prod_builds_later)
+            describe_work_in_row(report.backfill, f"`{env}` builds"),
+            describe_work_in_row(report.prod_plan.full_backfill, SENTENCES.prod_builds_later)
             if report.prod_plan
             else None,
             short_window(window, env, report.options) if window else None,
@@ -80,7 +80,7 @@ def make_building_section(sources: ReviewedReport) -> list[PageItem]:
     )
 
 
-def work_sentence(items: Iterable[Backfill], who: str) -> str:
+def describe_work_in_row(items: Iterable[Backfill], who: str) -> str:
     """ "`pr_7` builds 4 tables, 368 intervals in 7 batches; 1 view"."""
     work = sum_planned_work(items)
     views = words.format_count(work.views, "view")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_bot.bot.report.html.builds import describe_cost, work_sentence
+from ci_bot.bot.report.html.builds import describe_cost, describe_work_in_row
 from ci_bot.bot.report.html.findings import describe_location
 from ci_bot.bot.report.html.story import describe_lint_short
 from ci_bot.bot.report.model import words
@@ -19,7 +19,7 @@ from ci_bot.bot.report.model.sentences import BASELINES, SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.bot.report.model.words import MARKS, describe_tests
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import short_plan_id
+from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.review_report import Report, what_does_not_load
 
 _RESULTS = {
@@ -205,9 +205,11 @@ def _list_facts(report: Report | None) -> list[tuple[str, str]]:
     found = [("Changes", _describe_changes(report))]
     if report.changes:
         env, plan = report.environment, report.prod_plan
-        found.append(("In the environment", work_sentence(report.backfill, f"`{env}` builds")))
+        found.append(
+            ("In the environment", describe_work_in_row(report.backfill, f"`{env}` builds"))
+        )
         if plan is not None:
-            after = work_sentence(plan.full_backfill, "`prod` builds")
+            after = describe_work_in_row(plan.full_backfill, "`prod` builds")
             if plan.would_fail:
                 after = f"{SENTENCES.prod_plan_fails}: {plan.failure or ''}"
             found.append(("After the merge", after))
@@ -328,7 +330,7 @@ def _list_meta(
     report: Report | None, context: CommentContext, applied: ApplyDocument | None
 ) -> list[str]:
     plan = report.plan_id if report else applied.plan_id if applied else None
-    found = [f"plan `{short_plan_id(plan)}`"] if plan else []
+    found = [f"plan `{shorten_plan_id(plan)}`"] if plan else []
     if report is not None:
         found += [f"head `{report.head_sha[:7]}`"] if report.head_sha else []
         found += [f"on `{report.base_sha[:7]}`"] if report.base_sha else []

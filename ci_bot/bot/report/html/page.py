@@ -238,7 +238,7 @@ def render_page_parts(
     return _generate_page(make_page_head(report, context, applied), sections)
 
 
-def to_page(
+def render_page_of_document(
     document: Report | ApplyDocument | CleanupDocument,
     context: CommentContext,
     review: Report | None = None,
@@ -350,14 +350,14 @@ def _hash_source(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def webpage_directory() -> Traversable:
+def find_webpage_directory() -> Traversable:
     """Where this installation's scripts and styles of the page are."""
     return find_resource("templates") / "webpage"
 
 
 @cache
 def _read_source(name: str) -> str:
-    return (webpage_directory() / name).read_text("utf-8")
+    return (find_webpage_directory() / name).read_text("utf-8")
 
 
 def render_prose_html(text: str) -> Markup:
@@ -373,6 +373,6 @@ def render_prose_html(text: str) -> Markup:
 
 @cache
 def _make_environment() -> SandboxedEnvironment:
-    created = make_sandbox(webpage_directory())
+    created = make_sandbox(find_webpage_directory())
     created.filters |= {"prose": render_prose_html}
     return created

@@ -16,7 +16,7 @@ from ci_bot.bot.report.model.words import (
     describe_options,
     describe_tests,
 )
-from ci_bot.protocol.base import short_plan_id
+from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.comment_marker import PlanHistoryEntry
 from ci_bot.protocol.plan import Checks, Finding, LintCheck
 from ci_bot.protocol.review_report import Report
@@ -129,7 +129,7 @@ def make_history_section(
                 e.decision or "none",
                 _get_decision_word(e.decision),
                 words.format_clock(e.at, now),
-                short_plan_id(e.plan),
+                shorten_plan_id(e.plan),
                 e.head,
                 e.run,
             ]
@@ -139,7 +139,7 @@ def make_history_section(
             report.decision,
             _get_decision_word(report.decision),
             words.format_clock(report.planned_at, now),
-            short_plan_id(report.plan_id),
+            shorten_plan_id(report.plan_id),
             report.head_sha,
             None,
         ],

@@ -20,7 +20,7 @@ from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.sentences import BASELINES, list_for_templates
 from ci_bot.bot.report.model.words import describe_lint, describe_tests
 from ci_bot.bot.report.resources import find_resource
-from ci_bot.protocol.base import short_plan_id
+from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.plan import SEVERITIES
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
 
 SHORTENERS: dict[str, Callable[..., str]] = {
     "head": keep_first_lines,
-    "short": short_plan_id,
+    "short": shorten_plan_id,
     "without_stop": without_stop,
     "weighed": markdown_text.describe_weight,
 }

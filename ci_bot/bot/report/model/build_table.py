@@ -166,7 +166,7 @@ def describe_restated(items: Sequence[ProdRestatement]) -> str:
     return f"builds {words.format_count(len(models), 'model')} again, as {askers}"
 
 
-def display_work(backfill: Sequence[Backfill]) -> DisplayWork:
+def describe_displayed_work(backfill: Sequence[Backfill]) -> DisplayWork:
     """The totals of `backfill`."""
     tables = select_tables(backfill)
     covered = words.format_covering_window([(item.start, item.end) for item in tables])
@@ -206,12 +206,12 @@ class PlannedWork:
 
     @cached_property
     def planned(self) -> DisplayWork:
-        return display_work(self.report.backfill)
+        return describe_displayed_work(self.report.backfill)
 
     @cached_property
     def remaining_work(self) -> DisplayWork:
         """What of the backfill is still to do."""
-        return display_work(self.report.work)
+        return describe_displayed_work(self.report.work)
 
     @property
     def partly_done(self) -> bool:
@@ -228,7 +228,7 @@ class PlannedWork:
     @cached_property
     def prod_work(self) -> DisplayWork | None:
         """What prod builds after the merge, if nothing is applied before."""
-        return display_work(self.prod_backfill) if self.report.prod_plan else None
+        return describe_displayed_work(self.prod_backfill) if self.report.prod_plan else None
 
     @property
     def restated(self) -> str:
@@ -241,7 +241,7 @@ class PlannedWork:
         plan = self.report.prod_plan
         if plan is None or self.report.baseline == "base-branch":
             return None
-        left = display_work(plan.backfill)
+        left = describe_displayed_work(plan.backfill)
         return None if left == self.prod_work else left
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from ci_bot.protocol.base import Sha, Timestamp, short_plan_id
+from ci_bot.protocol.base import Sha, Timestamp, shorten_plan_id
 from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
 from ci_bot.protocol.plan import Decision
 
@@ -143,11 +143,11 @@ class CommentContext:
         """The comment, or on a laptop the shell line, that has this plan applied, and no other."""
         if self.repository is None:
             environment = shlex.quote(self.environment)
-            plan = f" --plan-id {short_plan_id(plan_id)}" if plan_id else ""
+            plan = f" --plan-id {shorten_plan_id(plan_id)}" if plan_id else ""
             return (
                 f"ci-bot apply {self.options} --environment {environment}{plan}{self.plan_options}"
             )
-        return f"{self.command} apply {short_plan_id(plan_id)}".rstrip()
+        return f"{self.command} apply {shorten_plan_id(plan_id)}".rstrip()
 
     @property
     def cleanup_comment(self) -> str:

@@ -15,7 +15,7 @@ GENERATED = (
 )
 WITNESS = "As a unit test that passes with this change and fails without it"
 NO_WITNESS = "No unit test is made of it:"
-# An example that is told in one sentence has at most so many values.
+# An example that fits into one sentence has at most so many values.
 _MOST_VALUES = 4
 NULL = "NULL"
 # Models that a sentence names.

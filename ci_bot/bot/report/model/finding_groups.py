@@ -17,7 +17,7 @@ from ci_bot.protocol.review_report import Report, Risk
 # A No-Go as a list of things to fix: findings of one cause are one thing.
 #
 # A column that goes makes its readers' queries, the linter and the unit tests fail as well.
-# Whoever mends the column mends them all, so they are told together: the finding that names the
+# Whoever fixes the column fixes them all, so they are reported together: the finding that names the
 # cause, and the rules that it broke.
 
 
@@ -105,7 +105,7 @@ class BlockerFix:
 
     @property
     def shown_findings(self) -> tuple[Risk, ...]:
-        """The findings that the entry tells; the others are listed below."""
+        """The findings that the entry names; the others are listed below."""
         unsaid = {id(risk) for risk in self.same_findings[PLACES:]}
         return tuple(risk for risk in self.risks if id(risk) not in unsaid)
 
@@ -335,7 +335,7 @@ class ReportFindings:
 
     @cached_property
     def lower_points(self) -> list[FindingPoint]:
-        """What neither the sentence nor the lists at the top tell whole."""
+        """The findings that neither the sentence nor the lists at the top show as a whole."""
         shown = {id(risk) for point in self.points if not point.more_places for risk in point.risks}
         shown |= {id(risk) for fix in self.top_fixes for risk in fix.shown_findings}
         rest = [

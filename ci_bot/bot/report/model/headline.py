@@ -399,7 +399,7 @@ class BaselineNotice:
         return f"{self.lead}{self.rest}"
 
 
-def compared_with(report: Report) -> str:
+def describe_baseline(report: Report) -> str:
     """The output `compared-with`: `prod`, `base-branch` or `nothing`."""
     names = {"state": "prod", "base-branch": "base-branch", "empty": "nothing"}
     if report.prod_not_found is not None and report.baseline == "state":

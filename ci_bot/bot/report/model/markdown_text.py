@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.protocol.base import Sha, short_plan_id
+from ci_bot.protocol.base import Sha, shorten_plan_id
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed, find_owners
 from ci_bot.protocol.rules import RULES
 from ci_bot.protocol.team_markdown import fill_variables, find_unfit_part
@@ -314,7 +314,7 @@ def render_team_words(
     if find_unfit_part(text) is not None:
         return render_prose(text)
     known = words.DECISIONS.get(decision or "", "")  # type: ignore[call-overload]  # any word
-    values = {"plan": short_plan_id(plan), "environment": environment, "decision": known}
+    values = {"plan": shorten_plan_id(plan), "environment": environment, "decision": known}
     return SafeMarkdown(fill_variables(text, values))
 
 

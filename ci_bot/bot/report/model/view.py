@@ -352,7 +352,7 @@ class ReviewView(PlannedWork):
 
     @property
     def cut_off(self) -> bool:
-        """Whether SQLMesh was not heard to the end, so that nothing is known of the project."""
+        """Whether SQLMesh was stopped before its end, so that nothing is known of the project."""
         failure = self.report.failure
         return failure is not None and failure.reason_code in words.CUT_OFF
 

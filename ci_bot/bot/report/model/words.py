@@ -93,7 +93,7 @@ KINDS = {
     "CUSTOM": "custom",
 }
 
-# Why there is no plan where SQLMesh was not heard to the end, by reason code. What the project does
+# Why there is no plan if SQLMesh was stopped before its end, by reason code. What the project does
 # is then not known: not even whether it loads.
 CUT_OFF: Mapping[str, str] = {
     **{
