@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from sqlglot import exp
 
@@ -18,9 +17,10 @@ from ci_bot.worker.execution.functions import (
     FunctionRow,
     read_constant,
 )
-from ci_bot.worker.execution.scopes import QueryScope, TypedText
+from ci_bot.worker.execution.scopes import QueryScope, TypedText, quote_name
 from ci_bot.worker.execution.spark_types import (
     BIGINT,
+    BOOLEAN,
     DATE,
     DOUBLE,
     INT,
@@ -37,16 +37,20 @@ from ci_bot.worker.execution.spark_types import (
 _NUMBERED = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}
 _MOVED = {"lag", "lead"}
 _CASTS = {"string", "int", "bigint", "double", "boolean", "tinyint", "smallint", "decimal"}
+# Before the names of variables, which no column has.
+_VARIABLE = "ci_each_"
 # Stands where the window of a function follows.
 _OVER = "\0over\0"
-_PARTS = {"year", "quarter", "month", "day", "hour", "minute", "dayofweek", "dayofyear"}
+_PARTS = {*("year", "quarter", "month", "day", "hour", "minute"), "dayofweek", "dayofyear"}
+_PARTS |= {"weekofyear"}
+_PART_NAMES = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}
 
 
 class ExpressionWriter(OperatorWriter):
     """Writes expressions; what is no operator is a call."""
 
     def _write_extract(self, node: exp.Expr, scope: QueryScope) -> TypedText:
-        unit = {"dow": "dayofweek", "doy": "dayofyear"}.get(node.name.lower(), node.name.lower())
+        unit = _PART_NAMES.get(node.name.lower(), node.name.lower())
         if unit not in _PARTS:
             raise UntriedError(f"EXTRACT of {unit}")
         return self._write_named(unit, [node.expression], scope)
@@ -160,6 +164,90 @@ class ExpressionWriter(OperatorWriter):
     def _call_mod(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         return self._write_computed(exp.Mod(this=arguments[0], expression=arguments[1]), scope)
 
+    def _call_pmod(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        rest = self._call_mod(arguments, scope)
+        if not rest.kind.is_whole:
+            raise UntriedError(f"pmod() of {rest.kind}")
+        divisor = self.write_expression(arguments[1], scope).text
+        moved = f"({rest.text} + {divisor}) % {divisor}"
+        return TypedText(
+            f"(CASE WHEN {rest.text} < 0 THEN {moved} ELSE {rest.text} END)", rest.kind
+        )
+
+    def _call_decode(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        value, *pairs = arguments
+        if len(pairs) < len(("search", "result")):
+            raise UntriedError("decode() of bytes")
+        ifs = [
+            exp.If(this=exp.NullSafeEQ(this=value, expression=search), true=result)
+            for search, result in zip(pairs[::2], pairs[1::2], strict=False)
+        ]
+        default = pairs[-1] if len(pairs) % 2 else None
+        found = self._write_case(exp.Case(ifs=ifs, default=default), scope)
+        if default is None and found.kind != STRING:  # Spark makes it a text
+            raise UntriedError(f"decode() to {found.kind} without a default")
+        return found
+
+    def _call_grouping(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        texts = [self.write_expression(argument, scope).text for argument in arguments]
+        if len(texts) != 1 or texts[0] not in (scope.groups or ()):
+            raise UntriedError("grouping()")
+        return TypedText(f"CAST(grouping({texts[0]}) AS TINYINT)", ValueType("tinyint"))
+
+    def _call_get(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        value, place = arguments
+        return self._write_bracket(exp.Bracket(this=value, expressions=[place]), scope)
+
+    def _call_try_element_at(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        return self._call_element_at(arguments, scope)
+
+    def _call_array_max(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        return self._write_extreme_item("list_max", arguments, scope)
+
+    def _call_array_min(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        return self._write_extreme_item("list_min", arguments, scope)
+
+    def _write_extreme_item(
+        self, name: str, arguments: Sequence[exp.Expr], scope: QueryScope
+    ) -> TypedText:
+        (value,) = (self.write_expression(argument, scope) for argument in arguments)
+        if value.kind.item is None:
+            raise UntriedError(f"an item of {value.kind}")
+        return TypedText(f"{name}({value.text})", value.kind.item)
+
+    def _write_transform(self, node: exp.Expr, scope: QueryScope) -> TypedText:
+        return self._call_transform([node.this, node.expression], scope)
+
+    def _call_transform(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        value, text, computed = self._write_lambda(arguments, scope)
+        kind = make_array_type(computed.kind)
+        if not kind.is_known:
+            raise UntriedError(f"transform() to {computed.kind}")
+        return TypedText(f"list_transform({value.text}, {text})", kind)
+
+    def _call_filter(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        value, text, kept = self._write_lambda(arguments, scope)
+        if kept.kind != BOOLEAN:
+            raise UntriedError(f"filter() by {kept.kind}")
+        return TypedText(f"list_filter({value.text}, {text})", value.kind)
+
+    def _write_lambda(
+        self, arguments: Sequence[exp.Expr], scope: QueryScope
+    ) -> tuple[TypedText, str, TypedText]:
+        """An array, DuckDB's function of its items, and what that gives."""
+        value = self.write_expression(arguments[0], scope)
+        function, item = arguments[1], value.kind.item
+        if item is None or not isinstance(function, exp.Lambda) or len(function.expressions) != 1:
+            raise UntriedError("a function of an array's items and more")
+        name = function.expressions[0].name.lower()
+        variable = TypedText(quote_name(f"{_VARIABLE}{name}"), item)
+        inner = QueryScope(parent=scope, aliases={name: lambda: variable}, aliases_first=True)
+        found = self.write_expression(function.this, inner)
+        return value, f"lambda {variable.text}: {found.text}", found
+
+    def _write_identifier(self, node: exp.Expr, scope: QueryScope) -> TypedText:
+        return scope.find_column("", node.name.lower())
+
     def _call_array(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         kind, texts = self.unify_types(
             [self.write_expression(argument, scope) for argument in arguments]
@@ -202,7 +290,8 @@ class ExpressionWriter(OperatorWriter):
         if (over and row.hangs_on_order) or (distinct and "{distinct}" not in row.text):
             raise UntriedError(f"{name}() over a window" if over else f"{name}(DISTINCT)")
         for wanted, value in zip(row.takes, values, strict=True):
-            if wanted == "boolean" and value.kind.name not in {"boolean", "null"}:
+            fits = value.kind.is_numeric if wanted == "number" else wanted != "boolean"
+            if not fits and value.kind.name not in {wanted, "null"}:
                 raise UntriedError(f"{name}() of {value.kind}")
         self.hangs_on_order = self.hangs_on_order or row.hangs_on_order
         text = row.text.format(
@@ -265,7 +354,7 @@ class ExpressionWriter(OperatorWriter):
         by_rows = spec is not None and str(spec.args.get("kind")) == "ROWS"
         keys = [self.write_ordered(key, scope) for key in (order.expressions if order else ())]
         found = self._write_over(name, function.expressions, ignores, scope, bool(keys))
-        frame = "" if spec is None else _write_frame(spec)
+        frame = "" if spec is None else self._write_frame(spec, order, scope)
         first_rows = name in {"first_value", "first"} and spec is None
         if name in _MOVED or name in {"row_number", "ntile"} or by_rows or first_rows:
             self.hangs_on_order = True
@@ -284,6 +373,20 @@ class ExpressionWriter(OperatorWriter):
         ]
         over = f" OVER ({' '.join(part for part in parts if part)})"
         return TypedText(found.text.replace(_OVER, over), found.kind)
+
+    def _write_frame(self, spec: exp.Expr, order: exp.Expr | None, scope: QueryScope) -> str:
+        kind, unit = str(spec.args.get("kind")), ""
+        ends = [spec.args.get(name) for name in ("start", "end")]
+        if kind == "RANGE" and any(isinstance(end, exp.Expression) for end in ends):
+            keys = order.expressions if order is not None else []
+            found = [self.write_expression(key.this, scope).kind for key in keys]
+            if len(found) != 1 or not (found[0].is_whole or found[0] in _RANGES):
+                raise UntriedError("a window with a range of values")
+            unit = _RANGES.get(found[0], "")
+        elif kind not in {"ROWS", "RANGE"}:
+            raise UntriedError(f"a window with {kind}")
+        end = _write_bound(spec, "end", unit) if ends[1] else "CURRENT ROW"
+        return f"{kind} BETWEEN {_write_bound(spec, 'start', unit)} AND {end}"
 
     def _named_window(self, node: exp.Expr) -> exp.Expr:
         """The window with what its name stands for."""
@@ -326,6 +429,33 @@ class ExpressionWriter(OperatorWriter):
         return self._write_aggregate(name, arguments, scope, over=_OVER)
 
 
+# What a range counts, by the type of its order: days of dates, and intervals of times.
+_RANGES = {DATE: "day", TIMESTAMP: "interval"}
+_SPANS = {"day", "hour", "minute", "second"}
+_FRAME_NUMBER = re.compile(r"[0-9]{1,6}")
+
+
+def _write_bound(spec: exp.Expr, name: str, unit: str) -> str:
+    """One end of a frame.
+
+    Args:
+        unit: what a plain number counts in a range, or what an interval has to be of.
+    """
+    value, side = spec.args.get(name), spec.args.get(f"{name}_side") or ""
+    if isinstance(value, exp.Interval):
+        named = str(value.args.get("unit") or "").lower().removesuffix("s")
+        unit, value = (named if unit == "interval" and named in _SPANS else "none"), value.this
+    if value in {"UNBOUNDED", "CURRENT ROW"}:
+        return f"{value} {side}".strip()
+    if (
+        not isinstance(value, exp.Literal)
+        or not _FRAME_NUMBER.fullmatch(value.name)
+        or unit in {"interval", "none"}
+    ):
+        raise UntriedError("a window whose frame is no plain number of rows or values")
+    return f"{f'INTERVAL {value.name} {unit}' if unit else value.name} {side}"
+
+
 def _write_constant(row: FunctionRow, kind: str, argument: exp.Expr) -> str:
     """DuckDB's text for an argument that has to be a constant; a unit may be a bare name."""
     text = argument.name if isinstance(argument, exp.Literal | exp.Column | exp.Var) else ""
@@ -335,21 +465,3 @@ def _write_constant(row: FunctionRow, kind: str, argument: exp.Expr) -> str:
     if found is None:
         raise UntriedError(f"{row.name}() with '{text[:40]}'")
     return found if kind in {"bits", "digit"} else quote_text(found)
-
-
-def _write_frame(spec: Any) -> str:
-    def write_bound(name: str) -> str:
-        value, side = spec.args.get(name), spec.args.get(f"{name}_side") or ""
-        if isinstance(value, exp.Literal) and re.fullmatch(r"[0-9]{1,6}", value.name):
-            value = value.name
-        if value not in {"UNBOUNDED", "CURRENT ROW"} and not str(value).isdigit():
-            raise UntriedError("a window whose frame is no plain number of rows")
-        return f"{value} {side}".strip()
-
-    kind = str(spec.args.get("kind"))
-    if kind not in {"ROWS", "RANGE"} or (
-        kind == "RANGE" and any(str(spec.args.get(name)).isdigit() for name in ("start", "end"))
-    ):
-        raise UntriedError("a window with a range of values")
-    end = write_bound("end") if spec.args.get("end") else "CURRENT ROW"
-    return f"{kind} BETWEEN {write_bound('start')} AND {end}"

@@ -39,7 +39,6 @@ _COMPUTED = {
 _INT_LIMIT, _BIGINT_LIMIT = 2**31, 2**63
 _DATE_UNITS = {"day", "week", "month", "year"}
 _TIME_UNITS = {*_DATE_UNITS, "hour", "minute", "second"}
-_LIKE_ESCAPE = "\\"
 
 
 def quote_text(text: str) -> str:
@@ -244,14 +243,36 @@ class OperatorWriter:
     def _write_ilike(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._write_pattern_match("ILIKE", node, scope)
 
-    def _write_pattern_match(self, word: str, node: exp.Expr, scope: QueryScope) -> TypedText:
+    def _write_escape(self, node: exp.Expr, scope: QueryScope) -> TypedText:
+        word = {exp.Like: "LIKE", exp.ILike: "ILIKE"}.get(type(node.this))
+        if word is None or len(node.expression.name) != 1:
+            raise UntriedError("ESCAPE")
+        return self._write_pattern_match(word, node.this, scope, node.expression.name)
+
+    def _write_pattern_match(
+        self, word: str, node: exp.Expr, scope: QueryScope, escape: str = "\\"
+    ) -> TypedText:
+        if isinstance(node.expression, exp.Any | exp.All):
+            listed = node.expression.this
+            matched = [
+                self._write_pattern_match(
+                    word, type(node)(this=node.this, expression=one), scope, escape
+                ).text
+                for one in (listed.expressions or [listed.unnest()])
+            ]
+            between = " OR " if isinstance(node.expression, exp.Any) else " AND "
+            return TypedText(f"({between.join(matched)})", BOOLEAN)
         value, pattern = (
             self.write_expression(node.this, scope),
             self.write_expression(node.expression, scope),
         )
-        if value.kind != STRING or pattern.literal is None or _LIKE_ESCAPE in pattern.literal:
+        sign = re.escape(escape)
+        known = rf"(?:[^{sign}\\]|{sign}[%_{sign}])*"
+        if value.kind != STRING or not re.fullmatch(known, pattern.literal or "\\", re.DOTALL):
             raise UntriedError(f"{word} with a pattern that is no plain text")
-        return TypedText(f"({value.text} {word} {pattern.text})", BOOLEAN)
+        return TypedText(
+            f"({value.text} {word} {pattern.text} ESCAPE {quote_text(escape)})", BOOLEAN
+        )
 
     def _write_regexplike(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         value, pattern = (

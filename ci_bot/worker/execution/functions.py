@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ci_bot.worker.execution.scopes import MODE
 from ci_bot.worker.execution.spark_types import ValueType, make_array_type, parse_type
 
 FUNCTION_MACROS = (
@@ -43,6 +44,9 @@ FUNCTION_MACROS = (
         WHEN len(a) > len(list_filter(a, lambda one: one IS NOT NULL)) THEN NULL ELSE FALSE END""",
     "ci_join(a, s) AS CASE WHEN a IS NOT NULL THEN coalesce(array_to_string(a, s), '') END",
     "ci_extract(s, p, n) AS CASE WHEN s IS NOT NULL THEN regexp_extract(s, p, n) END",
+    # Another order in each mode.
+    """ci_shuffle(a, mode) AS list_transform(list_sort(
+        list_transform(a, lambda one: {'h': hash(mode, one), 'v': one})), lambda one: one.v)""",
     "ci_sqrt(d) AS CASE WHEN d >= 0 THEN sqrt(d) WHEN d < 0 THEN 'nan'::DOUBLE END",
 )
 
@@ -66,6 +70,7 @@ upper ucase               | string              | string    | upper({0})
 lower lcase               | string              | string    | lower({0})
 trim ltrim rtrim          | string              | string    | {name}({0}, ' ')
 length char_length len    | string              | int       | CAST(length({0}) AS INTEGER)
+reverse                   | array               | T         | list_reverse({0})
 reverse                   | string              | string    | reverse({0})
 concat                    | string...           | string    | ({joined})
 concat_ws                 | string string...    | string    | concat_ws({all})
@@ -114,6 +119,7 @@ size cardinality          | array               | int       | CAST(coalesce(len(
 array_size                | array               | int       | CAST(len({0}) AS INTEGER)
 array_join                | array<string> text  | string    | ci_join({0}, {1})
 sort_array                | array               | T         | list_sort({0}, 'ASC', 'NULLS FIRST')
+array_sort                | array               | T         | list_sort({0}, 'ASC', 'NULLS LAST')
 split                     | string separator    | array<string> | string_split({0}, {1})
 """  # noqa: E501 - a table
 
@@ -211,7 +217,7 @@ class AggregateRow:
 
     @property
     def hangs_on_order(self) -> bool:
-        return "{tie}" in self.text
+        return "{tie}" in self.text or MODE in self.text
 
 
 def _give_always(name: str) -> Callable[[ValueType], ValueType]:
@@ -227,8 +233,19 @@ _TIE_KNOWN = "{tie}) FILTER (WHERE {1} IS NOT NULL))[1]"
 _LIST = "list({0} ORDER BY {tie}) FILTER (WHERE {0} IS NOT NULL)"
 AGGREGATES: Mapping[str, AggregateRow] = {
     "count": AggregateRow(("any",), _give_always("bigint"), "count({distinct}{0})"),
-    "min": AggregateRow(("any",), _give_argument_type, "min({0})"),
-    "max": AggregateRow(("any",), _give_argument_type, "max({0})"),
+    "min": AggregateRow(("any",), _give_argument_type, "min({distinct}{0})"),
+    "max": AggregateRow(("any",), _give_argument_type, "max({distinct}{0})"),
+    **{
+        name: AggregateRow(
+            ("number",), _give_always("double"), f"{name}({{distinct}}CAST({{0}} AS DOUBLE))"
+        )
+        for name in ("stddev_samp", "stddev_pop", "var_samp", "var_pop", "median")
+    },
+    "collect_set": AggregateRow(
+        ("any",),
+        make_array_type,
+        f"ci_shuffle(coalesce(list(DISTINCT {{0}}) FILTER (WHERE {{0}} IS NOT NULL), []), {MODE})",
+    ),
     "count_if": AggregateRow(
         ("boolean",), _give_always("bigint"), "count(CASE WHEN {0} THEN 1 END)"
     ),
@@ -248,4 +265,5 @@ AGGREGATE_NAMES = {
     **{name: name for name in (*AGGREGATES, "sum", "avg")},
     **{"any_value": "first", "first_value": "first", "last_value": "last", "mean": "avg"},
     **{"array_agg": "collect_list", "every": "bool_and", "any": "bool_or", "some": "bool_or"},
+    **{"stddev": "stddev_samp", "std": "stddev_samp", "variance": "var_samp"},
 }

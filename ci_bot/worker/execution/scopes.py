@@ -50,13 +50,13 @@ class ScopedSource:
     """A table or query in FROM.
 
     Attributes:
-        shared: columns that USING has made one with earlier ones.
+        shared: the texts of columns that USING has made one with earlier ones, by name, in order.
         table: the source table that it is; empty for queries.
     """
 
     alias: str
     columns: TypedColumns
-    shared: frozenset[str] = frozenset()
+    shared: Mapping[str, str] = field(default_factory=dict)
     table: str = ""
 
 
@@ -81,7 +81,11 @@ class QueryScope:
     def find_column(self, table: str, name: str) -> TypedText:
         """The column that a name means. Raises UntriedError if its table is not known."""
         if not table and self.aliases_first and name in self.aliases:
-            return self.aliases[name]()
+            self.aliases_first = False  # what stands in the list means columns
+            try:
+                return self.aliases[name]()
+            finally:
+                self.aliases_first = True
         found = [
             (source, kind)
             for source in self.sources
@@ -94,11 +98,11 @@ class QueryScope:
         if found:
             source, kind = found[0]
             self._note_read(source, name, kind)
-            is_shared = table == "" and any(name in other.shared for other in self.sources)
-            text = (
-                quote_name(name) if is_shared else f"{quote_name(source.alias)}.{quote_name(name)}"
-            )
-            return TypedText(text, kind)
+            made_one = [other for other in self.sources if not table and name in other.shared]
+            for other in made_one:
+                self._note_read(other, name, kind)
+            text = f"{quote_name(source.alias)}.{quote_name(name)}"
+            return TypedText(made_one[-1].shared[name] if made_one else text, kind)
         if not table and name in self.aliases:
             return self.aliases[name]()
         if self.parent is not None:
