@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ci_bot.protocol.base import shorten_plan_id
-
 UNKNOWN = "failed"
 
 # Results of an apply, which are no failures.
@@ -219,6 +217,9 @@ UNCATEGORIZED_HINT = (
 
 def describe_other_plan(asked: str | None, now: str | None) -> str:
     """The sentence on a plan that is not the reviewed one; both are plan ids, if there are any."""
+    # With pydantic, which an event that needs nothing does not wait for.
+    from ci_bot.protocol.base import shorten_plan_id
+
     return (
         f"The plan is no longer the reviewed one: asked for {shorten_plan_id(asked)}, the current "
         f"plan is {shorten_plan_id(now)}."
