@@ -1,0 +1,1 @@
+{% macro spend(column) %}COALESCE(SUM({{ column }}), 0){% endmacro %}

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+set -euo pipefail
+cd /app
+sqlmesh run prod
+sqlmesh janitor
