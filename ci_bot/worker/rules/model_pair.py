@@ -220,7 +220,14 @@ def _is_different(before: Model, after: Model) -> bool:
         or before.metadata_hash != after.metadata_hash
         # Neither hash covers these.
         or before.ignored_rules != after.ignored_rules
+        or _waits_for_others(before, after)
     )
+
+
+def _waits_for_others(before: Model, after: Model) -> bool:
+    """Whether a list of dependencies changes that is written down; others are in the query."""
+    written = before.depends_on_ is not None or after.depends_on_ is not None
+    return written and bool(before.depends_on != after.depends_on)
 
 
 def list_gone_models(inputs: RuleInputs) -> list[str]:

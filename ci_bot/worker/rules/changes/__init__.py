@@ -5,6 +5,7 @@ from __future__ import annotations
 from ci_bot.worker.rules.changes import (
     access,
     audits,
+    dependencies,
     forward_only,
     insert_positions,
     joins,
@@ -25,6 +26,7 @@ __all__ = [
     "NEW_MODEL_RULES",
     "access",
     "audits",
+    "dependencies",
     "forward_only",
     "insert_positions",
     "joins",
