@@ -98,3 +98,49 @@ def test_file__that_a_comment_names__is_quiet() -> None:
     text = "MODEL (name mart.t, kind FULL); SELECT 1 AS a -- as in data/targets.csv\n"
     model = models({"m.sql": text}, external={})['"spark_catalog"."mart"."t"']
     assert not find_changes("data/targets.csv", model, model)
+
+
+LISTING = "def execute(context, **kwargs):\n    return [open(one) for one in {found}]\n"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        "Path('data/bonus').glob('*.json')",
+        "Path('data').rglob('*.json')",
+        "(Path('data') / 'bonus').iterdir()",
+        "glob.glob('data/bonus/*')",
+        'iglob("/opt/project/data/bonus/*.json")',
+        "os.listdir('data/bonus')",
+        "os.scandir('data/bonus')",
+        "os.walk('data')",
+        "resources.files('data.more').joinpath('bonus').iterdir()",
+        "context.spark.read.json('data/bonus')",
+    ],
+)
+@pytest.mark.parametrize("gone", [False, True])
+def test_file__of_a_directory_that_the_code_lists__is_high(found: str, gone: bool) -> None:
+    model = make_python_model(LISTING.format(found=found))
+    (finding,) = find_changes("data/bonus/2026.json", model, model, gone=gone)
+    assert (finding.severity, finding.model) == ("high", "mart.targets")
+    assert "lists the directory of `data/bonus/2026.json`" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("data/bonus/2026.csv", "Path('data/bonus').glob('*.json')"),
+        ("data/bonus/README.md", "Path('data/bonus').iterdir()"),
+        ("data/malus/2026.json", "Path('data/bonus').iterdir()"),
+        ("data/bonus/2026.json", "['data/bonus']"),
+        ("data/bonus/2026.json", "Path(BONUS).iterdir()"),
+    ],
+)
+def test_file__that_the_listing_leaves_out__is_quiet(path: str, found: str) -> None:
+    model = make_python_model(LISTING.format(found=found))
+    assert not find_changes(path, model, model)
+
+
+def test_file__without_a_suffix_in_a_listed_directory__is_high() -> None:
+    model = make_python_model(LISTING.format(found="os.listdir('data/bonus')"))
+    assert find_changes("data/bonus/2026", model, model)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -20,11 +22,18 @@ if TYPE_CHECKING:
 # Words for people: a model's code may name them, and reads no numbers from them.
 _DOCUMENTS = frozenset({".md", ".rst", ".adoc"})
 _WORD = re.compile(r"\w+")
+# Python's ways to find the files of a directory, and readers of a directory as one table.
+_LISTS = re.compile(
+    r"\b(?:r|i)?glob\(|\b(?:listdir|scandir|iterdir|fwalk|files)\(|\bos\.walk\("
+    r"|\b(?:dataset|read_parquet)\(|\.read\.\w+\("
+)
+_TEXT = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
+_MAGIC = re.compile(r"[*?]|\[[^\]]+\]")
 
 
 @on_project(CHANGED_IN_RUNS)
 def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Changed files that the code of an unchanged model names, and that no load has opened.
+    """Changed files that the code of an unchanged model names or lists, and that no load has opened.
 
     What the load opens is in the rendered query or the stored code, and the plan compares it.
     """
@@ -32,24 +41,21 @@ def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]
     unread = [
         path
         for path in inputs.changed_files or ()
-        if (suffix := PurePosixPath(path).suffix)
-        and suffix not in _DOCUMENTS
+        if PurePosixPath(path).suffix not in _DOCUMENTS
         and os.path.normpath(inputs.repository / path) not in opened
     ]
     # Rendered once, and only if a file may be named: a project may have thousands of both.
     code = _collect_unchanged_code(inputs) if unread else {}
     words = {word for text in code.values() for word in _WORD.findall(text)}
+    listed = {fqn: found for fqn, text in code.items() if (found := _read_listing(text))}
     for path in unread:
-        name = PurePosixPath(path).name
-        if not words.issuperset(_WORD.findall(name)):
-            continue
-        named = re.compile(rf"(?<![\w-]){re.escape(name)}(?!\w)")
         for fqn, text in code.items():
-            if not named.search(text):
+            how = _describe_reading(path, text, words, listed.get(fqn))
+            if how is None:
                 continue
             yield RuleObservation(
                 CHANGED_IN_RUNS,
-                f"The model's code names {quote_names([path])}, which the load does not read: the "
+                f"The model's code {how}, which the load does not read: the "
                 "next run takes its new content. SQLMesh sees no change and builds nothing, so an "
                 "apply does not show it.",
                 BUILT_AGAIN,
@@ -58,6 +64,48 @@ def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]
                 line=1,
                 subject=(path,),
             )
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """What code that lists directories names: the last parts of its texts, and its patterns."""
+
+    folders: frozenset[str]
+    patterns: tuple[str, ...]
+
+
+def _read_listing(code: str) -> _Listing | None:
+    """The texts of code that finds files by listing a directory; None if it lists none."""
+    if not _LISTS.search(code):
+        return None
+    texts = [one[1] or one[2] for one in _TEXT.finditer(code)]
+    plain = [text for text in texts if not _MAGIC.search(text)]
+    folders = {PurePosixPath(text).name for text in plain}
+    # `data/bonus/*.json` names the directory before its pattern.
+    folders |= {
+        part
+        for text in texts
+        if _MAGIC.search(text)
+        for part in PurePosixPath(text).parts[:-1]
+        if not _MAGIC.search(part)
+    }
+    patterns = tuple(PurePosixPath(text).name for text in texts if _MAGIC.search(text))
+    return _Listing(frozenset(folders - {""}), patterns)
+
+
+def _describe_reading(
+    path: str, code: str, words: set[str], listing: _Listing | None
+) -> str | None:
+    """How code reaches a file, as the end of a sentence; None if it does not."""
+    pure = PurePosixPath(path)
+    if pure.suffix and words.issuperset(_WORD.findall(pure.name)):
+        if re.search(rf"(?<![\w-]){re.escape(pure.name)}(?!\w)", code):
+            return f"names {quote_names([path])}"
+    if listing is None or not listing.folders.intersection(pure.parts[:-1]):
+        return None
+    if listing.patterns and not any(fnmatch(pure.name, each) for each in listing.patterns):
+        return None
+    return f"lists the directory of {quote_names([path])}"
 
 
 def _collect_unchanged_code(inputs: RuleInputs) -> dict[str, str]:
