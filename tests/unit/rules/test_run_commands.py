@@ -57,8 +57,8 @@ def subjects(path: str, before: str | None, after: str | None) -> list[str | Non
 )
 def test_option__that_comes_or_goes_is_found(path: str, command: str, option: str) -> None:
     with_it, without = command.format(f" {option}"), command.format("")
-    assert subjects(path, without, with_it) == [option.split()[0]]
-    assert subjects(path, with_it, without) == [option.split()[0]]
+    assert subjects(path, without, with_it) == [option.split(maxsplit=1)[0]]
+    assert subjects(path, with_it, without) == [option.split(maxsplit=1)[0]]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,11 @@ def test_command__that_moves_to_another_file_is_none() -> None:
         (WORKFLOW, DEPLOY, DEPLOY.replace("      - run: pip", "      - run: pip --no-cache-dir")),
         (WORKFLOW, DEPLOY, DEPLOY.replace("0.236.4", "0.236.5")),
         (WORKFLOW, None, DEPLOY),
-        ("Makefile", "run:\n\tsqlmesh run prod\n", "run:\n\tsqlmesh run prod\nf:\n\tsqlmesh format\n"),
+        (
+            "Makefile",
+            "run:\n\tsqlmesh run prod\n",
+            "run:\n\tsqlmesh run prod\nf:\n\tsqlmesh format\n",
+        ),
         ("README.md", "`sqlmesh plan prod`", "`sqlmesh plan prod --skip-tests`"),
         ("dags/other.py", 'schedule="@hourly"', 'schedule="@daily"'),
         (WORKFLOW, "uses: acme/sqlmesh@v1", "uses: acme/sqlmesh@v2"),

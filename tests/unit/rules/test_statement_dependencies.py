@@ -29,7 +29,10 @@ def found(before: str | None, after: str, audits: str = "") -> list[tuple[str, s
         (CACHED, QUERY),
         ("CREATE TEMPORARY VIEW v AS SELECT * FROM raw.customers", QUERY),
         (QUERY, "INSERT INTO log.heavy SELECT COUNT(*) FROM raw.customers"),
-        (QUERY, "DELETE FROM @this_model WHERE order_id IN (SELECT customer_id FROM raw.customers)"),
+        (
+            QUERY,
+            "DELETE FROM @this_model WHERE order_id IN (SELECT customer_id FROM raw.customers)",
+        ),
         (
             QUERY,
             "MERGE INTO log.heavy AS t USING raw.customers AS s ON t.id = s.customer_id "

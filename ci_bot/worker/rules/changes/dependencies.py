@@ -95,9 +95,7 @@ def _observe(model: Model, names: set[str], inputs: RuleInputs) -> RuleObservati
     )
 
 
-def _observe_doubt(
-    model: Model, names: set[str], inputs: RuleInputs, why: str
-) -> RuleObservation:
+def _observe_doubt(model: Model, names: set[str], inputs: RuleInputs, why: str) -> RuleObservation:
     called = {inputs.names.short_name(name) for name in names}
     return RuleObservation(
         MISSING,
@@ -133,7 +131,7 @@ def _list_queried(model: Model) -> set[str]:
 
 
 def _list_models(tables: Iterator[str], inputs: RuleInputs) -> Iterator[str]:
-    """The models of the head that tables are, by full name; seeds and external tables are models."""
+    """The models of the head that tables are, by full name; a seed is a model, too."""
     found = {plain_name(name) for name in tables}
     if not found:
         return

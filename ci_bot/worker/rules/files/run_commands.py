@@ -152,9 +152,7 @@ def read_run_file(text: str) -> RunFile | None:
     apart = _TOOL.search(flat) is not None and not _EFFECTS.keys().isdisjoint(options)
     if not found and not calls and not apart:
         return None
-    options.update(
-        _SHORT[word] for one in found for word in one["rest"].split() if word in _SHORT
-    )
+    options.update(_SHORT[word] for one in found for word in one["rest"].split() if word in _SHORT)
     if calls:
         options.update(f"--{word.replace('_', '-')}" for word in _KEYWORD.findall(bare))
     return RunFile(

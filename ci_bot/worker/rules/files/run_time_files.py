@@ -33,7 +33,7 @@ _MAGIC = re.compile(r"[*?]|\[[^\]]+\]")
 
 @on_project(CHANGED_IN_RUNS)
 def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Changed files that the code of an unchanged model names or lists, and that no load has opened.
+    """Changed files that an unchanged model's code names or lists, and that no load has opened.
 
     What the load opens is in the rendered query or the stored code, and the plan compares it.
     """
@@ -98,9 +98,9 @@ def _describe_reading(
 ) -> str | None:
     """How code reaches a file, as the end of a sentence; None if it does not."""
     pure = PurePosixPath(path)
-    if pure.suffix and words.issuperset(_WORD.findall(pure.name)):
-        if re.search(rf"(?<![\w-]){re.escape(pure.name)}(?!\w)", code):
-            return f"names {quote_names([path])}"
+    may_be_named = pure.suffix and words.issuperset(_WORD.findall(pure.name))
+    if may_be_named and re.search(rf"(?<![\w-]){re.escape(pure.name)}(?!\w)", code):
+        return f"names {quote_names([path])}"
     if listing is None or not listing.folders.intersection(pure.parts[:-1]):
         return None
     if listing.patterns and not any(fnmatch(pure.name, each) for each in listing.patterns):
