@@ -15,6 +15,8 @@ OtherJudgement = tuple[Severity | None, str, str]
 CONFIRM = "the owner of the project confirms it"
 _NOTHING = "nothing to do"
 
+_PLANS = "how pull requests are planned, here and by SQLMesh's own bot"
+
 _EFFECTS: dict[str, OtherJudgement] = {
     "time_column_format": (
         "high",
@@ -27,7 +29,7 @@ _EFFECTS: dict[str, OtherJudgement] = {
     # What the patterns match: `files-ignored`.
     "ignore_patterns": (None, "files that match are not loaded", _NOTHING),
     "variables": (None, "models that use them are computed again", _NOTHING),
-    "cicd_bot": (None, "how pull requests are planned, here and by SQLMesh's own bot", _NOTHING),
+    "cicd_bot": (None, _PLANS, _NOTHING),
     "infer_python_dependencies": (None, "how the requirements are found", _NOTHING),
 }
 # What goes once the time is over. Kept longer, it needs space and nothing is lost.
@@ -44,13 +46,35 @@ _FAILURES = frozenset({"apply_failure", "run_failure", "audit_failure", "migrati
 _APPROVER = "required_approver"
 
 
-def judge_other_setting(head: str, before: Any = None, after: Any = None) -> OtherJudgement:
+# What decides which commits SQLMesh's own bot deploys, and what may hold it back.
+# (https://sqlmesh.readthedocs.io/en/stable/integrations/github/)
+_DEPLOYS = {
+    "prod_branch_name": "SQLMesh's own bot deploys to prod what is merged into this branch",
+    "check_if_blocked_on_deploy_to_prod": "SQLMesh's own bot deploys a pull request whose merge "
+    "GitHub holds back, or does so no longer",
+    "auto_categorize_changes": "SQLMesh's own bot decides otherwise which changes compute history "
+    "again",
+    "forward_only_branch_suffix": "branches that end so are planned forward-only: history is not "
+    "computed again",
+    "run_on_deploy_to_prod": "what SQLMesh's own bot computes with a deployment",
+    "enable_deploy_command": "who may have SQLMesh's own bot deploy by a comment",
+}
+
+
+def judge_other_setting(
+    head: str, before: Any = None, after: Any = None, *, name: str = ""
+) -> OtherJudgement:
     """How much a change of such a setting weighs, what it does, and when it clears.
 
     Args:
         head: The first key of the setting.
         before, after: Its values, None if it is not set.
+        name: The key below it, if it has one.
     """
+    if head == "cicd_bot" and name in _DEPLOYS:
+        unguarded = name == "check_if_blocked_on_deploy_to_prod" and after is False
+        # SQLMesh's defaults hold where nothing stood before: most such settings spell one out.
+        return "high" if unguarded or before is not None else "medium", _DEPLOYS[name], CONFIRM
     guard = _find_lost_guard(head, before, after)
     if guard is not None:
         return "high", guard, CONFIRM

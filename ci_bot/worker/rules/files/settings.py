@@ -141,7 +141,8 @@ def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads be
         return _judge_plan(parts, after)
     if head in {"before_all", "after_all"}:
         return None  # the statements themselves are judged
-    return OTHER, *judge_other_setting(head, before, after)
+    name = parts[1] if len(parts) > 1 else ""
+    return OTHER, *judge_other_setting(head, before, after, name=name)
 
 
 def _judge_default(parts: list[str], before: Any, after: Any) -> SettingJudgement:

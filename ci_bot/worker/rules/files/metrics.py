@@ -1,0 +1,87 @@
+"""Metrics: what people and tools get that ask SQLMesh for one by its name.
+
+SQLMesh replaces a metric in a query by its expression (`sqlmesh rewrite`, `Context.rewrite`). No
+model holds it, so no plan shows that it changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from sqlmesh.core import dialect as d
+
+from ci_bot.protocol.limits import is_read
+from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
+from ci_bot.worker.rules.registry import on_file
+from ci_bot.worker.runtime import silence_log
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+CHANGED = find_rule("metric-changed")
+_METRIC = re.compile(r"^\s*METRIC\s*\(", re.IGNORECASE | re.MULTILINE)
+
+
+@on_file(CHANGED)
+def find_changed_metrics(inputs: RuleInputs) -> Iterator[RuleObservation]:
+    """Metrics that are computed otherwise, or that are gone."""
+    paths = [path for path in inputs.changed_files or () if path.endswith(".sql") and is_read(path)]
+    for path in paths:
+        before, after = inputs.text_before(path) or "", inputs.text_after(path) or ""
+        if not _METRIC.search(before):
+            continue
+        dialect = inputs.default_dialect or "spark"
+        old, new = _read_metrics(before, dialect), _read_metrics(after, dialect)
+        if old is None or new is None:
+            continue  # what cannot be read fails the load
+        for name, expression in old.items():
+            if new.get(name) == expression or _is_elsewhere(name, expression, inputs, dialect):
+                continue
+            now = f"is `{new[name]}`, and was `{expression}`" if name in new else "is gone"
+            yield RuleObservation(
+                CHANGED,
+                f"The metric `{name}` {now}: whoever asks for it gets something else. No model "
+                "changes, so no plan shows it.",
+                "the owner of the metric confirms it, and those who read it know",
+                path=path,
+                line=find_anchor_line(after, (name,)),
+                subject=(name,),
+            )
+
+
+def _is_elsewhere(name: str, expression: str, inputs: RuleInputs, dialect: str) -> bool:
+    """Whether a changed file defines the metric as it was: it moved."""
+    for path in inputs.all_changed_files:
+        text = inputs.text_after(path) if path.endswith(".sql") and is_read(path) else None
+        if text and _METRIC.search(text):
+            found = _read_metrics(text, dialect)
+            if found is not None and found.get(name) == expression:
+                return True
+    return False
+
+
+def _read_metrics(text: str, dialect: str) -> Mapping[str, str] | None:
+    """The expressions of the metrics in a file, by name; None if it cannot be parsed."""
+    with silence_log("sqlglot"):
+        try:
+            trees = d.parse(text, default_dialect=dialect) if _METRIC.search(text) else []
+        except Exception:  # a text of somebody's may fail in any way
+            return None
+        return {
+            str(fields["name"]): fields["expression"]
+            for tree in trees
+            if isinstance(tree, d.Metric)
+            and (fields := _read_fields(tree, dialect)).keys() >= {"name", "expression"}
+        }
+
+
+def _read_fields(tree: exp.Expr, dialect: str) -> dict[str, str]:
+    return {
+        each.name.lower(): each.args["value"].sql(dialect=dialect, comments=False)
+        for each in tree.expressions
+        if each.args.get("value") is not None
+    }
