@@ -91,7 +91,11 @@ def describe_change_beside_query(
         seed_rows: row differences of a seed; None if its former text is not known.
     """
     kinds = {before.kind.name.value, after.kind.name.value}
-    if before.kind.data_hash_values != after.kind.data_hash_values and not kinds <= _SAME_DATA:
+    if (
+        before.kind.data_hash_values != after.kind.data_hash_values
+        and not kinds <= _SAME_DATA
+        and not _read_alike(before, after)
+    ):
         return "Its kind changes."
     if seed_rows is not None:
         return seed_rows.describe_rows
@@ -114,6 +118,15 @@ def describe_change_beside_query(
     if found is None and not seen and not before.kind.is_external:
         found = "Something besides its query changes."
     return found
+
+
+def _read_alike(before: Model, after: Model) -> bool:
+    """Whether SQLMesh reads the same values from two seeds, whatever settings read them."""
+    return (
+        is_seed_model(before)
+        and is_seed_model(after)
+        and bool(before.column_hashes == after.column_hashes)
+    )
 
 
 def _differs_in(before: Model, after: Model, name: str) -> bool:

@@ -91,3 +91,27 @@ def test_impact__says_what_the_rows_say(
     node = load_sql_based_model(parse("MODEL (name a.b); SELECT 1 AS price"))
     assert list(list_retyped_columns(node, node, rows)) == columns
     assert describe_change_beside_query(node, node, rows) == beside
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("delimiter = ',', quotechar = '\"'", None),
+        ("keep_default_na = true", None),
+        ("na_values = ['2']", "Its kind changes."),
+        ("delimiter = ';'", "Its kind changes."),
+        ("skipinitialspace = true", "Its kind changes."),
+    ],
+)
+def test_impact__of_other_settings_is_what_sqlmesh_reads(
+    tmp_path: Path, settings: str, told: str | None
+) -> None:
+    (tmp_path / "skus.csv").write_text("code,name,price\na, Apple,1\nb, Pear,2\n", encoding="utf-8")
+    before, after = (
+        load_sql_based_model(
+            parse(f"MODEL (name ref.skus, kind SEED (path 'skus.csv'{given}))"),
+            path=tmp_path / "skus.sql",
+        )
+        for given in ("", f", csv_settings ({settings})")
+    )
+    assert describe_change_beside_query(before, after) == told
