@@ -95,6 +95,10 @@ def test_new_statement__reads_what_the_model_does_not_wait_for() -> None:
     [
         "CACHE TABLE known AS SELECT order_id FROM raw.orders",
         "REFRESH TABLE raw.customers",
+        "MSCK REPAIR TABLE raw.customers",
+        "OPTIMIZE raw.customers",
+        "ANALYZE TABLE raw.customers COMPUTE STATISTICS",
+        "GRANT SELECT ON TABLE raw.customers TO finance",
         "CACHE TABLE known AS SELECT 1 AS one FROM elsewhere.customers",
         "INSERT INTO raw.customers SELECT order_id FROM raw.orders",
     ],

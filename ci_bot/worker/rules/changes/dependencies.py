@@ -38,6 +38,10 @@ _SLOTS = ("render_pre_statements", "render_post_statements", "render_on_virtual_
 _WRITTEN_SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
 # They name a table and read no row of it.
 _NOT_READING = (exp.Refresh, exp.Analyze, exp.Drop, exp.Alter, exp.Uncache, exp.Describe)
+_NOT_READING_COMMANDS = frozenset(
+    {"MSCK", "REPAIR", "OPTIMIZE", "VACUUM", "REFRESH", "ANALYZE", "ALTER", "DROP", "UNCACHE"}
+    | {"COMMENT", "CALL", "SET", "USE", "GRANT", "REVOKE", "TRUNCATE", "SHOW", "DESCRIBE"}
+)
 _NAME = re.compile(r"[`\"]?\w+[`\"]?(?:\.[`\"]?\w+[`\"]?)+")
 # Code that asks the engine by itself, in Python and in Jinja.
 _ASKS_THE_ENGINE = re.compile(
@@ -168,7 +172,9 @@ def _list_read_tables(tree: exp.Expr) -> Iterator[str]:
     if isinstance(tree, _NOT_READING):
         return
     if isinstance(tree, exp.Command):  # kept as text
-        yield from _NAME.findall(tree.sql())
+        text = tree.sql()
+        word = text.split(maxsplit=1)[0].upper() if text.strip() else ""
+        yield from () if word in _NOT_READING_COMMANDS else _NAME.findall(text)
         return
     target = tree.find(exp.Table) if not isinstance(tree, exp.Query) else None
     for table in tree.find_all(exp.Table):
