@@ -1,8 +1,8 @@
 """What a model waits for by its `depends_on`, and what beside its query reads it.
 
-SQLMesh finds in a query which models it reads. Of statements, audits and code of the project it
-knows nothing but what `depends_on` names: for that it waits in a run, and that it leads to the
-tables of the environment. (`_Model.full_depends_on`, `Scheduler._dag`, `StateBasedEvaluator`)
+SQLMesh finds in a query which models it reads. Of what statements, audits and code of the project
+read it only knows what `depends_on` names: for that it waits in a run, and that it leads to the
+tables of the environment. (`_Model.full_depends_on`, `Scheduler._dag`)
 """
 
 from __future__ import annotations
