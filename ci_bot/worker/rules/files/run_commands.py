@@ -45,22 +45,27 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 _KEYWORD = re.compile(r"\b([a-z]+(?:_[a-z]+)+|restate_models|start|end)\s*=\s*(?!None\b|False\b)")
 _ENVIRONMENT = re.compile(r"^\s+(?!-)(\$\{\{[^}]*\}\}|[\w$@{}().-]+)")
 _SHORT = {"-r": "--restate-model", "-s": "--start", "-e": "--end"}
+# Other names of the same: of the command line, and of the Python API.
+_ALIASES = {
+    "--dry-run": "--skip-backfill",
+    "--restate-models": "--restate-model",
+    "--allow-destructive-models": "--allow-destructive-model",
+    "--allow-additive-models": "--allow-additive-model",
+    "--select-models": "--select-model",
+    "--backfill-models": "--backfill-model",
+}
 
 # What a command does with an option, and without it. What guards prod is lost where it goes.
 _HARM = {
     "--empty-backfill": "intervals count as filled and nothing computes them",
     "--skip-backfill": "nothing is computed, so readers find empty or old tables",
-    "--dry-run": "nothing is computed, so readers find empty or old tables",
     "--skip-tests": "failing unit tests do not hold it back",
     "--skip-linter": "lint errors do not hold it back",
     "--forward-only": "changes reach the tables of prod in place, and past rows keep old values",
     "--effective-from": "changes count from another date on",
     "--restate-model": "each call computes the model and all that reads it again, from its sources",
-    "--restate-models": "each call computes the models and all that reads them again",
     "--allow-destructive-model": "columns of prod's tables may be dropped",
-    "--allow-destructive-models": "columns of prod's tables may be dropped",
     "--allow-additive-model": "columns of prod's tables may be added in place",
-    "--allow-additive-models": "columns of prod's tables may be added in place",
     "--no-auto-categorization": "changes wait for somebody who categorises them",
     "--ignore-cron": "models run before they are due, on data that may not be there",
     "--no-auto-upstream": "models run without those that they read",
@@ -74,9 +79,7 @@ _HARM = {
 # They limit a command to a part, or let it go on unasked. A new file may well do so.
 _LIMITS = {
     "--select-model": "what it does not name is left out",
-    "--select-models": "what it does not name is left out",
     "--backfill-model": "models that it does not name are not computed",
-    "--backfill-models": "models that it does not name are not computed",
     "--start": "the history before is not computed",
     "--end": "nothing after it is computed",
     "--execution-time": "it runs as if it were another time",
@@ -147,14 +150,15 @@ def read_run_file(text: str) -> RunFile | None:
     flat = _LISTED.sub(" ", bare)
     found = list(_COMMAND.finditer(flat))
     calls = list(_API.finditer(bare)) if "sqlmesh" in bare else []
-    options = Counter(_OPTION.findall(flat))
+    options = Counter(_ALIASES.get(one, one) for one in _OPTION.findall(flat))
     # Tool and command may stand apart, as in a manifest with `command` and `args`.
     apart = _TOOL.search(flat) is not None and not _EFFECTS.keys().isdisjoint(options)
     if not found and not calls and not apart:
         return None
     options.update(_SHORT[word] for one in found for word in one["rest"].split() if word in _SHORT)
     if calls:
-        options.update(f"--{word.replace('_', '-')}" for word in _KEYWORD.findall(bare))
+        keywords = (f"--{word.replace('_', '-')}" for word in _KEYWORD.findall(bare))
+        options.update(_ALIASES.get(one, one) for one in keywords)
     return RunFile(
         Counter(
             [(one["name"], _read_environment(one["name"], one["rest"])) for one in found]
