@@ -56,7 +56,11 @@ def find_difference(judge: SparkJudge, one: JudgedQueries) -> str:
 def _make_tables(one: JudgedQueries) -> Iterator[Table]:
     constants = _list_constants(one.before, one.after)
     for name, columns in one.tables.items():
-        kinds = {column: str(kind) for column, kind in columns.items()}
+        # What SQLMesh has no type for is a text; a query that needs another one is "not run".
+        kinds = {
+            column: "string" if str(kind).lower() == "unknown" else str(kind)
+            for column, kind in columns.items()
+        }
         written = {
             "columns": {
                 column: {"type": kind, "values": _list_values(kind, constants)}

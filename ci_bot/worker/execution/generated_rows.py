@@ -59,6 +59,8 @@ _EMPTY_SHARE = 0.06
 # The chances of a row: removed, doubled, doubled with other cells; else one cell changes.
 _REMOVED, _DOUBLED, _VARIED = 0.1, 0.2, 0.5
 _CLIMB = 5
+# Values that are drawn for a column whose values are to differ.
+_DRAWS = 24
 _COMPARING = (
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like),
     *(exp.Case, exp.If, exp.Anonymous, exp.RegexpLike, exp.NullSafeEQ, exp.ILike),
@@ -142,6 +144,24 @@ class RowGenerator:
         self._dice = Random(seed)  # noqa: S311 - the same rows in each review  # nosec B311
         self._own: dict[tuple[str, ValueType], list[Any]] = {}
         self._all: dict[ValueType, list[Any]] = {}
+
+    def make_distinct_data(self) -> DataSet:
+        """Fresh rows whose columns hold each value once, beside NULL: their order is clear."""
+        dice = self._dice
+        data: DataSet = {}
+        for table, columns in self._columns.items():
+            pools = []
+            for name, kind in columns.items():
+                drawn = [self._draw_value(name, kind) for _ in range(_DRAWS)]
+                pools.append([value for at, value in enumerate(drawn) if value not in drawn[:at]])
+            size = min([MOST_ROWS, *map(len, pools)])
+            for pool in pools:
+                dice.shuffle(pool)
+            data[table] = [
+                tuple(None if dice.random() < _NULL_SHARE else pool[row] for pool in pools)
+                for row in range(size)
+            ]
+        return data
 
     def make_data(self, *, wide: bool = False) -> DataSet:
         """Fresh rows: few values in each column, so that keys meet and rows come twice.

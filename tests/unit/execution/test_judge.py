@@ -54,6 +54,10 @@ DIFFERENT = {
         f"SELECT o.id, c.country {FROM} LEFT JOIN raw.customers AS c ON c.id = o.customer",
         f"SELECT o.id, c.country {FROM} JOIN raw.customers AS c ON c.id = o.customer",
     ),
+    "an equality that is false or NULL": (
+        f"SELECT o.id <=> o.customer AS v {FROM}",
+        f"SELECT o.id = o.customer OR (o.id IS NULL AND o.customer IS NULL) AS v {FROM}",
+    ),
     "rows twice": (
         f"SELECT o.customer {FROM} UNION ALL SELECT c.id FROM raw.customers AS c",
         f"SELECT o.customer {FROM} UNION SELECT c.id FROM raw.customers AS c",
@@ -117,6 +121,16 @@ ALIKE = {
         f"SELECT o.id, NOW() AS t {FROM}",
     ),
 }
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "4", "7"])
+def test_judge__tries_rows_whose_order_is_clear(seed: str) -> None:
+    """Among rows of one place the value before is chance, and no example."""
+    lag = f"SELECT o.id, LAG(o.customer){{nulls}} OVER (ORDER BY o.id) AS v {FROM}"
+
+    found = judge(lag.format(nulls=""), lag.format(nulls=" IGNORE NULLS"), seed=seed)
+
+    assert found.verdict == "differs"
 
 
 @pytest.mark.parametrize("seed", ["1", "2", "3", "4"])
