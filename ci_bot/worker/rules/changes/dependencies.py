@@ -164,7 +164,7 @@ def _parse_or_none(audit: Any) -> exp.Expr | None:
         query = audit.query
     except Exception:  # what cannot be parsed is SQLMesh's to refuse
         return None
-    return query if isinstance(query, exp.Expr) else None
+    return query if isinstance(query, exp.Expression) else None
 
 
 def _list_read_tables(tree: exp.Expr) -> Iterator[str]:
