@@ -168,3 +168,24 @@ def test_file__that_runs_the_same_is_none(path: str, before: str | None, after: 
 
 def test_new_file__with_an_option_that_harms_is_found() -> None:
     assert subjects("a.sh", None, "sqlmesh plan prod --auto-apply --skip-tests") == ["--skip-tests"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("ci-bot-report/report.html", "<p>sqlmesh plan pr_7 --restate-model a</p>"),
+        (
+            "ci-bot-report/report.json",
+            '{\n "schema_version": 1,\n "activity": "review",\n "line": '
+            '"sqlmesh plan pr_7 --restate-model a"}',
+        ),
+    ],
+)
+def test_report__that_lies_in_the_checkout__runs_nothing(path: str, text: str) -> None:
+    assert subjects(path, None, text) == []
+
+
+def test_json__that_runs_a_command__does() -> None:
+    task = '{"command": ["sqlmesh", "plan", "prod", "--empty-backfill"]}'
+
+    assert subjects("deploy/task.json", None, task) == ["--empty-backfill"]

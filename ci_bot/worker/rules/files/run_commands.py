@@ -23,7 +23,11 @@ CHANGED = find_rule("run-command-changed")
 _CLEARS = "the owner of the deployment confirms what prod does from now on"
 
 # Words for people, and what SQLMesh itself reads.
-_OTHER_FILES = frozenset({".md", ".rst", ".adoc", ".sql", ".csv", ".lock", ".ipynb"})
+_OTHER_FILES = frozenset(
+    {".md", ".rst", ".adoc", ".html", ".htm", ".svg", ".log", ".sql", ".csv", ".lock", ".ipynb"}
+)
+# A report of ours that somebody has left in the checkout: it shows commands and runs none.
+_OWN_REPORT = re.compile(r'\s*\{\s*"schema_version"\s*:\s*\d+\s*,\s*"activity"\s*:')
 _COMMENT = re.compile(r"(?:^|(?<=\s))#(?!!).*$", re.MULTILINE)
 _CONTINUED = re.compile(r"\\\n\s*")
 # A list over lines, in Python, JSON and YAML, is one command.
@@ -146,6 +150,8 @@ _NOTHING = RunFile(Counter(), Counter(), Counter(), 0, Counter(), Counter())
 
 def read_run_file(text: str) -> RunFile | None:
     """What a file runs of SQLMesh; None if it runs none of its commands."""
+    if _OWN_REPORT.match(text):
+        return None
     bare = _CONTINUED.sub(" ", _COMMENT.sub("", text))
     flat = _LISTED.sub(" ", bare)
     found = list(_COMMAND.finditer(flat))
