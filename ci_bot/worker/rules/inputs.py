@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ci_bot.protocol.base import readable_path
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, is_read
@@ -18,6 +18,7 @@ from ci_bot.worker.project import ConfigFacts
 from ci_bot.worker.rules.judged_models import JudgedModels
 from ci_bot.worker.rules.observation import NamedModel
 from ci_bot.worker.runtime import exclude_from_trace
+from ci_bot.worker.sql import plain_name
 from ci_bot.worker.sql_effects import JudgedEffect
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 ReadFile = Callable[[str], bytes | None]
+ResultT = TypeVar("ResultT")
 
 
 def no_file(path: str) -> bytes | None:
@@ -51,7 +53,7 @@ class RuleInputs:
         statements: environment statements (when, sql, change) of the plan.
         judged: what the plan's statements do to others; None if there is no plan, and the models'
             own are checked under the names of the project.
-        all_changed_files: the same where `changed_files` is one of them, which is checked alone.
+        all_changed_files: the same if `changed_files` is one of them, which is checked alone.
         copied_from: files that the change leaves as they are, which `files_before` reads as well.
         opened: the files that the load has opened, absolute.
         readers: per model of the head, the models that read it directly.
@@ -98,21 +100,19 @@ class RuleInputs:
     personal_schemas: tuple[str, ...] | None = None
     names: ModelNames = field(default_factory=lambda: ModelNames(None, None))
     judged_models: JudgedModels = field(default_factory=JudgedModels, repr=False, compare=False)
-    # Shared with the inputs of each file, which are copies: all old files are read once for all.
-    _recalled: list[frozenset[str]] = field(default_factory=list, repr=False)
+    # Shared with the inputs of each file, which are copies.
+    _of_all_files: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
-    def recall_credentials(self, values: Callable[[str, str], Iterable[str]]) -> frozenset[str]:
-        """The credentials that the base holds in the changed files, and where they are copied from.
+    def compute_once(self, compute: Callable[[RuleInputs], ResultT]) -> ResultT:
+        """What a function makes of all changed files; each function runs once for all of them.
 
-        Args:
-            values: Lists those in a text, which is given with its path.
+        A rule that looks at one file alone asks here for what lies in the others.
         """
-        if not self._recalled:
-            paths = (*self.all_changed_files, *self.copied_from)
-            texts = ((self.text_before(path), path) for path in paths)
-            found = (values(text, path) for text, path in texts if text is not None)
-            self._recalled.append(frozenset(value for one in found for value in one))
-        return self._recalled[0]
+        if compute not in self._of_all_files:
+            every = self.all_changed_files or self.changed_files or ()
+            self._of_all_files[compute] = compute(replace(self, changed_files=every))
+        found: ResultT = self._of_all_files[compute]
+        return found
 
     def path_of(
         self, model: Model | ModelAudit | NamedModel | StandaloneAudit | None
@@ -135,6 +135,15 @@ class RuleInputs:
             path = self.path_of(model)
             if path is not None:
                 found.setdefault(path, []).append(model)
+        return found
+
+    @cached_property
+    def models_by_plain_name(self) -> Mapping[str, Collection[str]]:
+        """The full names of the head's models by what people call them, with a catalog or not."""
+        found: dict[str, set[str]] = {}
+        for fqn in self.after:
+            for name in (fqn, self.names.short_name(fqn)):
+                found.setdefault(plain_name(name), set()).add(fqn)
         return found
 
     @cached_property

@@ -147,7 +147,7 @@ def quote_names(items: object, limit: int = 5) -> str:
 # the model came from.
 
 
-_MODEL_BLOCK = re.compile(r"^\s*MODEL\s*\(", re.IGNORECASE | re.MULTILINE)
+_MODEL_BLOCK = re.compile(r"^[^\S\n]*MODEL\s*\(", re.IGNORECASE | re.MULTILINE)
 
 
 def find_anchor_line(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
+from ci_bot.worker.rules.files.run_commands import read_run_file
 from tests.unit.rules.world import files, seen
 
 RULE = "run-command-changed"
@@ -189,3 +192,23 @@ def test_json__that_runs_a_command__does() -> None:
     task = '{"command": ["sqlmesh", "plan", "prod", "--empty-backfill"]}'
 
     assert subjects("deploy/task.json", None, task) == ["--empty-backfill"]
+
+
+PADDED = {
+    "empty lines": "sqlmesh plan\n" + "\n" * 400_000,
+    "lines of blanks": "sqlmesh plan\n" + " \n" * 200_000,
+    "one line of names": "sqlmesh " * 50_000,
+    "names and options": "sqlmesh -a " * 40_000,
+    "a schedule of blanks": "sqlmesh plan\ncron: a" + " " * 400_000 + "b",
+    "lists": "sqlmesh plan\n" + "- " * 200_000,
+}
+
+
+@pytest.mark.parametrize("text", PADDED.values(), ids=PADDED)
+def test_file__that_is_padded__is_read_in_a_moment(text: str) -> None:
+    """Where the time grew with the square of the length, 60 kB did not end in five minutes."""
+    begun = process_time()
+
+    read_run_file(text)
+
+    assert process_time() - begun < 20

@@ -343,7 +343,16 @@ def _is_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bo
     that is edited, was there; and in the files that a new line may be copied from.
     """
     values = {one.value for one in found if one.credential.sure}
-    return values <= inputs.recall_credentials(_list_values)
+    return values <= inputs.compute_once(_list_credentials_before)
+
+
+def _list_credentials_before(inputs: RuleInputs) -> frozenset[str]:
+    """The credentials that the base holds in the changed files, and where they are copied from."""
+    paths = (*(inputs.changed_files or ()), *inputs.copied_from)
+    texts = ((inputs.text_before(path), path) for path in paths)
+    return frozenset(
+        value for text, path in texts if text is not None for value in _list_values(text, path)
+    )
 
 
 def _list_values(text: str, path: str) -> Iterator[str]:

@@ -48,7 +48,7 @@ _REQUIREMENT = re.compile(
 )
 # TOML of tools with a key for each package: pyspark = "^3.5", pyspark = {version = "^3.5"}.
 _KEY = re.compile(
-    rf"^\s*[\"']?(?P<name>{_NAMES})[\"']?\s*[=:]\s*(?:\{{[^}}\n]*?version[\"']?\s*[=:]\s*)?"
+    rf"^[^\S\n]*[\"']?(?P<name>{_NAMES})[\"']?\s*[=:]\s*(?:\{{[^}}\n]*?version[\"']?\s*[=:]\s*)?"
     r"[\"'](?P<asked>[^\"'\n]*)[\"']",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 CHANGED = find_rule("metric-changed")
-_METRIC = re.compile(r"^\s*METRIC\s*\(", re.IGNORECASE | re.MULTILINE)
+_METRIC = re.compile(r"^[^\S\n]*METRIC\s*\(", re.IGNORECASE | re.MULTILINE)
 
 
 @on_file(CHANGED)
 def find_changed_metrics(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Metrics that are computed otherwise, or that are gone."""
-    paths = [path for path in inputs.changed_files or () if path.endswith(".sql") and is_read(path)]
-    for path in paths:
-        before, after = inputs.text_before(path) or "", inputs.text_after(path) or ""
-        if not _METRIC.search(before):
-            continue
+    for path in _list_metric_files(inputs):
+        after = inputs.text_after(path) or ""
         dialect = inputs.default_dialect or "spark"
-        old, new = _read_metrics(before, dialect), _read_metrics(after, dialect)
+        old = _read_metrics(inputs.text_before(path) or "", dialect)
+        new = _read_metrics(after, dialect)
         if old is None or new is None:
             continue  # what cannot be read fails the load
         for name, expression in old.items():
-            if new.get(name) == expression or _is_elsewhere(name, expression, inputs, dialect):
+            if new.get(name) == expression or (name, expression) in inputs.compute_once(
+                _list_metrics_after
+            ):
                 continue
             now = f"is `{new[name]}`, and was `{expression}`" if name in new else "is gone"
             yield RuleObservation(
@@ -53,15 +53,15 @@ def find_changed_metrics(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _is_elsewhere(name: str, expression: str, inputs: RuleInputs, dialect: str) -> bool:
-    """Whether a changed file defines the metric as it was: it moved."""
-    for path in inputs.all_changed_files:
-        text = inputs.text_after(path) if path.endswith(".sql") and is_read(path) else None
-        if text and _METRIC.search(text):
-            found = _read_metrics(text, dialect)
-            if found is not None and found.get(name) == expression:
-                return True
-    return False
+def _list_metric_files(inputs: RuleInputs) -> list[str]:
+    return [path for path in inputs.changed_files or () if path.endswith(".sql") and is_read(path)]
+
+
+def _list_metrics_after(inputs: RuleInputs) -> frozenset[tuple[str, str]]:
+    """Name and expression of each metric of the changed files: one that is there has moved."""
+    dialect = inputs.default_dialect or "spark"
+    texts = (inputs.text_after(path) or "" for path in _list_metric_files(inputs))
+    return frozenset(one for text in texts for one in (_read_metrics(text, dialect) or {}).items())
 
 
 def _read_metrics(text: str, dialect: str) -> Mapping[str, str] | None:

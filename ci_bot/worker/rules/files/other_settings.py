@@ -15,8 +15,6 @@ OtherJudgement = tuple[Severity | None, str, str]
 CONFIRM = "the owner of the project confirms it"
 _NOTHING = "nothing to do"
 
-_PLANS = "how pull requests are planned, here and by SQLMesh's own bot"
-
 _EFFECTS: dict[str, OtherJudgement] = {
     "time_column_format": (
         "high",
@@ -29,7 +27,7 @@ _EFFECTS: dict[str, OtherJudgement] = {
     # What the patterns match: `files-ignored`.
     "ignore_patterns": (None, "files that match are not loaded", _NOTHING),
     "variables": (None, "models that use them are computed again", _NOTHING),
-    "cicd_bot": (None, _PLANS, _NOTHING),
+    "cicd_bot": (None, "how pull requests are planned, here and by SQLMesh's own bot", _NOTHING),
     "infer_python_dependencies": (None, "how the requirements are found", _NOTHING),
 }
 # What goes once the time is over. Kept longer, it needs space and nothing is lost.

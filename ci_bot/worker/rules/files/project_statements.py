@@ -25,7 +25,9 @@ RENAMED = find_rule("model-renamed")
 
 LONGEST = 3_999  # what is longer is cut where the plan is described
 
-_AUDIT = re.compile(r"^\s*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE)
+_AUDIT = re.compile(
+    r"^[^\S\n]*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE
+)
 
 
 @on_project(ADDED)

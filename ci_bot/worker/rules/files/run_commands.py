@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -30,6 +30,8 @@ _OTHER_FILES = frozenset(
 _OWN_REPORT = re.compile(r'\s*\{\s*"schema_version"\s*:\s*\d+\s*,\s*"activity"\s*:')
 _COMMENT = re.compile(r"(?:^|(?<=\s))#(?!!).*$", re.MULTILINE)
 _CONTINUED = re.compile(r"\\\n\s*")
+# Without them no pattern below begins at one line and searches through all that follow.
+_BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 # A list over lines, in Python, JSON and YAML, is one command.
 _LISTED = re.compile(r"[\"'\[\](),]|\n\s*-\s+(?=[\"']?-)|(?<=[\"'],)\s*\n")
 _SUBCOMMANDS = (
@@ -37,7 +39,7 @@ _SUBCOMMANDS = (
     "|state|github|clean|create_external_models|table_import"
 )
 _COMMAND = re.compile(
-    r"(?<![\w./@-])(?:sqlmesh|sqlmesh_cicd)(?:[ \t]+-[\w-]+(?:[= ][^\s-]\S*)?)*"
+    r"(?<![\w./@-])(?:sqlmesh|sqlmesh_cicd)(?:[ \t]+-[\w-]+(?:[= ][^\s-]\S*)?){0,20}"
     rf"[ \t]+(?P<name>{_SUBCOMMANDS})\b(?P<rest>[^\n;|&>]*)"
 )
 _TOOL = re.compile(r"(?<![\w./@-])sqlmesh(?![\w.=~<>\[-])")
@@ -101,7 +103,7 @@ _CHANGES_PROD = frozenset(
 )
 # Ways to go on after a failure: shells, make, GitHub, GitLab, Azure, Airflow, Ansible.
 _GOES_ON = re.compile(
-    r"sqlmesh[^\n;&|]*(?:\|\|\s*(?:true|:|exit\s+0|echo\b[^\n]*)|;\s*true\b)"
+    r"sqlmesh(?:(?!sqlmesh)[^\n;&|])*(?:\|\|\s*(?:true|:|exit\s+0|echo\b[^\n]*)|;\s*true\b)"
     r"|^\s*set\s+\+e\b|^[ \t]*@?-\s?sqlmesh"
     r"|\bcontinue-on-error\s*:\s*true|\ballow_failure\s*:\s*true|\bcontinueOnError\s*:\s*true"
     r"|\bignore_errors\s*[:=]\s*(?:true|yes)|\btrigger_rule\s*=\s*\S*all_done"
@@ -111,7 +113,7 @@ _GOES_ON = re.compile(
 _STOPS = re.compile(r"^\s*set\s+-\w*e\w*", re.MULTILINE)
 _SCHEDULE = re.compile(
     r"^\s*(?:-\s*)?[\"']?(?:cron|schedule|schedule_interval|timetable|schedule_expression)[\"']?\s*"
-    r"[:=]\s*(?P<when>[^\n#]+?),?\s*$"
+    r"[:=]\s*(?P<when>[^\n#]+)$"
     r"|^(?P<tab>(?:[\d*/,-]+\s+){5})(?=.*\bsqlmesh\b)",
     re.MULTILINE,
 )
@@ -150,9 +152,9 @@ _NOTHING = RunFile(Counter(), Counter(), Counter(), 0, Counter(), Counter())
 
 def read_run_file(text: str) -> RunFile | None:
     """What a file runs of SQLMesh; None if it runs none of its commands."""
-    if _OWN_REPORT.match(text):
+    if "sqlmesh" not in text or _OWN_REPORT.match(text):
         return None
-    bare = _CONTINUED.sub(" ", _COMMENT.sub("", text))
+    bare = _BLANK_LINES.sub("\n", _CONTINUED.sub(" ", _COMMENT.sub("", text)))
     flat = _LISTED.sub(" ", bare)
     found = list(_COMMAND.finditer(flat))
     calls = list(_API.finditer(bare)) if "sqlmesh" in bare else []
@@ -186,7 +188,8 @@ def _read_environment(name: str, rest: str) -> str:
 
 
 def _read_schedule(match: re.Match[str]) -> str:
-    return " ".join((match["when"] or match["tab"]).split()).strip("\"' ")
+    written = " ".join((match["when"] or match["tab"]).split())
+    return written.removesuffix(",").strip("\"' ")
 
 
 @on_file(CHANGED)
@@ -200,9 +203,9 @@ def find_changed_run_commands(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if old is None and new is None:
             continue
         # What goes with its command is one finding.
-        told = list(_compare_files(old or _NOTHING, new, is_new=old is None)) if new else []
-        told += _list_lost_commands(old, inputs) if old is not None else []
-        for subject, sentence, severity in told:
+        found = list(_compare_files(old or _NOTHING, new, is_new=old is None)) if new else []
+        found += _list_lost_commands(old, inputs) if old is not None else []
+        for subject, sentence, severity in found:
             yield RuleObservation(
                 CHANGED,
                 sentence,
@@ -218,10 +221,11 @@ def _may_run_commands(path: str) -> bool:
     return is_read(path) and PurePosixPath(path).suffix.lower() not in _OTHER_FILES
 
 
-Told = tuple[str, str, Severity | None]
+# What a finding is about, its sentence, and its severity if that is not the rule's.
+CommandDifference = tuple[str, str, Severity | None]
 
 
-def _compare_files(old: RunFile, new: RunFile, *, is_new: bool) -> Iterator[Told]:
+def _compare_files(old: RunFile, new: RunFile, *, is_new: bool) -> Iterator[CommandDifference]:
     gained, lost = new.options - old.options, old.options - new.options
     for option in sorted(gained.keys() | lost.keys()):
         effect = _EFFECTS.get(option)
@@ -261,12 +265,10 @@ def _list_counted(counted: Counter[str]) -> list[str]:
     return sorted(counted.elements())
 
 
-def _list_lost_commands(old: RunFile, inputs: RuleInputs) -> Iterator[Told]:
+def _list_lost_commands(old: RunFile, inputs: RuleInputs) -> Iterator[CommandDifference]:
     """Commands that no changed file runs any more; they may have moved to another file."""
-    paths = [*(inputs.all_changed_files or inputs.changed_files or ())]
-    before = _count_commands(paths, inputs.text_before)
-    after = _count_commands(paths, inputs.text_after)
-    for name, environment in sorted((before - after).keys() & old.commands.keys()):
+    lost = inputs.compute_once(_count_lost_commands)
+    for name, environment in sorted(lost.keys() & old.commands.keys()):
         if name not in _WANTED:
             continue
         shown = f"sqlmesh {name} {environment}".rstrip()
@@ -277,14 +279,17 @@ def _list_lost_commands(old: RunFile, inputs: RuleInputs) -> Iterator[Told]:
         )
 
 
-def _count_commands(
-    paths: Iterable[str], read: Callable[[str], str | None]
-) -> Counter[tuple[str, str]]:
+def _count_lost_commands(inputs: RuleInputs) -> Counter[tuple[str, str]]:
+    """The commands that all changed files together run less often than before."""
+    paths = [path for path in inputs.changed_files or () if _may_run_commands(path)]
+    return _count_commands(map(inputs.text_before, paths)) - _count_commands(
+        map(inputs.text_after, paths)
+    )
+
+
+def _count_commands(texts: Iterable[str | None]) -> Counter[tuple[str, str]]:
     counted: Counter[tuple[str, str]] = Counter()
-    for path in paths:
-        if not _may_run_commands(path):
-            continue
-        text = read(path)
+    for text in texts:
         found = read_run_file(text) if text is not None else None
         if found is not None:
             counted += found.commands

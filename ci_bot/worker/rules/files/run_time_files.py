@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
@@ -47,15 +47,12 @@ def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]
     # Rendered once, and only if a file may be named: a project may have thousands of both.
     code = _collect_unchanged_code(inputs) if unread else {}
     words = {word for text in code.values() for word in _WORD.findall(text)}
-    listed = {fqn: found for fqn, text in code.items() if (found := _read_listing(text))}
+    listings = {fqn: found for fqn, text in code.items() if (found := _read_listing(text))}
     for path in unread:
-        for fqn, text in code.items():
-            how = _describe_reading(path, text, words, listed.get(fqn))
-            if how is None:
-                continue
+        for fqn, how in _list_readers(path, code, words, listings):
             yield RuleObservation(
                 CHANGED_IN_RUNS,
-                f"The model's code {how}, which the load does not read: the "
+                f"The model's code {how} {quote_names([path])}, which the load does not read: the "
                 "next run takes its new content. SQLMesh sees no change and builds nothing, so an "
                 "apply does not show it.",
                 BUILT_AGAIN,
@@ -67,14 +64,20 @@ def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]
 
 
 @dataclass(frozen=True)
-class _Listing:
+class _DirectoryListing:
     """What code that lists directories names: the last parts of its texts, and its patterns."""
 
     folders: frozenset[str]
     patterns: tuple[str, ...]
 
+    def may_hold(self, path: PurePosixPath) -> bool:
+        """Whether a file is in one of the directories, and of the names that are looked for."""
+        if self.folders.isdisjoint(path.parts[:-1]):
+            return False
+        return not self.patterns or any(fnmatch(path.name, each) for each in self.patterns)
 
-def _read_listing(code: str) -> _Listing | None:
+
+def _read_listing(code: str) -> _DirectoryListing | None:
     """The texts of code that finds files by listing a directory; None if it lists none."""
     if not _LISTS.search(code):
         return None
@@ -90,22 +93,26 @@ def _read_listing(code: str) -> _Listing | None:
         if not _MAGIC.search(part)
     }
     patterns = tuple(PurePosixPath(text).name for text in texts if _MAGIC.search(text))
-    return _Listing(frozenset(folders - {""}), patterns)
+    return _DirectoryListing(frozenset(folders - {""}), patterns)
 
 
-def _describe_reading(
-    path: str, code: str, words: set[str], listing: _Listing | None
-) -> str | None:
-    """How code reaches a file, as the end of a sentence; None if it does not."""
+def _list_readers(
+    path: str, code: Mapping[str, str], words: set[str], listings: Mapping[str, _DirectoryListing]
+) -> Iterator[tuple[str, str]]:
+    """The models whose code reaches a file, each with how it does.
+
+    Args:
+        words: All words of all code; a name that has another one stands in none of it.
+    """
     pure = PurePosixPath(path)
     may_be_named = pure.suffix and words.issuperset(_WORD.findall(pure.name))
-    if may_be_named and re.search(rf"(?<![\w-]){re.escape(pure.name)}(?!\w)", code):
-        return f"names {quote_names([path])}"
-    if listing is None or not listing.folders.intersection(pure.parts[:-1]):
-        return None
-    if listing.patterns and not any(fnmatch(pure.name, each) for each in listing.patterns):
-        return None
-    return f"lists the directory of {quote_names([path])}"
+    named = re.compile(rf"(?<![\w-]){re.escape(pure.name)}(?!\w)") if may_be_named else None
+    # Without a name to look for, only the few that list a directory count.
+    for fqn in listings if named is None else code:
+        if named is not None and named.search(code[fqn]):
+            yield fqn, "names"
+        elif fqn in listings and listings[fqn].may_hold(pure):
+            yield fqn, "lists the directory of"
 
 
 def _collect_unchanged_code(inputs: RuleInputs) -> dict[str, str]:
