@@ -176,7 +176,7 @@ class ExpressionWriter(OperatorWriter):
 
     def _call_decode(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, *pairs = arguments
-        if len(pairs) < len(("search", "result")):
+        if not pairs[1:]:
             raise UntriedError("decode() of bytes")
         ifs = [
             exp.If(this=exp.NullSafeEQ(this=value, expression=search), true=result)

@@ -96,7 +96,11 @@ class RelationWriter(ABC):
             scope,
             ScopedSource(name, found.columns, table=stored if stored in self._tables else ""),
         )
-        texts = [f"{text} AS {quote_name(name)}"]
+        return self._write_attached(f"{text} AS {quote_name(name)}", node, scope)
+
+    def _write_attached(self, text: str, node: exp.Expr, scope: QueryScope) -> str:
+        """A source with the views and joins that stand at it."""
+        texts = [text]
         texts += [self._write_lateral(view, scope) for view in node.args.get("laterals") or ()]
         texts += [self._write_join(join, scope) for join in node.args.get("joins") or ()]
         return " ".join(texts)
@@ -104,8 +108,8 @@ class RelationWriter(ABC):
     def _write_pivoted_source(self, node: exp.Expr, scope: QueryScope) -> str:
         pivots, source = node.args["pivots"], node.copy()
         pivot = pivots[0]
-        for name in ("pivots", "joins", "laterals"):
-            source.set(name, None)
+        for part in ("pivots", "joins", "laterals"):
+            source.set(part, None)
         inner = QueryScope(parent=scope.parent, reads=scope.reads)
         text = self._write_source(source, inner)
         named = pivot.args.get("alias")
@@ -114,11 +118,9 @@ class RelationWriter(ABC):
         write = self._write_unpivot if pivot.args.get("unpivot") else self._write_pivot
         found = write(pivot, text, inner)
         alias = named.name if named else node.alias or getattr(node, "name", "")
-        self._add_source(scope, ScopedSource((alias or "q").lower(), found.columns))
-        texts = [f"({found.text}) AS {quote_name((alias or 'q').lower())}"]
-        texts += [self._write_lateral(view, scope) for view in node.args.get("laterals") or ()]
-        texts += [self._write_join(join, scope) for join in node.args.get("joins") or ()]
-        return " ".join(texts)
+        name = (alias or "q").lower()
+        self._add_source(scope, ScopedSource(name, found.columns))
+        return self._write_attached(f"({found.text}) AS {quote_name(name)}", node, scope)
 
     def _write_pivot(self, pivot: exp.Expr, text: str, inner: QueryScope) -> WrittenRelation:
         """A group for what no part of PIVOT names; where a value has no rows, NULL."""
@@ -131,9 +133,11 @@ class RelationWriter(ABC):
             meant = exp.NullSafeEQ(this=field.this, expression=value.unalias())
             is_there = self.expressions.write_condition(meant, inner)
             for total in pivot.expressions:
-                if not (named := len(pivot.expressions) == 1) and not total.alias:
-                    raise UntriedError("PIVOT of totals without names")
-                name = value.alias_or_name if named else f"{value.alias_or_name}_{total.alias}"
+                name = value.alias_or_name
+                if len(pivot.expressions) > 1:
+                    if not total.alias:
+                        raise UntriedError("PIVOT of totals without names")
+                    name = f"{name}_{total.alias}"
                 filtered = exp.Filter(this=total.unalias(), expression=exp.Where(this=meant))
                 computed = self.expressions.write_expression(filtered, inner)
                 columns.append((name.lower(), computed))

@@ -136,6 +136,7 @@ class _Judge:
         is_private: Callable[[str], bool],
     ) -> None:
         self._sides = sides
+        self._hangs_on_order = any(side.hangs_on_order for side in sides)
         self._sources = sources
         self._read = {
             name: {
@@ -159,12 +160,11 @@ class _Judge:
             session.check_query(side.text)
         live: list[DataSet] = []
         told = 0
-        hangs_on_order = any(side.hangs_on_order for side in self._sides)
         try:
             for number in range(data_sets):
                 if number in _WIDE_DATA_SETS:
                     data = self._rows.make_data(wide=True)
-                elif hangs_on_order and number % _DISTINCT_STEP == 1:
+                elif self._hangs_on_order and number % _DISTINCT_STEP == 1:
                     # Among equal keys the order of rows is chance, and a difference not steady.
                     data = self._rows.make_distinct_data()
                 elif live and number % 3:
@@ -216,7 +216,7 @@ class _Judge:
         turned = {name: rows[::-1] for name, rows in data.items()}
         if self._try_data(session, turned) != results:
             return False
-        if not any(side.hangs_on_order for side in self._sides):
+        if not self._hangs_on_order:
             return True
         return all(self._try_data(session, data, mode) == results for mode in _MODES)
 

@@ -149,21 +149,21 @@ def are_columns_known(model: SqlModel) -> bool:
 class _LaterColumns(Mapping[str, Any]):
     """Columns that exist for sure; their types are computed on use."""
 
-    def __init__(self, ask: Callable[[], Mapping[str, Any] | None]) -> None:
-        self._ask = ask
+    def __init__(self, compute_columns: Callable[[], Mapping[str, Any] | None]) -> None:
+        self._compute_columns = compute_columns
 
     @cached_property
-    def _found(self) -> Mapping[str, Any]:
-        return self._ask() or {}
+    def _types_by_name(self) -> Mapping[str, Any]:
+        return self._compute_columns() or {}
 
     def __getitem__(self, name: str) -> Any:
-        return self._found[name]
+        return self._types_by_name[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._types_by_name)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._types_by_name)
 
 
 NO_BASE_HINT = "Check out with `fetch-depth: 2`, so that the merge commit has its first parent."

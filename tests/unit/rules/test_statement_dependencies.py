@@ -17,7 +17,7 @@ def model(*parts: str, depends_on: str | None = None, audits: str = "") -> str:
     return f"MODEL (name mart.heavy, kind FULL{listed}{checked});\n" + ";\n".join(parts)
 
 
-def found(before: str | None, after: str, audits: str = "") -> list[tuple[str, str | None]]:
+def list_findings(before: str | None, after: str, audits: str = "") -> list[tuple[str, str | None]]:
     files = {} if before is None else {"models/heavy.sql": before}
     inputs = change(files, {"models/heavy.sql": after}, audits_before=audits, audits_after=audits)
     return [(one.severity, one.subject) for one in seen(inputs, RULE)]
@@ -52,14 +52,14 @@ def found(before: str | None, after: str, audits: str = "") -> list[tuple[str, s
 )
 def test_lost_dependency__that_a_statement_reads_is_found(parts: tuple[str, ...]) -> None:
     before, after = model(*parts, depends_on="raw.customers"), model(*parts)
-    assert found(before, after) == [("high", "raw.customers")]
-    assert found(after, before) == [], "it comes back"
+    assert list_findings(before, after) == [("high", "raw.customers")]
+    assert list_findings(after, before) == [], "it comes back"
 
 
 def test_lost_dependency__that_a_macro_of_sqlmesh_builds_the_name_of_is_found() -> None:
     parts = ("CACHE TABLE known AS SELECT customer_id FROM @{place}.customers", QUERY)
     before = model("@DEF(place, raw)", *parts, depends_on="raw.customers")
-    assert found(before, model("@DEF(place, raw)", *parts)) == [("high", "raw.customers")]
+    assert list_findings(before, model("@DEF(place, raw)", *parts)) == [("high", "raw.customers")]
 
 
 def test_lost_dependency__that_an_audit_reads_is_found() -> None:
@@ -69,11 +69,11 @@ def test_lost_dependency__that_an_audit_reads_is_found() -> None:
     )
     before = model(QUERY, depends_on="raw.customers", audits="known_orders")
     after = model(QUERY, audits="known_orders")
-    assert found(before, after, audits=audit) == [("high", "raw.customers")]
+    assert list_findings(before, after, audits=audit) == [("high", "raw.customers")]
 
 
 def test_lost_dependency__that_nothing_is_seen_to_read_is_a_note() -> None:
-    assert found(model(QUERY, depends_on="raw.customers"), model(QUERY)) == [
+    assert list_findings(model(QUERY, depends_on="raw.customers"), model(QUERY)) == [
         ("medium", "raw.customers")
     ]
 
@@ -81,13 +81,13 @@ def test_lost_dependency__that_nothing_is_seen_to_read_is_a_note() -> None:
 def test_lost_dependency__that_the_query_read_itself_is_none() -> None:
     joined = f"{QUERY} JOIN raw.customers AS c ON c.customer_id = o.customer_id"
     before = model(joined, depends_on="raw.customers, raw.orders")
-    assert found(before, model(QUERY, depends_on="raw.orders")) == []
+    assert list_findings(before, model(QUERY, depends_on="raw.orders")) == []
 
 
 def test_new_statement__reads_what_the_model_does_not_wait_for() -> None:
-    assert found(model(QUERY), model(CACHED, QUERY)) == [("high", "raw.customers")]
-    assert found(None, model(CACHED, QUERY)) == [("high", "raw.customers")]
-    assert found(None, model(CACHED, QUERY, depends_on="raw.customers")) == []
+    assert list_findings(model(QUERY), model(CACHED, QUERY)) == [("high", "raw.customers")]
+    assert list_findings(None, model(CACHED, QUERY)) == [("high", "raw.customers")]
+    assert list_findings(None, model(CACHED, QUERY, depends_on="raw.customers")) == []
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_new_statement__reads_what_the_model_does_not_wait_for() -> None:
     ],
 )
 def test_new_statement__that_reads_nothing_else_is_none(statement: str) -> None:
-    assert found(model(QUERY), model(statement, QUERY)) == []
+    assert list_findings(model(QUERY), model(statement, QUERY)) == []
 
 
 def test_standing_statement__is_not_this_changes_doing() -> None:
-    assert found(model(CACHED, QUERY), model(CACHED, f"{QUERY} WHERE o.amount > 0")) == []
+    assert list_findings(model(CACHED, QUERY), model(CACHED, f"{QUERY} WHERE o.amount > 0")) == []

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.dialect import find_tables
 
+from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
@@ -33,6 +35,16 @@ _CONSEQUENCE = (
     "SQLMesh does not wait for it in a run, and in a PR environment the name leads to the table of "
     "prod"
 )
+_UNWAITED = (
+    "A statement or an audit reads {}, which neither the query nor `depends_on` names: "
+    f"{_CONSEQUENCE}."
+)
+_LOST = "`depends_on` no longer names {}, and "
+_MAY_READ = (
+    f"{_LOST}its code may read that, since it asks the engine by itself or names it: "
+    f"{_CONSEQUENCE}."
+)
+_NOT_READ = f"{_LOST}nothing here reads that, so only the order of runs changes."
 
 _SLOTS = ("render_pre_statements", "render_post_statements", "render_on_virtual_update")
 _WRITTEN_SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
@@ -42,7 +54,8 @@ _NOT_READING_COMMANDS = frozenset(
     {"MSCK", "REPAIR", "OPTIMIZE", "VACUUM", "REFRESH", "ANALYZE", "ALTER", "DROP", "UNCACHE"}
     | {"COMMENT", "CALL", "SET", "USE", "GRANT", "REVOKE", "TRUNCATE", "SHOW", "DESCRIBE"}
 )
-_NAME = re.compile(r"[`\"]?\w+[`\"]?(?:\.[`\"]?\w+[`\"]?)+")
+# From the beginning of a word: else a long one without a dot is looked through for each letter.
+_NAME = re.compile(r"(?<!\w)[`\"]?\w+[`\"]?(?:\.[`\"]?\w+[`\"]?)+")
 # Code that asks the engine by itself, in Python and in Jinja.
 _ASKS_THE_ENGINE = re.compile(
     r"engine_adapter|\.fetch\w+\(|\brun_query\b|\badapter\.|\bexecute\(|\bspark\.(sql|table)\("
@@ -60,52 +73,42 @@ def find_lost_dependencies(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
         sure = set(_list_unwaited(after, inputs)) - known
         sure |= lost & set(_list_models(_list_audited_tables(after), inputs))
         if sure:
-            yield _observe(after, sure, inputs)
+            yield _observe_unwaited(after, sure, inputs)
     # SQLMesh adds to the written list what it finds in the query.
     named = lost & (before.depends_on_ or set()) - sure - _list_queried(before)
-    if not named:
-        return
-    if may_read := {name for name in named if _may_be_read(after, name, inputs)}:
-        yield _observe_doubt(
-            after,
-            may_read,
-            inputs,
-            "its code may read that, since it asks the engine by itself or names it: "
-            f"{_CONSEQUENCE}",
-        )
-    if rest := named - may_read:
-        yield _observe_doubt(
-            after, rest, inputs, "nothing here reads that, so only the order of runs changes"
-        )
+    may_read = {name for name in named if _may_be_read(after, name, inputs)}
+    if may_read:
+        yield _make_missing(after, may_read, inputs, _MAY_READ)
+    if named - may_read:
+        yield _make_missing(after, named - may_read, inputs, _NOT_READ, severity="medium")
 
 
 @on_new_model(MISSING)
 def find_missing_dependencies(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Models that statements of a new model read, and that it does not wait for."""
     if is_sql_model(model) and (unwaited := set(_list_unwaited(model, inputs))):
-        yield _observe(model, unwaited, inputs)
+        yield _observe_unwaited(model, unwaited, inputs)
 
 
-def _observe(model: Model, names: set[str], inputs: RuleInputs) -> RuleObservation:
+def _observe_unwaited(model: Model, names: set[str], inputs: RuleInputs) -> RuleObservation:
+    found = _make_missing(model, names, inputs, _UNWAITED)
+    return replace(found, anchors=("depends_on", *found.subject))
+
+
+def _make_missing(
+    model: Model,
+    names: set[str],
+    inputs: RuleInputs,
+    sentence: str,
+    severity: Severity | None = None,
+) -> RuleObservation:
+    """A finding about models that are not waited for; the sentence has a place for their names."""
     called = {inputs.names.short_name(name) for name in names}
     return RuleObservation(
         MISSING,
-        f"A statement or an audit reads {quote_names(called)}, which neither the query nor "
-        f"`depends_on` names: {_CONSEQUENCE}.",
+        sentence.format(quote_names(called)),
         _CLEARS,
-        model=model,
-        subject=tuple(sorted(called)),
-        anchors=("depends_on", *sorted(called)),
-    )
-
-
-def _observe_doubt(model: Model, names: set[str], inputs: RuleInputs, why: str) -> RuleObservation:
-    called = {inputs.names.short_name(name) for name in names}
-    return RuleObservation(
-        MISSING,
-        f"`depends_on` no longer names {quote_names(called)}, and {why}.",
-        _CLEARS,
-        severity="medium" if "nothing here" in why else None,
+        severity=severity,
         model=model,
         subject=tuple(sorted(called)),
         anchors=("depends_on",),
@@ -136,12 +139,8 @@ def _list_queried(model: Model) -> set[str]:
 
 def _list_models(tables: Iterator[str], inputs: RuleInputs) -> Iterator[str]:
     """The models of the head that tables are, by full name; a seed is a model, too."""
-    found = {plain_name(name) for name in tables}
-    if not found:
-        return
-    for fqn in inputs.after:
-        if {plain_name(fqn), plain_name(inputs.names.short_name(fqn))} & found:
-            yield fqn
+    for name in {plain_name(table) for table in tables}:
+        yield from inputs.models_by_plain_name.get(name, ())
 
 
 def _list_statement_tables(model: SqlModel) -> Iterator[str]:
