@@ -21,7 +21,14 @@ from tests.integration.test_cancel import PATIENCE_SECONDS, Bot, command, enviro
 from tests.integration.test_review import REVENUE
 from tests.projects import Shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm, pytest.mark.cold_worker]
+# By day `test_cleanup_faults.py` has a cleanup beside foreign tables, and `e2e/test_cancel.py` a signal.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.night,
+    pytest.mark.own_jvm,
+    pytest.mark.cold_worker,
+]
 
 ENVIRONMENT = "pr_71"
 # What the log says when a step begins. Nothing of a cleanup happens before or between them.
@@ -84,11 +91,7 @@ def check_gone(shop: Shop, directory: Path, prod: object) -> None:
     assert prod_intervals(shop) == prod
 
 
-@pytest.mark.night
-@pytest.mark.parametrize(
-    "words",
-    [pytest.param(words, id=step) for step, words in STEPS.items()],
-)
+@pytest.mark.parametrize("words", STEPS.values(), ids=STEPS)
 def test_cleanup__terminated__is_finished_by_the_next(
     applied: Shop, tmp_path: Path, words: str
 ) -> None:
@@ -111,7 +114,6 @@ def test_cleanup__terminated__is_finished_by_the_next(
 FOREIGN = f"shop__{ENVIRONMENT}.notes"
 
 
-@pytest.mark.night
 @pytest.mark.parametrize(
     "words",
     [
@@ -149,7 +151,6 @@ def kill(bot: Bot) -> None:
     bot.process.wait()
 
 
-@pytest.mark.night
 def test_cleanup__whose_spark_dies_in_the_middle__is_finished_by_the_next(
     applied: Shop, tmp_path: Path
 ) -> None:
@@ -169,7 +170,6 @@ def test_cleanup__whose_spark_dies_in_the_middle__is_finished_by_the_next(
     check_gone(applied, tmp_path / "second", prod)
 
 
-@pytest.mark.night
 def test_cleanup__ends_its_spark_before_its_jvm(applied: Shop, tmp_path: Path) -> None:
     logs = tmp_path / "event-logs"
     logs.mkdir()

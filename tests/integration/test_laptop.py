@@ -179,7 +179,6 @@ SAME: dict[str, tuple[dict[str, str], list[str]]] = {
 EVERY_TIME = "a selection"
 
 
-@pytest.mark.by_day(1)
 @pytest.mark.standin
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -154,7 +154,6 @@ COMES_IN = {
 }
 
 
-@pytest.mark.by_day(1)
 @pytest.mark.parametrize("also", nights.cases(COMES_IN, by_day=["a dropped model"]))
 def test_expect__refuses_whatever_else_came_in(
     team: Repository, also: Callable[[Repository], None]

@@ -66,7 +66,6 @@ def test_leaked_key__is_told_beside_the_failure(tmp_path: Path, files: Files) ->
     assert KEY not in report.to_json()
 
 
-@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "files", nights.cases({"broken": BROKEN_SQL, "killed": KILLED}, by_day=["killed"])
 )
@@ -186,7 +185,6 @@ def test_file_that_keeps_a_rule_from_ending__does_not_hide_the_others(tmp_path: 
     assert report.decision == "no_go"
 
 
-@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     "files", nights.cases({"broken": BROKEN_SQL, "killed": KILLED}, by_day=["broken"])
 )
