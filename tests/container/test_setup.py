@@ -31,6 +31,7 @@ MODEL = "MODEL (name shop.added, kind FULL, owner sales, audits (not_null(column
 TRIED = {"company": "", "duckdb": "", "python": "", "flights": "warehouse/"}
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("layout", TRIED)
 def test_review__of_what_init_has_written_comments_on_the_first_pull_request(
     layout: str,

@@ -61,6 +61,7 @@ def check(outcome: Outcome, seconds: float, exit_code: int) -> None:
     assert "may be half built: tables may hold a part of their data" in outcome.summary
 
 
+@pytest.mark.night
 def test_cancel__marks_the_comment_and_is_not_held_up_by_a_stuck_github(
     scene: Scene, tmp_path: Path
 ) -> None:

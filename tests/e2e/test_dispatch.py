@@ -137,8 +137,8 @@ def test_review__where_the_comments_cannot_be_read__is_in_the_summary(scene: Sce
     assert targets == [f"/repos/{scene.repo.full_name}/check-runs"], "no second comment"
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("author", ["outsider", "dependabot[bot]"])
-@pytest.mark.by_day(1)
 def test_cleanup__of_others_pull_requests__leaves_a_tombstone(
     scene: Scene, tmp_path: Path, author: str
 ) -> None:
@@ -165,6 +165,7 @@ def test_cleanup__of_others_pull_requests__leaves_a_tombstone(
     assert f"`{change.environment}`: nothing to remove" in change.sticky()
 
 
+@pytest.mark.night
 def test_cleanup__with_a_token_that_only_reads_is_done_and_warns(scene: Scene) -> None:
     """What Dependabot gets where it closes its own pull request, on `pull_request_target` too."""
     change = scene.open("add-orders", add_orders)

@@ -105,6 +105,7 @@ def test_no_go__that_the_comment_calls_go__needs_maintain_access_all_the_same(
     assert outcome.outputs["reason-code"] == "override_permission"
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     "claim",
     nights.cases(["another plan", "a longer window", "another head"], by_day=["a longer window"]),

@@ -63,6 +63,7 @@ def test_name__of_the_base_branch_holds_until_the_environment_is_gone(scene: Sce
     assert "shop__shop_pr_61" not in schemas(scene.shop)
 
 
+@pytest.mark.night
 def test_name__of_the_input_wins(scene: Scene) -> None:
     name_environments(scene, "Shop-PR")
     change = scene.open("by-input", add_column("orders_of_input"), number=62)

@@ -134,6 +134,7 @@ def test_policy__that_cannot_be_used_is_exit_2_with_its_line(scene: Scene) -> No
     assert "line 2: there is no rule" in change.sticky().replace("`", "")
 
 
+@pytest.mark.night
 def test_accept__by_the_owner_holds_until_the_model_changes(scene: Scene) -> None:
     owners(scene)
     change = scene.open("threshold", threshold(200))

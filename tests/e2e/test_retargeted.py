@@ -45,6 +45,7 @@ def retarget(change: Change) -> str:
     return merge
 
 
+@pytest.mark.night
 def test_retargeted__is_reviewed_against_its_new_base(scene: Scene) -> None:
     change = scene.open("add-orders", add_orders)
     assert change.review("opened").outputs["decision"] == "go"

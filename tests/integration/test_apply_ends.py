@@ -70,6 +70,7 @@ def break_promotion(shop: Shop, environment: str) -> str:
     return str(path)
 
 
+@pytest.mark.night
 def test_retry__of_the_same_plan__builds_it(jvm: OneJvm, shop: Shop) -> None:
     add_column(shop, "retried")
     jvm.meanwhile(AGAIN, "unlink", path=break_promotion(shop, "pr_1"))
@@ -270,11 +271,11 @@ def test_apply__of_a_plan_that_prod_has_caught_up_with__has_nothing_left(
     assert prod_intervals(shop)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("number", "moment"),
     [
-        pytest.param(31, "apply: building pr_31", marks=pytest.mark.night),
+        (31, "apply: building pr_31"),
         (32, "updating the virtual layer"),
         (33, COUNTING),
     ],

@@ -88,6 +88,7 @@ def test_apply__a_part_of_the_history_is_not_complete(jvm: OneJvm, shop: Shop) -
     assert not found.complete
 
 
+@pytest.mark.night
 def test_apply__says_how_a_column_changed_and_whether_prod_fails_the_audit_too(
     jvm: OneJvm, shop: Shop
 ) -> None:

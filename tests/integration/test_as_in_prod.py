@@ -207,11 +207,12 @@ def edited(shop: Shop, names: list[str], then: Callable[[], Any]) -> Any:
         ],
     ),
 )
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 def test_plan__is_the_same_after_each_kind_of_edit(shop: Shop, tmp_path: Path, name: str) -> None:
     assert edited(shop, [name], lambda: both_ways(shop, tmp_path))
 
 
+@pytest.mark.night
 def test_plan__sees_the_file_that_a_macro_reads(shop: Shop, tmp_path: Path) -> None:
     *_, changed, _ = edited(shop, ["file that a macro reads"], lambda: both_ways(shop, tmp_path))
     assert '"warehouse"."shop"."valued"' in changed[0]

@@ -146,7 +146,7 @@ def test_plan__without_an_edit_is_the_same_and_parses_nothing_known(
     assert taken == {file.path for file in known}
 
 
-@pytest.mark.by_day(3)
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("name", nights.cases(EVERY_EDIT, by_day=BY_DAY))
 def test_plan__is_the_same_after_an_edit(
     shop: Shop, tmp_path: Path, known: list[KnownFile], name: tuple[str, str, str]
@@ -188,7 +188,7 @@ FORGED = {
 }
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.night
 @pytest.mark.parametrize("change", nights.cases(FORGED, by_day=["another record", "another model"]))
 def test_plan__takes_nothing_that_does_not_fit(
     shop: Shop, tmp_path: Path, known: list[KnownFile], change: dict[str, Any]
@@ -198,6 +198,7 @@ def test_plan__takes_nothing_that_does_not_fit(
     assert not taken
 
 
+@pytest.mark.night
 def test_plan__takes_nothing_once_prod_has_another_record(
     shop: Shop, tmp_path: Path, known: list[KnownFile]
 ) -> None:

@@ -109,6 +109,7 @@ def test_sweep__writes_what_a_review_reads_and_tells_the_same_with(team: Team) -
     assert team.cache.read_bytes() == before, "a review writes nothing there"
 
 
+@pytest.mark.night
 def test_review__reads_what_the_pull_request_changes_from_its_files(team: Team) -> None:
     """Whatever a cache says of them, even one that somebody could write."""
     team.sweep()

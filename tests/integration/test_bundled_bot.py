@@ -232,6 +232,7 @@ def test_unmodified_models__of_plan_are_covered_by_the_plan_id(shop: Shop, tmp_p
         assert {"raw" in item.model for item in seen.identity.snapshots} == {True, False}
 
 
+@pytest.mark.by_day(2)
 @pytest.mark.parametrize(
     ("text", "category"),
     [

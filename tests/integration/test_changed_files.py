@@ -64,6 +64,7 @@ def review(repository: Repository, base: str, head: str, **options: object) -> R
     return client.review("pr_1", commits=ReviewCommits(base=base, head=head), **options)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("baseline", nights.cases(["state", "base-branch"], by_day=["state"]))
 def test_review_of_300_changed_files__starts_a_handful_of_git_processes(
     repository: Repository, baseline: str

@@ -36,6 +36,7 @@ def texts(report: Report) -> str:
     return f"{make_headline(report).sentence} {evidence}"
 
 
+@pytest.mark.night
 def test_full__past_numbers_change_with_the_next_run(shop: Shop) -> None:
     shop.edit("models/totals.sql", "SUM(amount)", "SUM(amount) * 2")
 
@@ -166,7 +167,7 @@ def empty_shop(tmp_path: Path) -> Shop:
     return write_duck_shop(tmp_path)
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.night
 @pytest.mark.parametrize("kind", nights.cases(MODELS.keys(), by_day=BY_DAY))
 def test_sqlmesh__old_rows_after_a_forward_only_change(empty_shop: Shop, kind: str) -> None:
     """The facts behind `old_rows_sentence`: SQLMesh itself, followed through prod's next run."""

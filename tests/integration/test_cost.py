@@ -92,6 +92,7 @@ def test_learn__makes_prods_own_runs_the_first_estimate(jvm: OneJvm, shop: Shop)
     assert (document.estimate.executor_hours_mid or 0) > 0
 
 
+@pytest.mark.night
 def test_apply__is_counted_by_spark_model_by_model(jvm: OneJvm, shop: Shop) -> None:
     shop.edit(ORDERS_FILE, AMOUNT, AMOUNT.replace("10", "11"))
 

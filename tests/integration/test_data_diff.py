@@ -484,6 +484,7 @@ def test_types__lengths_of_text_are_part_of_the_schema(spark: SparkSession) -> N
     assert (found.full_match, [c.match_rate for c in found.columns]) == (1, [1.0, 1.0, 1.0])
 
 
+@pytest.mark.night
 def test_names__nothing_in_a_name_breaks_out_of_its_quotes(spark: SparkSession) -> None:
     names = ["k`", "a.b", "sel ect", "'; DROP TABLE x --", '"', "é", "*", "src", "a\\`n", "v0", "h"]
     picked = ", ".join(

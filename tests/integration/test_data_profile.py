@@ -41,6 +41,7 @@ def keyed(*values_: str) -> list[tuple[str, str]]:
     return [(str(number), value) for number, value in enumerate(values_)]
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("kind", "rows", "expected"),
     [
@@ -107,6 +108,7 @@ def test_profile__in_ansi_mode_nothing_overflows(spark: SparkSession) -> None:
     assert before.max == huge
 
 
+@pytest.mark.by_day(4)
 @pytest.mark.parametrize(
     ("kind", "prod", "pr", "full_match", "same"),
     [

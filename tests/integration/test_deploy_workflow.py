@@ -193,6 +193,7 @@ def test_deploy__of_a_restatement_that_does_not_hold__touches_nothing(
         assert made.fetchall() == [], "nothing was deployed"
 
 
+@pytest.mark.night
 def test_deploy__without_a_review__says_how_to_go_on(merged: Repository) -> None:
     code, told = run(merged, known=False)
     assert code == 1

@@ -175,6 +175,7 @@ def test_records__of_an_apply_that_promotes_before_the_state_is_read(runs: TwoRu
     assert row.phase == "applying"
 
 
+@pytest.mark.night
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_records__while_another_run_makes_and_removes_it_again_and_again(

@@ -103,6 +103,7 @@ def test_readers__of_what_changes__are_named_and_others_are_not(tmp_path: Path) 
     )
 
 
+@pytest.mark.night
 def test_review__of_a_policy_without_exposures__says_nothing_of_them(tmp_path: Path) -> None:
     made = repository(tmp_path, **{POLICY: "limits: {max-intervals: 5}\n"})
     report = review(made, {SALES: sales("c.customer_id * 2")})

@@ -63,6 +63,7 @@ def test_project__without_prod_ends_with_one_sentence(shop: Shop) -> None:
     )
 
 
+@pytest.mark.night
 def test_readers__of_prods_tables_are_listed(shop: Shop) -> None:
     run_prod(shop, PROD_UNTIL)
     done = ask(shop)

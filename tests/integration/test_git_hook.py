@@ -52,6 +52,7 @@ def commit(repository: Repository, *more: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.night
 def test_hook__stops_a_leaked_key_and_lets_a_change_through(team: Repository) -> None:
     before = team.git("rev-parse", "HEAD")
     (team.root / "project/keys.yaml").write_text(f"key: {KEY}\n")

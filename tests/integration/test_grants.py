@@ -117,6 +117,7 @@ def test_ledger_and_leases__need_no_right_to_make_schemas(
     assert "permission denied" not in caplog.text
 
 
+@pytest.mark.night
 def test_state__is_read_by_one_account_and_written_by_the_other(
     database: tuple[str, str, Any], server: str, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def snapshots_of(shop: Shop) -> int:
     return int(row[0])
 
 
+@pytest.mark.night
 def test_apply__above_the_limit_ends_before_its_first_write(jvm: OneJvm, shop: Shop) -> None:
     shop.write("models/by_customer.sql", BY_CUSTOMER.format(name="by_customer", column="amount"))
     shop.write("models/on_top.sql", ON_TOP)
@@ -95,6 +96,7 @@ def test_apply__above_the_limit_ends_before_its_first_write(jvm: OneJvm, shop: S
     assert applied.estimate.unknown == ["shop.on_top"]
 
 
+@pytest.mark.night
 def test_apply__prods_table_stands_in_for_one_that_the_plan_builds(jvm: OneJvm, shop: Shop) -> None:
     shop.edit(ORDERS_FILE, AMOUNT, f"{AMOUNT},\n  CAST(2 AS INT) AS pieces")
     shop.write("models/by_pieces.sql", BY_CUSTOMER.format(name="by_pieces", column="pieces"))
@@ -108,6 +110,7 @@ def test_apply__prods_table_stands_in_for_one_that_the_plan_builds(jvm: OneJvm, 
     assert layers == {"shop.orders": "ledger", "shop.by_pieces": "input_size"}
 
 
+@pytest.mark.night
 def test_apply__only_the_partitions_of_each_batch_count(jvm: OneJvm, shop: Shop) -> None:
     """Five batches of two days each read ten days once, not five times."""
     shop.write("models/by_day.sql", amount_by_day("shop.by_day"))

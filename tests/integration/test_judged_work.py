@@ -203,9 +203,9 @@ def test_first_build__is_what_sqlmesh_executes_on_a_first_apply(
         assert planned == seen.executed()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", ["breaking", "new column", "breaking, nothing forward-only"])
 @pytest.mark.parametrize("flags", [GivenFlags(), GivenFlags(preview_start="2024-11-01")])
-@pytest.mark.by_day(1)
 def test_first_build__and_the_plan_id_are_the_same_after_the_apply(
     shop: Shop, tmp_path: Path, name: str, flags: GivenFlags
 ) -> None:
@@ -223,6 +223,7 @@ def test_first_build__and_the_plan_id_are_the_same_after_the_apply(
         assert len(again.left) < len(before)
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("name", ["breaking", "breaking, nothing forward-only", "new column"])
 def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name: str) -> None:
     batches = ("models/orders.sql", "(time_column ds)", "(time_column ds, batch_size 100)")
@@ -265,6 +266,7 @@ LAST_BATCH_FAILS = [
 ]
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("edits", "shown", "intervals", "batches", "has_built"),
     [
@@ -492,6 +494,7 @@ def test_short_window__names_what_set_it(
         assert (window.start and window.start[:10]) == start
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("wish", "orders", "country_sales"),
     [

@@ -79,6 +79,7 @@ def test_full__gets_its_last_interval_where_the_window_has_none(
     assert again.plan_id == report.plan_id
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("cron", "start"),
     [
@@ -89,7 +90,6 @@ def test_full__gets_its_last_interval_where_the_window_has_none(
     ],
 )
 @pytest.mark.parametrize("forward_only", [None, True])
-@pytest.mark.by_day(1)
 def test_full__gets_its_last_interval_in_a_window_shorter_than_that(
     tmp_path: Path, cron: str, start: str, *, forward_only: bool | None
 ) -> None:
@@ -173,6 +173,7 @@ def test_full__of_a_forward_only_plan_is_previewed_with_its_last_interval(tmp_pa
     assert "shop.monthly" in built(report)
 
 
+@pytest.mark.night
 def test_incremental__says_before_that_it_gets_no_data(tmp_path: Path) -> None:
     shop = prod_with(tmp_path, BY_MONTH)
 

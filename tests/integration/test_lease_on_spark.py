@@ -140,6 +140,7 @@ def leases_of(server: str, database: str) -> list[Any]:
     return [row for row in rows if "*fencing*" not in str(row)]
 
 
+@pytest.mark.night
 def test_apply_in_flight__a_second_is_refused_and_a_cleanup_stops_it(
     team_shop: tuple[Shop, str, str],
 ) -> None:

@@ -91,7 +91,7 @@ POLICIES = {
 }
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("case", "weight"), [("off", None), ("ignored", None), ("of a tag", "high"), ("lighter", "low")]
 )

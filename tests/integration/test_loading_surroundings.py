@@ -61,6 +61,7 @@ config = Config(
 """
 
 
+@pytest.mark.night
 def test_module__outside_the_project_that_the_head_changes__is_really_the_head_s(
     repository: Repository,
 ) -> None:

@@ -194,7 +194,7 @@ def test_state_with_prod__is_compared_with(tmp_path: Path, state: Path) -> None:
     assert report.prod_not_found is None
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.night
 @pytest.mark.parametrize("deployed", [False, True])
 def test_prod_of_another_project__says_nothing_of_this_one(
     tmp_path: Path, state: Path, deployed: bool
@@ -306,9 +306,9 @@ def test_state_on_postgres__that_the_account_may_not_read_is_never_go(
     assert account not in notice.render_unmarked()
 
 
+@pytest.mark.night
 @pytest.mark.postgres
 @pytest.mark.parametrize("head", [COUNTED_OTHERWISE, REMOVED], ids=["changed", "removed"])
-@pytest.mark.by_day(1)
 def test_gateway__with_another_and_empty_state_is_never_go(
     postgres_state: tuple[Repository, str, str], tmp_path: Path, head: dict[str, str | None]
 ) -> None:

@@ -69,7 +69,7 @@ def everything(root: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("case", MISTAKES, ids=lambda case: case.replace(" ", "-"))
-@pytest.mark.by_day(7)
+@pytest.mark.by_day(3)
 def test_mistake__is_told_in_two_lines_and_nothing_is_left(
     repository: Repository, case: str
 ) -> None:

@@ -93,6 +93,7 @@ def temporary(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.night
 def test_review__leaves_the_checkout_as_it_was(tmp_path: Path, temporary: Path) -> None:
     shop = with_python(write_duck_shop(tmp_path))
     before = files(shop.project)

@@ -141,6 +141,7 @@ def test_another_projects_model__that_does_not_load__is_named_and_blames_nobody(
     assert not report.appliable
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_another_projects_model__beside_a_change_of_ones_own__is_a_review(
     alpha: Repository,

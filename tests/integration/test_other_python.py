@@ -65,6 +65,7 @@ def shop(tmp_path: Path) -> Shop:
     return made
 
 
+@pytest.mark.night
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python reads what 3.12 writes")
 def test_review__of_a_prod_by_another_python__says_so_and_calls_nothing_breaking(
     shop: Shop,

@@ -88,6 +88,7 @@ def test_checks__each_line_shows_what_the_comment_speaks_of(repository: Reposito
     assert run(repository, "sqlmesh format --check")[0] == 0
 
 
+@pytest.mark.night
 def test_load_failure__the_line_shows_the_same_locally(repository: Repository) -> None:
     top = repository.read("project/models/top_customers.sql")
     commands = printed(

@@ -184,6 +184,7 @@ def test_expect__refuses_what_was_deployed_already(team: Repository) -> None:
         prod_plan(team, expect=shown.plan_id)
 
 
+@pytest.mark.night
 def test_expect__none_is_for_a_merge_that_changes_nothing(team: Repository) -> None:
     assert prod_plan(team, expect="none").plan_id is None
     change_amount(team)
@@ -210,6 +211,7 @@ def restated(team: Repository, model: str, *dates: str) -> RecordedRestatement:
     return item.recorded
 
 
+@pytest.mark.night
 def test_restatements__of_the_merged_pull_request_follow_its_plan(team: Repository) -> None:
     writes_metadata(team)
     team.commit({}, "Say what it is")

@@ -269,6 +269,7 @@ def test_reclaim__what_a_stacked_pull_request_uses_stays(jvm: OneJvm, shop: Shop
     assert table not in tables(jvm)
 
 
+@pytest.mark.night
 def test_reclaim__what_an_apply_in_flight_has_recorded_stays(jvm: OneJvm, shop: Shop) -> None:
     apply(jvm, "pr_7", "flying_rows")
     # Of an apply that is under way the state knows nothing yet, and the ledger does.
@@ -325,6 +326,7 @@ def test_reclaim__a_table_that_an_apply_makes_after_its_cleanup__is_found(
     assert ledger_phase(shop, "pr_13") is None, "nobody waits for it for ever"
 
 
+@pytest.mark.night
 def test_reclaim__a_prod_plan_in_flight_finds_what_it_was_planned_with(
     jvm: OneJvm, shop: Shop
 ) -> None:
@@ -366,6 +368,7 @@ def test_reclaim__what_was_pushed_again_stays(jvm: OneJvm, shop: Shop) -> None:
     assert {table for table in before if "__revenue__" in table} <= tables(jvm)
 
 
+@pytest.mark.night
 def test_reclaim__a_table_that_was_there_before_is_never_dropped(jvm: OneJvm, shop: Shop) -> None:
     apply(jvm, "pr_11", "foreign_rows")
     first = jvm.cleanup("pr_11", merged=False, reclaim="always")

@@ -163,7 +163,7 @@ def test_reclaim__the_sweep_takes_a_preview_after_a_day_whoever_has_prods_snapsh
     assert tables(jvm) == before
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("how", "says"), [("merged", "a preview, which prod never reads"), ("never", "`never`")]
 )

@@ -86,6 +86,7 @@ def by_day(jvm: OneJvm, schema: str) -> dict[int, int]:
     return {int(day): int(amount) for day, amount in rows}
 
 
+@pytest.mark.night
 def test_restate_model__builds_its_range_again_and_all_downstream(jvm: OneJvm, shop: Shop) -> None:
     rate = "CAST(customer_id * 10 * (SELECT MAX(r) FROM outside.rate) AS INT) AS amount"
     shop.edit("models/orders.sql", AMOUNT, rate)
@@ -107,6 +108,7 @@ def test_restate_model__builds_its_range_again_and_all_downstream(jvm: OneJvm, s
     assert total == [[str(sum(days.values()))]]
 
 
+@pytest.mark.night
 def test_restate_model__beside_another_change__builds_both(jvm: OneJvm, shop: Shop) -> None:
     # SQLMesh would build the restated model only, and point the other view at a missing table.
     shop.edit("models/orders.sql", AMOUNT, AMOUNT.replace("10", "11"))

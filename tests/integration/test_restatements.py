@@ -222,6 +222,7 @@ def test_restatement__has_the_owners_of_a_model_that_does_not_change(scene: Scen
         assert owners == ({model: [owner]} if owner else {})
 
 
+@pytest.mark.night
 def test_restatement__follows_no_file_that_the_author_has_moved(scene: Scene) -> None:
     """The file decides whose a model is, and its author must not choose it."""
     made = scene.made
@@ -302,6 +303,7 @@ def test_restatement__is_recorded_replaced_followed_and_taken_back(scene: Scene)
     assert scene.review().prod_restatements == []
 
 
+@pytest.mark.night
 def test_restatement__does_what_was_foretold(scene: Scene) -> None:
     """SQLMesh itself carries it out, as the deployment asks for it."""
     item = planned(scene.ask("shop.late", "2024-01-05", "2024-01-06"))

@@ -293,6 +293,7 @@ def test_needs__are_all_looked_at() -> None:
     assert NEEDS.keys() | OF_AN_APPLY == FACTS.keys()
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("need", NEEDS)
 def test_need__is_met_in_a_review(need: str, reports: dict[str, Report]) -> None:
     name, id_, words = NEEDS[need]

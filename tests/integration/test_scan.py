@@ -185,6 +185,7 @@ def test_file_that_keeps_a_rule_from_ending__does_not_hide_the_others(tmp_path: 
     assert report.decision == "no_go"
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     "files", nights.cases({"broken": BROKEN_SQL, "killed": KILLED}, by_day=["broken"])
 )

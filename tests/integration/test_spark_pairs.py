@@ -52,6 +52,7 @@ def count_rows(found: dict[str, list[str]]) -> Rows:
     return Counter(zip(*(found[name] for name in sorted(found)), strict=True))
 
 
+@pytest.mark.by_day(30)
 @pytest.mark.parametrize("name", spark_pairs.OTHER)
 def test_others__differ_on_spark_in_what_is_listed(name: str, spark: SparkSession) -> None:
     pair = spark_pairs.OTHER[name]
@@ -68,6 +69,7 @@ def test_others__differ_on_spark_in_what_is_listed(name: str, spark: SparkSessio
         assert len(next(iter(before.values()))) == len(next(iter(after.values())))
 
 
+@pytest.mark.by_day(10)
 @pytest.mark.parametrize("name", spark_pairs.SAME)
 def test_sames__do_not_differ_on_spark(name: str, spark: SparkSession) -> None:
     before, after = (run(spark, text) for text in spark_pairs.SAME[name])

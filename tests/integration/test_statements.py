@@ -140,6 +140,7 @@ SLOTS = {
 }
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", sorted(SLOTS))
 def test_slot__of_a_model(shop: Shop, name: str) -> None:
     add(built(shop), SLOTS[name])
@@ -228,6 +229,7 @@ INSIDE = {
 }
 
 
+@pytest.mark.by_day(3)
 @pytest.mark.parametrize("name", sorted(INSIDE))
 def test_program__is_seen_inside_what_sqlmesh_makes(shop: Shop, name: str) -> None:
     shop.edit(

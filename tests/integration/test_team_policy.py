@@ -83,6 +83,7 @@ def test_review__without_a_policy__is_review(tmp_path: Path) -> None:
     assert (report.decision, weight(report), report.policy) == ("review", "high", None)
 
 
+@pytest.mark.night
 def test_policy__of_the_base_commit__weighs_what_it_means(tmp_path: Path) -> None:
     made = repository(tmp_path, LOW.format(models="shop.top*"))
     report = review(made, {TOP: top(200)})
@@ -179,6 +180,7 @@ def test_selection__that_sqlmesh_cannot_read__is_refused_with_its_line(tmp_path:
 COMMENT = "-- review: ignore[filter-changed, R06-breaking-rebuild] thresholds move every week"
 
 
+@pytest.mark.night
 def test_comment__counts_where_the_base_branch_has_it(tmp_path: Path) -> None:
     made = repository(tmp_path, top=top(100, comment=COMMENT))
     report = review(made, {TOP: top(200, comment=COMMENT)})

@@ -64,6 +64,7 @@ def unit_tests(report: Report) -> Risk:
     return risk
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("baseline", nights.cases(["state", "base-branch"], by_day=["base-branch"]))
 def test_failing_before__is_not_this_pull_requests_doing(
     history: History, baseline: BaselineChoice
@@ -118,7 +119,7 @@ def test_a_test_in_another_file__is_found_by_its_name(history: History) -> None:
     assert unit_tests(history.review(wrong_test, moved)).rule == "R02-test-failed-before"
 
 
-@pytest.mark.by_day(1)
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("head", "severity"),
     [

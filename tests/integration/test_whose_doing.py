@@ -174,6 +174,7 @@ def test_broken_configuration__on_both_sides__is_not_the_pull_request_s(
     assert of_rule(report, "R01-base-broken").path == "config.yaml"
 
 
+@pytest.mark.night
 def test_broken_configuration__of_the_head_alone__is_no_go_and_bad_input(
     repository: Repository,
 ) -> None:
@@ -193,6 +194,7 @@ def test_configuration__that_asks_for_input__is_named(repository: Repository) ->
     assert (report.failure.path, report.failure.line) == ("config.py", 1)
 
 
+@pytest.mark.night
 def test_configuration__whose_module_does_not_load__is_not_called_invalid(
     repository: Repository,
 ) -> None:
@@ -228,6 +230,7 @@ def test_macro_tests__that_import_a_missing_package__are_named_on_either_side(
     assert "no_such_package_9" in of_rule(again, "R01-base-broken").evidence
 
 
+@pytest.mark.night
 def test_base__that_ends_its_process__does_not_end_the_review(repository: Repository) -> None:
     base = {"config.py": "import os\nos._exit(3)\n", "models/good.sql": sql_model("good")}
     report = reviewed(repository, base, {"config.py": None, "config.yaml": CONFIG})

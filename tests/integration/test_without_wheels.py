@@ -59,6 +59,7 @@ def pin(content: bytes) -> str:
     return f"pyspark==9.9.1 --hash=sha256:{hashlib.sha256(content).hexdigest()}"
 
 
+@pytest.mark.night
 def test_source__whose_hash_is_known__is_built_and_put_in_front(
     tmp_path: Path, archive: Path, evidence: Path
 ) -> None:

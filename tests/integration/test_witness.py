@@ -86,6 +86,7 @@ def shop(tmp_path: Path) -> Repository:
     return made
 
 
+@pytest.mark.night
 def test_model_without_an_example__is_refused_with_the_reason(shop: Repository) -> None:
     path = "project/models/revenue.sql"
     text = shop.read(path)

@@ -148,6 +148,7 @@ def test_bad_configuration__has_no_report_in_any_form(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.night
 def test_configuration__that_the_change_breaks__is_no_go_with_a_document(duck: Shop) -> None:
     Repository(duck.project, new=False).commit()
     duck.write("config.yaml", (duck.project / "config.yaml").read_text() + "\nno_such_key: 1\n")
@@ -177,8 +178,8 @@ DBT = {
 }  # fmt: skip
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("case", DBT)
-@pytest.mark.by_day(1)
 def test_dbt_project__that_cannot_be_read__is_called_one(case: str, tmp_path: Path) -> None:
     name, text, baseline = DBT[case]
     project = tmp_path / "project"
@@ -309,9 +310,9 @@ def test_current_directory__that_is_gone__is_told(tmp_path: Path) -> None:
 # --- tracebacks -----------------------------------------------------------------------------------
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("verbose", [(), ("--verbose",)])
 @pytest.mark.parametrize("before_the_command", [True, False])
-@pytest.mark.by_day(1)
 def test_traceback__of_a_model_that_does_not_load__is_for_those_who_ask(
     duck: Shop, verbose: tuple[str, ...], before_the_command: bool
 ) -> None:

@@ -96,6 +96,7 @@ def bandit(path: Path) -> int:
     ).returncode
 
 
+@pytest.mark.night
 def test_bandit__finds_nothing_in_the_package() -> None:
     assert bandit(REPOSITORY / "ci_bot") == 0
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
 
+from ci_bot import __version__
 from ci_bot.bot.actions.inputs import Inputs
 from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.cli.options import choose_projects
@@ -414,8 +415,8 @@ GIT = "git+https://github.com/acme/sqlmesh-plan-review"
     ("url", "revision", "release"),
     [
         ("https://github.com/acme/bot.git", "v1.2.3", f"acme/bot@{'1' * 40} # v1.2.3"),
-        ("https://github.com/acme/bot", None, f"acme/bot@{'1' * 40} # v0.1.0"),
-        ("ssh://git@github.com/acme/bot.git", "main", f"acme/bot@{'1' * 40} # v0.1.0"),
+        ("https://github.com/acme/bot", None, f"acme/bot@{'1' * 40} # v{__version__}"),
+        ("ssh://git@github.com/acme/bot.git", "main", f"acme/bot@{'1' * 40} # v{__version__}"),
     ],
 )
 def test_release__is_that_of_the_installation(url: str, revision: str | None, release: str) -> None:
