@@ -56,7 +56,7 @@ def judged(shop: Shop, environment: str = "pr_1") -> list[JudgedEffect]:
 
 def seen(shop: Shop) -> Seen:
     """Slot, severity and target of what statements do, and whether prod does it already."""
-    return [(i.statement.slot, i.severity, target(i), i.standing) for i in judged(shop)]
+    return [(i.statement.slot, i.severity, target(i), i.in_prod) for i in judged(shop)]
 
 
 def target(item: JudgedEffect) -> str:
@@ -110,8 +110,8 @@ def test_macro__that_says_something_else_now_makes_the_statement_new(shop: Shop)
     shop.write("macros/log.py", MACRO.format(target="ops.other"))
     other = [item for item in judged(shop) if item.statement.slot == "post-statement"]
 
-    assert [(target(item), item.standing) for item in same] == [("ops.log", True)]
-    assert [(target(item), item.standing) for item in other] == [("ops.other", False)]
+    assert [(target(item), item.in_prod) for item in same] == [("ops.log", True)]
+    assert [(target(item), item.in_prod) for item in other] == [("ops.other", False)]
 
 
 def test_around_the_plan__what_prod_keeps_stands_and_what_comes_is_new(shop: Shop) -> None:
@@ -241,7 +241,7 @@ def test_program__is_seen_inside_what_sqlmesh_makes(shop: Shop, name: str) -> No
         f"AUDIT (name asks_java);\nSELECT * FROM @this_model WHERE {PROGRAM} = 'x'\n",
     )
 
-    (found,) = {(i.effect.action, i.severity, i.standing) for i in judged(shop)}
+    (found,) = {(i.effect.action, i.severity, i.in_prod) for i in judged(shop)}
 
     assert found == ("code", "blocker", False)
 
@@ -255,11 +255,11 @@ def test_program__that_prod_runs_already_stands_when_the_query_changes(shop: Sho
     built(shop)
     shop.edit("models/revenue.sql", "SUM(o.amount)", "SUM(o.amount) + 1")
 
-    assert {(i.effect.action, i.standing) for i in judged(shop)} == {("code", True)}
+    assert {(i.effect.action, i.in_prod) for i in judged(shop)} == {("code", True)}
 
     other = PROGRAM.replace("getenv", "setProperty")
     shop.edit("models/revenue.sql", "AS home", f"AS home, @IF(FALSE, {other}, 1) AS never")
-    assert {(i.effect.action, i.standing) for i in judged(shop)} == {
+    assert {(i.effect.action, i.in_prod) for i in judged(shop)} == {
         ("code", True),
         ("code", False),
     }
@@ -325,7 +325,7 @@ def test_macro__that_asks_the_engine_cannot_be_judged(shop: Shop) -> None:
 
     (found,) = judged(shop)
 
-    assert (found.severity, found.effect.action, found.standing) == ("blocker", "unknown", False)
+    assert (found.severity, found.effect.action, found.in_prod) == ("blocker", "unknown", False)
 
 
 def test_check__names_model_slot_kind_and_target(shop: Shop) -> None:

@@ -56,7 +56,7 @@ def model_statements(model: Model) -> Iterator[tuple[str, str]]:
 def find_statement_effects(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the statements of changed models, and those around every plan, do to others."""
     for item in _judge_statements(inputs):
-        if not item.standing:
+        if not item.in_prod:
             yield _observe_new(item, inputs)
         elif item.severity == "blocker":
             yield _observe_standing(item, inputs)
@@ -75,7 +75,7 @@ def _judge_statements(inputs: RuleInputs) -> tuple[JudgedEffect, ...]:
 def _observe_new(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
     slot = item.statement.slot
     severity: Severity = item.severity
-    told = f"New or changed in {slot}: it {item.said}."
+    told = f"New or changed in {slot}: it {item.description}."
     if item.effect.action == "sets":
         told += _OF_THE_SESSION if slot != "after_all" else ""
         severity = severity if slot != "after_all" else "medium"
@@ -115,7 +115,7 @@ def _is_set(item: JudgedEffect) -> bool:
 def _observe_standing(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
     return _make_observation(
         STANDING,
-        f"In {item.statement.slot}, as in prod already: it {item.said}.",
+        f"In {item.statement.slot}, as in prod already: it {item.description}.",
         "nothing to do; it is not this change's doing, but it runs when a PR environment is built",
         "low",
         item,

@@ -18,10 +18,7 @@ from ci_bot.worker.sql_effects.effects import (
 if TYPE_CHECKING:
     from sqlglot import exp
 
-# What stands between CREATE and AS: clauses that say where a table's files are, and others.
-
-
-# Clauses of CREATE that add nothing to what the statement's name says.
+# Clauses between CREATE and AS that are harmless: they lead nothing elsewhere.
 _PLAIN = frozenset(
     {
         "temporaryproperty", "globalproperty", "schemacommentproperty", "partitionedbyproperty",
@@ -34,32 +31,37 @@ _PLAIN = frozenset(
 _WORD = re.compile(r"^\w+$")
 
 _KEY = re.compile(r"^[\w.\-:]+$")
-# A property that leads a table's files, or the code that writes them, somewhere.
+# Words in the name of a property that decides where a table's files are, or which code writes them.
 _LEADS = frozenset(
     {"path", "paths", "location", "dir", "uri", "url", "impl", "class", "provider", "external",
      "catalog", "warehouse", "serde", "committer"}
 )  # fmt: skip
-# Those of them that say where the files are.
+# The words among them that set the directory of the files.
 _PLACES = frozenset({"path", "paths", "location", "dir", "uri", "url", "warehouse"})
 
 SHARED_PLACE = (
     "names a place for the files, which all versions of the model, those of prod and of every "
     "environment, would share"
 )
-# SQLMesh's own name (Athena) for a directory in which it gives each physical table one of its own.
+# SQLMesh's own property for Athena: in this directory each physical table gets one of its own.
 _BASES = frozenset({"s3_base_location"})
 
 
-def find_odd_clause(tree: exp.Expr) -> str | None:
-    """What the first clause of a CREATE does that leads its files elsewhere or is not known."""
+def find_unsafe_clause(tree: exp.Expr) -> str | None:
+    """Why a clause of a CREATE is unsafe: it leads the files elsewhere, or it is unknown.
+
+    The first such clause counts; None if there is none.
+    """
     properties = tree.args.get("properties")
     for clause in properties.expressions if properties is not None else ():
         if clause.key in _PLAIN:
             continue
         if clause.key == "property":
-            odd = find_odd_key(clause.this if isinstance(clause.this, str) else clause.this.name)
+            odd = find_unsafe_property(
+                clause.this if isinstance(clause.this, str) else clause.this.name
+            )
         elif clause.key == "fileformatproperty":
-            odd = find_odd_format(clause.name)
+            odd = find_unsafe_format(clause.name)
         elif clause.key == "languageproperty":
             odd = None if clause.name.upper() == "SQL" else f"LANGUAGE {clause.name} is a program"
         elif clause.key == "locationproperty":
@@ -71,16 +73,16 @@ def find_odd_clause(tree: exp.Expr) -> str | None:
     return None
 
 
-def find_odd_format(name: str) -> str | None:
-    """Why the name of a format is no plain word: SQLMesh puts it into its SQL as it is."""
+def find_unsafe_format(name: str) -> str | None:
+    """Why a format's name is unsafe: SQLMesh does not quote it, so it must be one word."""
     return None if _WORD.match(name) else f"the format {name[:80]!r} is no plain word"
 
 
-def find_odd_key(key: str) -> str | None:
-    """Why a table property is no plain one: it leads somewhere, or its name is no name.
+def find_unsafe_property(key: str) -> str | None:
+    """Why a table property is unsafe: it leads elsewhere, or its name could be more than a name.
 
-    What says where files are is the same for each version of a model, which SQLMesh keeps apart by
-    the names of tables alone: to build one writes over another.
+    A property that sets the directory has one value for all versions of a model. SQLMesh separates
+    versions only by the names of their tables, so a build of one version would overwrite another.
     """
     if key.lower() in _BASES:
         return None
@@ -95,7 +97,7 @@ def find_odd_key(key: str) -> str | None:
 _SCHEMAS = frozenset({"SCHEMA", "DATABASE", "NAMESPACE"})
 
 _QUERIES = frozenset({"select", "union", "intersect", "except", "subquery", "values"})
-# What ALTER TABLE may change of a table's form; a partition with a LOCATION is none of these.
+# Changes of ALTER TABLE to a table's structure. A partition with a LOCATION does not count.
 _STRUCTURE = frozenset(
     {"columndef", "schema", "renamecolumn", "altercolumn", "drop", "addconstraint", "cluster",
      "addpartition", "droppartition"}
@@ -105,13 +107,13 @@ _STRUCTURE = frozenset(
 def list_create_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     if kind == "FUNCTION":
-        yield _read_function(tree)
+        yield _read_function_definition(tree)
         return
-    odd = find_odd_clause(tree)
+    odd = find_unsafe_clause(tree)
     if odd is not None:
         yield make_unknown_effect(f"CREATE {kind}", odd)
     elif kind in ("TABLE", "VIEW") and _is_temporary(tree):
-        yield _temporary_object(tree, kind, dialect)
+        yield _read_temporary_object(tree, kind, dialect)
     elif kind in ("TABLE", "VIEW"):
         action: Action = "replaces" if tree.args.get("replace") else "creates"
         yield SqlEffect(action, f"CREATE {kind}", effects.read_table_name(tree.this))
@@ -134,8 +136,8 @@ def _is_temporary(tree: exp.Expr) -> bool:
     )
 
 
-def _temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
-    """A temporary view over files writes these files; one over a query cannot be written."""
+def _read_temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
+    """INSERT into a temporary view over files writes the files; one over a query is read-only."""
     target = effects.read_table_name(tree.this)
     query = tree.args.get("expression")
     over_query = query is not None and query.key in _QUERIES
@@ -144,11 +146,11 @@ def _temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
     return SqlEffect("nothing", f"CREATE TEMPORARY {kind}", target)
 
 
-def _read_function(tree: exp.Expr) -> SqlEffect:
-    """A function in SQL is an expression; everything else is a program."""
+def _read_function_definition(tree: exp.Expr) -> SqlEffect:
+    """A function whose body is SQL is an expression; every other one is a program."""
     body = tree.args.get("expression")
     kind = "CREATE TEMPORARY FUNCTION" if _is_temporary(tree) else "CREATE FUNCTION"
-    if body is None or body.key != "return" or find_odd_clause(tree) is not None:
+    if body is None or body.key != "return" or find_unsafe_clause(tree) is not None:
         detail = body.name if body is not None and body.key == "literal" else ""
         return SqlEffect("code", kind, effects.read_table_name(tree.this), detail=detail)
     if _is_temporary(tree):
@@ -183,11 +185,13 @@ def _list_action_effects(
     action: exp.Expr, kind: str, target: ObjectName | None
 ) -> Iterator[SqlEffect]:
     if action.key == "alterset":
-        yield _read_properties(action, kind, target)
+        yield _read_property_change(action, kind, target)
     elif action.key == "alterrename":
         yield SqlEffect("drops", f"{kind} RENAME", target)
         yield SqlEffect(
-            "creates", f"{kind} RENAME", _name_beside(target, effects.read_table_name(action.this))
+            "creates",
+            f"{kind} RENAME",
+            _complete_new_name(target, effects.read_table_name(action.this)),
         )
     elif action.key == "altercolumn" and set(action.args) <= {"this", "comment"}:
         yield SqlEffect("describes", f"{kind} COMMENT", target)
@@ -199,8 +203,8 @@ def _list_action_effects(
         yield make_unknown_effect(kind, f"{action.key.upper()} is not on the list")
 
 
-def _read_properties(action: exp.Expr, kind: str, target: ObjectName | None) -> SqlEffect:
-    """SET TBLPROPERTIES; SET LOCATION, SERDE and FILEFORMAT are other arguments of the node."""
+def _read_property_change(action: exp.Expr, kind: str, target: ObjectName | None) -> SqlEffect:
+    """Reads SET TBLPROPERTIES. LOCATION, SERDE and FILEFORMAT are other arguments of the node."""
     others = {name for name, value in action.args.items() if value and name != "expressions"}
     lists = [item for item in action.expressions if item is not None]
     keys = [
@@ -215,14 +219,14 @@ def _read_properties(action: exp.Expr, kind: str, target: ObjectName | None) -> 
         return make_unknown_effect(
             kind, f"{what} {SHARED_PLACE}" if others == {"location"} else what
         )
-    odd = next((why for key in keys if (why := find_odd_key(key))), None)
+    odd = next((why for key in keys if (why := find_unsafe_property(key))), None)
     if odd is not None:
         return make_unknown_effect(kind, odd)
     return SqlEffect("describes", f"{kind} SET TBLPROPERTIES", target)
 
 
-def _name_beside(old: ObjectName | None, new: ObjectName | None) -> ObjectName | None:
-    """A new name without a schema is in the old one's."""
+def _complete_new_name(old: ObjectName | None, new: ObjectName | None) -> ObjectName | None:
+    """Completes the new name of a RENAME: without a schema it is in the schema of the old name."""
     if old is None or new is None or len(new) > 1:
         return new
     return (*old[:-1], *new)

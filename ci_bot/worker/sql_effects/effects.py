@@ -1,4 +1,4 @@
-"""What one SQL statement does to whom: the words that reading and judging share."""
+"""The effect of one SQL statement: an action and its target."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ NOT_PARSED = "it cannot be parsed"
 NOT_LISTED = "this kind of statement is not on the list"
 
 Action = Literal[
-    "nothing",  # reads, or touches the session alone: temporary views, caches, harmless settings
-    "describes",  # statistics, comments, properties, indexes: no row and no column differs
+    "nothing",  # reads, or changes only the session: temporary views, caches, harmless settings
+    "describes",  # statistics, comments, properties, indexes: rows and columns stay the same
     "grants",  # who may do what
     "writes",  # rows
     "creates",
     "replaces",
     "alters",
     "drops",
-    "moves",  # files, away from where others find them
-    "directs",  # where unqualified names or files of later statements go
-    "sets",  # a setting of the session by which queries give other values
-    "fails",  # the engine refuses it, so that nothing is built
+    "moves",  # files, to another directory: their other users do not find them any more
+    "directs",  # changes the table or directory that names in later statements mean
+    "sets",  # a setting of the session that changes the values of queries
+    "fails",  # the engine refuses it, so nothing is built
     "code",  # loads or runs a program
-    "unknown",  # cannot be read, or is not on the list of what can be judged
+    "unknown",  # cannot be parsed, or is not on the list of known statements
 ]
 
 # Names of tables, views and schemas, each part in lower case; the catalog comes first.
@@ -39,21 +39,21 @@ _FULL = 3  # catalog, schema, object
 
 
 def display_name(name: ObjectName) -> str:
-    """A name as people write it."""
+    """Joins the parts of a name with dots, as people write it."""
     return ".".join(name)
 
 
 @dataclass(frozen=True)
 class SqlEffect:
-    """One thing that a statement does.
+    """One effect of a statement.
 
     Attributes:
-        action: what sort of thing it is; it decides how it is judged.
-        kind: the statement's name, as in `INSERT` or `CREATE VIEW`.
-        target: the object that it does it to, with as many parts as the statement names; None if it
-            has none, or if the name is known only when it runs.
+        action: the kind of effect, which decides its severity.
+        kind: the statement's name, such as `INSERT` or `CREATE VIEW`.
+        target: the name of the changed object, with as many parts as the statement writes; None if
+            there is no object, or if its name is known only when the statement runs.
         schema: the target is a schema, and not an object in one.
-        detail: what a reader must know besides, as in a function's name.
+        detail: more that a reader must know, such as a function's name.
     """
 
     action: Action
@@ -69,26 +69,26 @@ class SqlEffect:
 
 
 def make_unknown_effect(kind: str, why: str) -> SqlEffect:
-    """A statement that nobody can vouch for."""
+    """Makes the effect of a statement that cannot be judged, with the reason."""
     return SqlEffect("unknown", kind, detail=why)
 
 
 def find_no_owner(name: ObjectName) -> None:
-    """For if no object is known to belong to a model."""
+    """Finds no owner: used if the models of objects are not known."""
 
 
 @dataclass(frozen=True)
 class OwnObjects:
-    """What a statement may change: the environment's own objects.
+    """The objects that a statement may change: the environment's own.
 
     Attributes:
         environment: its name, for messages.
-        catalog: the catalog of names that do not say one.
+        catalog: the catalog of a name that has none.
         schemas: (catalog, schema) of schemas that hold only this environment's views.
         objects: tables and views, with catalog and schema.
-        described: objects and schemas of which only statistics, comments, properties and rights may
-            change.
-        whose: the model that an object belongs to, if that is known; for messages.
+        described: objects and schemas for which a statement may change only statistics, comments,
+            properties and rights.
+        whose: finds the model that an object belongs to, if that is known; for messages.
     """
 
     environment: str
@@ -107,34 +107,34 @@ class OwnObjects:
         if effect.schema:
             full = target if len(target) > 1 else (self.catalog, *target)
             return full in self.schemas or (only_described and full in self.described)
-        full = self.full_name(target)
+        full = self.complete_name(target)
         if target in self.objects:
             return True
         if len(full) < _FULL:
-            return False  # the session's current schema is anything
+            return False  # any schema can be the session's current one
         if only_described and full[:_FULL] in self.described:
             return True
         # A fourth part is a branch or a metadata table of the same table.
         return full[:_FULL] in self.objects or (len(full) == _FULL and full[:2] in self.schemas)
 
-    def full_name(self, target: ObjectName) -> ObjectName:
-        """A name with its catalog."""
+    def complete_name(self, target: ObjectName) -> ObjectName:
+        """Adds the catalog to a name that has none."""
         return (self.catalog, *target) if len(target) == _FULL - 1 else target
 
-    def names_of_target(self, target: ObjectName | None) -> set[str | None]:
-        """The names that a person may know an object by: its own, and its model's."""
+    def list_target_names(self, target: ObjectName | None) -> set[str | None]:
+        """Lists the names by which a person may know an object: its own, and its model's."""
         if target is None:
             return {None}
-        model = self.whose(self.full_name(target)[:_FULL])
-        return {self._plain_name(target), model} - {None}
+        model = self.whose(self.complete_name(target)[:_FULL])
+        return {self._shorten_name(target), model} - {None}
 
     def describe_target(self, target: ObjectName) -> str:
-        """A name without the default catalog, and whose table it is if that is known."""
-        name = self._plain_name(target)
-        model = self.whose(self.full_name(target)[:_FULL])
+        """The name without the default catalog, and the model of the table if it is known."""
+        name = self._shorten_name(target)
+        model = self.whose(self.complete_name(target)[:_FULL])
         return f"`{name}` of {model}" if model and model != name else f"`{name}`"
 
-    def _plain_name(self, target: ObjectName) -> str:
+    def _shorten_name(self, target: ObjectName) -> str:
         known = len(target) > _FULL - 1 and target[0] == self.catalog
         return display_name(target[1:] if known else target)
 
@@ -158,12 +158,12 @@ def list_code_effects(tree: exp.Expr) -> Iterator[SqlEffect]:
 # Names of objects in a tree, in one form: lower case, no quotes, catalog first.
 
 
-# A macro that stands for the model's own table, wherever it runs.
+# A macro that means the model's own table, in each environment.
 THIS_MODEL: ObjectName = ("@this_model",)
 
 
 def read_table_name(node: exp.Expr | None) -> ObjectName | None:
-    """The name in a table's node; None if a part is computed when the statement runs."""
+    """Reads the name in a table's node; None if a part is computed when the statement runs."""
     if node is None:
         return None
     if node.key in ("schema", "userdefinedfunction"):  # with a list of columns or arguments
@@ -178,10 +178,10 @@ def read_table_name(node: exp.Expr | None) -> ObjectName | None:
     alone = parts[0] if len(parts) == 1 else None
     if alone is not None and alone.key == "macrovar" and alone.name.lower() == "this_model":
         return THIS_MODEL
-    return _name_from_parts(parts)
+    return _join_name_parts(parts)
 
 
-def _name_from_parts(parts: list[exp.Expr]) -> ObjectName | None:
+def _join_name_parts(parts: list[exp.Expr]) -> ObjectName | None:
     found = []
     for part in parts:
         if part.key != "identifier" or "@" in part.this:
@@ -190,10 +190,10 @@ def _name_from_parts(parts: list[exp.Expr]) -> ObjectName | None:
     return tuple(found) or None
 
 
-# What a statement's text can hide from a parser that is not Spark's own.
+# Text that Spark reads in another way than sqlglot's parser.
 
 
-# Spark puts a variable's value into the text before it reads it, inside literals and comments too:
+# Spark replaces variables before it parses the text, also in literals and comments:
 # org.apache.spark.internal.config.ConfigReader.
 _VARIABLE = re.compile(r"\$\{(?:\w+?:)?\S+?\}")
 
@@ -201,7 +201,7 @@ SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 
 
 def find_hidden_meaning(text: str, tokens: list[Token], dialect: str) -> str | None:
-    """Why `text` may mean something else to the engine than to us; None if it cannot."""
+    """Why the engine may read `text` in another way than this parser; None if it cannot."""
     if dialect in SPARK and _VARIABLE.search(text):
         return "Spark replaces a variable, ${...}, in its text before it reads it"
     for token in tokens:

@@ -1,7 +1,7 @@
-"""The SQL that stands literally in a Jinja template, found without rendering it.
+"""The literal SQL in a Jinja template, found without rendering it.
 
-The template is only taken apart into its tokens. Text between two tags, and each string inside a
-tag, is read by itself; so is the text without its tags.
+The template is only split into its tokens. The text between two tags is parsed, each string inside
+a tag, and the whole text without its tags.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.sql_effects.effects import THIS_MODEL, Action, ObjectName, SqlEffect
-from ci_bot.worker.sql_effects.read_statement import literal_effects, read_literal_effects
+from ci_bot.worker.sql_effects.read_statement import read_literal_sql, read_unrendered_statement
 
 if TYPE_CHECKING:
     from sqlglot import exp
     from sqlglot.tokens import Token
 
-# Where a template puts in a value: a macro of SQLMesh, whose value is not known either.
+# Replaces a value of the template: a macro of SQLMesh, whose value is unknown, too.
 _VALUE = "@jinja_value"
 _OWN = ("this", "this_model")
 _VERBS: dict[tuple[str, str], Action] = {
@@ -41,34 +41,36 @@ _VERBS: dict[tuple[str, str], Action] = {
 _BETWEEN = frozenset({"TABLE", "IF", "NOT", "EXISTS"})
 
 
-def literal_parts(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
-    """What of an unrendered statement stands there literally, and whether rendering could add."""
+def read_literal_parts(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
+    """Reads the literal effects of an unrendered statement; true if rendering could add some."""
     if tree.key.startswith("jinja"):
-        return tuple(list_literal_effects(tree.name, dialect)), True
-    return read_literal_effects(tree, dialect)
+        return tuple(list_template_effects(tree.name, dialect)), True
+    return read_unrendered_statement(tree, dialect)
 
 
-def list_literal_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
-    """What the literal parts of a template do, each once; parts that mean nothing say nothing."""
-    yield from dict.fromkeys(_list_literal_effects(template, dialect))
+def list_template_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
+    """Lists the effects of a template's literal parts, each once."""
+    yield from dict.fromkeys(_iterate_template_effects(template, dialect))
 
 
-def _list_literal_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
+def _iterate_template_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
     try:
-        pieces, strings = _taken_apart(template)
+        pieces, strings = _split_template(template)
     except TemplateSyntaxError:
         pieces, strings = [template], []
-    yield from literal_effects(" ".join(pieces), dialect) or ()
+    yield from read_literal_sql(" ".join(pieces), dialect) or ()
     for piece in pieces:
-        read = literal_effects(piece, dialect)
+        read = read_literal_sql(piece, dialect)
         yield from read if read is not None else _list_cut_statements(piece, dialect)
     for text in strings:
-        # A word alone is a value, and parses as the name of a column.
-        yield from (literal_effects(text, dialect) or ()) if " " in text.strip() else ()
+        # A single word is a value, although it parses as the name of a column.
+        yield from (read_literal_sql(text, dialect) or ()) if " " in text.strip() else ()
 
 
-def _taken_apart(template: str) -> tuple[list[str], list[str]]:
-    """The text between block tags, with a macro for each value; and the strings inside tags."""
+def _split_template(template: str) -> tuple[list[str], list[str]]:
+    """Splits a template: the texts between block tags, with a macro for each value, and the strings
+    inside tags.
+    """
     pieces, strings, inside = [""], [], ""
     for _, kind, text in Environment(autoescape=True).lex(template):
         if kind == "data":
@@ -87,7 +89,7 @@ def _taken_apart(template: str) -> tuple[list[str], list[str]]:
 
 
 def _list_cut_statements(text: str, dialect: str) -> Iterator[SqlEffect]:
-    """Statements whose rest a tag has cut off, by their first two words and their name."""
+    """Lists the effects of statements of which a tag leaves only the first words and the name."""
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(text)
     except SqlglotError:
@@ -97,11 +99,11 @@ def _list_cut_statements(text: str, dialect: str) -> Iterator[SqlEffect]:
         words = tuple(token.text.upper() for token in tokens[start : start + 2])
         action = _VERBS.get(words) if len(words) > 1 else None  # type: ignore[arg-type]
         if action is not None:
-            target = _read_name(tokens[start + 2 :])
+            target = _read_cut_name(tokens[start + 2 :])
             yield SqlEffect(action, " ".join(words), target, schema="SCHEMA" in words)
 
 
-def _read_name(tokens: list[Token]) -> ObjectName | None:
+def _read_cut_name(tokens: list[Token]) -> ObjectName | None:
     rest = list(tokens)
     while rest and rest[0].text.upper() in _BETWEEN:
         rest.pop(0)

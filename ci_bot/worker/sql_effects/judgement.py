@@ -1,4 +1,4 @@
-"""Whether what a statement does is the environment's own business, and how that is reported."""
+"""Whether a statement changes only the environment's own objects, and the words for its effects."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _VERBS = {
     "drops": "drops",
     "moves": "moves away",
 }
-# What is done to no object.
-_SAID = {
+# Actions without a target.
+_DESCRIPTIONS = {
     "unknown": "cannot be judged",
     "code": "loads or runs a program",
     "sets": "changes what queries give",
 }
-# The table that stands for SQLMesh's own where only a part of its statement is read.
+# The table in place of SQLMesh's own, if only a part of its statement is read.
 PLACEHOLDER: ObjectName = ("__its_own__",)
 _RUNS_WHERE = "something that is named only when it runs"
 
@@ -41,15 +41,15 @@ class RenderedStatement:
     """A statement that SQLMesh would execute.
 
     Attributes:
-        slot: where it stands, as in `post-statement` or `before_all`.
+        slot: its position, such as `post-statement` or `before_all`.
         model: fully qualified name of the model; None for statements of the project.
         source: its text in the project.
-        text: what the engine is given; None if it cannot be rendered without the engine.
+        text: the text that the engine gets; None if it cannot be rendered without the engine.
         dialect: of the engine.
         problem: why it cannot be rendered.
         part: the text is only a part of a statement that SQLMesh makes.
-        literal: in place of a text, what stands literally in the source. It counts if no rendering
-            does it: behind a condition on a date, say, which holds on some other day.
+        literal: without a text, the effects of the literal SQL in the source. They count if no
+            rendering has them, for example because a condition is true only on another day.
     """
 
     slot: str
@@ -73,20 +73,21 @@ class RenderedStatement:
 
 @dataclass(frozen=True)
 class JudgedEffect:
-    """Something that a statement does and that is worth a reader's attention.
+    """An effect of a statement that a reader should check.
 
     Attributes:
-        environment: for which the statement was rendered.
-        said: what it does, as the end of a sentence.
-        standing: prod's version of the project has the same statement, so nobody adds it now.
+        environment: the statement was rendered for it.
+        description: the effect in words, the end of a sentence.
+        in_prod: prod's version of the project has the same statement, so this change does not add
+            it.
     """
 
     statement: RenderedStatement
     effect: SqlEffect
     severity: Severity
     environment: str
-    said: str
-    standing: bool = False
+    description: str
+    in_prod: bool = False
 
 
 EffectKey = tuple[str, str, str, str | None]
@@ -95,7 +96,7 @@ EffectKey = tuple[str, str, str, str | None]
 def judge_statements(
     statements: Iterable[RenderedStatement], own: OwnObjects
 ) -> Iterator[JudgedEffect]:
-    """What the statements of one place do outside the environment's own objects, or to them."""
+    """Judges the effects of the statements of one model or project, in the order that they run."""
     temporary: set[ObjectName] = set()
     for statement in statements:
         for effect in statement.effects:
@@ -103,7 +104,7 @@ def judge_statements(
                 temporary.add(effect.target)
             severity = weigh_effect(effect, own, temporary)
             if statement.text is None and statement.part:
-                severity = "medium"  # SQLMesh lets nothing but a query, or an expression, in here
+                severity = "medium"  # SQLMesh accepts only a query or an expression here
             if severity is not None:
                 yield JudgedEffect(
                     statement, effect, severity, own.environment, describe_effect(effect, own)
@@ -111,38 +112,38 @@ def judge_statements(
 
 
 def list_effect_keys(statements: Iterable[RenderedStatement], own: OwnObjects) -> set[EffectKey]:
-    """Action, kind, detail and every name of the target, of all that statements do."""
+    """Lists action, kind, detail and each name of the target, of all effects of the statements."""
     return {
         (effect.action, effect.kind, effect.detail, name)
         for statement in statements
         for effect in statement.effects
-        for name in own.names_of_target(effect.target)
+        for name in own.list_target_names(effect.target)
     }
 
 
 def judge_hidden_literals(
     literal: Iterable[RenderedStatement], own: OwnObjects, done: set[EffectKey]
 ) -> Iterator[JudgedEffect]:
-    """What stands literally in a place, reaches others, and is in no rendering of it.
+    """Judges literal SQL that affects others and that no rendering contains.
 
     Args:
         done: the effects of all renderings.
     """
     for statement in literal:
         for effect in statement.effects:
-            told = list_effect_keys([replace(statement, literal=(effect,))], own)
+            keys = list_effect_keys([replace(statement, literal=(effect,))], own)
             severity = weigh_effect(effect, own) if effect.target != THIS_MODEL else None
             reaches_others = severity == "blocker" or effect.action == "sets"
-            if severity is not None and reaches_others and not told & done:
+            if severity is not None and reaches_others and not keys & done:
                 yield JudgedEffect(
                     statement, effect, severity, own.environment, describe_effect(effect, own)
                 )
 
 
-def effect_key(item: JudgedEffect) -> tuple[str, str]:
-    """What two effects must have in common to be the same one.
+def make_effect_key(item: JudgedEffect) -> tuple[str, str]:
+    """Makes a key that two effects share if they are the same one.
 
-    A query may change while the call in it stays; a statement is one thing.
+    If a query changes, the call in it can be the same; a statement counts as a whole.
     """
     statement = item.statement
     if statement.text is None:
@@ -155,10 +156,10 @@ def effect_key(item: JudgedEffect) -> tuple[str, str]:
 def weigh_effect(
     effect: SqlEffect, own: OwnObjects, temporary: Container[ObjectName | None] = ()
 ) -> Severity | None:
-    """How much a new effect weighs; None if it does not.
+    """The severity of a new effect; None if it is harmless.
 
     Args:
-        temporary: views of the session that earlier statements of the same place have made.
+        temporary: views of the session that earlier statements have made.
     """
     if effect.action == "nothing":
         return None
@@ -174,11 +175,11 @@ def weigh_effect(
 
 
 def describe_effect(effect: SqlEffect, own: OwnObjects) -> str:
-    """What an effect is, as the end of a sentence."""
+    """Describes an effect in words, as the end of a sentence."""
     if effect.action == "fails":
         return f"fails on Spark: {effect.detail}"
-    if effect.action in _SAID:
-        return f"{_SAID[effect.action]} ({effect.described_effect})"
+    if effect.action in _DESCRIPTIONS:
+        return f"{_DESCRIPTIONS[effect.action]} ({effect.described_effect})"
     if effect.action == "directs":
         where = f" to `{display_name(effect.target)}`" if effect.target else ""
         return f"moves what later statements read and write{where} ({effect.described_effect})"

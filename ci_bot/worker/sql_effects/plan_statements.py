@@ -1,4 +1,4 @@
-"""What all statements of a plan do: those of its changed models, and those around it."""
+"""The effects of all statements of a plan: around its changed models, before all and after all."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from sqlglot.errors import SqlglotError
 from ci_bot.errors import RequestRefused
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.planning import BuiltPlan
-from ci_bot.worker.sql_effects import render_site, rendered, statement_sources
+from ci_bot.worker.sql_effects import render_site, statement_sources
 from ci_bot.worker.sql_effects.effects import OwnObjects
 from ci_bot.worker.sql_effects.judgement import (
     EffectKey,
     JudgedEffect,
     RenderedStatement,
-    effect_key,
     judge_hidden_literals,
     judge_statements,
     list_effect_keys,
+    make_effect_key,
 )
 from ci_bot.worker.sql_effects.render_site import RenderSite
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 def judge_plan(context: Context, planned: BuiltPlan) -> list[JudgedEffect]:
-    """What the statements that this plan would execute do outside the environment, or to it.
+    """Judges the statements that this plan would execute.
 
-    Each statement is rendered for the pull request's environment, and for prod, where a merge would
-    execute it; what both do is reported once. Statements of models that the plan leaves alone are
-    not executed, so they are not checked. Nothing asks the engine.
+    Each statement is rendered for the pull request's environment, and for prod, because a merge
+    would execute it there. An effect in both is reported once. If the plan does not change a model,
+    its statements are not executed, so they are not checked. The engine is not asked.
     """
     diff = planned.plan.context_diff
     both = render_site.make_plan_sites(context, planned)
@@ -51,7 +51,11 @@ def judge_plan(context: Context, planned: BuiltPlan) -> list[JudgedEffect]:
 
 
 def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedEffect]:
-    """The same without a plan, for (model, model of prod or None): names stay the project's."""
+    """Judges the statements of models without a plan; names stay as the project writes them.
+
+    Args:
+        pairs: a model, and the same model of prod or None.
+    """
     return [
         item
         for model, old in pairs
@@ -64,19 +68,19 @@ def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedE
 def check_statements(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
     """Refuses a plan with a new statement that writes elsewhere, loads code or cannot be judged.
 
-    What prod's version of the project executes already is not this plan's doing.
+    A statement that prod's version of the project executes already is not new.
 
     Raises:
         Refused: names the first such statement with its model, slot, kind and target.
     """
     for item in judge_plan(context, planned):
-        if item.severity == "blocker" and not item.standing:
+        if item.severity == "blocker" and not item.in_prod:
             statement, action = item.statement, item.effect.action
             loads, unknown, fails = (action == each for each in ("code", "unknown", "fails"))
             where = f" of {names.short_name(statement.model)}" if statement.model else ""
             raise RequestRefused(
-                f"The {statement.slot}{where} is new or changed and {item.said}. Nothing was "
-                f"built.",
+                f"The {statement.slot}{where} is new or changed and {item.description}. "
+                f"Nothing was built.",
                 hint="Write the statement in the way that is named, or take it out."
                 if fails
                 else "An apply changes only the views and tables of its own environment. Take the "
@@ -92,19 +96,25 @@ def check_statements(context: Context, planned: BuiltPlan, names: ModelNames) ->
 
 
 def _judge_node(node: Node, old: Any, where: Sequence[RenderSite]) -> list[JudgedEffect]:
-    """One model or audit. Names of environments do not reach its query: one rendering is enough."""
+    """Judges one model or audit.
 
-    def read(of: Any, site: RenderSite) -> Iterator[RenderedStatement]:
+    A query does not contain the environment's name, so it is rendered for one environment only.
+    """
+
+    def list_statements(of: Any, site: RenderSite) -> Iterator[RenderedStatement]:
         if of is not None and of.is_audit:
             yield from (
                 statement_sources.list_standalone_statements(of, site) if site is where[0] else ()
             )
         elif of is not None:
-            yield from rendered.list_model_statements(of, site)
+            yield from statement_sources.list_model_statements(of, site)
             yield from statement_sources.list_inner_statements(of, site) if site is where[0] else ()
 
     return _judge_new_statements(
-        partial(read, node), partial(read, old), lambda s: s.own_of(node), where
+        partial(list_statements, node),
+        partial(list_statements, old),
+        lambda s: s.select_own_objects(node),
+        where,
     )
 
 
@@ -112,7 +122,7 @@ def _list_environment_statements(
     items: Iterable[EnvironmentStatements], site: RenderSite
 ) -> Iterator[RenderedStatement]:
     for item in items:
-        yield from rendered.list_environment_statements_of_site(item, site)
+        yield from statement_sources.list_project_statements(item, site)
 
 
 def _judge_new_statements(
@@ -121,27 +131,28 @@ def _judge_new_statements(
     own: Callable[[RenderSite], OwnObjects],
     where: Sequence[RenderSite],
 ) -> list[JudgedEffect]:
-    """What of `now` is worth telling, in each environment; what two do is reported once.
+    """Judges the statements of `now` for each environment; an effect in two is reported once.
 
-    What is own, and prod's side, `then`, are checked only if something is done: there are
-    projects of thousands of models, and most have no statements.
+    Own objects, and prod's statements, `then`, are listed only if there is an effect: a project can
+    have thousands of models, and most have no statements.
     """
     found: list[JudgedEffect] = []
     literal: list[RenderedStatement] = []
     done: set[EffectKey] = set()
     for site in where:
         texts, stands = _sort_statements(now(site))
-        literal = literal or stands  # the same wherever it is rendered for
+        literal = literal or stands  # the same for each environment
         if literal or any(e.action != "nothing" for each in texts for e in each.effects):
             ours = own(site)
             done |= list_effect_keys(texts, ours)
-            found += _mark_known(
-                judge_statements(texts, ours), partial(_keys_of_kept, then, site, ours)
+            found += _mark_effects_of_prod(
+                judge_statements(texts, ours), partial(_list_prod_effects, then, site, ours)
             )
     if literal:
         here = where[0]
-        found += _mark_known(
-            judge_hidden_literals(literal, own(here), done), partial(_keys_of_written, then, here)
+        found += _mark_effects_of_prod(
+            judge_hidden_literals(literal, own(here), done),
+            partial(_list_prod_literals, then, here),
         )
     return _merge_equal_effects(found)
 
@@ -149,41 +160,43 @@ def _judge_new_statements(
 def _sort_statements(
     statements: Iterable[RenderedStatement],
 ) -> tuple[list[RenderedStatement], list[RenderedStatement]]:
-    """Those that were rendered, and what stands literally in their sources."""
+    """Splits statements into those that were rendered, and the literal SQL in sources."""
     every = list(statements)
     return [s for s in every if s.literal is None], [s for s in every if s.literal is not None]
 
 
-def _mark_known(
+def _mark_effects_of_prod(
     items: Iterable[JudgedEffect], known: Callable[[], set[tuple[str, str]]]
 ) -> list[JudgedEffect]:
-    """The same, with what prod's version of the project does already marked as standing."""
+    """Marks each effect that prod's version of the project has already."""
     found = list(items)
     try:
         before = known() if found else set()
     except SqlglotError:  # an older version of SQLMesh stored what this one cannot parse
         before = set()
-    return [replace(item, standing=effect_key(item) in before) for item in found]
+    return [replace(item, in_prod=make_effect_key(item) in before) for item in found]
 
 
-def _keys_of_kept(
+def _list_prod_effects(
     then: Callable[[RenderSite], Iterable[RenderedStatement]], site: RenderSite, own: OwnObjects
 ) -> set[tuple[str, str]]:
-    return {effect_key(item) for item in judge_statements(_sort_statements(then(site))[0], own)}
+    return {
+        make_effect_key(item) for item in judge_statements(_sort_statements(then(site))[0], own)
+    }
 
 
-def _keys_of_written(
+def _list_prod_literals(
     then: Callable[[RenderSite], Iterable[RenderedStatement]], site: RenderSite
 ) -> set[tuple[str, str]]:
     return {(statement.slot, statement.source) for statement in _sort_statements(then(site))[1]}
 
 
 def _merge_equal_effects(found: Iterable[JudgedEffect]) -> list[JudgedEffect]:
-    """The same effect of the same place is reported once, however often it is rendered."""
+    """Keeps the same effect of the same statement once, however often it is rendered."""
     kept: dict[Any, JudgedEffect] = {}
     for item in found:
         effect = item.effect
         target = effect.target if item.severity == "blocker" else None
         what = (effect.action, effect.kind, effect.detail, target)
-        kept.setdefault((item.statement.slot, item.standing, what), item)
+        kept.setdefault((item.statement.slot, item.in_prod, what), item)
     return list(kept.values())

@@ -1,18 +1,18 @@
-"""What the SQL of a changed file does, read as it stands: no macro and no Jinja is evaluated.
+"""The effects of the SQL in a changed file, read as text: no macro and no Jinja is evaluated.
 
-For a process that has loaded nothing of a pull request. Files are taken apart by
-`sqlmesh.core.dialect.parse`, which makes trees of text and evaluates nothing, and by parsers of
-YAML and of Jinja's tokens. The rendered form of the same statements is judged where the project is
-loaded (`judge_plan`); here it is seen whether that told of what literally stands in a file.
+For a process that has loaded nothing of a pull request. `sqlmesh.core.dialect.parse` makes trees of
+the text and evaluates nothing; YAML and Jinja's tokens have parsers, too. The process that loads
+the project judges the rendered form of the same statements (`judge_plan`). The literal form shows
+whether that process left out something that the file contains.
 
-    reading = of_file("models/orders.sql", text, "spark")
-    reading.judged      statements that do something to others, as `judge_plan` tells them
-    reading.undecided   places where only running a macro or a template would say more
+    reading = read_raw_file("models/orders.sql", text, "spark")
+    reading.judged      statements that affect others, in the form that `judge_plan` gives
+    reading.undecided   texts whose effects only a running macro or template would show
 
-A literal statement counts wherever it stands: in a Jinja block, in an argument of a macro, in a
-string that a macro or a template is given. A target that is computed is undecided. `@this_model`
-and the name of the file's own model are the model's own. `undecided` is no finding by itself.
-SQLMesh's console hears of what cannot be parsed: the caller chooses one that says nothing.
+A literal statement counts anywhere: in a Jinja block, in an argument of a macro, and in a string
+that a macro or a template gets. A target that is computed is undecided. `@this_model` and the name
+of the file's own model mean the model's own table. `undecided` is no finding by itself. If a text
+cannot be parsed, SQLMesh writes that to its console: the caller chooses a silent one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import effects as names
-from ci_bot.worker.sql_effects.definitions import find_odd_format, find_odd_key
+from ci_bot.worker.sql_effects.definitions import find_unsafe_format, find_unsafe_property
 from ci_bot.worker.sql_effects.effects import (
     NOT_PARSED,
     RUNS_JAVA,
@@ -38,7 +38,7 @@ from ci_bot.worker.sql_effects.effects import (
     SqlEffect,
     make_unknown_effect,
 )
-from ci_bot.worker.sql_effects.jinja_templates import list_literal_effects, literal_parts
+from ci_bot.worker.sql_effects.jinja_templates import list_template_effects, read_literal_parts
 from ci_bot.worker.sql_effects.judgement import (
     JudgedEffect,
     RenderedStatement,
@@ -55,20 +55,20 @@ _SLOTS = frozenset(
      "+pre-hook", "+post-hook"}
 )  # fmt: skip
 _BLOCKS = frozenset({"model", "audit", "metric"})
-# A file that is one query without any of these words does nothing else, however it is parsed: most
-# SQL of a repository is, and parsing takes milliseconds. A macro, a template or a second statement
-# may make more of it.
+# A file that is one query without any of these words has no other effect, in any dialect. That is
+# most SQL of a repository, and parsing takes milliseconds. A macro, a template or a second
+# statement could add an effect.
 _QUERY = re.compile(r"\s*(?:(?:--[^\n]*\n|/\*.*?\*/)\s*)*(?:SELECT|WITH)\b", re.I | re.S)
 _MAY_ACT = re.compile(
     rf"[@{{\\;]|\b(?:{'|'.join(sorted(ACTING_WORDS | RUNS_JAVA | {'transform'}))})\b", re.I
 )
-# A key may be spelled with escapes, and a tag may make one of something else.
+# YAML can write a key with escapes, and a tag can make a key of another value.
 _MAY_BE_EXECUTED = re.compile("|".join([*map(re.escape, sorted(_SLOTS)), r"\\", r"!"]))
 
 
 @dataclass(frozen=True)
 class FileReading:
-    """What could be read in a file; see the module."""
+    """The effects of the SQL in one file; the module's docstring describes both fields."""
 
     judged: tuple[JudgedEffect, ...] = ()
     undecided: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def read_raw_file(path: str, text: str, dialect: str) -> FileReading:
     """Reads one file of a project.
 
     Args:
-        path: decides by its ending how the file is read; others than SQL and YAML say nothing.
+        path: its ending decides how the file is read; a file that is no SQL or YAML has no effects.
         dialect: of models that name none.
     """
     suffix = PurePosixPath(path).suffix.lower()
@@ -91,7 +91,7 @@ def read_raw_file(path: str, text: str, dialect: str) -> FileReading:
 
 @dataclass(frozen=True)
 class _StatementPiece:
-    """A statement with what its literal parts do."""
+    """A statement with the effects of its literal parts."""
 
     slot: str
     model: str | None
@@ -110,7 +110,7 @@ def _read_sql(text: str, dialect: str) -> FileReading:
         if "{%" not in text and "{{" not in text:
             return FileReading()  # the load fails, and says why
         # A file of Jinja macros, or a dbt model.
-        effects = tuple(list_literal_effects(text, dialect))
+        effects = tuple(list_template_effects(text, dialect))
         return _make_reading([_StatementPiece("template", None, text, effects, True)], dialect)
     return _make_reading(list(_iterate_pieces(trees, dialect)), dialect)
 
@@ -119,7 +119,7 @@ def _iterate_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_StatementPi
     model = None
     for tree in trees:
         if tree.key in _BLOCKS:
-            model, dialect = _block_name(tree), _block_dialect(tree) or dialect
+            model, dialect = _read_block_name(tree), _read_block_dialect(tree) or dialect
             yield from _read_model_block(tree, model, dialect)
         elif tree.key == "virtualupdatestatement":
             for inner in tree.expressions:
@@ -129,40 +129,40 @@ def _iterate_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_StatementPi
 
 
 def _read_model_block(tree: exp.Expr, model: str | None, dialect: str) -> Iterator[_StatementPiece]:
-    """The properties of a MODEL block: expressions and names that become parts of SQLMesh's SQL."""
+    """Reads the properties of a MODEL block that become parts of SQLMesh's SQL."""
     slot = f"{tree.key.upper()} block"
     piece = _make_piece(slot, model, tree, dialect)
     code = [effect for effect in piece.effects if effect.action == "code"]
-    odd = [make_unknown_effect("CREATE TABLE", why) for why in _odd_properties(tree)]
+    odd = [make_unknown_effect("CREATE TABLE", why) for why in _list_unsafe_properties(tree)]
     yield _StatementPiece(slot, model, piece.source, (*code, *odd), piece.undecided)
 
 
-def _odd_properties(block: exp.Expr) -> Iterator[str]:
+def _list_unsafe_properties(block: exp.Expr) -> Iterator[str]:
     for name in ("storage_format", "table_format"):
         value = _find_property(block, name)
-        why = find_odd_format(value.name) if value is not None else None
+        why = find_unsafe_format(value.name) if value is not None else None
         if why is not None:
             yield why
     for name in ("physical_properties", "virtual_properties"):
         value = _find_property(block, name)
         for pair in value.find_all(exp.EQ) if value is not None else ():
-            why = find_odd_key(pair.left.name)
+            why = find_unsafe_property(pair.left.name)
             if why is not None:
                 yield why
 
 
 def _make_piece(slot: str, model: str | None, tree: exp.Expr, dialect: str) -> _StatementPiece:
-    effects, undecided = literal_parts(tree, dialect)
+    effects, undecided = read_literal_parts(tree, dialect)
     return _StatementPiece(slot, model, tree.sql(dialect=dialect), effects, undecided)
 
 
-def _block_name(block: exp.Expr) -> str | None:
+def _read_block_name(block: exp.Expr) -> str | None:
     value = _find_property(block, "name")
     name = names.read_table_name(value) if value is not None else None
     return ".".join(name) if name else None
 
 
-def _block_dialect(block: exp.Expr) -> str | None:
+def _read_block_dialect(block: exp.Expr) -> str | None:
     value = _find_property(block, "dialect")
     return value.name.lower() if value is not None else None
 
@@ -182,13 +182,13 @@ def _read_yaml(text: str, dialect: str) -> FileReading:
         document = read_yaml(text)
     except UnfitYaml:
         # A configuration may hold Jinja that is no YAML before it is rendered.
-        effects = tuple(list_literal_effects(text, dialect)) if "{%" in text else ()
+        effects = tuple(list_template_effects(text, dialect)) if "{%" in text else ()
         return _make_reading([_StatementPiece("template", None, text, effects, True)], dialect)
     pieces: list[_StatementPiece] = []
     for slot, sql in _iterate_executed(document):
         if "{{" in sql or "{%" in sql:
             pieces.append(
-                _StatementPiece(slot, None, sql, tuple(list_literal_effects(sql, dialect)), True)
+                _StatementPiece(slot, None, sql, tuple(list_template_effects(sql, dialect)), True)
             )
             continue
         try:
@@ -203,7 +203,7 @@ def _read_yaml(text: str, dialect: str) -> FileReading:
 
 
 def _iterate_executed(document: Any) -> Iterator[tuple[str, str]]:
-    """Slot and text of every statement in a configuration, however deep it stands."""
+    """Slot and text of every statement in a configuration, at any depth."""
     if isinstance(document, list):
         for item in document:
             yield from _iterate_executed(item)
@@ -222,7 +222,7 @@ def _make_reading(pieces: list[_StatementPiece], dialect: str) -> FileReading:
     found: list[JudgedEffect] = []
     temporary: set[Any] = set()
     for piece in pieces:
-        own = _own_objects(piece.model)
+        own = _make_own_objects(piece.model)
         statement = RenderedStatement(piece.slot, piece.model, piece.source, piece.source, dialect)
         for effect in piece.effects:
             if effect.action == "nothing" and effect.target is not None:
@@ -236,7 +236,7 @@ def _make_reading(pieces: list[_StatementPiece], dialect: str) -> FileReading:
     return FileReading(tuple(found), undecided)
 
 
-def _own_objects(model: str | None) -> OwnObjects:
+def _make_own_objects(model: str | None) -> OwnObjects:
     objects = {names.THIS_MODEL}
     if model is not None:
         parts = tuple(model.split("."))

@@ -1,8 +1,8 @@
-"""The text of a statement, as an engine is given it, to what it does.
+"""From the text of a statement, as the engine gets it, to its effects.
 
-Nothing is judged by words in the text: the text is parsed, and what cannot be parsed, or is not one
-of the kinds below, is unknown. Inside of a known kind, queries included, every nested statement and
-every call of a program is found.
+The text is parsed. A statement that cannot be parsed, or that is none of the kinds below, is
+unknown. Inside a known kind, also inside a query, every nested statement and every call of a
+program is found. Only a statement that the parser keeps as text is read word by word.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import definitions, effects, spark_settings
-from ci_bot.worker.sql_effects.commands import read_command_effect
 from ci_bot.worker.sql_effects.effects import (
     NOT_LISTED,
+    RUNS_JAVA,
     SPARK,
+    THIS_MODEL,
+    Action,
+    ObjectName,
     SqlEffect,
     find_hidden_meaning,
     list_code_effects,
@@ -29,24 +32,25 @@ from ci_bot.worker.sql_effects.effects import (
 
 if TYPE_CHECKING:
     from sqlglot import exp
+    from sqlglot.tokens import Token
 
 _QUERIES = frozenset(
     {"select", "union", "intersect", "except", "subquery", "values", "describe", "show"}
 )
 _MACROS = ("macro", "jinja")
 _SESSION = frozenset({"uncache", "declare", "semicolon"})
-# Nodes that do something by themselves, wherever in a tree they stand.
-_DEEDS = frozenset(
+# Nodes that have an effect of their own, anywhere in a tree.
+_ACTING_NODES = frozenset(
     {
         "insert", "update", "delete", "merge", "create", "drop", "alter", "truncatetable",
         "loaddata", "copy", "command", "grant", "revoke", "comment", "use", "set", "kill",
         "attach", "detach", "install", "export", "into", "execute", "pragma", "analyze",
     }
 )  # fmt: skip
-# The words that such nodes begin with, and those of the readers below. Without any of them a query
-# does nothing besides.
+# The first words of such nodes, and those of the readers below. A query that contains none of them
+# only reads.
 ACTING_WORDS = frozenset(
-    (_DEEDS - {"truncatetable", "loaddata", "command"})
+    (_ACTING_NODES - {"truncatetable", "loaddata", "command"})
     | {"truncate", "load", "call", "exec", "refresh", "cache", "uncache", "declare"}
 )
 
@@ -72,10 +76,10 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
             )
         try:
             found = [
-                e for tree in trees if tree is not None for e in _read_given_form(tree, dialect)
+                e for tree in trees if tree is not None for e in _read_executed_form(tree, dialect)
             ]
         except Exception as error:
-            # A tree of a shape that nobody expected: `DELETE t` is one, which Spark takes.
+            # A tree of unexpected shape, such as `DELETE t`, which Spark accepts.
             return (
                 make_unknown_effect(
                     "statement", f"it cannot be understood ({type(error).__name__})"
@@ -84,11 +88,11 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
     return tuple(found) or (SqlEffect("nothing", "nothing"),)
 
 
-def _read_given_form(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    """What a statement does in the form that the engine is given."""
+def _read_executed_form(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+    """Lists the effects of a statement in the form that the engine gets."""
     word = (tree.name.split() or [""])[0].upper() if tree.key == "command" else ""
     if word and dialect in SPARK and word not in ("SET", "SHOW") and _has_variable(tree, dialect):
-        # SQLMesh keeps what its parser cannot take apart as text, with the names of variables.
+        # SQLMesh keeps a statement that its parser does not know as text, with names of variables.
         yield SqlEffect(
             "fails",
             word,
@@ -110,41 +114,41 @@ def _has_variable(command: Any, dialect: str) -> bool:
 
 def list_tree_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """Yields the effects of one parsed statement and of everything inside it."""
-    yield from _list_effects_of(tree, dialect)
+    yield from _list_node_effects(tree, dialect)
     if any(node.key.startswith(_MACROS) for node in tree.walk()):
-        yield make_unknown_effect(_object_kind(tree), "a macro in it was not resolved")
-    yield from _read_nested(tree, dialect)
+        yield make_unknown_effect(_name_statement(tree), "a macro in it was not resolved")
+    yield from _list_nested_effects(tree, dialect)
 
 
-def _read_nested(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _list_nested_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for node in tree.walk():
-        if node is not tree and node.key in _DEEDS and not _belongs_to_statement(node, tree):
-            yield from _list_effects_of(node, dialect)
+        if node is not tree and node.key in _ACTING_NODES and not _belongs_to_statement(node, tree):
+            yield from _list_node_effects(node, dialect)
     yield from list_code_effects(tree)
 
 
 def _is_macro(node: exp.Expr) -> bool:
-    """Whether SQLMesh would put something in for a node; in names it does so even in quotes."""
+    """Whether SQLMesh would replace a node; in names it does so even inside quotes."""
     return node.key.startswith(_MACROS) or (node.key == "identifier" and "@" in node.this)
 
 
-def read_literal_effects(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
-    """Reads the literal effects of an unrendered statement, and whether a macro could add to them.
+def read_unrendered_statement(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
+    """Reads the literal effects of an unrendered statement; true if a macro could add some.
 
-    Statements that are arguments of a macro count, and strings that are SQL. An effect whose target
-    a macro computes is left out: only running it would say more.
+    Statements in a macro's arguments count, and strings that are SQL. If a macro computes the
+    target of an effect, the effect is left out: only the running macro would show it.
     """
     macros = [node for node in tree.walk() if _is_macro(node)]
     found = (
         []
         if _is_macro(tree) or tree.key in ("model", "audit")
-        else [*_list_effects_of(tree, dialect)]
+        else [*_list_node_effects(tree, dialect)]
     )
-    found += _read_nested(tree, dialect)
+    found += _list_nested_effects(tree, dialect)
     for macro in macros:
         for node in macro.walk():
             if node.key == "literal" and node.is_string and " " in node.name.strip():
-                found += literal_effects(node.name, dialect) or ()
+                found += read_literal_sql(node.name, dialect) or ()
     literal = [e for e in found if not (macros and e.target is None and _has_target(e))]
     return tuple(literal), bool(macros)
 
@@ -156,8 +160,8 @@ def _has_target(effect: SqlEffect) -> bool:
     )
 
 
-def literal_effects(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
-    """What a piece of text does if it is SQL; None if it is none, or means nothing by itself."""
+def read_literal_sql(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
+    """Reads the effects of a text that may be SQL; None if it is none, or is no whole statement."""
     with silence_log("sqlglot"):
         try:
             trees = (
@@ -169,27 +173,27 @@ def literal_effects(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
             return None
         found: list[SqlEffect] = []
         for tree in trees:
-            if tree is not None and tree.key in (_QUERIES | _DEEDS | _SESSION | {"cache"}):
-                found += read_literal_effects(tree, dialect)[0]
+            if tree is not None and tree.key in (_QUERIES | _ACTING_NODES | _SESSION | {"cache"}):
+                found += read_unrendered_statement(tree, dialect)[0]
     return None if any(effect.action == "unknown" for effect in found) else tuple(found)
 
 
 def _belongs_to_statement(node: exp.Expr, tree: exp.Expr) -> bool:
-    """Whether a nested node is a part of the statement, and no statement of its own."""
+    """Whether a nested node is a part of the statement, such as an action of MERGE."""
     return tree.key == "alter" or (node.parent is not None and node.parent.key == "when")
 
 
-def _list_effects_of(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _list_node_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if tree.key in _QUERIES or tree.key in _SESSION:
-        yield SqlEffect("nothing", _object_kind(tree))
+        yield SqlEffect("nothing", _name_statement(tree))
     elif tree.key == "command":
-        yield read_command_effect(tree, dialect)
+        yield _read_command_effect(tree, dialect)
     elif tree.key == "set":
-        yield spark_settings.read_set_effect(_after_word(tree, dialect), dialect, parsed=True)
+        yield spark_settings.read_set_effect(_drop_first_word(tree, dialect), dialect, parsed=True)
     elif tree.key in _READERS:
         yield from _READERS[tree.key](tree, dialect)
     else:
-        yield make_unknown_effect(_object_kind(tree), NOT_LISTED)
+        yield make_unknown_effect(_name_statement(tree), NOT_LISTED)
 
 
 def _read_insert(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -202,7 +206,7 @@ def _read_insert(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 
 def _read_row_changes(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for table in (tree.this, *(tree.args.get("tables") or ())):
-        yield SqlEffect("writes", _object_kind(tree), effects.read_table_name(table))
+        yield SqlEffect("writes", _name_statement(tree), effects.read_table_name(table))
 
 
 def _read_load(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -210,7 +214,7 @@ def _read_load(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     yield from _read_row_changes(tree, dialect)
     if not tree.args.get("local"):
         path = tree.args.get("inpath")
-        yield SqlEffect("moves", _object_kind(tree), detail=f"the files of {path or 'a path'}")
+        yield SqlEffect("moves", _name_statement(tree), detail=f"the files of {path or 'a path'}")
 
 
 def _read_truncate(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -219,7 +223,7 @@ def _read_truncate(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 
 
 def _read_copy(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    """COPY INTO a table; a COPY to files has no table to write."""
+    """COPY INTO writes a table; a COPY to files writes none."""
     yield SqlEffect(
         "writes", "COPY", effects.read_table_name(tree.this) if tree.args.get("kind") else None
     )
@@ -231,7 +235,7 @@ def _read_describe(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if target is not None and kind == "COLUMN":
         target = target[:-1]
     schema = kind in ("SCHEMA", "DATABASE", "NAMESPACE", "TABLES IN", "TABLES FROM")
-    yield SqlEffect("describes", _object_kind(tree), target, schema=schema)
+    yield SqlEffect("describes", _name_statement(tree), target, schema=schema)
 
 
 def _read_grant(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -239,9 +243,9 @@ def _read_grant(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if kind in ("TABLE", "VIEW", "SCHEMA", "DATABASE"):
         target = effects.read_table_name(tree.args.get("securable"))
         schema = kind in ("SCHEMA", "DATABASE")
-        yield SqlEffect("grants", _object_kind(tree), target, schema=schema)
+        yield SqlEffect("grants", _name_statement(tree), target, schema=schema)
     else:
-        yield make_unknown_effect(_object_kind(tree), f"rights on {kind}")
+        yield make_unknown_effect(_name_statement(tree), f"rights on {kind}")
 
 
 def _read_use(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
@@ -264,7 +268,7 @@ def _read_refresh(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 
 
 def _read_cache(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    """With a query it makes a temporary view."""
+    """CACHE TABLE with a query makes a temporary view."""
     query = tree.args.get("expression")
     yield SqlEffect(
         "nothing", "CACHE", effects.read_table_name(tree.this) if query is not None else None
@@ -297,11 +301,126 @@ _READERS: dict[str, Callable[[Any, str], Iterator[SqlEffect]]] = {
 }
 
 
-def _object_kind(tree: exp.Expr) -> str:
+def _name_statement(tree: exp.Expr) -> str:
     key: str = tree.key
     return {"truncatetable": "TRUNCATE", "loaddata": "LOAD DATA"}.get(key, key.upper())
 
 
-def _after_word(tree: exp.Expr, dialect: str) -> str:
+def _drop_first_word(tree: exp.Expr, dialect: str) -> str:
     text: str = tree.sql(dialect=dialect, comments=False)
     return text.partition(" ")[2]
+
+
+# Statements that sqlglot keeps as text: a short list of forms, read word by word. Every other form
+# is unknown. They come from Spark's reference and from the SQL extensions of Delta and Iceberg.
+
+
+_RESOURCES = frozenset({"JAR", "JARS", "FILE", "FILES", "ARCHIVE", "ARCHIVES"})
+# The clauses after the name in ALTER TABLE, by their first words.
+_ALTERS: tuple[tuple[tuple[str, ...], Action], ...] = (
+    (("UNSET", "TBLPROPERTIES"), "describes"),
+    (("WRITE",), "describes"),
+    (("SET", "IDENTIFIER", "FIELDS"), "describes"),
+    (("DROP", "IDENTIFIER", "FIELDS"), "describes"),
+    (("RECOVER", "PARTITIONS"), "describes"),
+    (("CREATE", "BRANCH"), "alters"),
+    (("CREATE", "TAG"), "alters"),
+    (("DROP", "BRANCH"), "alters"),
+    (("DROP", "TAG"), "alters"),
+    (("ADD", "PARTITION", "FIELD"), "alters"),
+    (("DROP", "PARTITION", "FIELD"), "alters"),
+    (("REPLACE", "PARTITION", "FIELD"), "alters"),
+    (("DROP", "COLUMN"), "alters"),
+    (("DROP", "COLUMNS"), "alters"),
+    (("REPLACE", "COLUMNS"), "alters"),
+    (("DROP", "PARTITION"), "alters"),
+    (("DROP", "IF", "EXISTS", "PARTITION"), "alters"),
+)
+
+
+def _read_command_effect(tree: exp.Expr, dialect: str) -> SqlEffect:
+    """Reads the effect of a statement that the parser keeps as text.
+
+    Args:
+        tree: sqlglot's `Command`: its first word or words, and the rest as text.
+    """
+    head, rest = tree.name.upper().split(), tree.text("expression").strip()
+    word = head[0] if head else ""
+    if word == "SHOW":
+        return SqlEffect("nothing", "SHOW")
+    if word == "SET":
+        return spark_settings.read_set_effect(rest, dialect, parsed=False)
+    tokens = _tokenize_command(rest, dialect) if dialect in SPARK else None
+    if tokens is None:
+        return make_unknown_effect(word, NOT_LISTED)
+    words = [*head, *(token.text.upper() for token in tokens)]
+    if RUNS_JAVA & {token.text.lower() for token in tokens}:
+        return SqlEffect("code", word)  # for example in a condition; there is no tree to search
+    return (
+        _read_add_resource(words)
+        or _read_create_function(words)
+        or _read_alter_command(tokens, words)
+        or _read_maintenance_command(tokens, words)
+        or make_unknown_effect(word, "this form is not on the list")
+    )
+
+
+def _tokenize_command(text: str, dialect: str) -> list[Token] | None:
+    """The words of a command; None if it has comments, which two engines may read differently."""
+    try:
+        tokens: list[Token] = Dialect.get_or_raise(dialect).tokenize(text)
+    except SqlglotError:
+        return None
+    return None if any(token.comments for token in tokens) else tokens
+
+
+def _read_add_resource(words: list[str]) -> SqlEffect | None:
+    if words[:1] == ["ADD"] and len(words) > 1 and words[1] in _RESOURCES:
+        return SqlEffect("code", f"ADD {words[1]}")
+    return None
+
+
+def _read_create_function(words: list[str]) -> SqlEffect | None:
+    head = [word for word in words[:5] if word not in ("OR", "REPLACE", "TEMPORARY", "TEMP")]
+    if head[:2] == ["CREATE", "FUNCTION"]:
+        return SqlEffect("code", "CREATE FUNCTION")
+    return None
+
+
+def _read_alter_command(tokens: list[Token], words: list[str]) -> SqlEffect | None:
+    if words[:2] not in (["ALTER", "TABLE"], ["ALTER", "VIEW"]):
+        return None
+    target, at = _read_dotted_name(tokens, 1)  # TABLE, and then the name
+    for head, action in _ALTERS:
+        if target is not None and tuple(words[at + 1 :][: len(head)]) == head:
+            return SqlEffect(action, f"{words[0]} {words[1]} {' '.join(head)}", target)
+    return None
+
+
+def _read_maintenance_command(tokens: list[Token], words: list[str]) -> SqlEffect | None:
+    if words[:3] == ["MSCK", "REPAIR", "TABLE"]:
+        target, at = _read_dotted_name(tokens, 1)
+        return SqlEffect("describes", "MSCK REPAIR TABLE", target) if at == len(tokens) else None
+    if words[:1] == ["OPTIMIZE"]:
+        return SqlEffect("describes", "OPTIMIZE", _read_dotted_name(tokens, 0)[0])
+    if words[:1] == ["VACUUM"]:
+        return SqlEffect("alters", "VACUUM", _read_dotted_name(tokens, 0)[0])
+    return None
+
+
+def _read_dotted_name(tokens: list[Token], at: int) -> tuple[ObjectName | None, int]:
+    """Reads the dotted name that begins at token `at`, and returns the next position, too."""
+    parts: list[str] = []
+    if at < len(tokens) and tokens[at].token_type.name == "PARAMETER":
+        own = at + 1 < len(tokens) and tokens[at + 1].text.lower() == "this_model"
+        return (THIS_MODEL if own else None), at + 2
+    while at < len(tokens):
+        token = tokens[at]
+        if token.token_type.name in ("STRING", "L_PAREN", "DOT"):
+            return None, at
+        parts.append(token.text.lower())
+        at += 1
+        if at >= len(tokens) or tokens[at].token_type.name != "DOT":
+            break
+        at += 1
+    return (tuple(parts) or None), at

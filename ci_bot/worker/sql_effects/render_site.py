@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 
 class RenderArguments(TypedDict, total=False):
-    """What SQLMesh renders a statement with; what an environment or a model does not have, it is
-    not given."""
+    """The arguments that SQLMesh renders a statement with.
+
+    An argument is left out if the environment or the model does not have it.
+    """
 
     start: str | None
     end: str | None
@@ -43,16 +45,16 @@ class RenderArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class RenderSite:
-    """One environment with all that rendering for it needs.
+    """One environment, with everything that SQLMesh needs to render statements for it.
 
-    Without a plan there are no snapshots, and names stay those of the project.
+    Without a plan there are no snapshots, and names stay as the project writes them.
 
     Attributes:
-        catalog: of names that do not say one; empty if there are no catalogs.
+        catalog: of a name that has none; empty if there are no catalogs.
         default_dialect: of the engine.
         gateways: dialects of other gateways' engines, by the gateway's name.
-        naming: how the environment names its views; `prod_naming` is how prod does.
-        shown: how models are called in messages.
+        naming: how the environment names its views; `prod_naming` is the same for prod.
+        shown: names of models in messages.
     """
 
     catalog: str
@@ -63,12 +65,12 @@ class RenderSite:
     planned: BuiltPlan | None = None
     shown: ModelNames = field(default_factory=lambda: ModelNames(None, None))
 
-    def dialect_of(self, model: Model) -> str:
+    def find_dialect(self, model: Model) -> str:
         """The dialect of the engine that runs a model's statements."""
         return self.gateways.get(model.gateway or "", self.default_dialect)
 
     @cached_property
-    def by_name(self) -> dict[str, Snapshot]:
+    def snapshots_by_name(self) -> dict[str, Snapshot]:
         snapshots = self.planned.plan_snapshots.values() if self.planned is not None else ()
         return {snapshot.name: snapshot for snapshot in snapshots}
 
@@ -85,35 +87,35 @@ class RenderSite:
         window = self.planned.window
         return {"start": window.start, "end": window.end, "execution_time": window.execution_time}
 
-    def evaluation_arguments(
+    def make_evaluation_arguments(
         self, name: str, others: Iterable[str] | None = None
     ) -> RenderArguments:
-        """What SQLMesh renders the statements around a model's query with.
+        """Makes the arguments for the statements around a model's query.
 
-        The engine is left out, so that no macro can ask it anything, and nothing is written.
+        The engine is left out, so no macro can query it or write to it.
 
         Args:
-            others: the models besides whose names may lead to tables; None for all that it reads,
-                of which there can be many.
+            others: other models whose names SQLMesh replaces by their tables; None means all that
+                this model reads, which can be many.
         """
-        snapshot = self.by_name.get(name)
+        snapshot = self.snapshots_by_name.get(name)
         if snapshot is None:
             return {}
         read = [name, *(parent.name for parent in snapshot.parents)]
         return {
             **self._time_arguments,
             "snapshot": snapshot,
-            "snapshots": self._snapshots_among(read, name, others),
+            "snapshots": self._select_snapshots(read, name, others),
             "deployability_index": self.deployability_index,
         }
 
-    def promotion_arguments(
+    def make_promotion_arguments(
         self, name: str, others: Iterable[str] | None = None
     ) -> RenderArguments:
-        """What SQLMesh renders the statements on a model's virtual update with; see above."""
-        if name not in self.by_name:
+        """Makes the arguments for the on_virtual_update statements of a model; see above."""
+        if name not in self.snapshots_by_name:
             return {}
-        found = self._snapshots_among(self.by_name, name, others)
+        found = self._select_snapshots(self.snapshots_by_name, name, others)
         views = to_view_mapping(
             found.values(),
             self.naming,
@@ -127,25 +129,25 @@ class RenderSite:
             "table_mapping": views,
         }
 
-    def _snapshots_among(
+    def _select_snapshots(
         self, possible: Iterable[str], name: str, others: Iterable[str] | None
     ) -> dict[str, Snapshot]:
         wanted = None if others is None else {name, *others}
         return {
-            one: self.by_name[one]
+            one: self.snapshots_by_name[one]
             for one in possible
-            if one in self.by_name and (wanted is None or one in wanted)
+            if one in self.snapshots_by_name and (wanted is None or one in wanted)
         }
 
-    def environment_context(self) -> RenderArguments:
-        """What SQLMesh renders the statements around a plan with."""
+    def make_environment_arguments(self) -> RenderArguments:
+        """Makes the arguments for before_all and after_all."""
         return {
             **self._time_arguments,
-            "snapshots": self.by_name,
+            "snapshots": self.snapshots_by_name,
             "environment_naming_info": self.naming,
         }
 
-    def view_name(self, snapshot: Snapshot) -> ObjectName:
+    def name_view(self, snapshot: Snapshot) -> ObjectName:
         """The view of a model in this environment."""
         name, dialect = snapshot.qualified_view_name, self.default_dialect
         parts = (
@@ -155,8 +157,8 @@ class RenderSite:
         )
         return tuple(part.lower() for part in parts)
 
-    def table_name(self, snapshot: Snapshot) -> ObjectName:
-        """What `@this_model` stands for: of a forward-only change the preview, not prod's table."""
+    def name_table(self, snapshot: Snapshot) -> ObjectName:
+        """The table that `@this_model` means: of a forward-only change the preview, not prod's."""
         if not snapshot.is_model or not snapshot.version:
             return self.parse_object_name(snapshot.name)
         return self.parse_object_name(
@@ -164,45 +166,45 @@ class RenderSite:
         )
 
     def parse_object_name(self, name: str) -> ObjectName:
-        """A name in SQLMesh's own form, as ours; with its catalog, if there are any."""
+        """Parses a name in SQLMesh's form, and completes it with the catalog if there are any."""
         table = exp.to_table(name)
         found = names.read_table_name(table) or (name.lower(),)
         return found if table.catalog else (self.catalog, *found)
 
     @cached_property
     def own_objects(self) -> OwnObjects:
-        """What statements of the project may change in this environment."""
+        """The objects that before_all and after_all may change in this environment."""
         if self.planned is None:
             return OwnObjects("the environment", self.catalog)
-        models = [s for s in self.by_name.values() if s.is_model and not s.is_symbolic]
+        models = [s for s in self.snapshots_by_name.values() if s.is_model and not s.is_symbolic]
         prod = replace(self, naming=self.prod_naming)
-        prod_views = {prod.view_name(snapshot) for snapshot in models}
+        prod_views = {prod.name_view(snapshot) for snapshot in models}
         prod_schemas = {view[:2] for view in prod_views}
         own = OwnObjects(
             self.naming.name, self.catalog, whose=_ObjectOwners((self, prod)).find_owner
         )
-        tables = self._tables_of_the_plan()
+        tables = self._list_plan_tables()
         if not self.naming.is_dev:
             return replace(own, objects=tables, described=frozenset(prod_views | prod_schemas))
-        views = {self.view_name(snapshot) for snapshot in models}
+        views = {self.name_view(snapshot) for snapshot in models}
         return replace(
             own,
-            # A schema that also holds prod's views is nobody's own; there, each view is.
+            # A schema that also holds prod's views is shared, so only the single views are own.
             schemas=frozenset({view[:2] for view in views} - prod_schemas),
             objects=frozenset(views | tables) - prod_views,
         )
 
-    def own_of(self, node: Node) -> OwnObjects:
-        """What the statements of one model may change: its own table and view, too."""
-        snapshot = self.by_name.get(node.fqn if node.is_model else node.name)
+    def select_own_objects(self, node: Node) -> OwnObjects:
+        """The objects that the statements of one model may change: also its own table and view."""
+        snapshot = self.snapshots_by_name.get(node.fqn if node.is_model else node.name)
         if snapshot is None:
             return replace(self.own_objects, objects=frozenset({self.parse_object_name(node.fqn)}))
-        mine = {self.table_name(snapshot)}
+        mine = {self.name_table(snapshot)}
         if not self.naming.is_dev and snapshot.is_model:
-            mine.add(self.view_name(snapshot))
+            mine.add(self.name_view(snapshot))
         return replace(self.own_objects, objects=self.own_objects.objects | mine)
 
-    def _tables_of_the_plan(self) -> frozenset[ObjectName]:
+    def _list_plan_tables(self) -> frozenset[ObjectName]:
         """The physical tables that the plan makes, and that prod does not read."""
         planned = self.planned
         return frozenset(
@@ -217,7 +219,7 @@ class RenderSite:
 
 
 class _ObjectOwners:
-    """The model of each table and view, looked up when a message asks for the first."""
+    """The model of each table and view; the map is made when the first message needs it."""
 
     def __init__(self, sites: tuple[RenderSite, ...]) -> None:
         self._sites = sites
@@ -229,10 +231,10 @@ class _ObjectOwners:
     def _known_owners(self) -> dict[ObjectName, str]:
         found = {}
         for site in self._sites:
-            for snapshot in site.by_name.values():
+            for snapshot in site.snapshots_by_name.values():
                 if snapshot.is_model and not snapshot.is_symbolic:
                     shown = site.shown.short_name(snapshot.name)
-                    found[site.view_name(snapshot)] = found[site.table_name(snapshot)] = shown
+                    found[site.name_view(snapshot)] = found[site.name_table(snapshot)] = shown
         return found
 
 

@@ -1,4 +1,4 @@
-"""Whether a statement can change the rows or values of a table, or of what is computed after it."""
+"""Whether a statement can change rows or values: of a table, or of a query that runs after it."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ _JINJA_BLOCK = re.compile(
 _SETS_VARIABLE = re.compile(r"^\s*SET\s+VAR(?:IABLE)?\b", re.IGNORECASE)
 _PLACEHOLDER = "__this_model"
 _QUERIES = ("SELECT", "UNION", "INTERSECT", "EXCEPT", "SUBQUERY", "VALUES")
-# They look at something, or change where it is kept. Views, functions and variables of the session
-# are none of these: a query that follows may read them.
+# They only read, or change where data is kept. Views, functions and variables of the session do not
+# belong here: a later query may read them.
 _READ_ONLY = frozenset(
     {*_QUERIES, *("SHOW", "DESCRIBE", "REFRESH", "CACHE", "UNCACHE", "SEMICOLON", "SET", "nothing")}
 )
-# Spark finds the partitions of a table again: its rows may become more or fewer.
+# Spark lists the partitions of a table again, so rows may come or go.
 _FINDS_ROWS = ("MSCK", "RECOVER")
-# Files that no current version of the table reads are removed.
+# It removes files that no current version of the table reads.
 _KEEPS_ROWS = frozenset({"VACUUM"})
 
 
 def statements_change_rows(before: Sequence[str], after: Sequence[str], dialect: str) -> bool:
-    """Whether what differs between two lists of statements can change rows or values."""
+    """Whether the difference of two lists of statements can change rows or values."""
     old, new = Counter(before), Counter(after)
     differing = [*(old - new), *(new - old)]
     if differing or list(before) == list(after):
         return any(can_change_rows(text, dialect) for text in differing)
-    # The same ones stand in another order: each may count on one before it.
+    # The same statements in another order: each may depend on one before it.
     return any(can_change_rows(text, dialect) for text in after)
 
 
 def can_change_rows(text: str, dialect: str) -> bool:
-    """Whether a statement, as it stands in its file, can change rows or values.
+    """Whether a statement, as its file has it, can change rows or values.
 
-    What cannot be read may do so. A statistic, a comment, a property, a right or a cache does not.
+    A statement that cannot be read may. Statistics, comments, properties, rights and caches cannot.
     """
     text = _THIS_MODEL.sub(_PLACEHOLDER, _JINJA_BLOCK.sub(r"\1", text))
     if _SETS_VARIABLE.match(text):
@@ -59,13 +59,13 @@ def can_change_rows(text: str, dialect: str) -> bool:
 
 
 def _split_condition(text: str, dialect: str) -> Iterable[str]:
-    """The statements that a condition of SQLMesh's chooses between; else the text itself."""
+    """The statements that SQLMesh's `@IF` chooses from; for any other text, the text itself."""
     if "@" not in text:
         return [text]
     with silence_log("sqlglot"):
         try:
             trees = d.parse(text, default_dialect=dialect)
-        except Exception:  # what cannot be parsed is judged, and found unknown, as a whole
+        except Exception:  # the text that cannot be parsed is judged whole, as unknown
             return [text]
     function = trees[0].this if len(trees) == 1 and isinstance(trees[0], d.MacroFunc) else None
     if not isinstance(function, exp.Anonymous) or function.name.upper() != "IF":

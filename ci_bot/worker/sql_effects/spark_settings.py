@@ -1,12 +1,11 @@
-"""What a setting of Spark changes: nothing, only how fast it works, values, or places.
+"""What a setting of Spark changes: nothing, only speed, values, or the meaning of names and paths.
 
-One table for the connection's `config` in a configuration, for SET in statements, and for
-`spark.conf.set` in Python. It was made of the descriptions that Spark gives of its own settings
-(`SQLConf`, `StaticSQLConf`, the pages "Configuration" and "SQL Migration Guide"; 3.5, and what 4.0
-adds), and of those of Delta, Iceberg, Hudi and Databricks. A setting counts as one that changes
-values if rows, values, types or names of columns can come out otherwise, for the same query and the
-same data. One that lets a query fail which else would not changes nothing. What is on no list is
-unknown.
+One table serves the connection's `config` in a configuration, SET in statements, and
+`spark.conf.set` in Python. Its sources are Spark's own descriptions of its settings (`SQLConf`,
+`StaticSQLConf`, the pages "Configuration" and "SQL Migration Guide"; 3.5, and the settings that 4.0
+adds), and those of Delta, Iceberg, Hudi and Databricks. A setting changes values if the same query
+over the same data can give other rows, values, types or names of columns. A setting that only makes
+a query fail changes nothing. A setting on no list is unknown.
 
     find_setting_meaning("spark.sql.ansi.enabled")         "values"
     find_setting_meaning("spark.sql.shuffle.partitions")   "speed"
@@ -22,15 +21,15 @@ from typing import Literal
 from ci_bot.worker.sql_effects.effects import SPARK, SqlEffect, make_unknown_effect
 
 SettingMeaning = Literal[
-    "nothing",  # messages, names of jobs, what is checked, passwords
-    "speed",  # time, memory, how work and files are split
-    "values",  # what a query gives, or what a table holds
-    "places",  # where names and files lead, and which programs take part
+    "nothing",  # messages, names of jobs, checks, passwords
+    "speed",  # time, memory, and the split of work and files
+    "values",  # results of queries, or the content of tables
+    "places",  # the tables and files that names mean, and the programs that take part
     "unknown",
 ]
 
-# Below `spark.sql.`, as Spark spells them: SET through SQLMesh writes keys in lower case, and Spark
-# does not know those that have capitals then. A `*` stands for whatever follows.
+# Keys after `spark.sql.`, in Spark's spelling: SQLMesh's SET writes keys in lower case, and then
+# Spark does not know a key with capitals. A `*` matches any ending.
 _VALUES = """
     ansi.* session.timeZone legacy.* storeAssignmentPolicy caseSensitive timestampType
     mapKeyDedupPolicy decimalOperations.* charAsVarchar readSideCharPadding
@@ -116,7 +115,7 @@ _NOTHING = """
     defaultUrlStreamHandlerFactory.enabled runSQLOnFiles legacy.emptyCurrentDBInCli
     legacy.addSingleFileInAddFile legacy.useV1Command
 """
-# Whatever else they are, they name a class, a file, a catalog, a branch, or a program.
+# Such a key names a class, a file, a catalog, a branch, or a program.
 _PLACES = re.compile(
     r"""(?x) class$ | committer | commitprotocol | [.-]impl$ | path$ | dir$ | uris?$ | \burl
       | (?<!al)location | (^|\.)catalog(\.|implementation|$) | defaultcatalog | warehouse
@@ -129,14 +128,14 @@ _PLACES = re.compile(
       | fs\.default(fs|\.name)$ | javax\.jdo | metastore\.uris | executorenv\. | appmasterenv\.
     """
 )
-# `dir` and the like in names that lead nowhere.
+# Keys with `dir` or a similar word that name no file or program which matters.
 _NO_PLACES = re.compile(
     r"""(?x)^spark\.(
       sql\.hive\.(convertmetastoreinsertdir|verifypartitionpath)$ | sql\.orc\.impl$
       |local\.dir$|eventlog\.|history\.|kubernetes\.|log|ui\.|ssl\.|metrics\.|kerberos\.
     )"""
 )
-# What the program needs to run, and takes only when it starts.
+# Settings of the process, which Spark reads only when it starts.
 _PROCESS = re.compile(
     r"""(?x)^spark\.(
       app\.|cores\.|local\.dir|executor\.|driver\.|memory|shuffle\.|network\.|rpc\.|ui\.|eventlog\.|io\.
@@ -165,7 +164,7 @@ _LOCAL = frozenset(
     }
 )  # fmt: skip
 
-# How an identity is proved that another setting names. A token is none of them: it is the identity.
+# The proof of an identity that another setting names. A token is no such proof: it is the identity.
 _PASSWORD = re.compile(r"(password|passphrase|secret[.-]?key)$")
 
 _OTHERS: tuple[tuple[re.Pattern[str], SettingMeaning], ...] = (
@@ -206,7 +205,7 @@ _OVERWRITE = "spark.sql.sources.partitionoverwritemode"
 def _list_settings() -> tuple[
     dict[str, tuple[str, SettingMeaning]], list[tuple[str, SettingMeaning]]
 ]:
-    """Whole keys with their spelling, and beginnings of keys, the longest first."""
+    """Whole keys with their spelling, and prefixes of keys, the longest first."""
     whole: dict[str, tuple[str, SettingMeaning]] = {}
     beginnings: list[tuple[str, SettingMeaning]] = []
     meanings: tuple[tuple[str, SettingMeaning], ...] = (
@@ -227,7 +226,7 @@ _WHOLE, _BEGINNINGS = _list_settings()
 def find_setting_meaning(key: str, value: str = "") -> SettingMeaning:
     """Finds the effect of a setting; for a few settings it depends on the value."""
     key = key.lower()
-    if key == _OVERWRITE:  # static replaces whole tables in place of partitions
+    if key == _OVERWRITE:  # "static" replaces whole tables instead of partitions
         return "nothing" if value.strip("'\"`").lower() == "dynamic" else "places"
     if _JAVA_OPTIONS.match(key):
         return "values" if _OPTIONS_OF_VALUES.search(value) else "speed"
@@ -235,10 +234,10 @@ def find_setting_meaning(key: str, value: str = "") -> SettingMeaning:
         return "nothing"
     if _PLACES.search(key) and not _NO_PLACES.match(key):
         return "places"
-    return _WHOLE[key][1] if key in _WHOLE else _meaning_of_group(key)
+    return _WHOLE[key][1] if key in _WHOLE else _find_group_meaning(key)
 
 
-def _meaning_of_group(key: str) -> SettingMeaning:
+def _find_group_meaning(key: str) -> SettingMeaning:
     for pattern, meaning in _OTHERS:
         if pattern.search(key):
             return meaning
@@ -253,18 +252,20 @@ def find_setting_spelling(key: str) -> str | None:
     return known[0] if known is not None else None
 
 
-def is_fixed(key: str) -> bool:
+def is_fixed_at_start(key: str) -> bool:
     """Whether Spark takes the setting only when it starts, and refuses a SET."""
     key = key.lower()
     return bool(_STATIC.match(key)) or (key not in _LOCAL and bool(_PROCESS.match(key)))
 
 
-# SET: what the setting that it changes does to this session, or why Spark refuses it.
+# The effect of SET on the session, or the reason why Spark refuses it.
 
 
 _KEY = re.compile(r"^[\w.\-]+$")
-# Elsewhere a session has few doors: who it is, and where its names lead.
-_DOORS = re.compile(r"role|authorization|search_path|schema|catalog|database|warehouse|path")
+# Other engines: only settings that change who the session is, or what names in it mean.
+_IDENTITY_KEYS = re.compile(
+    r"role|authorization|search_path|schema|catalog|database|warehouse|path"
+)
 
 _TIME_ZONE = "spark.sql.session.timeZone"
 
@@ -275,33 +276,37 @@ def read_set_effect(text: str, dialect: str, *, parsed: bool) -> SqlEffect:
     """Reads the effect of `SET ...`.
 
     Args:
-        text: what follows the word SET, as the engine is given it.
-        parsed: a tree stands for the statement, so that code in it is found elsewhere.
+        text: the text after the word SET, as the engine gets it.
+        parsed: the parser has made a tree of the statement, so code in it is found elsewhere.
     """
     key, equals, value = (part.strip() for part in text.strip().partition("="))
     words = key.lower().split()
     if words and words[0] in ("variable", "var"):
-        return _harmless_setting() if parsed else _unknown_setting(key)
+        return _make_harmless_effect() if parsed else _make_unknown_setting_effect(key)
     if not equals:
         return _read_set_without_value(words, key, dialect)
     plain = key.replace("`", "").replace('"', "")
     if not _KEY.match(plain):
-        return _unknown_setting(key)
+        return _make_unknown_setting_effect(key)
     if dialect in SPARK:
         return _make_spark_setting_effect(plain, key, value)
-    return _directing_setting(plain.lower()) if _DOORS.search(text.lower()) else _harmless_setting()
+    return (
+        _make_directing_effect(plain.lower())
+        if _IDENTITY_KEYS.search(text.lower())
+        else _make_harmless_effect()
+    )
 
 
 def _make_spark_setting_effect(key: str, written: str, value: str) -> SqlEffect:
     meaning = find_setting_meaning(key, value)
     if meaning in ("places", "unknown"):
-        return _directing_setting(key.lower())
+        return _make_directing_effect(key.lower())
     if _IN_PARTS.match(written):
-        return _refused_setting(key, written, value)
-    if is_fixed(key):
+        return _make_refused_effect(key, written, value)
+    if is_fixed_at_start(key):
         return SqlEffect("fails", "SET", detail=f"Spark takes {key} only when it starts")
     if meaning != "values":
-        return _harmless_setting()
+        return _make_harmless_effect()
     spelling = find_setting_spelling(key)
     if spelling is not None and spelling != key:
         return SqlEffect(
@@ -312,8 +317,8 @@ def _make_spark_setting_effect(key: str, written: str, value: str) -> SqlEffect:
     return SqlEffect("sets", "SET", detail=spelling or key)
 
 
-def _refused_setting(key: str, written: str, value: str) -> SqlEffect:
-    """SQLMesh puts each part of a key into quotes, and Spark's SET takes one pair at most."""
+def _make_refused_effect(key: str, written: str, value: str) -> SqlEffect:
+    """SQLMesh quotes each part of a key, and Spark's SET accepts at most one pair of quotes."""
     spelling = find_setting_spelling(key) or key
     if spelling == _TIME_ZONE:
         works = "write `SET TIME ZONE '...'`"
@@ -332,25 +337,25 @@ def _refused_setting(key: str, written: str, value: str) -> SqlEffect:
 
 def _read_set_without_value(words: list[str], key: str, dialect: str) -> SqlEffect:
     if not words or words == ["-v"] or (len(words) == 1 and _KEY.match(words[0])):
-        return _harmless_setting()  # shows what is set
+        return _make_harmless_effect()  # shows what is set
     if words[:2] == ["time", "zone"]:
         return (
             SqlEffect("sets", "SET TIME ZONE", detail=_TIME_ZONE)
             if dialect in SPARK
-            else _harmless_setting()
+            else _make_harmless_effect()
         )
     if words[0] in ("catalog", "role"):
-        return _directing_setting(" ".join(words[:2]))
-    return _unknown_setting(key.lower())
+        return _make_directing_effect(" ".join(words[:2]))
+    return _make_unknown_setting_effect(key.lower())
 
 
-def _directing_setting(key: str) -> SqlEffect:
+def _make_directing_effect(key: str) -> SqlEffect:
     return SqlEffect("directs", "SET", detail=key)
 
 
-def _harmless_setting() -> SqlEffect:
+def _make_harmless_effect() -> SqlEffect:
     return SqlEffect("nothing", "SET")
 
 
-def _unknown_setting(key: str) -> SqlEffect:
+def _make_unknown_setting_effect(key: str) -> SqlEffect:
     return make_unknown_effect("SET", f"the setting {key[:80]}")

@@ -1,4 +1,9 @@
-"""Where statements stand, what renders them, and what rendering must be asked for."""
+"""Every statement that SQLMesh makes of a model, an audit or the project, as the engine gets it.
+
+The list was made by reading SQLMesh's evaluator and scheduler. Some Python code sends statements to
+the engine itself: Python models, custom materializations, signals, and macros that use the engine's
+adapter. Nobody can see these statements before they run.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlmesh.core import dialect as d
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.macros import RuntimeStage
 
@@ -21,9 +28,9 @@ from ci_bot.worker.sql_effects.effects import (
     Action,
     display_name,
 )
-from ci_bot.worker.sql_effects.jinja_templates import literal_parts
+from ci_bot.worker.sql_effects.jinja_templates import read_literal_parts
 from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, RenderedStatement
-from ci_bot.worker.sql_effects.render_site import RenderSite
+from ci_bot.worker.sql_effects.render_site import RenderArguments, RenderSite
 
 if TYPE_CHECKING:
     from sqlmesh.core.audit import ModelAudit, StandaloneAudit
@@ -36,13 +43,13 @@ _BUILDING = (RuntimeStage.CREATING, RuntimeStage.EVALUATING)
 
 _JINJA = re.compile(r"\{\{|\{%|JINJA_", re.IGNORECASE)
 
-_DEEDS = frozenset(get_args(Action)) - {"nothing", "unknown"}
+_ACTIONS = frozenset(get_args(Action)) - {"nothing", "unknown"}
 
 _STAGE = re.compile(r"runtime_stage", re.IGNORECASE)
 
 
-class StatementPlace:
-    """Where statements stand: what they have in common."""
+class StatementRenderer:
+    """Renders the statements of one model, audit or project."""
 
     def __init__(self, model: str | None, dialect: str, code: str) -> None:
         self.model = model
@@ -57,10 +64,10 @@ class StatementPlace:
         *,
         part: bool = False,
     ) -> Iterator[RenderedStatement]:
-        """What a statement becomes, each text once; without a text where it does not render.
+        """Renders a statement, each text once; a statement that does not render has no text.
 
         Args:
-            renders: give text or trees, one or a list; None if rendering must ask the engine.
+            renders: return text or trees, one or a list; None if rendering must query the engine.
         """
         texts: dict[str | None, str] = {}
         for render in renders:
@@ -88,10 +95,10 @@ class StatementPlace:
     def list_hidden_statements(
         self, slot: str, dialect: str, tree: exp.Expr, *, part: bool = False
     ) -> Iterator[RenderedStatement]:
-        """What stands in a statement with macros or Jinja literally, whatever it renders to."""
-        found, undecided = literal_parts(tree, dialect)
-        # Inside a query no statement can be executed, whatever a macro's arguments hold.
-        counts = ("code",) if part else _DEEDS
+        """Lists the literal SQL in a statement with macros or Jinja, whatever it renders to."""
+        found, undecided = read_literal_parts(tree, dialect)
+        # A query cannot execute a statement inside it, whatever is in a macro's arguments.
+        counts = ("code",) if part else _ACTIONS
         effects = tuple(effect for effect in found if effect.action in counts)
         if undecided and effects:
             source = tree.sql(dialect=dialect)
@@ -99,8 +106,8 @@ class StatementPlace:
                 slot, self.model, source, None, dialect, part=part, literal=effects
             )
 
-    def unreadable_statement(self, slot: str, source: str) -> RenderedStatement:
-        """A statement that is no SQL."""
+    def make_unreadable_statement(self, slot: str, source: str) -> RenderedStatement:
+        """Makes the record of a statement that is no SQL."""
         return RenderedStatement(slot, self.model, source, None, self.dialect, NOT_PARSED)
 
     def _render_text(self, tree: exp.Expr | str) -> str:
@@ -112,31 +119,124 @@ class StatementPlace:
 
 
 def render_code_key(node: EnvironmentStatements | Node) -> str:
-    """Renders a key of the code that a node's macros run."""
+    """Renders a key of the code that a node's macros run: it changes if the code does."""
     macros = getattr(node, "jinja_macros", None)
     code = [(name, item.payload) for name, item in sorted((node.python_env or {}).items())]
     jinja = list(macros.data_hash_values) if macros is not None else []
     return hashlib.sha256(repr((code, jinja)).encode()).hexdigest()
 
 
-def calls_nothing(node: Node, source: str) -> bool:
-    """Whether no code of the project takes part in rendering, beyond SQLMesh's own macros."""
+def renders_without_project_code(node: Node, source: str) -> bool:
+    """Whether rendering runs no code of the project, at most SQLMesh's own macros."""
     code = any(not item.is_value for item in node.python_env.values())
     return not code and not _JINJA.search(source)
 
 
 def list_render_stages(node: Node, source: str) -> tuple[RuntimeStage, ...]:
-    """The stages to render for: both where the text, or code that takes part, may ask for it."""
-    asks = _STAGE.search(source) or not calls_nothing(node, source)
+    """The stages to render for: both if the text, or code of the project, may read the stage."""
+    asks = _STAGE.search(source) or not renders_without_project_code(node, source)
     return _BUILDING if asks else _BUILDING[-1:]
 
 
-# What of a project becomes a part of SQLMesh's own statements: queries, audits, conditions of
-# merges, and the properties of tables. A program, or a location, can stand there too.
+def list_model_statements(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
+    """Lists the statements around a model's query and on its virtual update, each text once."""
+    renderer = StatementRenderer(model.fqn, site.find_dialect(model), render_code_key(model))
+    evaluation = partial(site.make_evaluation_arguments, model.fqn)
+    for slot, trees in (
+        ("pre-statement", model.pre_statements),
+        ("post-statement", model.post_statements),
+    ):
+        for tree in trees:
+            source = tree.sql(dialect=model.dialect)
+            yield from _render_statement_variants(
+                renderer, slot, model, tree, evaluation, list_render_stages(model, source)
+            )
+    promotion = partial(site.make_promotion_arguments, model.fqn)
+    stages = (RuntimeStage.PROMOTING,)
+    for tree in model.on_virtual_update:
+        yield from _render_statement_variants(
+            renderer, "on-virtual-update", model, tree, promotion, stages
+        )
+
+
+def _render_statement_variants(
+    renderer: StatementRenderer,
+    slot: str,
+    model: Model,
+    tree: exp.Expr,
+    context: Callable[..., RenderArguments],
+    stages: tuple[RuntimeStage, ...],
+) -> Iterator[RenderedStatement]:
+    if not isinstance(tree, d.MacroDef):
+        source = tree.sql(dialect=model.dialect)
+        # Only code of the project can use models that a statement does not name.
+        led = (
+            _render_with_named_tables
+            if renders_without_project_code(model, source)
+            else _render_with_all_tables
+        )
+        renders = [partial(led, context, model, tree, stage) for stage in stages]
+        yield from renderer.render_statements(slot, source, renders)
+    yield from renderer.list_hidden_statements(slot, model.dialect, tree)
+
+
+def _render_with_all_tables(
+    context: Callable[..., RenderArguments], model: Model, tree: exp.Expr, stage: RuntimeStage
+) -> list[exp.Expr] | None:
+    return sqlmesh_compat.render_statement(model, tree, **context(), runtime_stage=stage)
+
+
+def _render_with_named_tables(
+    context: Callable[..., RenderArguments], model: Model, tree: exp.Expr, stage: RuntimeStage
+) -> list[exp.Expr] | None:
+    """Renders a statement; only the names of models that it contains are replaced by tables.
+
+    SQLMesh needs a second for each statement to replace the names of a thousand models.
+    """
+    first = sqlmesh_compat.render_statement(model, tree, **context(()), runtime_stage=stage)
+    tables = {
+        exp.table_name(table, identify=True)
+        for one in first or ()
+        for table in one.find_all(exp.Table)
+    }
+    led = context(tables)
+    if len(led.get("snapshots", ())) <= 1:
+        return first
+    return sqlmesh_compat.render_statement(model, tree, **led, runtime_stage=stage)
+
+
+def list_project_statements(
+    item: EnvironmentStatements, site: RenderSite
+) -> Iterator[RenderedStatement]:
+    """Lists the before_all and after_all statements of one project (`EnvironmentStatements`)."""
+    renderer = StatementRenderer(None, site.default_dialect, render_code_key(item))
+    for stage in (RuntimeStage.BEFORE_ALL, RuntimeStage.AFTER_ALL):
+        for source in getattr(item, stage.value):
+            try:
+                trees = d.parse(source, default_dialect=renderer.dialect)
+            except SqlglotError:
+                yield renderer.make_unreadable_statement(stage.value, source)
+                continue
+            for tree in trees:
+                render = partial(
+                    sqlmesh_compat.render_environment_statements,
+                    item,
+                    tree,
+                    renderer.dialect,
+                    site.catalog or None,
+                    **site.make_environment_arguments(),
+                    runtime_stage=stage,
+                )
+                yield from renderer.render_statements(stage.value, source, [render])
+                yield from renderer.list_hidden_statements(stage.value, renderer.dialect, tree)
+
+
+# Parts of a project that SQLMesh puts into its own statements: queries, audits, conditions of
+# merges, and the properties of tables. They can contain a program or a location, too.
 
 
 _SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
-# What composes names out of pieces; SQLMesh's other macros only move what stands there literally.
+# Macros that compose a name from pieces; SQLMesh's other macros only move literal SQL.
 _COMPOSES = re.compile(r"\w@|@\W|@\w+@|@(?:SQL|EVAL|RESOLVE_TEMPLATE)\b", re.IGNORECASE)
 
 _MAY_RUN_CODE = re.compile(
@@ -146,38 +246,38 @@ _MAY_RUN_CODE = re.compile(
 
 
 def list_inner_statements(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
-    """What becomes a part of SQLMesh's own statements: query, audits, merges, table properties."""
-    place = StatementPlace(model.fqn, site.dialect_of(model), render_code_key(model))
-    yield from _query_statements(model, site, place)
+    """Lists the parts of SQLMesh's own statements: query, audits, merges, table properties."""
+    renderer = StatementRenderer(model.fqn, site.find_dialect(model), render_code_key(model))
+    yield from _list_query_statements(model, site, renderer)
     for audit, arguments in model.audits_with_args:
-        yield from _audit_statements(model, audit, arguments, site, place)
-    yield from _merge_statements(model, place)
-    if place.dialect in SPARK:
-        yield from _clause_statements(model, site, place)
+        yield from _list_audit_statements(model, audit, arguments, site, renderer)
+    yield from _list_merge_statements(model, renderer)
+    if renderer.dialect in SPARK:
+        yield from _list_table_clauses(model, site, renderer)
 
 
 def list_standalone_statements(
     audit: StandaloneAudit, site: RenderSite
 ) -> Iterator[RenderedStatement]:
     """Lists the query of a standalone audit."""
-    place = StatementPlace(audit.name, site.default_dialect, render_code_key(audit))
+    renderer = StatementRenderer(audit.name, site.default_dialect, render_code_key(audit))
     if may_run_code(audit.query_.sql, audit):
         render = partial(
             audit.render_audit_query,
-            **site.evaluation_arguments(audit.name),
+            **site.make_evaluation_arguments(audit.name),
             runtime_stage=RuntimeStage.AUDITING,
         )
-        yield from place.render_statements("audit", audit.query_.sql, [render], part=True)
+        yield from renderer.render_statements("audit", audit.query_.sql, [render], part=True)
 
 
-def _query_statements(
-    model: Model, site: RenderSite, place: StatementPlace
+def _list_query_statements(
+    model: Model, site: RenderSite, renderer: StatementRenderer
 ) -> Iterator[RenderedStatement]:
     if not sqlmesh_compat.is_sql_model(model) or not may_run_code(model.query_.sql, model):
         return
     query = model.query_
-    others = () if calls_nothing(model, query.sql) else None
-    evaluation = site.evaluation_arguments(model.fqn, others)
+    others = () if renders_without_project_code(model, query.sql) else None
+    evaluation = site.make_evaluation_arguments(model.fqn, others)
     renders = [
         partial(
             model.render_query_or_raise,
@@ -187,47 +287,49 @@ def _query_statements(
         )
         for stage in list_render_stages(model, query.sql)
     ]
-    yield from place.render_statements("query", query.sql, renders, part=True)
-    yield from place.list_hidden_statements("query", model.dialect, model.query, part=True)
+    yield from renderer.render_statements("query", query.sql, renders, part=True)
+    yield from renderer.list_hidden_statements("query", model.dialect, model.query, part=True)
 
 
-def _audit_statements(
+def _list_audit_statements(
     model: Model,
     audit: ModelAudit | StandaloneAudit,
     arguments: Mapping[str, exp.Expr],
     site: RenderSite,
-    place: StatementPlace,
+    renderer: StatementRenderer,
 ) -> Iterator[RenderedStatement]:
     given = " ".join(str(value) for value in arguments.values())
     own = "" if audit.name in BUILT_IN_AUDITS else audit.query_.sql
     if not may_run_code(f"{own} {given}", model):
         return
-    # What a model gives to its audit may have any name and type, and wins over what a run gives.
+    # A model's arguments to its audit may have any name and type, and win over those of a run.
     kwargs: dict[str, Any] = {
-        **site.evaluation_arguments(model.fqn),
+        **site.make_evaluation_arguments(model.fqn),
         "runtime_stage": RuntimeStage.AUDITING,
         **{name: value for name, value in arguments.items() if name != "blocking"},
     }
     render = partial(model.render_audit_query, audit, **kwargs)
-    yield from place.render_statements(
+    yield from renderer.render_statements(
         f"audit {audit.name}", f"{audit.query_.sql} {given}", [render], part=True
     )
 
 
-def _merge_statements(model: Model, place: StatementPlace) -> Iterator[RenderedStatement]:
-    """Conditions and assignments of a MERGE that SQLMesh makes, as queries of their own."""
+def _list_merge_statements(
+    model: Model, renderer: StatementRenderer
+) -> Iterator[RenderedStatement]:
+    """Lists conditions and assignments of a MERGE that SQLMesh makes, each as a query."""
     for name in ("merge_filter", "when_matched", "unique_key"):
         given = getattr(model, name, None)
         trees = given if isinstance(given, list) else [given] if given is not None else []
         for part in (part for tree in trees for part in _iterate_expressions(tree)):
-            text = part.sql(dialect=place.dialect)
+            text = part.sql(dialect=renderer.dialect)
             if may_run_code(text, model):
-                yield from place.render_statements(
-                    "merge", text, [partial(_expression_as_query, text)], part=True
+                yield from renderer.render_statements(
+                    "merge", text, [partial(_wrap_in_query, text)], part=True
                 )
 
 
-def _expression_as_query(expression: str) -> str:
+def _wrap_in_query(expression: str) -> str:
     if "@" in expression:
         raise ValueError("a macro")
     return f"SELECT {expression}"
@@ -238,23 +340,23 @@ def _iterate_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
         yield tree
         return
     for when in tree.expressions:
-        for part in (when.args.get("condition"), *_iterate_assigned(when.args.get("then"))):
+        for part in (when.args.get("condition"), *_iterate_assignments(when.args.get("then"))):
             if part is not None:
                 yield part
 
 
-def _iterate_assigned(then: exp.Expr) -> Iterator[exp.Expr]:
+def _iterate_assignments(then: exp.Expr) -> Iterator[exp.Expr]:
     for part in (then.args.get("expression"), *then.expressions) if then is not None else ():
         if part is not None:
             yield part
 
 
-def _clause_statements(
-    model: Model, site: RenderSite, place: StatementPlace
+def _list_table_clauses(
+    model: Model, site: RenderSite, renderer: StatementRenderer
 ) -> Iterator[RenderedStatement]:
-    """Format and properties of the table, and properties of the view, as CREATE has them."""
+    """Lists format and properties of the table and of the view, as clauses of CREATE."""
     evaluation = {
-        **site.evaluation_arguments(model.fqn, ()),
+        **site.make_evaluation_arguments(model.fqn, ()),
         "runtime_stage": RuntimeStage.CREATING,
     }
     for slot, method in (
@@ -262,25 +364,26 @@ def _clause_statements(
         ("view properties", "render_virtual_properties"),
     ):
         render = partial(
-            _render_create, model, partial(getattr(model, method), **evaluation), place
+            _render_create, model, partial(getattr(model, method), **evaluation), renderer
         )
-        yield from place.render_statements(slot, slot, [render], part=True)
+        yield from renderer.render_statements(slot, slot, [render], part=True)
 
 
-def _render_create(model: Model, properties: Callable[[], Any], place: StatementPlace) -> str:
-    clauses = sqlmesh_compat.render_table_clauses(model, properties(), place.dialect)
+def _render_create(model: Model, properties: Callable[[], Any], renderer: StatementRenderer) -> str:
+    clauses = sqlmesh_compat.render_table_clauses(model, properties(), renderer.dialect)
     return f"CREATE TABLE {display_name(PLACEHOLDER)} (a INT) {clauses}"
 
 
 def may_run_code(sql: str, node: Node) -> bool:
-    """Whether a query must be rendered to know; most say by their text alone that they do not.
+    """Whether a query could run code, so that it must be rendered; most texts show that they do
+    not.
 
-    The values of variables, and the definitions beside a query, are what its variables put in.
+    The values of variables, and the definitions beside a query, count as its text.
     """
     values = [item.payload for item in node.python_env.values() if item.is_value]
     for attribute in _SLOTS:
         values += [item.sql for item in getattr(node, attribute, None) or ()]
     whole = " ".join((sql, *values))
-    if _COMPOSES.search(sql) or not calls_nothing(node, sql):
+    if _COMPOSES.search(sql) or not renders_without_project_code(node, sql):
         return True
     return bool(_MAY_RUN_CODE.search(whole))

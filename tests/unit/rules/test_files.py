@@ -591,11 +591,11 @@ def test_configuration__that_does_not_parse_is_left_to_the_load() -> None:
 # -------------------------------------------------------------------- statements and audits
 
 
-def around(sql: str, *, standing: bool = False) -> tuple[JudgedEffect, ...]:
+def around(sql: str, *, in_prod: bool = False) -> tuple[JudgedEffect, ...]:
     """What a before_all statement does to others, for an environment with a schema of its own."""
     own = OwnObjects("pr_1", "spark_catalog", schemas=frozenset({("spark_catalog", "mart__pr_1")}))
     statement = RenderedStatement("before_all", None, sql, sql, "spark")
-    return tuple(replace(item, standing=standing) for item in judge_statements([statement], own))
+    return tuple(replace(item, in_prod=in_prod) for item in judge_statements([statement], own))
 
 
 @pytest.mark.parametrize(
@@ -625,7 +625,7 @@ def test_environment_statement(sql: str, expected: dict[str, str]) -> None:
 def test_environment_statement__that_was_there_is_told_and_no_more() -> None:
     sql = "DROP TABLE x.y"
     inputs = files(
-        {}, {}, statements=(("before_all", sql, "unchanged"),), judged=around(sql, standing=True)
+        {}, {}, statements=(("before_all", sql, "unchanged"),), judged=around(sql, in_prod=True)
     )
 
     (found,) = seen(inputs)

@@ -17,7 +17,7 @@ def model(post: str = "", pre: str = "", properties: str = "") -> FileReading:
 
 
 def told(reading: FileReading) -> list[tuple[str, str]]:
-    return [(item.severity, item.said) for item in reading.judged]
+    return [(item.severity, item.description) for item in reading.judged]
 
 
 INSERTED = ("blocker", "writes rows into `shop.orders` (INSERT)")

@@ -9,7 +9,7 @@ from ci_bot.worker.sql_effects.read_statement import list_statement_effects
 from ci_bot.worker.sql_effects.spark_settings import (
     find_setting_meaning,
     find_setting_spelling,
-    is_fixed,
+    is_fixed_at_start,
 )
 
 VALUES = [
@@ -90,12 +90,12 @@ def test_spelling() -> None:
 
 @pytest.mark.parametrize("key", ["spark.executor.memory", "spark.sql.warehouse.dir"])
 def test_fixed(key: str) -> None:
-    assert is_fixed(key)
+    assert is_fixed_at_start(key)
 
 
 @pytest.mark.parametrize("key", ["spark.sql.ansi.enabled", "spark.scheduler.pool", "my.setting"])
 def test_fixed__not(key: str) -> None:
-    assert not is_fixed(key)
+    assert not is_fixed_at_start(key)
 
 
 # The text as the engine is given it; what SQLMesh makes of a SET is in

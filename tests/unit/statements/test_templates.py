@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.sql_effects.jinja_templates import list_literal_effects
+from ci_bot.worker.sql_effects.jinja_templates import list_template_effects
 
 
 def told(template: str) -> list[tuple[str, str, object]]:
     return [
         (found.action, found.kind, found.target)
-        for found in list_literal_effects(template, "spark")
+        for found in list_template_effects(template, "spark")
     ]
 
 

@@ -36,7 +36,7 @@ def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
     told = {
         (item.statement.slot, item.statement.source[:LONGEST])
         for item in inputs.judged or ()
-        if not item.standing
+        if not item.in_prod
     }
     for when, sql, change in inputs.statements:
         if change == "unchanged" or (change == "added" and (when, sql[:LONGEST]) in told):

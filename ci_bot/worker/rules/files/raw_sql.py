@@ -119,7 +119,7 @@ def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObserva
                 words = item.statement.source.split()
                 yield RuleObservation(
                     find_statement_rule(item),
-                    f"In {item.statement.slot}, as it stands in the file: it {item.said}.",
+                    f"In {item.statement.slot}, as it stands in the file: it {item.description}.",
                     STATEMENT_IS_GONE,
                     severity="blocker",
                     model_name=item.statement.model,
