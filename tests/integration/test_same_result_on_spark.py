@@ -140,10 +140,10 @@ def test_functions__are_what_spark_says_they_are(spark: SparkSession) -> None:
         checked += 1
         said = {
             "agg_funcs": any(functions.is_aggregate(part) for part in parts),
-            "generator_funcs": any(functions.makes_rows(part) for part in parts),
+            "generator_funcs": any(functions.generates_rows(part) for part in parts),
         }
         wrong += [(name, kind) for kind, found in said.items() if found != (group == kind)]
-        if "non-deterministic" in told and not any(functions.looks_at_order(p) for p in parts):
+        if "non-deterministic" in told and not any(functions.depends_on_order(p) for p in parts):
             wrong.append((name, "non-deterministic"))
 
     assert not wrong

@@ -26,7 +26,7 @@ from ci_bot.worker.sql import (
     inline_model_queries,
     is_personal,
     plain_name,
-    put_queries,
+    replace_tables_by_queries,
     table_name,
 )
 
@@ -220,7 +220,7 @@ def _run_reader(
     if isinstance(own, str):
         return _make_untried_verdict(own)
     models = [reader, *(model for pair in edited.values() for model in pair)]
-    texts = (put_queries(own, before), put_queries(own, after))
+    texts = (replace_tables_by_queries(own, before), replace_tables_by_queries(own, after))
     return _run_queries(
         texts,
         inputs,

@@ -23,7 +23,7 @@ from ci_bot.worker.sql import (
     list_column_changes,
     normalize_query,
     plain_name,
-    read_promises,
+    read_audit_promises,
     table_name,
 )
 from ci_bot.worker.sqlmesh_compat import is_sql_model, share_rendered_query
@@ -147,7 +147,7 @@ class ModelPair:
 
     @cached_property
     def both_promises(self) -> tuple[AuditPromises, AuditPromises]:
-        return read_promises(self.before), read_promises(self.after)
+        return read_audit_promises(self.before), read_audit_promises(self.after)
 
     @cached_property
     def column_changes(self) -> list[ColumnChange]:

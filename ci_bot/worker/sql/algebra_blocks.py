@@ -370,7 +370,7 @@ class QueryBlock:
         return plain and not self.is_windowed
 
     @property
-    def looks_at_order(self) -> bool:
+    def depends_on_order(self) -> bool:
         """Whether its rows depend on the order in which those below come."""
         cut = bool(self.limits) and not self.has_whole_order
         return cut or any(is_ordered(term) for term in self.iterate_terms())

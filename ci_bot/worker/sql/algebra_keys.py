@@ -71,7 +71,7 @@ class KeySealer:
     def _looks_at_order(self, block: QueryBlock) -> bool:
         known = self._ordered.get(block)
         if known is None:
-            known = self._ordered[block] = block.looks_at_order
+            known = self._ordered[block] = block.depends_on_order
         return known
 
     def as_written(self, block: QueryBlock) -> tuple[SealedBlock, KeyNames]:
@@ -236,7 +236,7 @@ class KeySealer:
     ) -> TermKey:
         """A subquery in an expression, whose names from around it are `labels`."""
         block = nested.block
-        in_order = in_order or block.looks_at_order
+        in_order = in_order or block.depends_on_order
         sealed = self._seal_within(block, labels, level, in_order=in_order)
         return self.keys.intern_structure(("nested", sealed.rows, *sealed.outputs.values()))
 

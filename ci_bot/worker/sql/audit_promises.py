@@ -1,4 +1,4 @@
-"""What a model's audits promise, in a form that can be compared."""
+"""The promises of a model's audits, in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TOGETHER = frozenset(
 
 @dataclass(frozen=True)
 class PartialPromise:
-    """What an audit with a condition promises, of the rows that meet it."""
+    """The promises of an audit with a condition: they hold only for the rows that meet it."""
 
     not_null: Sequence[str]
     unique: Sequence[frozenset[str]]
@@ -41,13 +41,13 @@ class AuditPromises:
     """The audits of one model.
 
     Attributes:
-        not_null: columns that may not be null, with whether a failure stops the run.
-        unique: sets of columns that are unique together, likewise.
-        other: every other audit by name and arguments, likewise.
+        not_null: columns that may not be null; true if a failure stops the run.
+        unique: sets of columns that are unique together; true as above.
+        other: every other audit by name and arguments; true as above.
         skipped: audits that are attached but switched off.
         queries: the text of the project's own audits.
         arguments: the arguments of each call in `other`, with the audit's own defaults.
-        partial: by call in `other`, what SQLMesh's own audits promise of a part of the rows.
+        partial: by call in `other`, the promises of SQLMesh's own audits for a part of the rows.
     """
 
     not_null: Mapping[str, bool] = field(default_factory=dict)
@@ -63,12 +63,12 @@ class AuditPromises:
         return any(columns <= key for columns in self.unique)
 
     def holds_for_all(self, promise: PartialPromise) -> bool:
-        """Whether what was promised of a part of the rows is promised of all."""
+        """Whether the model's audits promise for all rows what `promise` says of a part of them."""
         nulls = all(column in self.not_null for column in promise.not_null)
         return nulls and all(self.makes_unique(key) for key in promise.unique)
 
 
-def read_promises(model: Model) -> AuditPromises:
+def read_audit_promises(model: Model) -> AuditPromises:
     """Reads the audits of `model`; one that cannot be resolved counts by its name."""
     definitions = model.audit_definitions
     not_null: dict[str, bool] = {}
@@ -95,7 +95,9 @@ def read_promises(model: Model) -> AuditPromises:
         if named is None:
             named = args.get("column")
         condition = _read_condition(args)
-        nulls, keys = _read_columns(name, list_column_names(named)) if own is None else ([], [])
+        nulls, keys = (
+            _read_promised_columns(name, list_column_names(named)) if own is None else ([], [])
+        )
         if condition is None and (nulls or keys):
             for column in nulls:
                 not_null[column] = blocking or not_null.get(column, False)
@@ -111,8 +113,8 @@ def read_promises(model: Model) -> AuditPromises:
     return AuditPromises(not_null, unique, other, frozenset(skipped), queries, arguments, partial)
 
 
-def _read_columns(name: str, columns: list[str]) -> tuple[list[str], list[frozenset[str]]]:
-    """What an audit of SQLMesh's own promises: columns that are not null, and keys."""
+def _read_promised_columns(name: str, columns: list[str]) -> tuple[list[str], list[frozenset[str]]]:
+    """The columns that one of SQLMesh's own audits promises to be not null, and the keys."""
     if name in _NOT_NULL:
         return columns, []
     if name in _UNIQUE:
@@ -121,7 +123,7 @@ def _read_columns(name: str, columns: list[str]) -> tuple[list[str], list[frozen
 
 
 def _read_condition(args: Mapping[str, Any]) -> str | None:
-    """Which rows an audit checks; None: all, which `condition := true` also says."""
+    """Reads the condition on the rows that an audit checks; None for all rows, as for `true`."""
     condition = args.get("condition")
     if condition is None or str(getattr(condition, "this", condition)).lower() == "true":
         return None
@@ -150,7 +152,7 @@ def _render_arguments(args: Mapping[str, Any]) -> str:
 def list_column_names(value: Any) -> list[str]:
     """Column names, in lower case, of an audit's argument, a grain or a key.
 
-    A literal names a column where it stands alone, and is a value within an expression:
+    A single literal names a column. Inside an expression a literal is a value:
     `COALESCE(region, 'none')` has one column.
     """
     items = value if isinstance(value, list | tuple) else [value]
@@ -167,16 +169,17 @@ def list_column_names(value: Any) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-# Whether an audit got stricter or weaker, where its text tells.
+# Whether an audit became stricter or weaker, if its text shows that.
 #
-# An audit's query returns the rows that are wrong. It is stricter when it returns at least the
-# rows that it returned before.
+# An audit's query returns the wrong rows. The new query is stricter if it returns at least the rows
+# that the old one returned.
 
 
 Strictness = Literal["stricter", "weaker", "unknown"]
 _RANGES = ("accepted_range", "string_length_between", "stddev_in_range", "mean_in_range")
-# What makes SQLMesh's own audits stricter, by audit and argument: a higher number, or more members.
-# (`sqlmesh.core.audit.builtin`; a number that is not here may mean either)
+# Whether a higher number, or more members, makes SQLMesh's own audits stricter: by audit and
+# argument (`sqlmesh.core.audit.builtin`). A higher number in an argument that is not here may mean
+# either.
 _HIGHER = {
     ("number_of_rows", "threshold"): True,
     ("not_null_proportion", "threshold"): True,
@@ -197,7 +200,7 @@ _MORE_MEMBERS = {
     ("not_match_regex_pattern_list", "patterns"): True,
     ("not_match_like_pattern_list", "patterns"): True,
 }
-# They judge all rows together, so those that a condition leaves out may hide a fault or make one.
+# They judge all rows together, so a condition that leaves rows out may hide a fault or make one.
 _OF_ALL_ROWS = frozenset(
     {
         "at_least_one",
@@ -217,7 +220,7 @@ _OF_ALL_ROWS = frozenset(
 
 @dataclass(frozen=True)
 class _NumberBound:
-    """A comparison of a value with a number: `value > limit`, or the like."""
+    """A comparison of a value with a number, such as `value > limit`."""
 
     kind: str
     value: TermKey
@@ -227,21 +230,21 @@ class _NumberBound:
 
 @dataclass(frozen=True)
 class _AuditCondition:
-    """What picks the wrong rows: alternatives, each of them demands, with what is known of them."""
+    """The condition of the wrong rows: its demands, its alternatives, and the bounds in both."""
 
     rest: tuple[object, ...]
     demands: Mapping[TermKey, _NumberBound | None]
     alternatives: Mapping[TermKey, _NumberBound | None]
 
 
-def compare_queries(old: str, new: str, dialect: str) -> Strictness:
-    """The verdict on two versions of an audit's query; the same condition is no weaker."""
+def compare_audit_queries(old: str, new: str, dialect: str) -> Strictness:
+    """The verdict on two versions of an audit's query; the same condition counts as stricter."""
     keys = KeyInterner()
     before, after = _parse_condition(old, dialect, keys), _parse_condition(new, dialect, keys)
-    # Everything but the condition has to be the same, or nothing can be said.
+    # Everything but the condition must be the same, or there is no verdict.
     if before is None or after is None or before.rest != after.rest:
         return "unknown"
-    # Fewer demands pick more wrong rows, and so do more alternatives.
+    # Fewer demands find more wrong rows, and so do more alternatives.
     verdict = _compare_inclusion(set(after.demands), set(before.demands))
     old_parts, new_parts = before.demands, after.demands
     if verdict is None and len(old_parts) == len(new_parts) == 1:
@@ -250,9 +253,11 @@ def compare_queries(old: str, new: str, dialect: str) -> Strictness:
     return verdict or _compare_moved_bounds(old_parts, new_parts)
 
 
-def bind_arguments(text: str, arguments: Mapping[str, Any], dialect: str) -> str:
-    """An audit's query with the values of a call in place of its variables, in SQLGlot's spelling;
-    as it is where it cannot be parsed."""
+def bind_audit_arguments(text: str, arguments: Mapping[str, Any], dialect: str) -> str:
+    """Replaces the variables of an audit's query by the values of a call, in SQLGlot's spelling.
+
+    Returns the text itself if it cannot be parsed.
+    """
     try:
         tree = d.parse_one(text, dialect=dialect)
     except (SqlglotError, ValueError):
@@ -282,7 +287,7 @@ def _parse_condition(text: str, dialect: str, keys: KeyInterner) -> _AuditCondit
     try:
         block = QueryTranslator({}).translate_query(tree)
         terms, block.part.where = block.part.where, []
-        # Both are numbered as they are written, so that the conditions can be compared alone.
+        # Both are numbered in the written order, so the conditions can be compared alone.
         sealer = KeySealer(keys)
         rest, names = sealer.as_written(block)
         alternatives = _split_alternatives(terms)
@@ -304,9 +309,9 @@ def _split_alternatives(terms: list[Term]) -> list[Term]:
 
 
 def _find_bound(term: Term, keys: KeyInterner, names: Any) -> _NumberBound | None:
-    """The bound that a comparison is; None for anything else.
+    """Reads a comparison as a bound; None for any other term.
 
-    There are two comparisons only: `lt` and `gte`, with the number on either side.
+    Terms have only two comparisons, `lt` and `gte`, with the number on either side.
     """
     if not isinstance(term, TermOperation) or term.op not in {"lt", "gte"}:
         return None
@@ -334,7 +339,7 @@ def _read_number(term: Term) -> float | None:
 def _compare_moved_bounds(
     old: Mapping[TermKey, _NumberBound | None], new: Mapping[TermKey, _NumberBound | None]
 ) -> Strictness:
-    """Parts that compare the same values with other numbers."""
+    """The verdict on parts that compare the same values with other numbers."""
     gone = [old[key] for key in old if key not in new]
     came = [new[key] for key in new if key not in old]
     by_value = {(bound.kind, bound.value): bound for bound in came if bound is not None}
@@ -357,8 +362,10 @@ def _parse_number(node: exp.Expr | None) -> float | None:
     return None
 
 
-def compare_arguments(audit: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Strictness:
-    """The verdict on two calls of the same audit, which is one of SQLMesh's own or unknown."""
+def compare_audit_arguments(
+    audit: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Strictness:
+    """The verdict on two calls of the same audit; "unknown" if it is none of SQLMesh's own."""
     name = audit.removesuffix("_non_blocking")
     old, new = _drop_defaults(old), _drop_defaults(new)
     verdicts = {
@@ -374,7 +381,7 @@ def compare_arguments(audit: str, old: Mapping[str, Any], new: Mapping[str, Any]
 
 
 def _drop_defaults(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Without what SQLMesh's own audits do if it is left out: all rows, no bound, bounds count."""
+    """Drops arguments with their default value: all rows, no bound, bounds included."""
     return {
         name: value
         for name, value in arguments.items()
@@ -384,15 +391,15 @@ def _drop_defaults(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether two calls differ in their spelling at most."""
+def are_same_arguments(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two calls differ at most in spelling."""
     return set(old) == set(new) and all(
         _render_value(old[name]) == _render_value(new[name]) for name in old
     )
 
 
 def _compare_argument(audit: str, name: str, old: Any, new: Any) -> Strictness:
-    """The verdict on one argument, of which None is its default."""
+    """The verdict on one argument; None means its default."""
     if name == "condition":
         return "unknown" if audit in _OF_ALL_ROWS else _compare_conditions(old, new)
     if (
@@ -420,11 +427,11 @@ def _compare_members(old: Any, new: Any, *, more_is_stricter: bool) -> Strictnes
 
 
 def _compare_conditions(old: Any, new: Any) -> Strictness:
-    """Wrong rows are found among those that meet a condition; None: among all."""
+    """The verdict on the conditions of two calls; None means that the audit checks all rows."""
     if old is None or new is None:
         return "stricter" if new is None else "weaker"
     before, after = (exp.select("*").from_("t").where(value).sql() for value in (old, new))
-    return compare_queries(before, after, dialect="")
+    return compare_audit_queries(before, after, dialect="")
 
 
 def _list_members(value: exp.Expr) -> set[str]:
@@ -434,7 +441,7 @@ def _list_members(value: exp.Expr) -> set[str]:
 
 
 def _render_value(value: exp.Expr) -> str:
-    """A value as text: names in lower case, and texts as they are."""
+    """Renders a value as text: names in lower case, texts unchanged."""
     if not isinstance(value, exp.Expression):
         return str(value)
     spelled = value.copy()

@@ -1,4 +1,4 @@
-"""Columns that a change adds, drops or retypes, and who reads them."""
+"""Columns that a change adds, drops or retypes, and the models that read them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _TEXTS = ("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "TEXT", "NAME")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19, "INT128": 38, "INT256": 76}
 
 
-def _reads_the_same(before: Model, after: Model) -> bool:
-    """Whether one definition stands on the same columns; then nothing needs to be rendered."""
+def _has_same_columns(before: Model, after: Model) -> bool:
+    """Whether definition and source columns are the same; then no model needs rendering."""
     return bool(
         before.mapping_schema == after.mapping_schema and before.data_hash == after.data_hash
     )
@@ -48,18 +48,18 @@ def list_column_changes(
     *,
     queries: ModelQueries | None = None,
 ) -> list[ColumnChange]:
-    """How the columns of a model change.
+    """Lists the changes of a model's columns.
 
     Args:
         before, after: the model on both sides; None if a side has none.
         readers: models of the head that read it directly.
-        queries: shared renderings, if there are some.
+        queries: renderings to share, if there are any.
 
     Returns:
         Added, dropped and retyped columns, in the order of the old and then the new definition.
-        Columns of a side that cannot be known (SELECT * of an unknown table) give no changes.
+        No changes if the columns of a side are unknown (SELECT * of an unknown table).
     """
-    if before is not None and after is not None and _reads_the_same(before, after):
+    if before is not None and after is not None and _has_same_columns(before, after):
         return []
     old, new = list_known_types(before), list_known_types(after)
     if old is None or new is None:
@@ -89,7 +89,7 @@ def list_column_changes(
 
 
 def list_known_types(model: Model | None) -> Mapping[str, exp.DataType] | None:
-    """Column types by name in lower case; None if the columns cannot be known."""
+    """Lists column types by name in lower case; None if the columns are unknown."""
     if model is None:
         return {}
     try:
@@ -104,7 +104,7 @@ def list_known_types(model: Model | None) -> Mapping[str, exp.DataType] | None:
 def reads_column(model: Model, fqn: str, column: str, queries: ModelQueries) -> bool:
     """Whether `model` reads `column` of the model `fqn`.
 
-    Of a Python model only the text of its SQL is known: a word in a string counts as reading.
+    For a Python model only the text of its code is known: the name in any string counts as reading.
     """
     if model.is_python:
         word = re.compile(rf"\b{re.escape(column)}\b", re.IGNORECASE)
@@ -117,7 +117,7 @@ def reads_column(model: Model, fqn: str, column: str, queries: ModelQueries) -> 
         sources = {
             alias: source
             for alias, (_, source) in scope.selected_sources.items()
-            if isinstance(source, exp.Table) and _is_table(source, wanted)
+            if isinstance(source, exp.Table) and _is_named_table(source, wanted)
         }
         if not sources:
             continue
@@ -130,16 +130,16 @@ def reads_column(model: Model, fqn: str, column: str, queries: ModelQueries) -> 
     return False
 
 
-def _is_table(table: exp.Table, wanted: str) -> bool:
+def _is_named_table(table: exp.Table, wanted: str) -> bool:
     name = table_name(table)
     return name == wanted or wanted.endswith(f".{name}")
 
 
 def compare_types(old: exp.DataType, new: exp.DataType) -> str | None:
-    """How a type changes: "wider", "narrower", "other", or None if it stays.
+    """Compares two types: "wider", "narrower", "other", or None if the type stays.
 
-    Types that cannot be known are no change, and neither is another length of a VARCHAR: Spark
-    casts it to STRING whatever the number says.
+    An unknown type is no change. Another length of a VARCHAR is no change either: Spark casts each
+    VARCHAR to STRING.
     """
     if old == new or _is_unknown(old) or _is_unknown(new):
         return None
@@ -152,11 +152,11 @@ def compare_types(old: exp.DataType, new: exp.DataType) -> str | None:
     return "other"
 
 
-def is_supposed(
+def is_assumed_bigint(
     model: Model | None, name: str, models: Mapping[str, Model], queries: ModelQueries
 ) -> bool:
-    """Whether only the parser takes a column for BIGINT: of INT and 0 it makes BIGINT in COALESCE,
-    IF and CASE, and Spark makes INT.
+    """Whether a column is BIGINT only in the parser's view: in COALESCE, IF and CASE the parser
+    makes BIGINT of INT and 0, and Spark makes INT.
 
     Args:
         models: by full name, lower case and without quotes.
@@ -183,14 +183,14 @@ def is_supposed(
         ((table, name),) = found
         if table == plain_name(model.fqn):
             return False
-        # Through its own CTEs a column is not followed: what they compute is seen as a whole.
+        # A column is not followed through the model's own CTEs.
         source = find_column_source(branch, item)
         model = models.get(table) if isinstance(source, exp.Table) else None
     return False
 
 
 def _list_alternatives(node: exp.Expr | None) -> list[exp.Expr]:
-    """The values that one of is taken, as COALESCE, IF and CASE do."""
+    """Lists the values that COALESCE, IF or CASE choose from."""
     if isinstance(node, exp.Coalesce):
         return [node.this, *node.expressions]
     if isinstance(node, exp.If):
@@ -201,7 +201,7 @@ def _list_alternatives(node: exp.Expr | None) -> list[exp.Expr]:
     return []
 
 
-def _compare_same_family(old: exp.DataType, new: exp.DataType) -> str | None:
+def _compare_texts(old: exp.DataType, new: exp.DataType) -> str | None:
     return None
 
 
@@ -213,7 +213,7 @@ def _compare_times(old: exp.DataType, new: exp.DataType) -> str | None:
 
 
 def _compare_exact_numbers(old: exp.DataType, new: exp.DataType) -> str | None:
-    """Whole numbers and decimals: digits before and after the point."""
+    """Compares whole numbers and decimals by their digits before and after the point."""
     (whole_old, scale_old), (whole_new, scale_new) = _count_digits(old), _count_digits(new)
     if (whole_old, scale_old) == (whole_new, scale_new):
         return None if old.this == new.this else "wider"
@@ -238,14 +238,14 @@ def _is_unknown(kind: Any) -> bool:
 
 
 def _read_precision_and_scale(kind: Any) -> tuple[int, int]:
-    """Precision and scale; Spark's own default is (10, 0)."""
+    """Reads precision and scale; Spark's default is (10, 0)."""
     numbers = [int(n) for item in kind.expressions if (n := item.name or item.sql()).isdigit()]
     precision = numbers[0] if numbers else 10
     return precision, numbers[1] if len(numbers) > 1 else 0
 
 
 _FAMILIES = (
-    (_TEXTS, _compare_same_family),
+    (_TEXTS, _compare_texts),
     (_TIMES, _compare_times),
     ((*_DIGITS, "DECIMAL"), _compare_exact_numbers),
     (_FLOATS, _compare_floats),

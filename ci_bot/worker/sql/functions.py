@@ -1,8 +1,9 @@
-"""What functions do beside giving a value: draw lots, look at the order of rows, make rows.
+"""Functions with more than a plain value: random ones, ones that depend on the order of rows, and
+ones that make rows.
 
-An operation that stands in none of these lists, and is no function that the parser knows, is not
-understood. `tests/integration/test_same_result_on_spark.py` holds the lists against what Spark
-says of its functions.
+An operation in none of these lists, and unknown to the parser, is not understood.
+`tests/integration/test_same_result_on_spark.py` compares the lists with Spark's own facts about its
+functions.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from sqlglot import exp
 
 from ci_bot.worker.sqlmesh_compat import find_known_classes
 
-# Another value at each evaluation, or from a model that somebody else runs.
+# Another value at each evaluation, or the answer of an AI model.
 _DRAWN = find_known_classes(
     """
 AIAgg AIClassify AIEmbed AIForecast AIGenerate AISimilarity AISummarizeAgg GenerateBool
@@ -19,7 +20,7 @@ GenerateDouble GenerateEmbedding GenerateInt GenerateTable GenerateText Generato
 Normal Rand Randn Randstr Seq1 Seq2 Seq4 Seq8 Uniform Uuid Zipf
 """
 )
-# A value that depends on which row comes first where the order leaves ties, or none is given.
+# A value that depends on the first row, if the order has ties or there is no order.
 _ORDERED = find_known_classes(
     """
 AnyValue ApproxPercentileAccumulate ApproxPercentileCombine ApproxQuantile ApproxQuantiles
@@ -28,7 +29,7 @@ ArrayConcatAgg ArrayUnionAgg ArrayUniqueAgg First FirstValue GroupConcat JSONArr
 JSONBObjectAgg JSONObjectAgg Lag Last LastValue Lead Mode NthValue Ntile ObjectAgg RowNumber
 """
 )
-# Aggregates by the parser's tree that only windows have: they total nothing.
+# The parser calls these aggregates, but only windows use them: they do not total rows.
 _PLACES: tuple[type, ...] = (
     exp.CumeDist,
     exp.DenseRank,
@@ -41,7 +42,7 @@ _PLACES: tuple[type, ...] = (
     exp.RowNumber,
 )
 _GENERATORS: tuple[type, ...] = (exp.UDTF, exp.Inline, exp.ExplodingGenerateSeries)
-# Functions of Spark that the parser does not know: each gives one value for each row, the same for
+# Functions of Spark that the parser does not know: one value for each row, and the same value for
 # the same arguments.
 _SCALARS = """
 aes_decrypt array_repeat array_union arrays_overlap bigint bin binary bround btrim cardinality
@@ -58,7 +59,7 @@ xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string xxhash64 
 _TOTALS = frozenset({"every", "mean", "some", "std", "try_avg", "try_sum"})
 _NAMED = frozenset(_SCALARS.split()) | _TOTALS
 
-# Parts of expressions that are no functions, and mean what their parts mean.
+# Parts of expressions that are no functions and add no meaning of their own.
 _PLAIN: tuple[type, ...] = (
     exp.AtTimeZone,
     exp.Binary,
@@ -90,21 +91,21 @@ _PLAIN: tuple[type, ...] = (
 )
 
 
-# They make a structure, whose fields are called as what they are made of.
+# They make a structure. Its fields take the names of the columns inside.
 _STRUCTURES = find_known_classes("ArraysZip Struct Tuple")
-# A row in brackets is compared or listed there, and its fields have no names.
+# There a row in brackets is compared or listed, and its fields have no names.
 _WITHOUT_FIELDS = find_known_classes("Cube Group GroupingSets In Rollup Values")
 
 
 def list_field_names(node: exp.Expr) -> tuple[str, ...]:
-    """The names that the value of `node` takes over from the columns that it is made of."""
+    """Lists the field names that a structure takes from the columns inside."""
     if type(node) not in _STRUCTURES or isinstance(node.parent, _WITHOUT_FIELDS):
         return ()
     parts = [node.this] if isinstance(node.this, exp.Expression) else []
-    return tuple(_read_function_name(part) for part in (*parts, *node.expressions))
+    return tuple(_read_field_name(part) for part in (*parts, *node.expressions))
 
 
-def _read_function_name(part: exp.Expr) -> str:
+def _read_field_name(part: exp.Expr) -> str:
     while isinstance(part, exp.Paren | exp.Cast):
         part = part.this
     if isinstance(part, exp.PropertyEQ):
@@ -113,7 +114,7 @@ def _read_function_name(part: exp.Expr) -> str:
 
 
 def is_known(node: exp.Expr) -> bool:
-    """Whether the value of `node` follows from its parts and the rows that it stands on."""
+    """Whether the value of `node` depends only on its parts and on the rows of the query."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in _NAMED
     if isinstance(node, exp.AnonymousAggFunc | exp.CombinedAggFunc | exp.ParameterizedAgg):
@@ -121,18 +122,18 @@ def is_known(node: exp.Expr) -> bool:
     return isinstance(node, _PLAIN) or (isinstance(node, exp.Func) and not isinstance(node, _DRAWN))
 
 
-def looks_at_order(node: exp.Expr) -> bool:
-    """Whether the value may change with the order in which rows come."""
+def depends_on_order(node: exp.Expr) -> bool:
+    """Whether the value may change if rows come in another order."""
     return isinstance(node, _ORDERED)
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a function makes one value of the rows of a group."""
+    """Whether a function computes one value from the rows of a group."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() in _TOTALS
     return isinstance(node, exp.AggFunc) and not isinstance(node, _PLACES)
 
 
-def makes_rows(node: exp.Expr) -> bool:
-    """Whether a function in a list of results makes another number of rows."""
+def generates_rows(node: exp.Expr) -> bool:
+    """Whether a function in a SELECT list changes the number of rows."""
     return isinstance(node, _GENERATORS)

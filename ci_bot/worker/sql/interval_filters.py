@@ -1,7 +1,7 @@
-"""Whether a query reads no more than the interval that it is computed for.
+"""Whether a query reads only the interval that SQLMesh computes.
 
-SQLMesh deletes and writes the rows of an interval. A query that does not filter on it reads all of
-history in each run; one that filters on another column writes rows that are thrown away again.
+SQLMesh deletes and writes the rows of an interval. A query without a filter on it reads the whole
+history in each run. A query that filters another column computes rows that SQLMesh does not keep.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DATES = {
     "start": (EPOCH, SENTINEL_START),
     "end": (EPOCH, SENTINEL_END),
 }
-# Jinja within a text is not rendered unless the whole query is Jinja.
+# SQLMesh does not render Jinja inside a text, unless the whole query is Jinja.
 _JINJA = {
     "start": re.compile(r"\{\{\s*start_"),
     "end": re.compile(r"\{\{\s*(end|execution)_"),
@@ -40,20 +40,20 @@ _JINJA = {
 
 @dataclass(frozen=True)
 class IntervalBounds:
-    """What a predicate says about the interval, and the columns that it says it of."""
+    """The bounds of the interval in a predicate, and the columns that they limit."""
 
     lower: bool = False
     upper: bool = False
     columns: frozenset[tuple[str, str]] = frozenset()
 
     def combine_both(self, other: IntervalBounds) -> IntervalBounds:
-        """Either predicate holds for every row: their bounds add up."""
+        """Combines two predicates that both hold for every row: all bounds of both count."""
         return IntervalBounds(
             self.lower or other.lower, self.upper or other.upper, self.columns | other.columns
         )
 
     def combine_either(self, other: IntervalBounds) -> IntervalBounds:
-        """A row passes by one of them: only what both bound is bounded."""
+        """Combines two predicates of which one holds for a row: only common bounds count."""
         return IntervalBounds(
             self.lower and other.lower, self.upper and other.upper, self.columns | other.columns
         )
@@ -69,15 +69,15 @@ NONE = IntervalBounds()
 def find_interval_bounds(query: ModelQuery) -> IntervalBounds:
     """Finds the bounds that every row of the query's result meets.
 
-    The written form is read where it shows its structure, else the rendered one.
+    The written form is read if it shows the structure, else the rendered one.
     """
     if query.scopes is None:
-        return IntervalBounds(True, True)  # nothing can be said, so nothing is
+        return IntervalBounds(True, True)  # unknown, so there is no finding
     return _find_scope_bounds(query.scopes, 0)
 
 
 def mentions_interval(query: ModelQuery) -> bool:
-    """Whether start or end of the interval occur anywhere."""
+    """Whether the query contains start or end of the interval anywhere."""
     names = [var.name.lower() for var in query.written_tree.find_all(d.MacroVar)]
     if any(name.startswith(("start_", "end_")) for name in names):
         return True
@@ -122,7 +122,7 @@ def _find_scope_bounds(scope: Scope, depth: int) -> IntervalBounds:
     leaves = list_outer_scopes(scope)
     if not isinstance(expression, exp.Select):
         return _find_scope_bounds(leaves[0], depth + 1) if leaves else NONE
-    return _select_bounds(scope, expression, depth)
+    return _find_select_bounds(scope, expression, depth)
 
 
 def _is_recursive(scope: Scope) -> bool:
@@ -130,7 +130,7 @@ def _is_recursive(scope: Scope) -> bool:
     return bool(with_ is not None and with_.args.get("recursive"))
 
 
-def _select_bounds(scope: Scope, select: exp.Select, depth: int) -> IntervalBounds:
+def _find_select_bounds(scope: Scope, select: exp.Select, depth: int) -> IntervalBounds:
     result = NONE
     for clause in ("where", "qualify", "having"):
         part = select.args.get(clause)
@@ -164,7 +164,7 @@ def _find_source_bounds(scope: Scope, node: exp.Expr, depth: int) -> IntervalBou
 
 
 def _find_series_bounds(node: exp.Expr) -> IntervalBounds:
-    """A list of dates made from start and end is bounded by them, as in SEQUENCE(start, end)."""
+    """Finds the bounds of a list of dates that start and end limit, as in SEQUENCE(start, end)."""
     tables = list(node.find_all(exp.Table))
     if tables:
         return NONE
@@ -172,7 +172,7 @@ def _find_series_bounds(node: exp.Expr) -> IntervalBounds:
 
 
 def find_predicate_bounds(scope: Scope, node: exp.Expr) -> IntervalBounds:
-    """What one boolean expression says about the interval."""
+    """Finds the bounds of the interval in one boolean expression."""
     if isinstance(node, exp.Paren):
         return find_predicate_bounds(scope, node.this)
     if isinstance(node, exp.And):
@@ -205,7 +205,7 @@ def _find_comparison_bounds(scope: Scope, node: exp.Expr) -> IntervalBounds:
         left = is_interval_predicate(node.this)
         at_least = isinstance(node, exp.GT | exp.GTE) is not left
         return IntervalBounds(lower=at_least, upper=not at_least, columns=columns)
-    # Equality, IN, and functions over the interval: taken to bound both ends.
+    # Equality, IN, and functions over the interval count as bounds of both ends.
     return IntervalBounds(True, True, columns)
 
 
@@ -213,18 +213,21 @@ def _list_interval_columns(scope: Scope, node: exp.Expr) -> frozenset[tuple[str,
     return frozenset(find_origins(scope, node))
 
 
-def day_macro(node: exp.Expr) -> str | None:
-    """start_ds or its kin where a side is exactly that, cast or not; a shifted one is no edge."""
+def read_day_macro(node: exp.Expr) -> str | None:
+    """Reads `start_ds`, `end_ds` or the dates, with or without a cast; None for all else.
+
+    A shifted date, such as `@end_ds - 1`, is no edge of the interval.
+    """
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate | exp.Date):
         node = node.this
     name = node.name.lower() if isinstance(node, d.MacroVar) else ""
     return name if name in {"start_ds", "end_ds", "start_date", "end_date"} else None
 
 
-def last_days(query: ModelQuery) -> Iterator[tuple[Scope, exp.Expr, str]]:
-    """Columns and casts that may be no later than the interval's last day.
+def list_last_days(query: ModelQuery) -> Iterator[tuple[Scope, exp.Expr, str]]:
+    """Columns and casts that a comparison limits to the interval's last day.
 
-    Yields the scope, the column or cast, and the macro that the day is written as.
+    Yields the scope, the column or cast, and the macro of the day.
     """
     for scope in iterate_selects(query.written_root):
         for test in scope.find_all(exp.Between, exp.LTE, exp.GTE):
@@ -234,15 +237,15 @@ def last_days(query: ModelQuery) -> Iterator[tuple[Scope, exp.Expr, str]]:
                 side, day = test.this, test.expression
             else:
                 side, day = test.expression, test.this
-            name = day_macro(day)
+            name = read_day_macro(day)
             if name in {"end_ds", "end_date"} and isinstance(
                 side, exp.Column | exp.Cast | exp.TryCast
             ):
                 yield scope, side, name
 
 
-def time_column_origins(roots: Iterable[Scope], name: str) -> set[tuple[str, str]]:
-    """The table columns that the time column of the result is computed from."""
+def find_time_column_origins(roots: Iterable[Scope], name: str) -> set[tuple[str, str]]:
+    """Finds the table columns from which the result's time column is computed."""
     found: set[tuple[str, str]] = set()
     for root in roots:
         for branch in list_outer_scopes(root):

@@ -1,4 +1,4 @@
-"""Columns that a query reads and that none of its tables has."""
+"""Columns that a query reads although none of its tables has them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ColumnsBySource = dict[str, "frozenset[str] | None"]
 
 ColumnsOf = Callable[[str], frozenset[str] | None]
 
-# What Spark resolves although no table lists it: parts of a file's metadata, and functions that
-# are called without brackets.
+# Names that Spark resolves although no table lists them: parts of a file's metadata, and functions
+# that are called without brackets.
 _HIDDEN = frozenset(
     {
         "_metadata", "_file", "_pos", "_spec_id", "_partition", "_deleted", "current_user", "user",
@@ -38,9 +38,9 @@ _HIDDEN = frozenset(
 def list_missing_columns(
     query: exp.Expr, columns_of: ColumnsOf
 ) -> Iterator[tuple[str, str | None]]:
-    """(column, the table that it is read from, None if it could be any) of what is not there.
+    """Yields each missing column, with the table that should have it (None: any of several).
 
-    Where anything is unknown that could have the column, it is assumed to be there.
+    If an unknown source could have the column, the column does not count as missing.
 
     Args:
         columns_of: the columns of a table in lower case, or None if they are not known.
@@ -61,7 +61,7 @@ def list_missing_columns(
 def _list_known_sources(
     scope: Scope, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
 ) -> ColumnsBySource:
-    """The columns of what a query selects from, by the name that it has there."""
+    """The columns of each source of a query, by the source's alias."""
     return {
         name.lower(): _list_source_columns(source, outputs, columns_of)
         for name, (_, source) in scope.selected_sources.items()
@@ -72,7 +72,7 @@ def _list_source_columns(
     source: Any, outputs: dict[int, frozenset[str] | None], columns_of: ColumnsOf
 ) -> frozenset[str] | None:
     if isinstance(source, exp.Table):
-        # A table with a list of names for its columns, a function, or another version of itself.
+        # A table with new names for its columns, a function, or an older version of a table.
         plain = not any(source.args.get(name) for name in ("pivots", "when", "version", "changes"))
         renamed = bool(source.args.get("alias") and source.args["alias"].columns)
         known = plain and not renamed and isinstance(source.this, exp.Identifier)
@@ -87,7 +87,7 @@ def _list_source_columns(
 def _list_outputs(
     scope: Scope, sources: ColumnsBySource, outputs: dict[int, frozenset[str] | None]
 ) -> frozenset[str] | None:
-    """The columns that a query gives."""
+    """The columns of a query's result; None if they are not known."""
     expression = scope.expression
     if isinstance(expression, exp.SetOperation):
         return outputs.get(id(expression.left.unnest()))
@@ -124,7 +124,7 @@ def _list_missing_in_scope(
             if known is not None and name not in known:
                 yield name, _find_alias_table(scope, column.table)
         elif id(column) not in inner and not any(table in known for known in around):
-            # A qualifier that is no table is a column with parts.
+            # A qualifier that is no table is a column, and the rest names a field of it.
             read = column.parts[0].name.lower()
             given = {each for columns in every for each in columns or ()} | aliases | _HIDDEN
             if None not in every and read not in given:
@@ -151,15 +151,15 @@ def _find_alias_table(scope: Scope, alias: str | None) -> str | None:
     return table_name(source) if isinstance(source, exp.Table) else None
 
 
-# What keeps an audit from running: columns that are not there, and arguments that nobody gives.
+# Faults that stop an audit: missing columns, and missing arguments.
 #
-# SQLMesh renders an audit as it does when it runs it; nothing is asked of the engine.
+# SQLMesh renders an audit in the same way as in a run; the engine gets no query.
 
 
 _UNDEFINED = re.compile(r"Macro variable '(\w+)' is undefined")
-# A variable of the audit's query; in `rank_@c` the name of a lambda's parameter is put in.
+# A variable of the audit's query; in `rank_@c`, SQLMesh inserts the name of a lambda's parameter.
 _VARIABLE = re.compile(r"(?<!\w)@(\w+)\b(?!\s*\()")
-# Of a call, and not of the query.
+# Arguments of a call that are no variables of the query.
 _OF_THE_CALL = frozenset({"blocking", "skip"})
 
 _GIVEN = frozenset({"this_model"})
@@ -167,13 +167,13 @@ _GIVEN = frozenset({"this_model"})
 
 @dataclass(frozen=True)
 class AuditFault:
-    """One thing that an audit needs and that is not there.
+    """A column or an argument that an audit needs and that is missing.
 
     Attributes:
         audit: the audit as SQLMesh defines it.
-        column: what it reads; None if an argument is missing.
-        table: where it reads the column, unless that is the audited model or not known.
-        argument: the argument that is missing.
+        column: the missing column; None if an argument is missing.
+        table: the table of the column; None if it is the audited model or unknown.
+        argument: the missing argument.
     """
 
     audit: ModelAudit | StandaloneAudit = field(compare=False)
@@ -188,7 +188,7 @@ class AuditFault:
 
 
 def list_audit_faults(model: Model, columns_of: ColumnsOf) -> Iterator[AuditFault]:
-    """What the audits of a model need in vain; those that are switched off need nothing."""
+    """Lists the faults of a model's audits; an audit that is switched off has none."""
     own = columns_of(plain_name(model.fqn))
     if own is None:
         return
@@ -203,7 +203,7 @@ def list_audit_faults(model: Model, columns_of: ColumnsOf) -> Iterator[AuditFaul
 
 
 def list_standalone_audit_faults(audit: StandaloneAudit, columns_of: ColumnsOf) -> list[AuditFault]:
-    """What an audit that no model has attached needs in vain."""
+    """Lists the faults of an audit that belongs to no model."""
     if audit.skip:
         return []
     try:
@@ -217,7 +217,7 @@ def list_standalone_audit_faults(audit: StandaloneAudit, columns_of: ColumnsOf) 
 def _judge_undefined_name(
     audit: ModelAudit | StandaloneAudit, error: Exception
 ) -> list[AuditFault]:
-    """Reports an undefined name; other errors may not occur in a run, such as a macro's query to
+    """Reports an undefined name; another error may not occur in a run: there a macro can query
     the engine.
     """
     undefined = _UNDEFINED.search(str(error))
@@ -229,14 +229,14 @@ def _check_built_in_audit(
 ) -> list[AuditFault] | None:
     """Checks SQLMesh's own audits without rendering: they read the columns in their arguments.
 
-    None if that does not say everything.
+    Returns None if the arguments are not enough for a verdict.
     """
     if audit.name not in BUILT_IN_AUDITS:
         return None
     read: list[str] = []
     for value in given.values():
         for part in value if isinstance(value, list | tuple) else [value]:
-            if not isinstance(part, exp.Expression) or _is_more(part):
+            if not isinstance(part, exp.Expression) or _is_compound_argument(part):
                 return None
             read += [column.parts[0].name.lower() for column in part.find_all(exp.Column)]
     defined = {definition.name for definition in audit.macro_definitions}
@@ -253,7 +253,7 @@ def _check_built_in_audit(
     ]
 
 
-def _is_more(part: exp.Expr) -> bool:
+def _is_compound_argument(part: exp.Expr) -> bool:
     """Whether an argument holds a query, a macro, or names of its own."""
     return any(
         isinstance(node, exp.Query | exp.Lambda) or node.key.startswith(("macro", "jinja"))

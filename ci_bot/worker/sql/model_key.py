@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def list_grain_columns(grains: Sequence[exp.Expr]) -> tuple[str, ...]:
     """The unquoted columns of a model's grain (`model.grains`); empty if it has none.
 
-    Several grains are several keys, each unique by itself, so the first is enough. SQLMesh's own
-    `model.on` joins on all of them together, and on the model's references too; then a row whose
-    reference changed counts as gone and new instead of as changed.
+    Each of several grains is a key by itself, so the first is enough. SQLMesh's own `model.on`
+    joins on all of them together, and on the model's references, too. With it, a row whose
+    reference changed would count as one dropped and one added row.
     """
     if not grains:
         return ()
@@ -31,12 +31,12 @@ def list_grain_columns(grains: Sequence[exp.Expr]) -> tuple[str, ...]:
 
 
 def list_key_columns(model: Model) -> tuple[str, ...]:
-    """The unquoted columns that tell a model's rows apart; empty if it names none.
+    """The unquoted columns that identify a row of a model; empty if it names none.
 
-    Without a grain these are the columns that SQLMesh itself keeps rows apart by: the unique key,
-    and with it the start of validity where each key has a row for every version. A key with an
-    expression is no list of columns, so nothing is paired by it. (`ModelMeta.unique_key`, which
-    dbt's `unique_key` becomes, too)
+    Without a grain these are the columns by which SQLMesh itself identifies rows: the unique key,
+    and the start of validity if a key has one row for each version (SCD type 2). If the key
+    contains an expression, the list is empty. dbt's `unique_key` becomes `ModelMeta.unique_key`,
+    too.
     """
     if grain := list_grain_columns(model.grains):
         return grain

@@ -1,4 +1,4 @@
-"""A model's query as rules read it: written and rendered, with its scopes, computed once."""
+"""A model's query for rules: its written and its rendered form, with scopes, computed once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ci_bot.worker.sqlmesh_compat import is_sql_model
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-# A syntax tree that was walked once: nodes by type, for the many rules that ask.
+# A syntax tree is walked once: an index of nodes by type serves all rules.
 
 
 class ExpressionTree:
@@ -30,7 +30,7 @@ class ExpressionTree:
         self._answers: dict[tuple[type, ...], list[Any]] = {}
 
     def find_all(self, *types: type) -> list[Any]:
-        """Every node of the given types or of a subtype of theirs."""
+        """Finds every node of the given types or of a subtype."""
         if types not in self._answers:
             index = self._index_nodes()
             found = [known for known in index if issubclass(known, types)]
@@ -59,8 +59,8 @@ def _walk_nodes(root: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 MAX_DEPTH = 12
-# While a project is loaded, SQLMesh renders start and end at the epoch. If the two have to be told
-# apart, the query is rendered once more between days that nobody writes into a model.
+# While SQLMesh loads a project, it renders start and end as the epoch. If a rule must distinguish
+# them, the query is rendered again with days that nobody writes into a model.
 EPOCH = "1970-01-01"
 
 SENTINEL_START = "1971-03-05"
@@ -73,9 +73,9 @@ SENTINEL_NOW = "1977-11-23"
 class ModelQuery:
     """One SQL model's query.
 
-    `written` is as in the file, with macro variables (None if it is Jinja or one big macro);
-    `rendered` has macros expanded and columns qualified where schemas are known, with the dates of
-    the interval at the epoch. Trees and scopes are made when they are first asked for.
+    `written` is the query in the file, with macro variables (None if it is Jinja or one big macro).
+    In `rendered_query` macros are expanded, columns are qualified if schemas are known, and the
+    interval's dates are the epoch. Trees and scopes are made on first use.
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class ModelQuery:
 
     @cached_property
     def rendered_query(self) -> exp.Query | None:
-        """The query as SQLMesh would run it; None if that takes the engine, or fails."""
+        """The query in the form that SQLMesh runs; None if rendering needs the engine, or fails."""
         try:
             query = self._render_query()
-            if query is not None and self._may_fold(query) and _is_emptied(query):
+            if query is not None and self._may_fold_to_false(query) and _is_folded_to_false(query):
                 query = self._render_query(start=SENTINEL_START, end=SENTINEL_END)
         except Exception:  # a macro of the project may raise anything; the load reports it
             return None
@@ -98,17 +98,17 @@ class ModelQuery:
 
     @cached_property
     def rendered_apart(self) -> exp.Query | None:
-        """As `rendered`, with start, end and now at three days, and as in a run; None as there."""
+        """Like `rendered_query`, but as in a run, with three days as start, end and now."""
         return self._render_apart(RuntimeStage.EVALUATING)
 
     @cached_property
     def rendered_for_creation(self) -> exp.Query | None:
-        """As `rendered_apart`, as SQLMesh renders it for a table or view that is not there yet."""
+        """Like `rendered_apart`, but as SQLMesh renders it to create the table or view."""
         return self._render_apart(RuntimeStage.CREATING)
 
     @cached_property
     def renders_one_text(self) -> bool:
-        """Whether one run is rendered alike twice: not with chance or a clock in a macro."""
+        """Whether two renderings of one run are the same: no macro reads a clock or is random."""
         if not (self.hides_structure or self._model.python_env):
             return True
         return self._render_apart(RuntimeStage.EVALUATING) == self.rendered_apart
@@ -126,7 +126,7 @@ class ModelQuery:
 
     @cached_property
     def rendered_as_written(self) -> exp.Query | None:
-        """As `rendered`, with columns as they are written, whether or not schemas are known."""
+        """Like `rendered_query`, but with columns as written, even if schemas are known."""
         try:
             return self._render_query(
                 start=SENTINEL_START, end=SENTINEL_END, needs_optimization=False
@@ -136,9 +136,9 @@ class ModelQuery:
 
     @cached_property
     def knows_its_tables(self) -> bool:
-        """Whether the columns of every table that it reads are known.
+        """Whether the columns of every table that the query reads are known.
 
-        Otherwise SQLMesh renders columns without their tables, and stars as they stand.
+        Otherwise SQLMesh does not add table names to columns, and does not expand stars.
         """
         known = {plain_name(name) for name in _list_schema_tables(self._model.mapping_schema)}
         return all(plain_name(name) in known for name in self._model.depends_on - {self._model.fqn})
@@ -147,8 +147,8 @@ class ModelQuery:
         query = self._model.render_query(**when)
         return query if query is None else _inline_embedded_models(query, self._embedded, when)
 
-    def _may_fold(self, query: exp.Expr) -> bool:
-        """Whether a comparison with start or end is strict: on one epoch day it folds to FALSE."""
+    def _may_fold_to_false(self, query: exp.Expr) -> bool:
+        """Whether a strict comparison with start or end may fold to FALSE: both are the epoch."""
         if self.written is None or self.hides_structure:
             return True
         strict = self.written_tree.find_all(exp.LT, exp.GT, exp.NEQ, exp.EQ)
@@ -164,14 +164,14 @@ class ModelQuery:
 
     @property
     def tree(self) -> ExpressionTree:
-        """The tree of the written form where it shows its structure, else of the rendered one."""
+        """The tree of the written form if that shows the structure, else of the rendered one."""
         if self.written is not None and not self.hides_structure:
             return self.written_tree
         return self.rendered_tree if self.rendered_query is not None else self.written_tree
 
     @cached_property
     def hides_structure(self) -> bool:
-        """Whether macro functions or Jinja stand where joins, filters or columns could be."""
+        """Whether macro functions or Jinja may contain joins, filters or columns."""
         return self.written is None or self.written_tree.has_any(
             d.MacroFunc, d.JinjaQuery, d.JinjaStatement
         )
@@ -188,16 +188,16 @@ class ModelQuery:
 
     @property
     def scopes(self) -> Scope | None:
-        """The scopes of `tree`: cheaper than `root` where columns need not be qualified."""
+        """The scopes of `tree`: cheaper than `root` if columns need no table names."""
         return self.written_root if self.tree is self.written_tree else self.root
 
 
 class ModelQueries:
-    """Queries by model object, so that every rule of a run shares them.
+    """Queries by model object; all rules of a run share them.
 
     Args:
         sides: Models by fully qualified name, of a project before and after. Those of kind
-            EMBEDDED have no table: each query holds their queries, as SQLMesh runs it.
+            EMBEDDED have no table: each query contains their queries, as in SQLMesh's runs.
     """
 
     def __init__(self, *sides: Mapping[str, Any]) -> None:
@@ -213,7 +213,7 @@ class ModelQueries:
         known = self._known.get(id(model))
         if known is None:
             query = _make_query(model, self._embedded.get(id(model), {}))
-            known = (model, query)  # the model is kept, so its id stays its own
+            known = (model, query)  # keeps the model alive, so its id cannot be used again
             self._known[id(model)] = known
         return known[1]
 
@@ -241,7 +241,7 @@ def _inline_embedded_models(
     if not names or names.isdisjoint(embedded):
         return query
 
-    def put_in(node: exp.Expr) -> exp.Expr:
+    def replace_table(node: exp.Expr) -> exp.Expr:
         model = (
             embedded.get(exp.table_name(node, identify=True))
             if isinstance(node, exp.Table)
@@ -254,7 +254,7 @@ def _inline_embedded_models(
             alias=node.alias or model.view_name
         )
 
-    found = query.copy().transform(put_in, copy=False)
+    found = query.copy().transform(replace_table, copy=False)
     return cast("exp.Query", found)  # a table is never the root
 
 
@@ -277,23 +277,23 @@ def inline_model_queries(query: exp.Query, models: Mapping[str, Model]) -> exp.Q
         return query
 
 
-def put_queries(query: exp.Query, queries: Mapping[str, exp.Query]) -> exp.Query:
-    """The query with others in the place of tables.
+def replace_tables_by_queries(query: exp.Query, queries: Mapping[str, exp.Query]) -> exp.Query:
+    """Replaces tables in a query by other queries.
 
     Args:
         queries: trees by the fully qualified names of the tables.
     """
 
-    def put_in(node: exp.Expr) -> exp.Expr:
+    def replace_table(node: exp.Expr) -> exp.Expr:
         name = exp.table_name(node, identify=True) if isinstance(node, exp.Table) else ""
         inner = queries.get(name)
         return node if inner is None else inner.copy().subquery(alias=node.alias or node.name)
 
-    return cast("exp.Query", query.copy().transform(put_in, copy=False))
+    return cast("exp.Query", query.copy().transform(replace_table, copy=False))
 
 
-def _is_emptied(query: exp.Expr) -> bool:
-    """Whether a condition was folded to FALSE, as `x >= start AND x < end` is on one epoch day."""
+def _is_folded_to_false(query: exp.Expr) -> bool:
+    """Whether a condition is folded to FALSE, as `x >= start AND x < end` if both are the epoch."""
     return any(
         isinstance(where.this, exp.Boolean) and not where.this.this
         for where in query.find_all(exp.Where)
@@ -310,7 +310,7 @@ def _build_scope(query: exp.Query | None) -> Scope | None:
 
 
 def iterate_selects(root: Scope | None) -> Iterator[Scope]:
-    """Every scope below and including `root` whose expression is a SELECT."""
+    """Yields `root` and every scope below it whose expression is a SELECT."""
     if root is None:
         return
     for scope in root.traverse():
@@ -319,7 +319,7 @@ def iterate_selects(root: Scope | None) -> Iterator[Scope]:
 
 
 def list_outer_scopes(root: Scope | None) -> list[Scope]:
-    """The scopes whose projections are the model's columns: one, or the branches of a UNION."""
+    """Lists the scopes whose projections are the model's columns: one, or a UNION's branches."""
     if root is None:
         return []
     expression = root.expression
@@ -331,7 +331,7 @@ def list_outer_scopes(root: Scope | None) -> list[Scope]:
 
 
 def find_projection(select: Scope, name: str) -> exp.Expr | None:
-    """The projection called `name`, without its alias; None if there is none."""
+    """Finds the projection with the name `name`, without its alias; None if there is none."""
     for item in select.expression.expressions:
         if item.alias_or_name.lower() == name.lower():
             found: exp.Expr = item.unalias()
@@ -340,7 +340,7 @@ def find_projection(select: Scope, name: str) -> exp.Expr | None:
 
 
 def split_conditions(condition: exp.Expr) -> list[exp.Expr]:
-    """The parts of a condition, as they are written, that all have to hold."""
+    """Splits a condition at AND: all parts must hold."""
     if isinstance(condition, exp.Paren):
         return split_conditions(condition.this)
     if isinstance(condition, exp.And):
@@ -349,7 +349,7 @@ def split_conditions(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def find_column_source(scope: Scope, column: exp.Column) -> exp.Expr | Scope | None:
-    """Where a column comes from: a table, a scope, or None."""
+    """Finds the source of a column: a table, a scope, or None if unknown."""
     if column.table:
         return scope.sources.get(column.table)
     candidates = list(scope.selected_sources.values())
@@ -357,9 +357,9 @@ def find_column_source(scope: Scope, column: exp.Column) -> exp.Expr | Scope | N
 
 
 def find_origins(scope: Scope, node: exp.Expr, depth: int = 0) -> set[tuple[str, str]]:
-    """The (table, column) pairs, in lower case, that a node's value is computed from.
+    """Finds the (table, column) pairs, in lower case, from which a node's value is computed.
 
-    The table is "" where it is not known. CTEs and subqueries are followed to the tables below.
+    The table is "" if it is unknown. CTEs and subqueries are followed to the tables below.
     """
     found: set[tuple[str, str]] = set()
     for column in node.find_all(exp.Column):
@@ -383,16 +383,16 @@ def _find_origin(scope: Scope, column: exp.Column, depth: int) -> set[tuple[str,
 
 
 def table_name(table: exp.Table) -> str:
-    """catalog.db.name in lower case, without quotes and alias."""
+    """The table as catalog.db.name, in lower case, without quotes and alias."""
     return ".".join(part.name.lower() for part in table.parts)
 
 
 def plain_name(fqn: str) -> str:
-    """A model's name as `table_name` writes it."""
+    """A model's name in the form of `table_name`."""
     return fqn.replace('"', "").replace("`", "").lower()
 
 
-# Where in a query something stands, in words that a renamed alias or CTE leaves as they are.
+# The position of a node in a query, in words that do not change if an alias or CTE is renamed.
 
 
 def name_query_part(node: exp.Expr, query: ModelQuery) -> str:

@@ -1,4 +1,4 @@
-"""Whether a value can be NULL, as far as a query and the project around it say."""
+"""Whether a value can be NULL, as far as a query and its project show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ci_bot.worker.sql.audit_promises import list_column_names, read_promises
+from ci_bot.worker.sql.audit_promises import list_column_names, read_audit_promises
 from ci_bot.worker.sql.model_query import (
     find_projection,
     iterate_selects,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 12
 NEVER = "never"
 UNKNOWN = ""
-"""Nothing says whether it can be NULL. Every other text is the reason why it can."""
+"""Nobody knows whether it can be NULL. Every other text is the reason why it can."""
 
 _PASSING_ON = (
     exp.Cast, exp.Paren, exp.Upper, exp.Lower, exp.Trim, exp.Max, exp.Min, exp.AnyValue, exp.First,
@@ -53,7 +53,7 @@ class NullDefault:
 
 
 class ProjectQueries(Protocol):
-    """What is asked about the project: models by table, queries by model, and how to say a name."""
+    """The facts of a project that this module needs: models, queries, and names for messages."""
 
     @property
     def models(self) -> Mapping[str, Model]: ...
@@ -69,7 +69,7 @@ class ProjectQueries(Protocol):
 
 def find_null_reason(model: Model, column: str, project: ProjectQueries) -> str:
     """Why a result column of `model` can be NULL; `NEVER` or `UNKNOWN` otherwise."""
-    told = read_promises(model)
+    told = read_audit_promises(model)
     if told.not_null.get(column.lower()):
         return NEVER
     query = project.queries.query_of(model)
@@ -83,7 +83,7 @@ def find_null_reason(model: Model, column: str, project: ProjectQueries) -> str:
 
 
 def find_null_default(model: Model, part: exp.Expr, project: ProjectQueries) -> NullDefault | None:
-    """The constant that a part of a key has for every row without a value.
+    """Finds the constant that a part of a key has in each row without a value.
 
     Args:
         part: A column of the model's result, or an expression over such columns.
@@ -147,7 +147,7 @@ def _find_expression_null_reason(  # noqa: PLR0911, PLR0912 - one branch for eac
         return NEVER
     if isinstance(node, exp.Column):
         return _find_column_null_reason(scope, node, project, depth)
-    # The parser reads a plain CAST of Spark as one that does not fail, too.
+    # The parser makes TryCast of Spark's plain CAST, too; only `safe` means TRY_CAST.
     if isinstance(node, exp.TryCast) and node.args.get("safe"):
         return "TRY_CAST gives NULL for what it cannot read"
     if isinstance(node, exp.Coalesce):
@@ -189,7 +189,7 @@ def _find_expression_null_reason(  # noqa: PLR0911, PLR0912 - one branch for eac
 def _find_column_null_reason(
     scope: Scope, column: exp.Column, project: ProjectQueries, depth: int
 ) -> str:
-    if _is_tested(scope, column):
+    if _is_filtered_not_null(scope, column):
         return NEVER
     name = column.name.lower()
     alias, source = column.table, scope.sources.get(column.table)
@@ -214,8 +214,8 @@ def _find_column_null_reason(
 def _find_table_null_reason(table: str, name: str, project: ProjectQueries, depth: int) -> str:
     model = project.by_table.get(table)
     if model is None:
-        return _treated_as_nullable(table, name, project)
-    if read_promises(model).not_null.get(name) or any(
+        return _find_null_test(table, name, project)
+    if read_audit_promises(model).not_null.get(name) or any(
         name in list_column_names(grain) for grain in model.grains
     ):
         return NEVER
@@ -230,11 +230,11 @@ def _find_table_null_reason(table: str, name: str, project: ProjectQueries, dept
         )
         if above != UNKNOWN:
             return above
-    return _treated_as_nullable(table, name, project)
+    return _find_null_test(table, name, project)
 
 
-def _treated_as_nullable(table: str, name: str, project: ProjectQueries) -> str:
-    """Whether another query of the project gives the column a value where it has none."""
+def _find_null_test(table: str, name: str, project: ProjectQueries) -> str:
+    """The reason if another query of the project tests the column for NULL; else UNKNOWN."""
     for model in project.models.values():
         query = project.queries.query_of(model)
         if query is None or query.root is None:
@@ -264,7 +264,7 @@ def _treated_as_nullable(table: str, name: str, project: ProjectQueries) -> str:
 
 
 def _find_unmatched_join(select: exp.Expr, alias: str) -> str:
-    """The outer join by which rows come that have no match in a source; "" if there is none."""
+    """The outer join that keeps rows without a match in a source; "" if there is none."""
     if not alias or not isinstance(select, exp.Select):
         return ""
     first = select.args.get(FROM)
@@ -280,8 +280,8 @@ def _find_unmatched_join(select: exp.Expr, alias: str) -> str:
     return found
 
 
-def _is_tested(scope: Scope, column: exp.Column) -> bool:
-    """Whether a condition that every row has met is never true for a NULL in the column."""
+def _is_filtered_not_null(scope: Scope, column: exp.Column) -> bool:
+    """Whether a condition on every row is never true if the column is NULL."""
     select = scope.expression
     where = select.args.get("where")
     conditions = list(split_conditions(where.this)) if where is not None else []

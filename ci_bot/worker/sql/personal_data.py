@@ -1,4 +1,4 @@
-"""Columns that hold personal data, by their name and by where they come from."""
+"""Columns with personal data, found by their names and by the columns that they come from."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
-# What identifies a person, or is sensitive about one: the identifiers of HIPAA's safe harbour
-# (45 CFR 164.514(b)(2)) and the special categories of the GDPR (articles 4 and 9), as columns are
-# usually called.
+# Usual names of columns that identify a person or hold sensitive facts: the identifiers of HIPAA's
+# safe harbour (45 CFR 164.514(b)(2)) and the special categories of the GDPR (articles 4 and 9).
 _PERSONAL = re.compile(
     r"(^|_)("
     r"e_?mail(_?addr(ess)?)?|phone(_?(no|number))?|mobile(_?(no|number))?|telephone|msisdn|fax|"
@@ -39,7 +38,7 @@ _PERSONAL = re.compile(
     r")($|_(raw|clean|norm|normalized|lower|upper|hash_source|plain|text)$)",
     re.IGNORECASE,
 )
-# A digest, a count or a flag of personal data shows none of it.
+# A digest, a count or a flag of personal data does not show the data.
 _HIDES = (exp.MD5, exp.MD5Digest, exp.SHA, exp.SHA2, exp.Count, exp.CountIf, exp.Is, exp.Length)
 _HIDING_NAMES = frozenset(
     {"hash", "xxhash64", "sha", "sha1", "sha2", "sha256", "md5", "mask", "crc32", "tokenize",
@@ -57,7 +56,7 @@ def is_personal(name: str) -> bool:
 
 
 def list_exposed_columns(model: Model, queries: ModelQueries | None = None) -> dict[str, str]:
-    """Result columns with personal data, and the column that each comes from ("" if not known)."""
+    """Lists result columns with personal data, and the source column of each ("" if unknown)."""
     if model is None or model.kind.is_external:
         return {}
     query = (queries or ModelQueries()).query_of(model)
@@ -69,14 +68,14 @@ def list_exposed_columns(model: Model, queries: ModelQueries | None = None) -> d
         found: dict[str, str] = {}
         for branch in list_outer_scopes(query.root):
             for item in branch.expression.expressions:
-                source = _personal_source(item, branch)
+                source = _find_personal_source(item, branch)
                 if source is not None and item.alias_or_name:
                     found.setdefault(item.alias_or_name.lower(), source)
         return found
     return {name.lower(): "" for name in model.columns_to_types or {} if is_personal(name)}
 
 
-def list_names_in(model: Model | None, queries: ModelQueries | None = None) -> set[str]:
+def list_query_names(model: Model | None, queries: ModelQueries | None = None) -> set[str]:
     """Lists every name in a model's query, in lower case; empty without a query."""
     query = (queries or ModelQueries()).query_of(model) if model is not None else None
     return (
@@ -84,10 +83,10 @@ def list_names_in(model: Model | None, queries: ModelQueries | None = None) -> s
     )
 
 
-def trace_sources(
+def trace_column_sources(
     model: Model, queries: ModelQueries | None = None
 ) -> dict[str, set[tuple[str, str]]]:
-    """The (table, column) pairs that each result column is computed from, if that is known."""
+    """Finds the (table, column) pairs from which each result column is computed."""
     query = (queries or ModelQueries()).query_of(model)
     found: dict[str, set[tuple[str, str]]] = {}
     if query is not None and query.root is not None:
@@ -98,12 +97,12 @@ def trace_sources(
     return found
 
 
-def _personal_source(item: exp.Expr, branch: Scope) -> str | None:
+def _find_personal_source(item: exp.Expr, branch: Scope) -> str | None:
     inner = item.unalias()
     if _is_hidden(inner):
         return None
     for table, column in sorted(find_origins(branch, inner)):
-        if is_personal(column) and not _hidden_below(inner):
+        if is_personal(column) and not _hides_every_column(inner):
             return f"{table}.{column}" if table else column
     own = item.alias_or_name
     return "" if is_personal(own) and not isinstance(inner, exp.Literal | exp.Null) else None
@@ -116,26 +115,28 @@ def _is_hidden(node: exp.Expr) -> bool:
         return True
     if isinstance(node, exp.Anonymous) and node.name.lower() in _HIDING_NAMES:
         return True
-    # Conditions about a value are not the value.
+    # A condition on a value does not show the value.
     return isinstance(node, exp.Predicate | exp.Boolean | exp.Not)
 
 
 def _is_mail_domain(node: exp.Expr) -> bool:
-    """Whether only what stands behind an @ is left: a provider of mail, and no person."""
+    """Whether only the text after an @ remains: a mail provider, and no person."""
     if isinstance(node, exp.SplitPart):
         return (
-            _is_at(node.args.get("delimiter"))
+            _is_at_sign(node.args.get("delimiter"))
             and _parse_number(node.args.get("part_index")) in _LAST
         )
     if isinstance(node, exp.SubstringIndex):
-        return _is_at(node.args.get("delimiter")) and _parse_number(node.args.get("count")) == -1
+        return (
+            _is_at_sign(node.args.get("delimiter")) and _parse_number(node.args.get("count")) == -1
+        )
     if isinstance(node, exp.Bracket):
         split = node.this
         place = _parse_number(node.expressions[0]) if len(node.expressions) == 1 else None
         first = node.args.get("offset") or 0
         return (
             isinstance(split, exp.Split | exp.RegexpSplit)
-            and _is_at(split.args.get("expression"))
+            and _is_at_sign(split.args.get("expression"))
             and place is not None
             and (place == -1 or place - first == 1)
         )
@@ -144,14 +145,14 @@ def _is_mail_domain(node: exp.Expr) -> bool:
     if isinstance(node, exp.Substring):
         start = node.args.get("start")
         found = start.this if isinstance(start, exp.Add) else None
-        return isinstance(found, exp.StrPosition) and _is_at(found.args.get("substr"))
+        return isinstance(found, exp.StrPosition) and _is_at_sign(found.args.get("substr"))
     return False
 
 
 _LAST = frozenset({2, -1})
 
 
-def _is_at(node: exp.Expr | None) -> bool:
+def _is_at_sign(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Literal) and node.name == "@"
 
 
@@ -161,13 +162,13 @@ def _parse_number(node: exp.Expr | None) -> int | None:
     return sign * int(bare.name) if isinstance(bare, exp.Literal) and bare.is_int else None
 
 
-def _hidden_below(node: exp.Expr) -> bool:
-    """Whether every column of an expression stands inside something that hides it."""
+def _hides_every_column(node: exp.Expr) -> bool:
+    """Whether every column of an expression is inside a function that hides it."""
     columns = list(node.find_all(exp.Column))
-    return bool(columns) and all(_is_inside(column, node) for column in columns)
+    return bool(columns) and all(_is_hidden_inside(column, node) for column in columns)
 
 
-def _is_inside(column: exp.Column, root: exp.Expr) -> bool:
+def _is_hidden_inside(column: exp.Column, root: exp.Expr) -> bool:
     current = column.parent
     while current is not None:
         if _is_hidden(current):

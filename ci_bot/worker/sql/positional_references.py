@@ -1,4 +1,4 @@
-"""What GROUP BY and ORDER BY name by its position, and what branches of a union pair by it."""
+"""Columns that GROUP BY and ORDER BY name by their position, such as `ORDER BY 2`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class ClauseKey:
     """A key of GROUP BY or ORDER BY.
 
     Attributes:
-        position: the position that it is written as, from 1; None if it is no position.
-        name: what it stands for, as readers of the query call it.
-        expression: the same as it is computed, without the names of tables.
-        direction: for ORDER BY, DESC and where NULLs stand, as far as they are not the usual ones.
+        position: the written position, from 1; None if the key is no position.
+        name: the column of the key, by its name in the result.
+        expression: the computation of that column, without the names of tables.
+        direction: for ORDER BY, DESC and the order of NULLs, if they are not the default.
     """
 
     position: int | None
@@ -27,19 +27,20 @@ class ClauseKey:
     direction: str
 
     def means_same_column(self, other: ClauseKey) -> bool:
-        """Whether both stand for one column: it may have got another name or be computed again."""
+        """Whether both mean one column: at most its name or its computation differs."""
         return self.direction == other.direction and (
             self.expression == other.expression or self.name == other.name
         )
 
 
-def list_clauses(
+def pair_clause_queries(
     before: ModelQuery, after: ModelQuery, clause: str
 ) -> Iterator[tuple[exp.Query, exp.Query]]:
-    """The queries with a `group` or an `order`, before and after, as they follow each other.
+    """Pairs the queries that have the clause (`group` or `order`), before and after, in order.
 
-    Positions are as they are written; where a star stands before one, as SQLMesh writes it out.
-    None at all where a query came or went, so that nobody knows which is which.
+    Positions refer to the written columns; if a star comes before one, to the columns that SQLMesh
+    puts in its place. There are no pairs if a query came or went, because their order is then
+    unclear.
     """
     for form in ("rendered_as_written", "rendered_query"):
         sides = [
@@ -53,16 +54,16 @@ def list_clauses(
             return
 
 
-def list_keys(query: exp.Query, clause: str) -> list[ClauseKey]:
+def list_clause_keys(query: exp.Query, clause: str) -> list[ClauseKey]:
     """The keys of a query's GROUP BY or ORDER BY that depend on its rows."""
-    keys = [_clause_key(query, key) for key in query.args[clause].expressions]
+    keys = [_read_clause_key(query, key) for key in query.args[clause].expressions]
     return [key for key in keys if key is not None]
 
 
-def describe_moved(
+def describe_moved_positions(
     before: Sequence[ClauseKey], after: Sequence[ClauseKey], clause: str
 ) -> list[str]:
-    """The positions that are written on both sides and mean two columns."""
+    """Describes each position that is written on both sides and means different columns."""
     old = {key.position: key for key in before if key.position is not None}
     return [
         f"`{key.position}` in {clause} now means `{key.name}`, no longer `{was.name}`"
@@ -74,7 +75,7 @@ def describe_moved(
 
 
 def render_expression_text(node: exp.Expr) -> str:
-    """An expression without its alias, the names of tables, and quotes."""
+    """Renders an expression without its alias, names of tables, and quotes."""
     bare = node.unalias().copy()
     for column in bare.find_all(exp.Column):
         for part in ("table", "db", "catalog"):
@@ -101,7 +102,7 @@ def _is_behind_star(query: exp.Query, clause: str) -> bool:
     return any(item.is_star for item in query.selects[:highest])
 
 
-def _clause_key(query: exp.Query, key: exp.Expr) -> ClauseKey | None:
+def _read_clause_key(query: exp.Query, key: exp.Expr) -> ClauseKey | None:
     position, items = _parse_position(key), query.selects
     node = key.this if isinstance(key, exp.Ordered) else key
     if position is not None:
@@ -113,7 +114,7 @@ def _clause_key(query: exp.Query, key: exp.Expr) -> ClauseKey | None:
         node = next((item for item in items if item.alias_or_name.lower() == name), node)
     inner = node.unalias()
     if position is None and inner.find(exp.Column, exp.AggFunc) is None:
-        return None  # a constant puts nothing in order
+        return None  # a constant does not sort
     expression = render_expression_text(node)
     named = next((item for item in items if render_expression_text(item) == expression), node)
     name = (named.alias_or_name or expression).lower()

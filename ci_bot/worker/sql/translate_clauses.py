@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.sql.algebra_blocks import GroupClause, QueryBlock, Term, TermOperation, make_leaf
-from ci_bot.worker.sql.functions import is_aggregate, makes_rows
+from ci_bot.worker.sql.functions import generates_rows, is_aggregate
 from ci_bot.worker.sql.name_scopes import SelectFrame
 from ci_bot.worker.sql.translate_scalars import ScalarHost, ScalarTranslator
 from ci_bot.worker.sqlmesh_compat import FROM, WITH
@@ -87,7 +87,7 @@ def _name_node_kind(node: exp.Expr) -> str:
             else "window"
             if isinstance(node, exp.Window)
             else "generator"
-            if makes_rows(node)
+            if generates_rows(node)
             else "aggregate"
             if is_aggregate(node)
             else ""
@@ -235,7 +235,7 @@ class ClauseTranslator:
         return [
             self.scalars.translate_scalar(item.unalias())
             for item in select.expressions
-            if has_trait(item, makes_rows)
+            if has_trait(item, generates_rows)
         ]
 
     def translate_layout(self, select: exp.Select) -> list[Term]:

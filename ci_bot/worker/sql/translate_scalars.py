@@ -123,7 +123,7 @@ class ScalarTranslator:
             f"{node.key}({','.join(names)}){','.join(fields)}",
             tuple(parts),
             ArgumentOrder.FREE if isinstance(node, _COMMUTATIVE) else ArgumentOrder.MATTERS,
-            ordered=functions.looks_at_order(node),
+            ordered=functions.depends_on_order(node),
             aggregate=functions.is_aggregate(node),
         )
 

@@ -15,7 +15,7 @@ from sqlmesh.core.dialect import parse
 from ci_bot.protocol.plan import Finding
 from ci_bot.worker.rules.models.keys import MissingKeyColumn
 from ci_bot.worker.rules.models.linter_rule import ProjectView
-from ci_bot.worker.sql.audit_promises import read_promises
+from ci_bot.worker.sql.audit_promises import read_audit_promises
 from ci_bot.worker.sql.missing_columns import list_missing_columns
 from tests.unit.rules.world import ROOT, change, models, seen
 
@@ -116,7 +116,7 @@ def test_promise__of_a_not_null_with_a_condition_is_none_for_all_rows() -> None:
     )
     (model,) = (m for m in models({"m.sql": text}).values() if m.name == "mart.m")
 
-    assert set(read_promises(model).not_null) == {"customer_id"}
+    assert set(read_audit_promises(model).not_null) == {"customer_id"}
 
 
 COLUMNS = {"s.t": frozenset({"a", "b"}), "s.u": frozenset({"a", "c"})}

@@ -20,14 +20,14 @@ from ci_bot.worker.rules.models.storage import HugeFullModel
 from ci_bot.worker.rules.observation import find_anchor_line
 from ci_bot.worker.sql.column_changes import compare_types, list_column_changes
 from ci_bot.worker.sql.interval_filters import find_interval_bounds
-from ci_bot.worker.sql.model_query import ModelQueries
-from ci_bot.worker.sql.personal_data import is_personal
-from ci_bot.worker.sql.python_code import (
+from ci_bot.worker.sql.model_code import (
     find_clock_calls_in,
     find_random_calls_in,
     find_side_effects,
-    is_pure,
+    is_pure_macro,
 )
+from ci_bot.worker.sql.model_query import ModelQueries
+from ci_bot.worker.sql.personal_data import is_personal
 from tests.unit.rules.shop import FILES, edited
 from tests.unit.rules.world import change, files, models, rules
 
@@ -192,7 +192,7 @@ def test_python_calls(source: str, clock: bool, chance: bool) -> None:
     ],
 )
 def test_python_macro__is_pure(source: str | None, expected: bool) -> None:
-    assert is_pure(source) is expected
+    assert is_pure_macro(source) is expected
 
 
 @pytest.mark.parametrize(

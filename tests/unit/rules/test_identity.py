@@ -478,7 +478,7 @@ def test_macro__with_a_second_call_of_the_same_is_new(rule_id: str, call: str) -
 
 
 def test_python_model__with_a_second_call_of_the_same_is_new() -> None:
-    from ci_bot.worker.sql.python_code import find_clock_calls_in, parse_python
+    from ci_bot.worker.sql.model_code import find_clock_calls_in, parse_python
 
     tree = parse_python("import time\na = time.time()\nb = time.time()\n")
     assert tree is not None

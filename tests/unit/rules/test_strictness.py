@@ -11,7 +11,11 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker.sql.audit_promises import compare_arguments, compare_queries, list_column_names
+from ci_bot.worker.sql.audit_promises import (
+    compare_audit_arguments,
+    compare_audit_queries,
+    list_column_names,
+)
 from tests.unit.rules.world import change, seen
 
 BASE = "SELECT * FROM t WHERE "
@@ -47,7 +51,7 @@ BASE = "SELECT * FROM t WHERE "
     ],
 )
 def test_queries__by_their_conditions(old: str, new: str, verdict: str) -> None:
-    assert compare_queries(BASE + old, BASE + new, "duckdb") == verdict
+    assert compare_audit_queries(BASE + old, BASE + new, "duckdb") == verdict
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,7 @@ def test_queries__by_their_conditions(old: str, new: str, verdict: str) -> None:
     ],
 )
 def test_queries__are_compared_past_their_spelling(new: str) -> None:
-    assert compare_queries(BASE + "a > 50", new, "duckdb") == "weaker"
+    assert compare_audit_queries(BASE + "a > 50", new, "duckdb") == "weaker"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,7 @@ def test_queries__are_compared_past_their_spelling(new: str) -> None:
     ],
 )
 def test_queries__that_differ_in_more_than_a_condition_are_unknown(old: str, new: str) -> None:
-    assert compare_queries(old, new, "duckdb") == "unknown"
+    assert compare_audit_queries(old, new, "duckdb") == "unknown"
 
 
 def value(text: str) -> exp.Expression:
@@ -197,7 +201,7 @@ def read_call(text: str) -> tuple[str, dict[str, exp.Expression]]:
 
 def compare_calls(old: str, new: str) -> str:
     name, before = read_call(old)
-    return compare_arguments(name, before, read_call(new)[1])
+    return compare_audit_arguments(name, before, read_call(new)[1])
 
 
 @pytest.mark.parametrize(("weaker", "stricter"), CALLS)
@@ -213,7 +217,7 @@ def test_arguments__that_go_different_ways_are_unknown(old: str, new: str) -> No
 
 def test_arguments__of_an_audit_that_nobody_knows_are_unknown() -> None:
     old, new = ({"threshold": exp.Literal.number(number)} for number in (1, 9))
-    assert compare_arguments("somebodys_own", old, new) == "unknown"
+    assert compare_audit_arguments("somebodys_own", old, new) == "unknown"
 
 
 @pytest.mark.parametrize(("old", "new"), SAME_CALLS)

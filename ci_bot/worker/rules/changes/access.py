@@ -14,9 +14,9 @@ from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.sql import (
     ModelQueries,
     list_exposed_columns,
-    list_names_in,
+    list_query_names,
     plain_name,
-    trace_sources,
+    trace_column_sources,
 )
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def exposed_by(
     # Taking data in is what staging is for; passing them on is a decision.
     lands = _reads_only_sources(after, inputs)
     # A model that read the column and did not show it kept it back on purpose.
-    kept_back = list_names_in(before, queries) & {
+    kept_back = list_query_names(before, queries) & {
         s.rpartition(".")[2].lower() for s in came.values()
     }
     yield RuleObservation(
@@ -162,7 +162,7 @@ def _list_leaving_columns(
         for model in above
         if model is not None and not model.kind.is_external and not _may_hold(model, allowed)
     ]
-    computed = trace_sources(after, queries)
+    computed = trace_column_sources(after, queries)
 
     def left_above(name: str) -> bool:
         return any(

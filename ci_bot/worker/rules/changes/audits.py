@@ -11,11 +11,11 @@ from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, q
 from ci_bot.worker.rules.registry import on_change, on_project
 from ci_bot.worker.sql import (
     Strictness,
-    bind_arguments,
-    compare_arguments,
-    compare_queries,
+    are_same_arguments,
+    bind_audit_arguments,
+    compare_audit_arguments,
+    compare_audit_queries,
     list_known_types,
-    same_arguments,
 )
 
 REMOVED = find_rule("removed-audit")
@@ -153,14 +153,14 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
         if later is None:
             verdicts[about] = "unknown"
         elif name in rewritten or (
-            name in old.queries and not same_arguments(arguments, new.arguments[later])
+            name in old.queries and not are_same_arguments(arguments, new.arguments[later])
         ):
             dialect = pair.after.dialect
-            before = bind_arguments(old.queries[name], arguments, dialect)
-            after = bind_arguments(new.queries[name], new.arguments[later], dialect)
-            verdicts[about] = compare_queries(before, after, dialect)
+            before = bind_audit_arguments(old.queries[name], arguments, dialect)
+            after = bind_audit_arguments(new.queries[name], new.arguments[later], dialect)
+            verdicts[about] = compare_audit_queries(before, after, dialect)
         else:
-            verdicts[about] = compare_arguments(name, arguments, new.arguments[later])
+            verdicts[about] = compare_audit_arguments(name, arguments, new.arguments[later])
     weaker = sorted(name for name, verdict in verdicts.items() if verdict == "weaker")
     unclear = sorted(name for name, verdict in verdicts.items() if verdict == "unknown")
     if weaker or unclear:
@@ -185,9 +185,10 @@ def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservat
             continue
         dialect = audit.dialect or inputs.default_dialect
         old, new = (
-            bind_arguments(side.query_.sql, side.defaults, dialect) for side in (before, audit)
+            bind_audit_arguments(side.query_.sql, side.defaults, dialect)
+            for side in (before, audit)
         )
-        verdict = "stricter" if old == new else compare_queries(old, new, dialect)
+        verdict = "stricter" if old == new else compare_audit_queries(old, new, dialect)
         if verdict != "stricter":
             effect = (
                 "lets more pass than before" if verdict == "weaker" else "checks something else now"

@@ -14,7 +14,7 @@ from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.sql import list_column_names, read_promises
+from ci_bot.worker.sql import list_column_names, read_audit_promises
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -123,7 +123,7 @@ def unique_key(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]
             anchors=("unique_key",),
         )
         return
-    if read_promises(pair.after).makes_unique(new) or _groups_by(pair, new):
+    if read_audit_promises(pair.after).makes_unique(new) or _groups_by(pair, new):
         yield RuleObservation(
             UNIQUE_KEY,
             f"The key changes from {quote_names(old)} to {quote_names(new)}; rows stored under "

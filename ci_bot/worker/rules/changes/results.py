@@ -24,7 +24,7 @@ from ci_bot.worker.sql import (
     ModelQuery,
     TermKey,
     column_changes,
-    is_pure,
+    is_pure_macro,
     normalize_query,
     plain_name,
     strip_quotes,
@@ -94,7 +94,9 @@ def _same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
     code, was = _code_texts(pair.after), _code_texts(pair.before)
     for name in code.keys() | was.keys():
         one, other = was.get(name), code.get(name)
-        if one != other and ((one is not None and other is not None) or not is_pure(one or other)):
+        if one != other and (
+            (one is not None and other is not None) or not is_pure_macro(one or other)
+        ):
             return False
     projects_own = {name.lower(): text for name, text in (*was.items(), *code.items())}
     differing = [*(before - after).elements(), *(after - before).elements()]
@@ -105,7 +107,10 @@ def _same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
     }
     return not any(
         _mentions_time(calls[text])
-        or ((own := projects_own.get(_call_name(calls[text]))) is not None and not is_pure(own))
+        or (
+            (own := projects_own.get(_call_name(calls[text]))) is not None
+            and not is_pure_macro(own)
+        )
         for text in differing
     )
 
@@ -189,7 +194,7 @@ def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserva
 
     def is_supposed_only(name: str, kind: Any, replaced: exp.Expr) -> bool:
         whole = (kind.this.value, replaced.this.value) == ("BIGINT", "INT")
-        return whole and column_changes.is_supposed(pair.before, name, models, pair.queries)
+        return whole and column_changes.is_assumed_bigint(pair.before, name, models, pair.queries)
 
     for how, severity in (("narrower", None), ("other", None), ("wider", "low")):
         found = [

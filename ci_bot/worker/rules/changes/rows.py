@@ -22,10 +22,10 @@ from ci_bot.worker.sql import (
     ModelQuery,
     QueryMeaning,
     TermKey,
-    describe_moved,
-    list_clauses,
-    list_keys,
+    describe_moved_positions,
+    list_clause_keys,
     list_outer_scopes,
+    pair_clause_queries,
     plain_name,
     render_expression_text,
     table_name,
@@ -115,14 +115,14 @@ def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         return
     if not pair.query_after.rendered_tree.has_any(exp.Limit, exp.Fetch):
         return
-    for old, new in list_clauses(pair.query_before, pair.query_after, "order"):
+    for old, new in pair_clause_queries(pair.query_before, pair.query_after, "order"):
         if old.args.get("limit") is None or new.args.get("limit") is None:
             continue
-        before, after = list_keys(old, "order"), list_keys(new, "order")
+        before, after = list_clause_keys(old, "order"), list_clause_keys(new, "order")
         same = [was.means_same_column(now) for was, now in zip(before, after, strict=False)]
         if all(same) and len(before) <= len(after):
             continue
-        told = describe_moved(before, after, "ORDER BY") or [
+        told = describe_moved_positions(before, after, "ORDER BY") or [
             f"the order is {_render_sort_order(after)}, no longer {_render_sort_order(before)}"
         ]
         yield RuleObservation(
@@ -294,10 +294,10 @@ def _list_moved_groups(pair: ModelPair) -> list[str]:
     if pair.query_before is None or pair.query_after is None or pair.same_text:
         return []
     found: list[str] = []
-    for old, new in list_clauses(pair.query_before, pair.query_after, "group"):
-        before, after = list_keys(old, "group"), list_keys(new, "group")
+    for old, new in pair_clause_queries(pair.query_before, pair.query_after, "group"):
+        before, after = list_clause_keys(old, "group"), list_clause_keys(new, "group")
         if not all(any(was.means_same_column(now) for now in after) for was in before):
-            found += describe_moved(before, after, "GROUP BY")
+            found += describe_moved_positions(before, after, "GROUP BY")
     return found
 
 

@@ -17,7 +17,7 @@ from ci_bot.worker.rules.model_pair import list_gone_models, list_renamed_models
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.rules.statement_rules import place_of_text
-from ci_bot.worker.sql import compare_queries, plain_name
+from ci_bot.worker.sql import compare_audit_queries, plain_name
 
 ADDED = find_rule("environment-statement")
 STILL_READ = find_rule("removed-model-read")
@@ -100,7 +100,7 @@ def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
             (old_defaults, old), (new_defaults, new) = before[name], after[name]
             if old_defaults == new_defaults:
                 continue
-            if compare_queries(old, new, inputs.default_dialect) == "stricter":
+            if compare_audit_queries(old, new, inputs.default_dialect) == "stricter":
                 continue
             yield RuleObservation(
                 AUDIT_WEAKENED,

@@ -14,21 +14,21 @@ from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
     TIMESTAMPS,
     ModelQuery,
-    day_macro,
     find_interval_bounds,
     find_origins,
     find_projection,
+    find_time_column_origins,
     is_interval_predicate,
     iterate_selects,
-    last_days,
     list_column_names,
     list_known_types,
+    list_last_days,
     list_outer_scopes,
+    list_unused_edges,
     mentions_interval,
     name_query_part,
+    read_day_macro,
     split_conditions,
-    time_column_origins,
-    unused_edges,
 )
 from ci_bot.worker.sqlmesh_compat import is_python_model
 
@@ -111,7 +111,7 @@ class TimeFilterMissing(ModelRule):
         )
 
     def _in_python(self, model: PythonModel) -> Iterator[RuleObservation]:
-        unused = unused_edges(model)
+        unused = list_unused_edges(model)
         if unused:
             yield self.make_observation(
                 model,
@@ -129,7 +129,9 @@ class TimeFilterMissing(ModelRule):
         if alone or query.written is None:
             return
         for test in query.written_tree.find_all(exp.EQ):
-            edges = {name for side in (test.this, test.expression) if (name := day_macro(side))}
+            edges = {
+                name for side in (test.this, test.expression) if (name := read_day_macro(side))
+            }
             if len(edges) == 1 and (edge := edges.pop()):
                 yield self.make_observation(
                     model,
@@ -156,7 +158,7 @@ class IntervalEdge(ModelRule):
             left = isinstance(test, exp.LT)
             # x < end and x > start, written either way round.
             for side, loses_end in ((test.expression, left), (test.this, not left)):
-                name = day_macro(side)
+                name = read_day_macro(side)
                 if name is not None and name.startswith("end_" if loses_end else "start_"):
                     yield self.make_observation(
                         model,
@@ -167,7 +169,7 @@ class IntervalEdge(ModelRule):
                         subject=[f"@{name}"],
                         anchors=(f"@{name}",),
                     )
-        for scope, side, name in last_days(query):
+        for scope, side, name in list_last_days(query):
             if self._has_hours(scope, side):
                 yield self.make_observation(
                     model,
@@ -204,7 +206,7 @@ class TimeFilterWrongColumn(ModelRule):
             return
         filtered = {name for _, name in find_interval_bounds(query).columns}
         target = time.column.name
-        made_of = {name for _, name in time_column_origins(_list_roots(query), target)}
+        made_of = {name for _, name in find_time_column_origins(_list_roots(query), target)}
         if filtered and made_of and not filtered & (made_of | {target.lower()}):
             yield self.make_observation(
                 model,

@@ -16,7 +16,7 @@ from ci_bot.worker.sql import (
     ModelQuery,
     iterate_selects,
     list_column_names,
-    read_promises,
+    read_audit_promises,
     table_name,
 )
 from ci_bot.worker.sqlmesh_compat import is_scd_type_2
@@ -33,7 +33,7 @@ def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
     """Sets of columns that identify a row of a model, as far as it says so."""
     if model is None:
         return []
-    found = set(list_grains(model)) | set(read_promises(model).unique)
+    found = set(list_grains(model)) | set(read_audit_promises(model).unique)
     if model.unique_key and not model.kind.is_scd_type_2:
         found.add(frozenset(list_column_names(model.unique_key)))
     return sorted((key for key in found if key), key=sorted)
@@ -216,7 +216,7 @@ class NotInNullable(ModelRule):
         if source is None:
             return False
         name = column.name.lower()
-        return name in read_promises(source).not_null or any(
+        return name in read_audit_promises(source).not_null or any(
             name in key for key in list_unique_keys(source)
         )
 

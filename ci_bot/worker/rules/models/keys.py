@@ -25,7 +25,7 @@ from ci_bot.worker.sql import (
     list_column_names,
     list_key_columns,
     list_standalone_audit_faults,
-    read_promises,
+    read_audit_promises,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class UniqueKeyNoAudit(ModelRule):
         if not model.kind.is_incremental_by_unique_key:
             return
         key = frozenset(list_column_names(model.unique_key))
-        if key and not read_promises(model).makes_unique(key):
+        if key and not read_audit_promises(model).makes_unique(key):
             hinted = any(grain <= key for grain in list_grains(model)) or _makes_one(
                 self.query_of(model)
             )
@@ -205,7 +205,7 @@ class MissingKeyAudit(ModelRule):
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not is_table(model) or model.kind.is_symbolic:
             return
-        told = read_promises(model)
+        told = read_audit_promises(model)
         grains = list_grains(model)
         if not grains:
             if not (told.not_null or told.unique or told.other):

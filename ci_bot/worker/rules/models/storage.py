@@ -13,7 +13,7 @@ from ci_bot.worker.project import describe_merge_obstacle
 from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
-from ci_bot.worker.sql import find_interval_bounds, list_column_names, time_column_origins
+from ci_bot.worker.sql import find_interval_bounds, find_time_column_origins, list_column_names
 from ci_bot.worker.sqlmesh_compat import is_incremental_unmanaged
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class PartitionsWithoutTime(ModelRule):
         roots = [query.scopes] if query.scopes is not None else []
         for part in model.partitioned_by:
             for column in _list_columns(part):
-                made_of = {name for _, name in time_column_origins(roots, column.name)}
+                made_of = {name for _, name in find_time_column_origins(roots, column.name)}
                 whole = _count_seconds(part) <= model.interval_unit.seconds
                 if whole and filtered & (made_of | {column.name.lower()}):
                     return

@@ -1,4 +1,8 @@
-"""Reading Python source: names behind aliases, calls of the clock, of chance, and side effects."""
+"""The code of a model, read without running it: its Python source and its Jinja macros.
+
+In Python source: names behind aliases, calls that read the clock or draw random values, and side
+effects.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,16 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from jinja2 import Environment
+
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model, PythonModel
+
+# The variables of an interval and of a run, in all of SQLMesh's forms. A run has other values for
+# them than the load of a project.
+RUN_DATES = r"\b(start|end|execution|latest)_(ds|dt|date|ts|tstz|epoch|millis|hour|dtntz)\b"
+# Splits templates into their parts; it never renders one.
+JINJA_PARSER = Environment(autoescape=True, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
 
 _CLOCK = frozenset(
     {
@@ -47,15 +59,22 @@ _ENGINE_WRITES = frozenset(
     {"execute", "create_table", "drop_table", "drop_schema", "create_schema", "drop_view",
      "create_view", "insert_append", "insert_overwrite", "delete_from", "merge", "ctas"}
 )  # fmt: skip
-# Modules that people import under a short name; what a definition's own imports say comes first.
+# Modules that people import under a short name; the definition's own imports come first.
 _USUAL = {
     "pd": "pandas", "np": "numpy", "dt": "datetime", "F": "pyspark.sql.functions",
     "sf": "pyspark.sql.functions",
 }  # fmt: skip
 
 
+def list_jinja_macros(model: Model) -> list[str]:
+    """Lists the definitions of the Jinja macros that a SQL model can call."""
+    registry = model.jinja_macros
+    groups = (registry.root_macros, *registry.packages.values())
+    return [macro.definition for group in groups for macro in group.values()]
+
+
 def iterate_code_trees(model: Model) -> Iterator[ast.AST]:
-    """The code that SQLMesh stored with a model: its own function and what that calls."""
+    """Yields the code that SQLMesh stores with a model: its function and those that it calls."""
     for item in model.python_env.values():
         if str(getattr(item.kind, "value", item.kind)) != "value":
             tree = parse_python(item.payload)
@@ -64,7 +83,7 @@ def iterate_code_trees(model: Model) -> Iterator[ast.AST]:
 
 
 def parse_python(source: str) -> ast.AST | None:
-    """The syntax tree, or None if the text is no Python."""
+    """Parses Python source; None if the text is no Python."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -72,7 +91,7 @@ def parse_python(source: str) -> ast.AST | None:
 
 
 def map_imports(found: Iterable[ast.AST]) -> dict[str, str]:
-    """Local name to the full name that it stands for."""
+    """Maps each local name to the full name that it means."""
     names = dict(_USUAL)
     for tree in found:
         for node in ast.walk(tree):
@@ -87,64 +106,64 @@ def map_imports(found: Iterable[ast.AST]) -> dict[str, str]:
 
 
 def iterate_calls(tree: ast.AST, names: dict[str, str]) -> Iterator[tuple[str, ast.Call]]:
-    """Every call of a dotted name, with the name written out in full."""
+    """Yields every call of a dotted name, with the full name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            dotted = _dotted_name(node.func)
+            dotted = _join_dotted_name(node.func)
             if dotted:
                 head, _, rest = dotted.partition(".")
                 full = names.get(head, head)
                 yield (f"{full}.{rest}" if rest else full), node
 
 
-def _dotted_name(node: ast.AST) -> str | None:
+def _join_dotted_name(node: ast.AST) -> str | None:
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        inner = _dotted_name(node.value)
+        inner = _join_dotted_name(node.value)
         return f"{inner}.{node.attr}" if inner else None
     return None
 
 
 def find_clock_calls(model: Model) -> list[str]:
-    """Calls in a Python model that read the clock, each as it is written."""
+    """Finds the calls in a Python model that read the clock, each as it is written."""
     return find_clock_calls_in(list(iterate_code_trees(model)))
 
 
 def find_random_calls(model: Model) -> list[str]:
-    """Calls in a Python model whose result is chance, as `find_clock_calls` gives them."""
+    """Finds the calls in a Python model whose result is random, as `find_clock_calls` does."""
     return find_random_calls_in(list(iterate_code_trees(model)))
 
 
 def find_clock_calls_in(found: list[ast.AST]) -> list[str]:
-    """See `find_clock_calls`, for a tree that is parsed already."""
+    """Like `find_clock_calls`, for trees that are parsed already."""
     names = map_imports(found)
     hits: list[str] = []
     for tree in found:
         for full, call in iterate_calls(tree, names):
-            if full in _CLOCK or (full in _PARSERS and _first_text(call) in _NOW):
-                # time.localtime(x) and datetime.now(tz) differ: only the former takes a moment.
+            if full in _CLOCK or (full in _PARSERS and _read_first_text(call) in _NOW):
+                # time.localtime(x) converts a moment; datetime.now(tz) reads the clock.
                 if full in {"time.localtime", "time.gmtime"} and call.args:
                     continue
                 hits.append(ast.unparse(call.func))
-            elif full.endswith((".fetchdf", ".spark.sql", ".sql")) and _sql_clock(call):
-                hits.append(_sql_clock(call))
+            elif full.endswith((".fetchdf", ".spark.sql", ".sql")) and _find_sql_clock(call):
+                hits.append(_find_sql_clock(call))
     return hits
 
 
-# These read the clock where the text that they parse says so.
+# These parse a text, and read the clock if the text is "now" or "today".
 _PARSERS = frozenset({"pandas.to_datetime", "pandas.Timestamp", "numpy.datetime64"})
 _NOW = frozenset({"now", "today"})
 _SQL_CLOCKS = ("current_timestamp", "current_date", "now()", "getdate()")
 
 
-def _first_text(call: ast.Call) -> str | None:
+def _read_first_text(call: ast.Call) -> str | None:
     if call.args and isinstance(call.args[0], ast.Constant):
         return str(call.args[0].value).lower()
     return None
 
 
-def _sql_clock(call: ast.Call) -> str:
+def _find_sql_clock(call: ast.Call) -> str:
     for node in ast.walk(call):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             lowered = node.value.lower()
@@ -155,7 +174,7 @@ def _sql_clock(call: ast.Call) -> str:
 
 
 def find_random_calls_in(found: list[ast.AST]) -> list[str]:
-    """See `find_random_calls`, for a tree that is parsed already."""
+    """Like `find_random_calls`, for trees that are parsed already."""
     names = map_imports(found)
     calls = [item for tree in found for item in iterate_calls(tree, names)]
     seeded = {
@@ -179,15 +198,15 @@ def find_random_calls_in(found: list[ast.AST]) -> list[str]:
             or (full.startswith(_RANDOM_MODULES) and module not in seeded)
             or (
                 full.endswith(".sample")
-                and not _has_effect(call, "random_state", "seed", "withReplacement")
+                and not _has_keyword(call, "random_state", "seed", "withReplacement")
             )
         ):
             hits.append(ast.unparse(call.func))
     return hits
 
 
-def unused_edges(model: PythonModel) -> list[str]:
-    """Which of start and end the function of a Python model does not use; none if in doubt."""
+def list_unused_edges(model: PythonModel) -> list[str]:
+    """Lists which of start and end a Python model's function does not use; empty if in doubt."""
     stored = model.python_env.get(model.entrypoint)
     tree = parse_python(stored.payload) if stored is not None else None
     function = (
@@ -206,13 +225,13 @@ def unused_edges(model: PythonModel) -> list[str]:
     rest = function.args.kwarg.arg if function.args.kwarg is not None else None
     if rest in used or "locals" in used:
         return []
-    # What runs up to the moment of the run has an end, too.
+    # The moment of the run is an end, too.
     known = {"start": {"start"}, "end": {"end", "execution_time"}}
     return [edge for edge, names in known.items() if not used & names]
 
 
 def reads_argument(model: PythonModel, name: str) -> bool:
-    """Whether the function of a Python model reads its argument of that name."""
+    """Whether the function of a Python model reads the argument `name`."""
     stored = model.python_env.get(model.entrypoint)
     tree = parse_python(stored.payload) if stored is not None else None
     if tree is None:
@@ -227,9 +246,9 @@ def reads_argument(model: PythonModel, name: str) -> bool:
 
 
 def find_environment_reads(model: Model) -> list[str]:
-    """Variables of the environment that the code stored with a model reads, by name.
+    """Finds the environment variables that the code stored with a model reads, by name.
 
-    A name that is not written out counts as `…`.
+    A name that is no literal text counts as `…`.
     """
     found = list(iterate_code_trees(model))
     names = map_imports(found)
@@ -237,17 +256,17 @@ def find_environment_reads(model: Model) -> list[str]:
     for tree in found:
         for full, call in iterate_calls(tree, names):
             if full in {"os.getenv", "os.environ.get", "os.environ.pop", "os.environ.setdefault"}:
-                read.append(_text_of(call.args[0] if call.args else None))
+                read.append(_read_literal_text(call.args[0] if call.args else None))
         for node in ast.walk(tree):
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-                dotted = _dotted_name(node.value) or ""
+                dotted = _join_dotted_name(node.value) or ""
                 head, _, rest = dotted.partition(".")
                 if (f"{names.get(head, head)}.{rest}" if rest else names.get(head)) == "os.environ":
-                    read.append(_text_of(node.slice))
+                    read.append(_read_literal_text(node.slice))
     return list(dict.fromkeys(read))
 
 
-def _text_of(node: ast.AST | None) -> str:
+def _read_literal_text(node: ast.AST | None) -> str:
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return str(node.value) if is_text and isinstance(node, ast.Constant) else "…"
 
@@ -280,16 +299,16 @@ def _is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _has_effect(call: ast.Call, *keywords: str) -> bool:
+def _has_keyword(call: ast.Call, *keywords: str) -> bool:
     return any(item.arg in keywords for item in call.keywords)
 
 
-def is_pure(source: str | None) -> bool:
-    """Whether a macro's result is made of its arguments alone, as its text shows.
+def is_pure_macro(source: str | None) -> bool:
+    """Whether a macro's text shows that its result depends only on its arguments.
 
-    It is one function, which names only its parameters, what it binds itself, and the
-    builtins that compute; its first parameter, SQLMesh's evaluator, knows the time and the
-    environment, and is not touched.
+    The macro is one function. It names only its parameters, its own variables, and builtins that
+    compute. It does not use its first parameter, SQLMesh's evaluator, which knows the time and the
+    environment.
     """
     tree = parse_python(source) if source is not None else None
     if not isinstance(tree, ast.Module) or [type(node) for node in tree.body] != [ast.FunctionDef]:
@@ -327,7 +346,7 @@ _COMPUTES = frozenset(
 
 
 def find_side_effects(tree: ast.AST) -> list[str]:
-    """Calls that do something besides computing a value: files, network, processes, the engine."""
+    """Finds calls that do more than compute a value: files, network, processes, the engine."""
     names = map_imports([tree])
     hits: list[str] = []
     for full, call in iterate_calls(tree, names):
