@@ -37,9 +37,9 @@ from ci_bot.worker.rules import (
     MODEL_RULES,
     ModelRule,
     ProjectView,
-    find_range,
+    find_observation_range,
+    make_project_view,
     refuse_policy,
-    view_of_context,
 )
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _find_view_and_policy(context: GenericContext[Any]) -> tuple[ProjectView, _L
     models = context._models if hasattr(context, "_models") else context.models
     found = _known.get(context)
     if found is None or found[0] is not models:
-        view = view_of_context(context)
+        view = make_project_view(context)
         found = (models, view, _LintPolicy(context, view))
         _known[context] = found
     return found[1], found[2]
@@ -140,7 +140,7 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
                 return None
             page = f"`ci-bot explain {self.spec.id}` says more."
             told = f"{observation.described_text} ({severity}) {page}"
-            place = find_range(model, observation)
+            place = find_observation_range(model, observation)
             return self.violation(told, violation_range=place)
 
         def get_definition_location(self) -> Any:

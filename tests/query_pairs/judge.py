@@ -11,7 +11,7 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.model import create_external_model, load_sql_based_model
 
 from ci_bot.worker.execution import ExecutionVerdict
-from ci_bot.worker.rules.changes.results import gives_the_same, is_called_the_same
+from ci_bot.worker.rules.changes.results import is_proved_at_all_times, is_reported_as_same
 from ci_bot.worker.rules.executions import judge_pair as execute_pair
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.judged_models import JudgedModels
@@ -25,7 +25,7 @@ Verdict = Literal["same", "differs", "not known"]
 def judge_pair(pair: QueryPair) -> Verdict:
     """The product's claim about a pair. Whatever the product has, it is asked for here only."""
     inputs, changed = _patient_inputs(), _pair_models(pair)
-    if is_called_the_same(changed, inputs):
+    if is_reported_as_same(changed, inputs):
         return "same"
     return "differs" if execute_pair(changed, inputs).verdict == "differs" else "not known"
 
@@ -33,7 +33,7 @@ def judge_pair(pair: QueryPair) -> Verdict:
 def claim_same(pair: QueryPair) -> Verdict:
     """The same, where it only matters what is called the same: most pairs are not run for it."""
     inputs, changed = _patient_inputs(), _pair_models(pair)
-    is_same = gives_the_same(changed) and is_called_the_same(changed, inputs)
+    is_same = is_proved_at_all_times(changed) and is_reported_as_same(changed, inputs)
     return "same" if is_same else "not known"
 
 

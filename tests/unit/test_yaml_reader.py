@@ -7,7 +7,7 @@ import time
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.worker.rules import find_in_files, find_in_statements
+from ci_bot.worker.rules import find_file_findings, find_statement_findings
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.yaml_reader import MOST_NODES, UnfitYaml, load_yaml, read_yaml
 
@@ -78,7 +78,7 @@ def test_rules__end_soon_whatever_the_yaml_says(path: str) -> None:
     )
     begun = time.process_time()
 
-    find_in_files(inputs)
-    find_in_statements(inputs)
+    find_file_findings(inputs)
+    find_statement_findings(inputs)
 
     assert time.process_time() - begun < 5

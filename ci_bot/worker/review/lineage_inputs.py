@@ -98,7 +98,7 @@ def describe_change_beside_query(
     ):
         return "Its kind changes."
     if seed_rows is not None:
-        return seed_rows.describe_rows
+        return seed_rows.rows_description
     if is_seed_model(before) and is_seed_model(after):
         same = before.column_hashes.items() & after.column_hashes.items()
         return None if same or before.column_hashes == after.column_hashes else "Its rows change."

@@ -51,7 +51,12 @@ from ci_bot.worker.review.plan_facts import PlanFacts
 from ci_bot.worker.review.policy_scopes import evaluate_review_scopes, find_exposed_models
 from ci_bot.worker.review.restatement_facts import plan_restatements
 from ci_bot.worker.review.rule_inputs import make_refused_plan_inputs, make_rule_inputs
-from ci_bot.worker.rules import compare_seed_rows, find_all, find_missed_changes, list_executions
+from ci_bot.worker.rules import (
+    compare_seed_rows,
+    find_missed_changes,
+    find_project_findings,
+    list_executions,
+)
 from ci_bot.worker.runtime import PhaseClock, load_trace
 
 if TYPE_CHECKING:
@@ -165,12 +170,12 @@ def describe_refused_plan(
             context.models, request.changed_files, repository, load_trace.list_opened_files()
         )
         inputs = make_refused_plan_inputs(opened, drift, request, flags)
-        found = find_all(inputs)
+        found = find_project_findings(inputs)
         told = (*found, *checked.lint.findings)
         scoped = evaluate_review_scopes(context, request.scopes, inputs, told)
     failure = make_failure_of_error(error, stage="plan", repository=repository)
     paths = {
-        names.short_name(fqn): inputs.path_of(model)
+        names.short_name(fqn): inputs.find_path(model)
         for side in (inputs.before, inputs.after)
         for fqn, model in side.items()
     }
@@ -266,7 +271,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             flags=plan_request.flags,
             config_before=opened.config_before,
         )
-        found = find_all(inputs)
+        found = find_project_findings(inputs)
         executions = add_witnesses(context, inputs, list_executions(inputs))
         told = (*parts.changes, *found, *checked.lint.findings, *restated.list_models())
         scoped = evaluate_review_scopes(context, request.scopes, inputs, told)

@@ -20,9 +20,9 @@ from ci_bot.worker.messages import file_name
 from ci_bot.worker.rules import (
     NamedModel,
     RuleInputs,
-    find_in_files,
-    find_in_statements,
-    find_without_plan,
+    find_file_findings,
+    find_model_file_findings,
+    find_statement_findings,
     make_base_reader,
     make_head_reader,
 )
@@ -42,7 +42,7 @@ class FileInputs(RuleInputs):
         """The model names in the changed files, as they are written, by file."""
         found: dict[str, list[NamedModel]] = {}
         for path in self.changed_files or ():
-            text = self.text_after(path) if path.endswith((".sql", ".py")) else None
+            text = self.read_text_after(path) if path.endswith((".sql", ".py")) else None
             name = find_model_in_text(text) if text is not None else None
             if name is not None:
                 found[path] = [NamedModel(name)]
@@ -77,8 +77,8 @@ def scan_files(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
         copied_from=tuple(request.copied_from),
     )
     return ScanFacts(
-        findings=find_in_files(inputs),
-        without_plan=find_without_plan(inputs),
-        statements=find_in_statements(inputs),
+        findings=find_file_findings(inputs),
+        without_plan=find_model_file_findings(inputs),
+        statements=find_statement_findings(inputs),
         seconds=round(now() - start, 3),
     )

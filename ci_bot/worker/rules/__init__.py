@@ -1,6 +1,6 @@
 """Rules that read a change itself: models, files and settings, before and after.
 
-`find` (of a loaded project) and `find_in_files` are the ways in. Many dangers are invisible in
+`find` (of a loaded project) and `find_file_findings` are the ways in. Many dangers are invisible in
 SQLMesh's categories (a password in the configuration, a removed audit, the clock in an incremental
 model), so the rules read definitions, syntax trees and text. They judge the change:
 what was there before is not held against it.
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from ci_bot.worker.rules.models.linter_rule import (
         ModelRule,
         ProjectView,
-        find_range,
+        find_observation_range,
+        make_project_view,
         refuse_policy,
-        view_of_context,
     )
     from ci_bot.worker.rules.observation import NamedModel, RuleObservation, quote_names
     from ci_bot.worker.rules.run_rules import (
-        find_all,
-        find_in_files,
-        find_in_statements,
-        find_without_plan,
+        find_file_findings,
+        find_model_file_findings,
+        find_project_findings,
+        find_statement_findings,
     )
     from ci_bot.worker.rules.two_models import compare_models
 
@@ -44,19 +44,19 @@ __all__ = [
     "SeedRows",
     "compare_models",
     "compare_seed_rows",
-    "find_all",
-    "find_in_files",
-    "find_in_statements",
+    "find_file_findings",
     "find_missed_changes",
-    "find_range",
-    "find_without_plan",
+    "find_model_file_findings",
+    "find_observation_range",
+    "find_project_findings",
+    "find_statement_findings",
     "inputs",
     "list_executions",
     "make_base_reader",
     "make_head_reader",
+    "make_project_view",
     "quote_names",
     "refuse_policy",
-    "view_of_context",
 ]
 
 __getattr__ = open_on_demand(
@@ -70,11 +70,16 @@ __getattr__ = open_on_demand(
         "models.linter_rule": [
             "ModelRule",
             "ProjectView",
-            "find_range",
+            "find_observation_range",
             "refuse_policy",
-            "view_of_context",
+            "make_project_view",
         ],
         "observation": ["NamedModel", "RuleObservation", "quote_names"],
-        "run_rules": ["find_all", "find_in_files", "find_in_statements", "find_without_plan"],
+        "run_rules": [
+            "find_project_findings",
+            "find_file_findings",
+            "find_statement_findings",
+            "find_model_file_findings",
+        ],
     },
 )

@@ -63,7 +63,7 @@ def list_executions(inputs: RuleInputs) -> list[ModelExecution]:
             result=verdict.verdict,
             data_sets=verdict.data_sets,
             reason=verdict.reason or None,
-            example=show_example(verdict.example, shown) if verdict.example else None,
+            example=make_execution_example(verdict.example, shown) if verdict.example else None,
         )
         for name, verdict in inputs.judged_models.found.items()
         if verdict.reason != ONE_TEXT
@@ -71,22 +71,24 @@ def list_executions(inputs: RuleInputs) -> list[ModelExecution]:
     return sorted(found, key=lambda one: (one.example is None, one.model))[:MOST_EXECUTIONS]
 
 
-def show_example(example: execution.FoundExample, shown: Mapping[str, str]) -> ExecutionExample:
+def make_execution_example(
+    example: execution.FoundExample, shown: Mapping[str, str]
+) -> ExecutionExample:
     """An example as reports have it; `shown` says what people call its tables."""
     return ExecutionExample(
         inputs=[
             ExampleInput(
                 table=shown.get(table.name, table.name),
                 columns=[name for name, _ in table.columns],
-                rows=[_show_row(row) for row in table.rows],
+                rows=[_render_example_row(row) for row in table.rows],
             )
             for table in example.tables
         ],
         columns=list(example.columns),
         outputs=[
             ExampleOutput(
-                before=_show_row(before) if before is not None else None,
-                after=_show_row(after) if after is not None else None,
+                before=_render_example_row(before) if before is not None else None,
+                after=_render_example_row(after) if after is not None else None,
             )
             for before, after in example.rows
         ],
@@ -94,18 +96,20 @@ def show_example(example: execution.FoundExample, shown: Mapping[str, str]) -> E
     )
 
 
-def _show_row(row: Iterable[Any]) -> list[str | None]:
-    return [None if value is None else _show_value(value) for value in row]
+def _render_example_row(row: Iterable[Any]) -> list[str | None]:
+    return [None if value is None else _render_example_value(value) for value in row]
 
 
-def _show_value(value: Any) -> str:
+def _render_example_value(value: Any) -> str:
     """A value as SQL writes it, without the words before dates."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
         return shorten_redacted(hide_shapes("'" + value.replace("'", "''") + "'"), LONGEST_VALUE)
     if isinstance(value, list | tuple):
-        return f"[{', '.join('NULL' if one is None else _show_value(one) for one in value)}]"
+        return (
+            f"[{', '.join('NULL' if one is None else _render_example_value(one) for one in value)}]"
+        )
     return str(value)
 
 

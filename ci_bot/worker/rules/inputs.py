@@ -29,7 +29,7 @@ ReadFile = Callable[[str], bytes | None]
 ResultT = TypeVar("ResultT")
 
 
-def no_file(path: str) -> bytes | None:
+def read_no_file(path: str) -> bytes | None:
     """A reader for a side without files."""
     return None
 
@@ -82,8 +82,8 @@ class RuleInputs:
     categories: Mapping[str, str | None] = field(default_factory=dict)
     forward_only: frozenset[str] = frozenset()
     changed_files: tuple[str, ...] | None = None
-    files_before: ReadFile = no_file
-    files_after: ReadFile = no_file
+    files_before: ReadFile = read_no_file
+    files_after: ReadFile = read_no_file
     config_before: ConfigFacts | None = None
     config_after: ConfigFacts | None = None
     statements: tuple[tuple[str, str, str], ...] = ()
@@ -114,7 +114,7 @@ class RuleInputs:
         found: ResultT = self._of_all_files[compute]
         return found
 
-    def path_of(
+    def find_path(
         self, model: Model | ModelAudit | NamedModel | StandaloneAudit | None
     ) -> str | None:
         """The file of a model or an audit, relative to the repository."""
@@ -132,7 +132,7 @@ class RuleInputs:
         """The models of the head by the file that defines them."""
         found: dict[str, list[Model]] = {}
         for model in self.after.values():
-            path = self.path_of(model)
+            path = self.find_path(model)
             if path is not None:
                 found.setdefault(path, []).append(model)
         return found
@@ -157,7 +157,7 @@ class RuleInputs:
             for column in model.columns_to_types or {}
         )
 
-    def in_project(self, path: str) -> str | None:
+    def find_path_in_project(self, path: str) -> str | None:
         """`path` relative to the project directory that holds it; None if no project does."""
         for project in sorted(self.projects, key=len, reverse=True):
             root = PurePosixPath(project)
@@ -167,11 +167,11 @@ class RuleInputs:
                 return PurePosixPath(path).relative_to(root).as_posix()
         return None
 
-    def text_before(self, path: str) -> str | None:
+    def read_text_before(self, path: str) -> str | None:
         """The file as text (undecodable bytes replaced), before the change."""
         return _decode_content(self.files_before(path))
 
-    def text_after(self, path: str) -> str | None:
+    def read_text_after(self, path: str) -> str | None:
         """The file as text (undecodable bytes replaced), after the change."""
         return _decode_content(self.files_after(path))
 
@@ -195,7 +195,7 @@ def make_base_reader(directory: str | None, unread: Collection[str] = ()) -> Rea
     Args:
         unread: Files that the bot has found to be too large on either side of the change.
     """
-    return _make_reader([Path(directory)], unread) if directory else no_file
+    return _make_reader([Path(directory)], unread) if directory else read_no_file
 
 
 def make_head_reader(workplace: Workplace, unread: Collection[str] = ()) -> ReadFile:

@@ -57,12 +57,12 @@ class ModelPair:
         return self.queries.query_of(self.after)
 
     @cached_property
-    def same_text(self) -> bool:
+    def has_same_text(self) -> bool:
         """Whether both queries are rendered as one text; most pairs are here for their metadata."""
         old, new = self.both_trees
         if old is None or new is None:
             return False
-        if self.same_query and self.before.python_env == self.after.python_env:
+        if self.has_same_query and self.before.python_env == self.after.python_env:
             return bool(old == new)
         return self.is_one_text(old, new)
 
@@ -110,7 +110,7 @@ class ModelPair:
         if self.both_forms is None:
             return False
         was, now = self.both_forms
-        return was.proves_same(now, one_text=self.same_text)
+        return was.proves_same(now, one_text=self.has_same_text)
 
     @cached_property
     def _forms_in_full(self) -> tuple[NormalForm, NormalForm] | None:
@@ -138,7 +138,7 @@ class ModelPair:
 
         Then no filter, no join and no group is another one, however they are written now.
         """
-        if self.same_text or self.both_forms is None or self.is_proved_same:
+        if self.has_same_text or self.both_forms is None or self.is_proved_same:
             return None
         was, now = self._forms_in_full or self.both_forms
         if was.proves_same(now):
@@ -159,7 +159,7 @@ class ModelPair:
         return bool(self.after.kind.is_seed) and not getattr(self.after, "columns_to_types_", None)
 
     @cached_property
-    def same_query(self) -> bool:
+    def has_same_query(self) -> bool:
         """Whether the text of the query is the same on both sides."""
         old = getattr(self.before, "query_", None)
         new = getattr(self.after, "query_", None)
@@ -171,8 +171,8 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
     same = list_renamed_models(inputs)
     new_names = {plain_name(old): plain_name(new) for old, new in same}
     renames = {name for pair in same for name in pair}
-    removed = _computed_whole(inputs.before, set(list_gone_models(inputs)) - renames)
-    added = _computed_whole(inputs.after, set(list_new_models(inputs)) - renames)
+    removed = _list_whole_models(inputs.before, set(list_gone_models(inputs)) - renames)
+    added = _list_whole_models(inputs.after, set(list_new_models(inputs)) - renames)
     for name, after in inputs.after.items():
         before = inputs.before.get(name)
         if before is not None and name not in inputs.from_base and _is_different(before, after):
@@ -197,7 +197,7 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
         )
 
 
-def _computed_whole(models: Mapping[str, Model], wanted: Iterable[str]) -> dict[str, Model]:
+def _list_whole_models(models: Mapping[str, Model], wanted: Iterable[str]) -> dict[str, Model]:
     """Models whose rows are those of their query at any time."""
     return {
         name: models[name]
@@ -220,11 +220,11 @@ def _is_different(before: Model, after: Model) -> bool:
         or before.metadata_hash != after.metadata_hash
         # Neither hash covers these.
         or before.ignored_rules != after.ignored_rules
-        or _waits_for_others(before, after)
+        or _changes_dependencies(before, after)
     )
 
 
-def _waits_for_others(before: Model, after: Model) -> bool:
+def _changes_dependencies(before: Model, after: Model) -> bool:
     """Whether a list of dependencies changes that is written down; others are in the query."""
     written = before.depends_on_ is not None or after.depends_on_ is not None
     return written and bool(before.depends_on != after.depends_on)
@@ -272,15 +272,15 @@ def _pair_by_equal_text(
     """
     waiting: dict[str, list[str]] = {}
     for new in new_names:
-        if text := _model_text(inputs.after[new], {}):
+        if text := _render_model_text(inputs.after[new], {}):
             waiting.setdefault(text, []).append(new)
     found: list[tuple[str, str]] = []
-    texts = {old: _model_text(inputs.before[old], known) for old in old_names}
+    texts = {old: _render_model_text(inputs.before[old], known) for old in old_names}
     for kept in (True, False):
         for old in list(texts):
             twins = waiting.get(texts[old], [])
             twin = next(
-                (new for new in twins if not kept or _name_tail(new) == _name_tail(old)), None
+                (new for new in twins if not kept or _cut_catalog(new) == _cut_catalog(old)), None
             )
             if twin is not None:
                 twins.remove(twin)
@@ -297,24 +297,26 @@ def list_moved_models(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> li
     """
     taken = {name for pair in same for name in pair}
     tails = [
-        Counter(_name_tail(name) for name in names if name not in taken)
+        Counter(_cut_catalog(name) for name in names if name not in taken)
         for names in (list_gone_models(inputs), list_new_models(inputs))
     ]
-    by_tail = {_name_tail(name): name for name in list_new_models(inputs) if name not in taken}
+    by_tail = {_cut_catalog(name): name for name in list_new_models(inputs) if name not in taken}
     return [
         (old, by_tail[tail])
         for old in list_gone_models(inputs)
-        if old not in taken and (tail := _name_tail(old)) and all(side[tail] == 1 for side in tails)
+        if old not in taken
+        and (tail := _cut_catalog(old))
+        and all(side[tail] == 1 for side in tails)
     ]
 
 
-def _name_tail(name: str) -> str:
+def _cut_catalog(name: str) -> str:
     """Schema and table of a name with a catalog; nothing if it has none."""
     catalog, _, rest = plain_name(name).partition(".")
     return rest if catalog and "." in rest else ""
 
 
-def _model_text(model: Model, known: Mapping[str, str]) -> str:
+def _render_model_text(model: Model, known: Mapping[str, str]) -> str:
     """What a model is but for its name, with tables called by their `known` names."""
     if model.kind.is_external or model.kind.is_seed:
         columns = sorted(

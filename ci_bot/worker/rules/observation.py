@@ -27,7 +27,7 @@ SUBJECT_LENGTH = 500
 _WEIGHTS = get_args(Severity)
 
 # The sentence about some of the subjects.
-Tell = Callable[[Sequence[str]], str]
+DescribeSubjects = Callable[[Sequence[str]], str]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class RuleObservation:
     """
 
     spec: RuleSpec
-    evidence: str | Tell
+    evidence: str | DescribeSubjects
     clears: str
     severity: Severity | None = None
     model: Model | NamedModel | None = None
@@ -85,19 +85,19 @@ class RuleObservation:
         return self.evidence if isinstance(self.evidence, str) else self.evidence(self.subject)
 
 
-def new_since(
+def list_new_observations(
     before: Iterable[RuleObservation], after: Iterable[RuleObservation]
 ) -> list[RuleObservation]:
     """What of `after` was not there before, or weighs more now.
 
     Subjects are counted: a second call of the same kind is new, another sentence is not.
     """
-    known = [(_anchor_items(one), _WEIGHTS.index(one.weight)) for one in before]
+    known = [(_list_subjects(one), _WEIGHTS.index(one.weight)) for one in before]
     left = sorted(((item, rank) for items, rank in known for item in items), key=lambda x: -x[1])
     found: list[RuleObservation] = []
     for one in sorted(after, key=lambda one: _WEIGHTS.index(one.weight)):
         new: list[str] = []
-        for item in _anchor_items(one):
+        for item in _list_subjects(one):
             twin = (k for k in left if k[0] == item and k[1] <= _WEIGHTS.index(one.weight))
             same = next(twin, None)
             if same is None:
@@ -109,7 +109,7 @@ def new_since(
     return found
 
 
-def _anchor_items(observation: RuleObservation) -> tuple[str, ...]:
+def _list_subjects(observation: RuleObservation) -> tuple[str, ...]:
     return observation.subject or ("",)
 
 
@@ -160,7 +160,7 @@ def find_anchor_line(
     """
     lines = text.splitlines()
     for anchor in anchors:
-        pattern = _word_pattern(anchor)
+        pattern = _make_word_pattern(anchor)
         for number, line in enumerate(lines, start=1):
             if not line.lstrip().startswith(("--", "#")) and pattern.search(line):
                 return number
@@ -177,12 +177,12 @@ def find_anchor_line(
 def find_anchor_columns(line: str, anchors: Iterable[str]) -> tuple[int, int]:
     """Finds the columns of the first anchor in a line; without one, those of the line's text."""
     for anchor in anchors:
-        if found := _word_pattern(anchor).search(line):
+        if found := _make_word_pattern(anchor).search(line):
             return found.span()
     return len(line) - len(line.lstrip()), len(line.rstrip())
 
 
-def _word_pattern(anchor: str) -> re.Pattern[str]:
+def _make_word_pattern(anchor: str) -> re.Pattern[str]:
     escaped = r"\s+".join(re.escape(part) for part in anchor.split())
     left = r"(?<![\w.])" if anchor[:1].isalnum() or anchor[:1] == "_" else ""
     right = r"(?!\w)" if anchor[-1:].isalnum() or anchor[-1:] == "_" else ""

@@ -23,8 +23,8 @@ from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ProjectView
 from ci_bot.worker.rules.observation import (
     RuleObservation,
     find_anchor_line,
+    list_new_observations,
     make_finding,
-    new_since,
 )
 from ci_bot.worker.rules.registry import CRASHED, ProjectRule
 from ci_bot.worker.rules.statement_rules import STATEMENT_RULES
@@ -38,29 +38,29 @@ MOST_OF_ONE_RULE = 1_000
 _WEIGHTS = get_args(Severity)
 
 
-def find_all(inputs: RuleInputs) -> list[Finding]:
+def find_project_findings(inputs: RuleInputs) -> list[Finding]:
     """Every finding on a loaded project and its plan, in a stable order.
 
     A rule that fails becomes an info finding, `rule-crashed`, and the others go on. What the files
-    say by themselves is found by `find_in_files`.
+    say by themselves is found by `find_file_findings`.
     """
     return place_findings(list_observations(inputs), inputs)
 
 
-def find_in_files(inputs: RuleInputs) -> list[Finding]:
+def find_file_findings(inputs: RuleInputs) -> list[Finding]:
     """Every finding that needs no more than the two versions of a file, in a stable order.
 
     A rule that fails on a file is a high finding: a credential in it might not have been seen.
     """
-    return place_findings(observed_in_files(inputs), inputs)
+    return place_findings(list_file_observations(inputs), inputs)
 
 
-def find_without_plan(inputs: RuleInputs) -> list[Finding]:
+def find_model_file_findings(inputs: RuleInputs) -> list[Finding]:
     """What rules that read files and models find if no model is known."""
     return place_findings(_run_project_rules(MODEL_FILE_RULES, inputs), inputs)
 
 
-def find_in_statements(inputs: RuleInputs) -> list[Finding]:
+def find_statement_findings(inputs: RuleInputs) -> list[Finding]:
     """What the statements in the changed files do, if nothing else can tell."""
     return place_findings(_run_file_rules(inputs, STATEMENT_FILE_RULES), inputs)
 
@@ -107,7 +107,7 @@ def _run_file_rules(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterato
         every = inputs.changed_files or ()
         alone = replace(inputs, changed_files=(path,), all_changed_files=every)
         for rule in rules:
-            for observation in _run_safely(partial(rule, alone), _rule_name(rule), None):
+            for observation in _run_safely(partial(rule, alone), _name_rule(rule), None):
                 if observation.spec is CRASHED:
                     yield replace(observation, severity="high", path=path, line=1)
                 else:
@@ -118,10 +118,10 @@ def _run_project_rules(
     rules: Iterable[ProjectRule], inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
     for rule in rules:
-        yield from _run_safely(partial(rule, inputs), _rule_name(rule), None)
+        yield from _run_safely(partial(rule, inputs), _name_rule(rule), None)
 
 
-def observed_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def list_file_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the rules see that need no more than the two versions of a file."""
     yield from _run_file_rules(inputs, FILE_RULES)
 
@@ -137,24 +137,25 @@ def list_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
     # The nearest to the edit come first: a review has time to run some of many changed models.
     edited = frozenset(inputs.changed_files or ())
     changed = sorted(
-        _safely_pairs(inputs, queries), key=lambda pair: inputs.path_of(pair.after) not in edited
+        _iterate_pairs_safely(inputs, queries),
+        key=lambda pair: inputs.find_path(pair.after) not in edited,
     )
     for pair in changed:
         for change_rule in CHANGE_RULES:
             yield from _run_safely(
                 partial(change_rule, pair, inputs),
-                _rule_name(change_rule),
+                _name_rule(change_rule),
                 pair.after,
             )
-    yield from _model_rules(inputs, changed, queries)
+    yield from _run_model_rules(inputs, changed, queries)
 
 
-def _safely_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPair]:
+def _iterate_pairs_safely(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPair]:
     if inputs.loaded:
         yield from iterate_pairs(inputs, queries)
 
 
-def _model_rules(
+def _run_model_rules(
     inputs: RuleInputs, changed: list[ModelPair], queries: ModelQueries
 ) -> Iterator[RuleObservation]:
     if not inputs.loaded:
@@ -173,7 +174,7 @@ def _model_rules(
         row_counts=inputs.row_counts,
         queries=queries,
         names=inputs.names,
-        gateways=_gateways_before(inputs),
+        gateways=_list_gateways_before(inputs),
     )
     for rule_type in MODEL_RULES:
         new, old = rule_type(now), rule_type(then)
@@ -185,15 +186,15 @@ def _model_rules(
                 known = _run_safely(
                     partial(old.find_observations, before), rule_type.spec.id, before
                 )
-                observations = new_since(known, observations)
+                observations = list_new_observations(known, observations)
             yield from observations
     new_models = [after for before, after in list_touched_models(inputs, changed) if before is None]
     for new_rule in NEW_MODEL_RULES:
         for model in new_models:
-            yield from _run_safely(partial(new_rule, model, inputs), _rule_name(new_rule), model)
+            yield from _run_safely(partial(new_rule, model, inputs), _name_rule(new_rule), model)
 
 
-def _gateways_before(inputs: RuleInputs) -> Mapping[str, GatewayFacts]:
+def _list_gateways_before(inputs: RuleInputs) -> Mapping[str, GatewayFacts]:
     config = inputs.config_before or inputs.config_after
     return config.gateways if config is not None else {}
 
@@ -202,7 +203,7 @@ def _list_variables(config: ConfigFacts | None) -> frozenset[str] | None:
     return None if config is None else config.variables
 
 
-def _rule_name(rule: Callable[..., Any]) -> str:
+def _name_rule(rule: Callable[..., Any]) -> str:
     return f"{rule.__module__.rpartition('.')[2]}.{rule.__name__}"
 
 
@@ -228,15 +229,15 @@ def _place_observation(
 ) -> Finding:
     path, line = observation.path, observation.line
     if path is None and observation.written_in is not None:
-        path = inputs.path_of(observation.written_in)
+        path = inputs.find_path(observation.written_in)
     if path is None and observation.model is not None:
-        path = inputs.path_of(observation.model)
+        path = inputs.find_path(observation.model)
         if path is None:
             twin = inputs.after.get(observation.model.fqn)
-            path = inputs.path_of(twin) if twin is not None else None
+            path = inputs.find_path(twin) if twin is not None else None
     if path is not None and line is None:
         if path not in texts:
-            texts[path] = inputs.text_after(path)
+            texts[path] = inputs.read_text_after(path)
         text = texts[path]
         if text is not None:
             name = observation.model.name if observation.model is not None else None

@@ -26,7 +26,7 @@ TypesByColumn = Mapping[str, ValueType]
 # SQLGlot's word for a type that it cannot tell.
 _UNKNOWN = "unknown"
 # How many models above one another are read to know the type of a column.
-_MOST_FLOORS = 6
+_MOST_LEVELS = 6
 
 
 class SourceTables:
@@ -40,7 +40,7 @@ class SourceTables:
     def __init__(self, inputs: RuleInputs, queries: ModelQueries) -> None:
         self._inputs = inputs
         self._queries = queries
-        # What a model's query tells of a column, by model, column and floors that are left: many
+        # What a model's query tells of a column, by model, column and levels that are left: many
         # readers ask for the same ones, and each column may be read by several above it.
         self._known: dict[tuple[int, str, int], ValueType | None] = {}
 
@@ -60,33 +60,33 @@ class SourceTables:
             new_names: of models that got another name.
         """
         wanted = {node.name.lower() for query in queries for node in query.find_all(exp.Column)}
-        return self._read_tables(models, wanted, new_names, _MOST_FLOORS)
+        return self._read_tables(models, wanted, new_names, _MOST_LEVELS)
 
     def _read_tables(
         self,
         models: Iterable[Model],
         wanted: set[str],
         new_names: Mapping[str, str],
-        floors: int,
+        levels: int,
     ) -> dict[str, TypesByColumn]:
         found: dict[str, dict[str, ValueType]] = {}
         for model in models:
-            for name, columns in iterate_tables(model.mapping_schema):
+            for name, columns in iterate_schema_tables(model.mapping_schema):
                 known = found.setdefault(new_names.get(name, name), {})
                 for column, kind in read_columns(columns).items():
                     if known.setdefault(column, kind) != kind:
                         known[column] = ValueType(f"{known[column]} and {kind}")
         for name, columns in found.items():
-            guessed = [one for one in wanted & columns.keys() if _may_be_guessed(columns[one])]
-            if guessed and floors:
-                told = self._read_definitions(name, set(guessed), floors - 1)
+            guessed = [one for one in wanted & columns.keys() if _is_uncertain_type(columns[one])]
+            if guessed and levels:
+                told = self._read_definitions(name, set(guessed), levels - 1)
                 columns |= {one: told[one] for one in guessed if one in told}
         return dict(found)
 
-    def _read_definitions(self, name: str, wanted: set[str], floors: int) -> dict[str, ValueType]:
+    def _read_definitions(self, name: str, wanted: set[str], levels: int) -> dict[str, ValueType]:
         """The columns whose types the queries of a model tell, both versions alike."""
         sides = [
-            self._read_definition(model, wanted, floors)
+            self._read_definition(model, wanted, levels)
             for models in self._models_by_name
             if (model := models.get(name)) is not None
         ]
@@ -98,21 +98,23 @@ class SourceTables:
             if all(side.get(column) == kind for side in sides)
         }
 
-    def _read_definition(self, model: Model, wanted: set[str], floors: int) -> dict[str, ValueType]:
+    def _read_definition(self, model: Model, wanted: set[str], levels: int) -> dict[str, ValueType]:
         """The columns whose types a model's query tells; each is worked out once."""
-        missing = {one for one in wanted if (id(model), one, floors) not in self._known}
+        missing = {one for one in wanted if (id(model), one, levels) not in self._known}
         if missing:
-            found = self._work_out(model, missing, floors)
+            found = self._derive_types(model, missing, levels)
             if found is None and len(missing) > 1:
                 # What the judge does not know in one column hides no other one.
                 found = {}
                 for column in sorted(missing):
-                    found |= self._work_out(model, {column}, floors) or {}
-            self._known |= {(id(model), one, floors): (found or {}).get(one) for one in missing}
-        told = {one: self._known[id(model), one, floors] for one in wanted}
+                    found |= self._derive_types(model, {column}, levels) or {}
+            self._known |= {(id(model), one, levels): (found or {}).get(one) for one in missing}
+        told = {one: self._known[id(model), one, levels] for one in wanted}
         return {one: kind for one, kind in told.items() if kind is not None}
 
-    def _work_out(self, model: Model, wanted: set[str], floors: int) -> dict[str, ValueType] | None:
+    def _derive_types(
+        self, model: Model, wanted: set[str], levels: int
+    ) -> dict[str, ValueType] | None:
         """The types of some columns; None if the judge does not know all that they need."""
         query = self._queries.query_of(model)
         # To the types that a model declares, SQLMesh casts its columns.
@@ -120,7 +122,7 @@ class SourceTables:
             return {}
         tree = _keep_columns(query.rendered_apart, wanted)
         named = {node.name.lower() for node in tree.find_all(exp.Column)}
-        tables = self._read_tables([model], named, {}, floors)
+        tables = self._read_tables([model], named, {}, levels)
         sources = {name: SourceTable(name, columns) for name, columns in tables.items()}
         try:
             written = write_query(parse_plain(tree.sql(dialect="spark", comments=False)), sources)
@@ -144,17 +146,17 @@ def _keep_columns(query: exp.Query, wanted: set[str]) -> exp.Query:
     return query.select(*kept, append=False)
 
 
-def _may_be_guessed(kind: ValueType) -> bool:
+def _is_uncertain_type(kind: ValueType) -> bool:
     return kind.name == _UNKNOWN or kind.is_numeric
 
 
-def iterate_tables(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def iterate_schema_tables(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(name, columns by name) in SQLMesh's mapping of catalogs, schemas and tables."""
     for name, inner in schema.items():
         if not isinstance(inner, Mapping):
             continue
         if any(isinstance(one, Mapping) for one in inner.values()):
-            for rest, columns in iterate_tables(inner):
+            for rest, columns in iterate_schema_tables(inner):
                 yield f"{plain_name(name)}.{rest}", columns
         else:
             yield plain_name(name), inner

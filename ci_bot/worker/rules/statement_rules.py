@@ -41,7 +41,7 @@ _CLEARS = {
 }
 
 
-def model_statements(model: Model) -> Iterator[tuple[str, str]]:
+def iterate_model_statements(model: Model) -> Iterator[tuple[str, str]]:
     """(when, text) of the statements around a model's query."""
     for when, attribute in (
         ("pre", "pre_statements_"),
@@ -59,7 +59,7 @@ def find_statement_effects(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if not item.in_prod:
             yield _observe_new(item, inputs)
         elif item.severity == "blocker":
-            yield _observe_standing(item, inputs)
+            yield _observe_statement_in_prod(item, inputs)
 
 
 def _judge_statements(inputs: RuleInputs) -> tuple[JudgedEffect, ...]:
@@ -112,7 +112,7 @@ def _is_set(item: JudgedEffect) -> bool:
     return item.effect.kind.split()[0] == "SET"
 
 
-def _observe_standing(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
+def _observe_statement_in_prod(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
     return _make_observation(
         STANDING,
         f"In {item.statement.slot}, as in prod already: it {item.description}.",
@@ -135,7 +135,9 @@ def _make_observation(
     model = inputs.after.get(name) if name is not None else None
     words = item.statement.source.split()
     anchors = (" ".join(words[:3]), " ".join(words[:2]), *words[:1])
-    path, line = (None, None) if name is not None else place_of_text(inputs, item.statement.source)
+    path, line = (
+        (None, None) if name is not None else find_statement_place(inputs, item.statement.source)
+    )
     return RuleObservation(
         spec,
         told,
@@ -171,12 +173,12 @@ def make_statement_effect(item: JudgedEffect) -> StatementEffect | None:
     return StatementEffect(action=item.effect.action, target=list(target))
 
 
-def place_of_text(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
+def find_statement_place(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
     """The place of a statement in a changed configuration; None if it is in none."""
     words = sql.split()
     for path in inputs.changed_files or ():
         if PurePosixPath(path).name in _CONFIGS:
-            text = inputs.text_after(path)
+            text = inputs.read_text_after(path)
             if text is not None and words and words[0] in text:
                 anchors = (" ".join(words[:4]), " ".join(words[:2]), *_AROUND)
                 return path, find_anchor_line(text, anchors)

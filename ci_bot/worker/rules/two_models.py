@@ -6,8 +6,8 @@ from typing import Any
 
 from ci_bot.protocol.executions import SameAnswer
 from ci_bot.worker.execution import ExecutionVerdict
-from ci_bot.worker.rules.changes.results import gives_the_same, is_called_the_same
-from ci_bot.worker.rules.executions import ONE_TEXT, judge_pair, show_example
+from ci_bot.worker.rules.changes.results import is_proved_at_all_times, is_reported_as_same
+from ci_bot.worker.rules.executions import ONE_TEXT, judge_pair, make_execution_example
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.judged_models import JudgedModels
 from ci_bot.worker.rules.model_pair import ModelPair
@@ -32,14 +32,16 @@ def compare_models(before: Any, after: Any) -> SameAnswer:
     executed = judge_pair(pair, inputs)
     sets = executed.data_sets
     if executed.verdict == "differs":
-        example = show_example(executed.example, {}) if executed.example is not None else None
+        example = (
+            make_execution_example(executed.example, {}) if executed.example is not None else None
+        )
         told = "They give different results if they read the rows below."
         if example is None:
             told = "They give different results on generated rows, of which no small ones are left."
         return SameAnswer(verdict="differs", data_sets=sets, told=told, example=example)
     if other_columns := _compare_columns(pair):
         return SameAnswer(verdict="differs", data_sets=sets, told=other_columns)
-    if is_called_the_same(pair, inputs):
+    if is_reported_as_same(pair, inputs):
         return SameAnswer(verdict="same", data_sets=sets, told=_describe_same(pair, executed))
     reason = f"{_describe_unknown(pair, executed)}{_describe_missing(pair)}"
     return SameAnswer(verdict="not_known", data_sets=sets, told=reason)
@@ -54,7 +56,7 @@ def _describe_same(pair: ModelPair, executed: ExecutionVerdict) -> str:
 
 
 def _describe_unknown(pair: ModelPair, executed: ExecutionVerdict) -> str:
-    is_proved = gives_the_same(pair)
+    is_proved = is_proved_at_all_times(pair)
     proved, joined = (_PROVED, "but") if is_proved else (_UNPROVED, "and")
     if executed.verdict == "alike":
         return f"{proved} {joined} {_describe_alike(executed)}."
@@ -69,7 +71,7 @@ def _describe_missing(pair: ModelPair) -> str:
     """Which tables have columns that nobody named."""
     known: set[str] = set()
     for model in (pair.before, pair.after):
-        known |= {name for name in model.depends_on if _is_in(name, model.mapping_schema)}
+        known |= {name for name in model.depends_on if _is_in_schema(name, model.mapping_schema)}
     read = pair.before.depends_on | pair.after.depends_on
     missing = sorted(plain_name(name) for name in read - known)
     if not missing:
@@ -77,7 +79,7 @@ def _describe_missing(pair: ModelPair) -> str:
     return f" A file given with `--schema` can list the columns of {quote_names(missing)}."
 
 
-def _is_in(name: str, schema: Any) -> bool:
+def _is_in_schema(name: str, schema: Any) -> bool:
     parts = plain_name(name).split(".")
     found = schema
     for part in parts:

@@ -22,7 +22,7 @@ from ci_bot.worker.execution.closed_session import (
 from ci_bot.worker.execution.generated_rows import MOST_ROWS, RowGenerator, read_constants
 from ci_bot.worker.execution.spark_types import parse_plain
 from ci_bot.worker.execution.verdict import match_rows
-from ci_bot.worker.rules import find_all
+from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.rules.judged_models import JudgedModels
 from tests.unit.rules.world import change
 
@@ -329,5 +329,5 @@ def test_models__whose_own_files_are_edited_are_run_before_those_that_a_macro_ch
     before = {f"models/{name}.sql": text.format(name) for name in "az"}
     after = {path: f"{text} WHERE o.amount > 1" for path, text in before.items()}
     inputs = replace(change(before, after), changed_files=("models/z.sql",))
-    find_all(inputs)
+    find_project_findings(inputs)
     assert [name.split(".")[-1] for name in inputs.judged_models.found] == ['"z"', '"a"']

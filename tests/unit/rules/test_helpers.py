@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from ci_bot.protocol.messages import Workplace
-from ci_bot.worker.rules import RuleInputs, find_all, find_in_files
+from ci_bot.worker.rules import RuleInputs, find_file_findings, find_project_findings
 from ci_bot.worker.rules import inputs as reading
 from ci_bot.worker.rules.models.intervals import TimeFilterMissing
 from ci_bot.worker.rules.models.linter_rule import ProjectView
@@ -381,7 +381,7 @@ def test_find__a_crashing_rule_is_visible_and_the_others_go_on() -> None:
     def broken(path: str) -> bytes | None:
         raise OSError("gone")
 
-    found = find_all(
+    found = find_project_findings(
         RuleInputs(
             **{
                 **inputs.__dict__,
@@ -405,7 +405,7 @@ def test_find_in_files__rule_that_fails_on_a_file__is_told_and_hides_no_other_fi
         return contents[path]
 
     inputs = files({}, {"config.yaml": "a: 1", "notes.md": "x"})
-    found = find_in_files(RuleInputs(**{**inputs.__dict__, "files_after": read}))
+    found = find_file_findings(RuleInputs(**{**inputs.__dict__, "files_after": read}))
 
     crashed = [(f.path, f.severity) for f in found if f.rule == "rule-crashed"]
     assert set(crashed) == {("config.yaml", "high")}
@@ -445,4 +445,4 @@ def test_find__base_branchs_own_changes_are_not_judged() -> None:
 def test_find__is_the_same_twice() -> None:
     inputs = edited(("orders", ", lookback 2", ""), ("revenue", "LEFT JOIN", "INNER JOIN"))
 
-    assert find_all(inputs) == find_all(inputs)
+    assert find_project_findings(inputs) == find_project_findings(inputs)

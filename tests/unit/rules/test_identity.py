@@ -10,7 +10,7 @@ import pytest
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
-from ci_bot.worker.rules.observation import RuleObservation, make_finding, new_since
+from ci_bot.worker.rules.observation import RuleObservation, list_new_observations, make_finding
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, seen
 
@@ -443,14 +443,16 @@ def saw(*subject: str, severity: str | None = None, told: str = "seen") -> RuleO
 def test_new_since(
     before: list[RuleObservation], after: list[RuleObservation], new: list[tuple[str, ...]]
 ) -> None:
-    assert [one.subject for one in new_since(before, after)] == new
+    assert [one.subject for one in list_new_observations(before, after)] == new
 
 
 def test_sentence__is_told_of_what_is_new() -> None:
     tell = RuleObservation(
         find_rule("random"), lambda calls: f"It has {calls}.", "gone", subject=("a", "b")
     )
-    (told,) = (make_finding(one, NAMES, None, None) for one in new_since([saw("a")], [tell]))
+    (told,) = (
+        make_finding(one, NAMES, None, None) for one in list_new_observations([saw("a")], [tell])
+    )
     assert (told.evidence, told.subject) == ("It has ('b',).", "b")
 
 

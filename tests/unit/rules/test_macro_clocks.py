@@ -14,7 +14,7 @@ import pytest
 from sqlmesh.core.macros import MacroRegistry, macro
 
 from ci_bot.protocol.plan import Finding
-from ci_bot.worker.rules import RuleInputs, find_all
+from ci_bot.worker.rules import RuleInputs, find_project_findings
 from tests.unit.rules.world import change, models, seen
 
 HEAD = "MODEL (name mart.m, kind FULL);\n"
@@ -155,7 +155,7 @@ def test_macro__of_chance_keeps_its_readers_from_the_judge(
 ) -> None:
     """Both versions would differ in what the macro wrote, and not in what the edit changes."""
     inputs = changed((PLAIN, code), (PLAIN + " AND o.order_id > 7", code))
-    find_all(inputs)
+    find_project_findings(inputs)
     (verdict,) = inputs.judged_models.found.values()
     assert verdict.verdict == answer
     assert (verdict.reason == "a macro that renders another text each time") == (code != FIXED)

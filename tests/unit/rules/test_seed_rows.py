@@ -66,7 +66,7 @@ def test_rows__come_go_or_change(
 ) -> None:
     found = compared(after)
     assert found is not None
-    assert (found.columns, found.describe_rows) == (columns, sentence)
+    assert (found.columns, found.rows_description) == (columns, sentence)
 
 
 def test_rows__of_another_text_than_prod_was_loaded_from_are_not_known(compared: Compare) -> None:

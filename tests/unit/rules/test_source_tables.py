@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.worker.execution import write_query
 from ci_bot.worker.execution.queries import WrittenQuery
-from ci_bot.worker.rules import find_all
+from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.rules.source_tables import SourceTables
 from ci_bot.worker.sql import ModelQueries
 from tests.unit.rules.world import change, models
@@ -33,7 +33,7 @@ def judge(values: str, values_after: str, *, floors: int = 0) -> tuple[str, str]
         totals = TOTALS.format(total, above) + " GROUP BY t.account"
         sides.append({**files, "models/totals.sql": totals})
     inputs = change(*sides, external=EXTERNAL)
-    find_all(inputs)
+    find_project_findings(inputs)
     verdict = inputs.judged_models.found['"spark_catalog"."mart"."totals"']
     return verdict.verdict, verdict.reason
 
@@ -108,6 +108,6 @@ def test_types__of_a_deep_chain_are_worked_out_once(monkeypatch: pytest.MonkeyPa
     inputs = change(
         *sides, external={"raw.fills": dict.fromkeys(["c0", "c1", "c2", "c3"], "bigint")}
     )
-    find_all(inputs)
+    find_project_findings(inputs)
     assert [verdict.verdict for verdict in inputs.judged_models.found.values()] == ["not_tried"]
     assert 0 < len(asked) <= 2 * 7 * 5

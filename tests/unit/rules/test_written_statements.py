@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.rules.run_rules import find_in_statements
+from ci_bot.worker.rules.run_rules import find_statement_findings
 from tests.unit.rules.world import files
 
 HEAD = "MODEL (name shop.a, kind FULL, dialect spark);\nSELECT 1 AS x;\n"
@@ -14,7 +14,7 @@ DROP = "DROP TABLE shop.orders;\n"
 
 def told(path: str, before: str | None, after: str | None) -> list[tuple[str, str, int | None]]:
     inputs = files({path: before}, {path: after})
-    return [(item.rule, item.severity, item.line) for item in find_in_statements(inputs)]
+    return [(item.rule, item.severity, item.line) for item in find_statement_findings(inputs)]
 
 
 @pytest.mark.parametrize(

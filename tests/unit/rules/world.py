@@ -18,7 +18,7 @@ from ci_bot.protocol.plan import Finding
 from ci_bot.protocol.rules import RULES
 from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.rules.run_rules import list_observations, observed_in_files, place_findings
+from ci_bot.worker.rules.run_rules import list_file_observations, list_observations, place_findings
 
 ROOT = Path("/repository")
 
@@ -191,7 +191,7 @@ def seen(inputs: RuleInputs, rule: str | None = None) -> list[Finding]:
     identity for two things: a report would tell only one of them.
     """
     found: list[Finding] = []
-    for seen_by in (list_observations, observed_in_files):
+    for seen_by in (list_observations, list_file_observations):
         observations = list(seen_by(inputs))
         sentences: dict[object, set[str]] = {}
         for one in observations:

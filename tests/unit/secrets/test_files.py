@@ -19,7 +19,7 @@ from ci_bot.worker.rules.files.credentials import (
     LONGEST_LINE,
     FoundSecret,
     find_credential,
-    may_hold_one,
+    may_hold_credential,
 )
 from tests.unit.rules.world import files, seen
 from tests.unit.secrets.innocents import INNOCENT_LINES
@@ -47,7 +47,7 @@ def test_innocent_line__is_left_alone(path: str, line: str) -> None:
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
 def test_leak__is_not_passed_over_with_its_file(leak: Leak) -> None:
     for text in (leak.text, f"first\n{leak.text}\nlast"):
-        assert may_hold_one(text, leak.path, ShapeSet.that_may_be_in(text))
+        assert may_hold_credential(text, leak.path, ShapeSet.that_may_be_in(text))
 
 
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)

@@ -15,7 +15,6 @@ from ci_bot.worker.rules.changes import (
     run_renderings,
     schedule,
     storage,
-    table_properties,
 )
 from ci_bot.worker.rules.registry import on_change, on_new_model
 
@@ -36,5 +35,4 @@ __all__ = [
     "run_renderings",
     "schedule",
     "storage",
-    "table_properties",
 ]

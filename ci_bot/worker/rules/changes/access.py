@@ -51,18 +51,18 @@ def _list_rights(model: Model) -> set[tuple[str, str]]:
 
 
 @on_change(PERSONAL)
-def personal_data(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_personal_data(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Columns about people that the model did not show before."""
-    yield from exposed_by(pair.after, pair.before, pair, inputs)
+    yield from observe_exposed_columns(pair.after, pair.before, pair, inputs)
 
 
 @on_new_model(PERSONAL)
-def personal_data_of_new(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_personal_data_in_new_models(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Columns about people in a model that is new."""
-    yield from exposed_by(model, None, None, inputs)
+    yield from observe_exposed_columns(model, None, None, inputs)
 
 
-def exposed_by(
+def observe_exposed_columns(
     after: Model, before: Model | None, pair: ModelPair | None, inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
     """Personal columns of `after` that `before` (None for a new model) has not."""
@@ -164,14 +164,14 @@ def _list_leaving_columns(
     ]
     computed = trace_column_sources(after, queries)
 
-    def left_above(name: str) -> bool:
+    def leaves_above(name: str) -> bool:
         return any(
             column in columns and model.endswith(f".{table}" if table else "")
             for table, column in computed.get(name, ())
             for model, columns in outside
         )
 
-    return {name: source for name, source in came.items() if not left_above(name)}
+    return {name: source for name, source in came.items() if not leaves_above(name)}
 
 
 def _may_hold(model: Model, allowed: Sequence[str]) -> bool:

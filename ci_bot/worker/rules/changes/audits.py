@@ -55,7 +55,7 @@ def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
 def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """An audit that is attached no more."""
     lost, blocking = _list_gone_promises(pair)
-    weaker = _wider_keys(pair) | _list_conditions(pair).keys()
+    weaker = _list_wider_keys(pair) | _list_conditions(pair).keys()
     lost = [item for item in lost if item not in weaker]
     if lost:
         yield RuleObservation(
@@ -70,7 +70,7 @@ def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         )
 
 
-def _wider_keys(pair: ModelPair) -> set[str]:
+def _list_wider_keys(pair: ModelPair) -> set[str]:
     """Lost promises whose key is now checked together with more columns: weaker, not gone."""
     old, new = pair.both_promises
     return {
@@ -115,7 +115,9 @@ def find_weakened_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
         for key, stops in old.unique.items()
         if stops and key in new.unique and not new.unique[key]
     ]
-    weaker += [f"{item} is checked with more columns only" for item in sorted(_wider_keys(pair))]
+    weaker += [
+        f"{item} is checked with more columns only" for item in sorted(_list_wider_keys(pair))
+    ]
     weaker += [
         f"{item} is checked for rows with {condition} only"
         for item, condition in sorted(_list_conditions(pair).items())
@@ -139,7 +141,7 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
     rewritten = {
         name
         for name, text in old.queries.items()
-        if name in new.queries and _plain_text(new.queries[name]) != _plain_text(text)
+        if name in new.queries and _strip_blanks(new.queries[name]) != _strip_blanks(text)
     }
     for call, arguments in old.arguments.items():
         name = call.partition("(")[0]
@@ -180,7 +182,7 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
 def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Audits that no model has attached, with another query or other defaults."""
     for name, audit in sorted(inputs.standalone_after.items()):
-        before, path = inputs.standalone_before.get(name), inputs.path_of(audit)
+        before, path = inputs.standalone_before.get(name), inputs.find_path(audit)
         if before is None or path is None or path not in (inputs.changed_files or ()):
             continue
         dialect = audit.dialect or inputs.default_dialect
@@ -198,10 +200,10 @@ def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservat
                 f"The standalone audit `{name}` {effect}.",
                 OWNER_AGREES,
                 path=path,
-                line=find_anchor_line(inputs.text_after(path) or "", ("WHERE", "SELECT")),
+                line=find_anchor_line(inputs.read_text_after(path) or "", ("WHERE", "SELECT")),
                 subject=(name,),
             )
 
 
-def _plain_text(text: str) -> str:
+def _strip_blanks(text: str) -> str:
     return "".join(text.split()).rstrip(";")

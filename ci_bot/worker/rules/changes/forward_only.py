@@ -47,7 +47,7 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
             + (
                 " (It reads the type of these columns back from its state as another one, so any "
                 "change of such a model is refused.)"
-                if set(lost) <= validity_columns(after)
+                if set(lost) <= list_validity_columns(after)
                 else ""
             ),
             "the columns stay, or the change is allowed on purpose (input `allow-destructive`)",
@@ -110,7 +110,7 @@ def _is_stored_alike(name: str, before: Model, after: Model) -> bool:
 
 
 @on_change(NOT_ADDED)
-def not_added(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_columns_not_added(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """New columns of a table that SQLMesh alters in place, and is not to add columns to."""
     after = pair.after
     allowed = getattr(after.kind, "on_additive_change", None)
@@ -145,21 +145,21 @@ def _is_altered_in_place(pair: ModelPair, inputs: RuleInputs) -> bool:
 
 def _list_added(before: Model, after: Model) -> list[str]:
     """Columns, and fields of them, that are new; by name where the types are not known."""
-    known = _known_columns(before, after)
+    known = _list_both_types(before, after)
     if known is None:
         return []
     old, new = known
-    own = validity_columns(after)
+    own = list_validity_columns(after)
     if not _are_typed(old, new):
         return sorted(set(new) - set(old) - own)
     try:
         operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
     except SQLMeshError:
         return sorted(set(new) - set(old) - own)
-    return sorted({_operation_column(one) for one in operations if one.is_additive} - own)
+    return sorted({_name_operation_column(one) for one in operations if one.is_additive} - own)
 
 
-def validity_columns(model: Model) -> set[str]:
+def list_validity_columns(model: Model) -> set[str]:
     """valid_from and valid_to, as they are called in an SCD type 2 model."""
     kind = model.kind
     if not is_scd_type_2(kind):
@@ -172,7 +172,7 @@ def _list_dropped(before: Model, after: Model) -> tuple[list[str], bool]:
 
     SQLMesh compares only definitions whose types are all known; there its own operations count.
     """
-    known = _known_columns(before, after)
+    known = _list_both_types(before, after)
     if known is None:
         return [], False
     old, new = known
@@ -182,15 +182,17 @@ def _list_dropped(before: Model, after: Model) -> tuple[list[str], bool]:
         operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
     except SQLMeshError:
         return [], False
-    found = [_operation_column(operation) for operation in operations if operation.is_destructive]
+    found = [
+        _name_operation_column(operation) for operation in operations if operation.is_destructive
+    ]
     return sorted(set(found)), True
 
 
-def _known_columns(
+def _list_both_types(
     before: Model, after: Model
 ) -> tuple[dict[str, exp.DataType], dict[str, exp.DataType]] | None:
     """Columns and types, of the old model as its state has it; None if a side hides them."""
-    old, new = _as_stored(before).columns_to_types, after.columns_to_types
+    old, new = _read_back_model(before).columns_to_types, after.columns_to_types
     if not old or not new or "*" in old or "*" in new:
         return None
     return old, new
@@ -200,7 +202,7 @@ def _are_typed(*sides: dict[str, exp.DataType]) -> bool:
     return not any(kind.is_type("UNKNOWN") for side in sides for kind in side.values())
 
 
-def _as_stored(model: Model) -> Model:
+def _read_back_model(model: Model) -> Model:
     """The model as it comes back from a state, which is what SQLMesh compares with.
 
     Not every type survives the way through JSON. A base branch that counts as prod never went
@@ -213,7 +215,7 @@ def _as_stored(model: Model) -> Model:
     return stored if stored.columns_to_types else model
 
 
-def _operation_column(operation: Any) -> str:
+def _name_operation_column(operation: Any) -> str:
     parts = getattr(operation, "column_parts", None) or []
     return ".".join(str(getattr(part, "name", part)) for part in parts) or "columns"
 

@@ -40,7 +40,7 @@ class _MovedColumns:
     after: ColumnNames
 
     @property
-    def describe_move(self) -> str:
+    def move_description(self) -> str:
         """How the positions differ; empty if each column stands where it stood.
 
         A column that only got another name takes the same values as before.
@@ -82,14 +82,15 @@ class _ProjectTables:
         if fqn is None or fqn in self._inputs.from_base:
             return None
         sides = [
-            _column_names(models.get(fqn)) for models in (self._inputs.before, self._inputs.after)
+            _list_column_names(models.get(fqn))
+            for models in (self._inputs.before, self._inputs.after)
         ]
         if sides[0] is None or sides[1] is None:
             return None
         return _MovedColumns(self._inputs.names.short_name(fqn), sides[0], sides[1])
 
 
-def _column_names(model: Model | None) -> ColumnNames | None:
+def _list_column_names(model: Model | None) -> ColumnNames | None:
     types = list_known_types(model) if model is not None else None
     return tuple(name.lower() for name in types) if types else None
 
@@ -136,22 +137,22 @@ def _list_inserts(model: Model) -> list[tuple[str, exp.Expr, str]]:
 def _explain_moved_columns(insert: exp.Expr, holder: Model, tables: _ProjectTables) -> str:
     """Why a statement does something else now; empty if it does what it did."""
     target = tables.list_columns(insert.this, holder)
-    source, alone = _star_of(insert)
+    source, alone = _find_star_source(insert)
     read = tables.list_columns(source, holder) if source is not None else None
     if target is not None and read is not None and alone and target.after == read.after:
         return ""  # both moved alike
     # A star and a list of values meet the target's columns in the same way.
     return next(
         (
-            moved.describe_move
+            moved.move_description
             for moved in (target, read)
-            if moved is not None and moved.describe_move
+            if moved is not None and moved.move_description
         ),
         "",
     )
 
 
-def _star_of(insert: exp.Expr) -> tuple[exp.Table | None, bool]:
+def _find_star_source(insert: exp.Expr) -> tuple[exp.Table | None, bool]:
     """The table whose columns an INSERT takes in their order, and whether it takes no others."""
     if isinstance(insert.args.get("source"), exp.Table):  # INSERT INTO target TABLE source
         return insert.args["source"], True

@@ -9,7 +9,7 @@ from sqlglot import exp
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.join_fan_out import fixed_columns, list_unique_keys
+from ci_bot.worker.rules.models.join_fan_out import list_fixed_columns, list_unique_keys
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import JoinMeaning, QueryMeaning, iterate_selects, plain_name, table_name
@@ -26,9 +26,11 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     old, new = pair.both_meanings
     called = inputs.names.shorten_in_text
     before = [
-        join for join in old.joins if join not in new.joins and not _stands_in(join, old, new)
+        join for join in old.joins if join not in new.joins and not _is_kept_in(join, old, new)
     ]
-    after = [join for join in new.joins if join not in old.joins and not _stands_in(join, new, old)]
+    after = [
+        join for join in new.joins if join not in old.joins and not _is_kept_in(join, new, old)
+    ]
     for was in before:
         now = next((join for join in after if join.target == was.target), None)
         if now is None:
@@ -43,7 +45,7 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             f"The join of `{called(was.target)}` changes: {'; '.join(told)}.",
             "the owner confirms which rows meet, and which are dropped or kept",
             model=pair.after,
-            subject=(_join_subject(was, old, inputs),),
+            subject=(_make_join_subject(was, old, inputs),),
             anchors=(f"JOIN {called(was.target)}", called(was.target), "JOIN"),
         )
     for came in after:
@@ -55,12 +57,12 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
                 "every row has a match, or the others are meant to go",
                 severity="medium",
                 model=pair.after,
-                subject=(_join_subject(came, new, inputs),),
+                subject=(_make_join_subject(came, new, inputs),),
                 anchors=(f"JOIN {partner}", partner, "JOIN"),
             )
 
 
-def _stands_in(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bool:
+def _is_kept_in(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bool:
     """Whether the other version reads the partner and asks the conditions of an inner join, too.
 
     It may read it first and join the others to it, and ask in WHERE.
@@ -85,13 +87,13 @@ def _describe_join_differences(
         told = [f"{was.how} JOIN becomes {now.how} JOIN"] if was.how != now.how else []
     if not told and not gone:
         # Both sides got the column: as long as neither had it, nothing was compared otherwise.
-        came = {key for key in came if not _is_of_new_columns(now.places[key], old)}
+        came = {key for key in came if not _compares_new_columns(now.places[key], old)}
     told += sorted(f"no longer on {old.show_key(key)}" for key in gone)
     told += sorted(f"now on {new.show_key(key)}" for key in came)
     return told
 
 
-def _is_of_new_columns(places: frozenset[tuple[str, str]], old: QueryMeaning) -> bool:
+def _compares_new_columns(places: frozenset[tuple[str, str]], old: QueryMeaning) -> bool:
     return bool(places) and all(
         target in old.columns and column not in old.columns[target] for target, column in places
     )
@@ -110,12 +112,12 @@ def _observe_gone_join(
         "the owner confirms that the partner is not needed",
         severity=None if filters else "medium",
         model=pair.after,
-        subject=(_join_subject(was, old, inputs),),
+        subject=(_make_join_subject(was, old, inputs),),
         anchors=("FROM",),
     )
 
 
-def _join_subject(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
+def _make_join_subject(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
     """The join: one partner may be joined twice, on other conditions."""
     return inputs.names.shorten_in_text(
         " ".join([join.target, *sorted(map(its.show_key, join.on))])
@@ -123,7 +125,7 @@ def _join_subject(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> s
 
 
 @on_change(MULTIPLIES)
-def may_multiply(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_multiplying_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """New joins whose condition does not fix one row of the partner."""
     if pair.both_meanings is None or pair.query_after is None:
         return
@@ -140,7 +142,7 @@ def may_multiply(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservatio
             if not isinstance(source, exp.Table):
                 continue
             keys = list_unique_keys(models.get(table_name(source)))
-            fixed = fixed_columns(join)
+            fixed = list_fixed_columns(join)
             if not keys or any(key <= fixed for key in keys) or join.kind == "CROSS":
                 continue
             key = min(keys, key=lambda item: (len(item - fixed), sorted(item)))

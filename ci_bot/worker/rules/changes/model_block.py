@@ -31,14 +31,14 @@ IGNORED = find_rule("lint-rules-ignored")
 _WEIGHTY = frozenset({"FULL", "VIEW"})
 
 
-def _kind_name(model: Model) -> str:
+def _name_kind(model: Model) -> str:
     return str(getattr(model.kind.name, "value", model.kind.name))
 
 
 @on_change(KIND, EMBEDDED)
 def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Tables that become views, increments that become full builds, and back."""
-    old, new = _kind_name(pair.before), _kind_name(pair.after)
+    old, new = _name_kind(pair.before), _name_kind(pair.after)
     if old == new:
         return
     if new == "EMBEDDED":
@@ -67,7 +67,7 @@ def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
 
 
 @on_change(TIME_COLUMN)
-def time_column(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_time_column_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The column that intervals are deleted and written by."""
     old, new = pair.before.time_column, pair.after.time_column
     if old is None or new is None:
@@ -82,7 +82,7 @@ def time_column(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation
             model=pair.after,
             anchors=("time_column",),
         )
-    elif _time_format(old) != _time_format(new) and not _is_temporal(pair.after, after):
+    elif _read_time_format(old) != _read_time_format(new) and not _is_temporal(pair.after, after):
         yield RuleObservation(
             TIME_COLUMN,
             f"The format of `{after}` changes from {old.format} to {new.format}.",
@@ -98,13 +98,13 @@ def _is_temporal(model: Model, column: str) -> bool:
     return kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES
 
 
-def _time_format(time_column: Any) -> str:
+def _read_time_format(time_column: Any) -> str:
     """The format as it is meant: a definition from the state has its percent signs doubled."""
     return str(time_column.format).replace("%%", "%")
 
 
 @on_change(UNIQUE_KEY)
-def unique_key(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Another key for the merge, without anything that proves it."""
     old = frozenset(list_column_names(pair.before.unique_key))
     new = frozenset(list_column_names(pair.after.unique_key))
@@ -201,10 +201,12 @@ def _is_later(old: Any, new: Any) -> bool:
 
 
 @on_change(DIALECT, GATEWAY)
-def dialect_or_gateway(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_dialect_or_gateway_changes(
+    pair: ModelPair, inputs: RuleInputs
+) -> Iterator[RuleObservation]:
     """The same text, read or run elsewhere."""
     # A changed default is one finding on the project, not one on each of its models.
-    path, files = inputs.path_of(pair.after), inputs.changed_files
+    path, files = inputs.find_path(pair.after), inputs.changed_files
     default_moved = pair.after.dialect == inputs.default_dialect and (
         files is None or path not in files
     )
@@ -229,13 +231,13 @@ def dialect_or_gateway(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 
 @on_change(IGNORED)
-def ignored_rules(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_ignored_lint_rules(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Lint rules that no longer look at this model."""
     # Stored models do not keep the setting, so only the file can say what is new.
-    path = inputs.path_of(pair.after)
+    path = inputs.find_path(pair.after)
     if path is None or inputs.changed_files is None or path not in inputs.changed_files:
         return
-    old = (inputs.text_before(path) or "").lower()
+    old = (inputs.read_text_before(path) or "").lower()
     if pair.after.ignored_rules and "ignored_rules" not in old:
         yield RuleObservation(
             IGNORED,

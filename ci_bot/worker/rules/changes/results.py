@@ -11,13 +11,13 @@ from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
-from ci_bot.worker.rules.changes.forward_only import validity_columns
+from ci_bot.worker.rules.changes.forward_only import list_validity_columns
 from ci_bot.worker.rules.executions import judge_pair
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
-from ci_bot.worker.rules.statement_rules import model_statements
+from ci_bot.worker.rules.statement_rules import iterate_model_statements
 from ci_bot.worker.sql import (
     WHOLE,
     KeyInterner,
@@ -41,7 +41,7 @@ _LOSSY = "; values that do not fit are rounded, cut or NULL."
 _TIMES = ("start_", "end_", "execution_")
 
 
-def gives_the_same(pair: ModelPair) -> bool:
+def is_proved_at_all_times(pair: ModelPair) -> bool:
     """Whether it is proved that both versions give the same rows, whatever the data and the time.
 
     While a project is loaded, start and end are one and the same moment; so the proof is made once
@@ -54,11 +54,13 @@ def gives_the_same(pair: ModelPair) -> bool:
     if old is None or new is None or old.written is None or new.written is None:
         return False
     return (
-        _same_frame(pair) and _same_macros(pair, old, new) and _same_at_other_times(pair, old, new)
+        _has_same_frame(pair)
+        and _has_same_macros(pair, old, new)
+        and _is_same_at_other_times(pair, old, new)
     )
 
 
-def _same_frame(pair: ModelPair) -> bool:
+def _has_same_frame(pair: ModelPair) -> bool:
     """Whether the model around the query is the same."""
     before, after = pair.before, pair.after
     return bool(
@@ -69,17 +71,17 @@ def _same_frame(pair: ModelPair) -> bool:
         and before.lookback == after.lookback
         and sorted(c.sql() for c in before.partitioned_by)
         == sorted(c.sql() for c in after.partitioned_by)
-        and _declared_types(before) == _declared_types(after)
-        and list(model_statements(before)) == list(model_statements(after))
+        and _render_declared_types(before) == _render_declared_types(after)
+        and list(iterate_model_statements(before)) == list(iterate_model_statements(after))
     )
 
 
-def _declared_types(model: Model) -> dict[str, str]:
+def _render_declared_types(model: Model) -> dict[str, str]:
     declared = model.columns_to_types_ or {}
     return {name: kind.sql(dialect="spark") for name, kind in declared.items()}
 
 
-def _same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
+def _has_same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
     """Whether macros are called alike, and are the same ones.
 
     A macro's call may be spelled otherwise, come or go, where the macro only writes its arguments
@@ -91,7 +93,7 @@ def _same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
         return True
     if _list_definitions(pair.before) != _list_definitions(pair.after):
         return False
-    code, was = _code_texts(pair.after), _code_texts(pair.before)
+    code, was = _list_code_texts(pair.after), _list_code_texts(pair.before)
     for name in code.keys() | was.keys():
         one, other = was.get(name), code.get(name)
         if one != other and (
@@ -108,7 +110,7 @@ def _same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
     return not any(
         _mentions_time(calls[text])
         or (
-            (own := projects_own.get(_call_name(calls[text]))) is not None
+            (own := projects_own.get(_name_call(calls[text]))) is not None
             and not is_pure_macro(own)
         )
         for text in differing
@@ -119,7 +121,7 @@ def _count_calls(query: ModelQuery) -> Counter[str]:
     return Counter(call.sql() for call in query.written_tree.find_all(d.MacroFunc))
 
 
-def _call_name(call: exp.Expr) -> str:
+def _name_call(call: exp.Expr) -> str:
     return str(call.this.name or call.name).lower()
 
 
@@ -127,7 +129,7 @@ def _mentions_time(call: exp.Expr) -> bool:
     return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
 
 
-def _code_texts(model: Model) -> dict[str, str]:
+def _list_code_texts(model: Model) -> dict[str, str]:
     """The text of the macros and variables that a model uses."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
@@ -136,7 +138,7 @@ def _list_definitions(model: Model) -> list[str]:
     return [definition.sql() for definition in model.macro_definitions]
 
 
-def _same_at_other_times(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
+def _is_same_at_other_times(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
     if not any(query.written_tree.has_any(d.MacroVar, d.MacroFunc) for query in (old, new)):
         return True
     stages = (
@@ -172,10 +174,10 @@ SHOWN = 120
 def find_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Types that hold less than before, or something else."""
     if not pair.has_inferred_types:  # what made them others stands in the seed's file
-        yield from observe_retyped(pair, inputs)
+        yield from observe_retyped_columns(pair, inputs)
 
 
-def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def observe_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The columns of another type: those that hold less, something else, or more."""
     old, new = (
         column_changes.list_known_types(pair.before),
@@ -184,15 +186,15 @@ def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserva
     if old is None or new is None:
         return
     dialect = pair.after.dialect
-    follows = pair.same_query and _read_declared_types(pair.before) == _read_declared_types(
+    follows = pair.has_same_query and _read_declared_types(pair.before) == _read_declared_types(
         pair.after
     )
     readers = {change.name: change.readers for change in pair.column_changes}
     # The validity columns of a dimension are SQLMesh's; state gives their type back otherwise.
-    own = validity_columns(pair.after)
+    own = list_validity_columns(pair.after)
     models = {plain_name(fqn): model for fqn, model in inputs.before.items()}
 
-    def is_supposed_only(name: str, kind: Any, replaced: exp.Expr) -> bool:
+    def is_only_assumed(name: str, kind: Any, replaced: exp.Expr) -> bool:
         whole = (kind.this.value, replaced.this.value) == ("BIGINT", "INT")
         return whole and column_changes.is_assumed_bigint(pair.before, name, models, pair.queries)
 
@@ -203,7 +205,7 @@ def observe_retyped(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserva
             if name in new
             and name not in own
             and column_changes.compare_types(kind, new[name]) == how
-            and not (how == "narrower" and is_supposed_only(name, kind, new[name]))
+            and not (how == "narrower" and is_only_assumed(name, kind, new[name]))
         ]
         if not found:
             continue
@@ -234,7 +236,7 @@ def _read_declared_types(model: Model) -> dict[str, str]:
 @on_change(RETYPED)
 def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Casts inside an expression, whose own type may hide that values no longer fit."""
-    if pair.query_before is None or pair.query_after is None or pair.same_query:
+    if pair.query_before is None or pair.query_after is None or pair.has_same_query:
         return
     old, new = _list_casts(pair.query_before), _list_casts(pair.query_after)
     dialect = pair.after.dialect
@@ -277,7 +279,11 @@ def find_changed_divisions(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
             told = "is cut to whole numbers"
         elif now[WHOLE] < was[WHOLE]:
             told = "is no longer cut to whole numbers"
-        elif _count_below(was) != _count_below(now) and _count_below(was) and _count_below(now):
+        elif (
+            _count_inner_terms(was) != _count_inner_terms(now)
+            and _count_inner_terms(was)
+            and _count_inner_terms(now)
+        ):
             told = "divides by something else"
         else:
             continue
@@ -291,7 +297,7 @@ def find_changed_divisions(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
         )
 
 
-def _count_below(bag: Counter[TermKey]) -> dict[TermKey, int]:
+def _count_inner_terms(bag: Counter[TermKey]) -> dict[TermKey, int]:
     return {key: count for key, count in bag.items() if key != WHOLE}
 
 
@@ -321,20 +327,22 @@ def _describe_joins(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 
-def is_called_the_same(pair: ModelPair, inputs: RuleInputs) -> bool:
+def is_reported_as_same(pair: ModelPair, inputs: RuleInputs) -> bool:
     """Whether a proof and an execution agree that both versions give the same.
 
     What cannot be run is the same only if the engine gets the same text.
     """
     executed = judge_pair(pair, inputs)
-    confirmed = executed.verdict == "alike" or (executed.verdict == "not_tried" and pair.same_text)
-    return confirmed and gives_the_same(pair)
+    confirmed = executed.verdict == "alike" or (
+        executed.verdict == "not_tried" and pair.has_same_text
+    )
+    return confirmed and is_proved_at_all_times(pair)
 
 
 @on_change(SAME)
-def same_result(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_same_results(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """A rewrite that is proven to give the same rows on any data, and that execution confirms."""
-    if pair.same_query or not is_called_the_same(pair, inputs):
+    if pair.has_same_query or not is_reported_as_same(pair, inputs):
         return
     order = pair.both_forms is not None and list(pair.both_forms[0].results) != list(
         pair.both_forms[1].results

@@ -51,7 +51,7 @@ _PICKING = (
 )  # fmt: skip
 
 
-def show_condition(meaning: QueryMeaning, key: TermKey, inputs: RuleInputs) -> str:
+def render_condition(meaning: QueryMeaning, key: TermKey, inputs: RuleInputs) -> str:
     """A condition of a query as it is written there, with the models in it called as everywhere."""
     return shorten_redacted(hide_shapes(inputs.names.shorten_in_text(meaning.show_key(key))), SHOWN)
 
@@ -67,8 +67,8 @@ def find_changed_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
     came = [key for key in (new.filters - old.filters) if key not in old.inner_conditions]
     if not lost and not came:
         return
-    gone = Counter(show_condition(old, key, inputs) for key in lost)
-    fresh = Counter(show_condition(new, key, inputs) for key in came)
+    gone = Counter(render_condition(old, key, inputs) for key in lost)
+    fresh = Counter(render_condition(new, key, inputs) for key in came)
     told = [f"removed {text}" for text in gone - fresh]
     told += [f"added {text}" for text in fresh - gone]
     if not told and _only_decides_more(pair):
@@ -95,7 +95,7 @@ def find_moved_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             continue  # told as a condition that comes or goes
         was, now = old.before_windows[key], new.before_windows[key]
         if was != now:
-            text = show_condition(new, key, inputs)
+            text = render_condition(new, key, inputs)
             where = "before" if now > was else "after"
             yield RuleObservation(
                 FILTER,
@@ -111,7 +111,7 @@ def find_moved_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 @on_change(FILTER)
 def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """LIMIT keeps the first rows of an order; of another order these are other rows."""
-    if pair.query_before is None or pair.query_after is None or pair.same_text:
+    if pair.query_before is None or pair.query_after is None or pair.has_same_text:
         return
     if not pair.query_after.rendered_tree.has_any(exp.Limit, exp.Fetch):
         return
@@ -151,10 +151,10 @@ def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
         if len(earlier) != len(windows):
             continue  # which of them is which is not known
         for before, after in zip(earlier, windows, strict=True):
-            lost = _order_columns(before) - _order_columns(after)
-            if not lost or not _order_columns(after) < _order_columns(before):
+            lost = _list_order_columns(before) - _list_order_columns(after)
+            if not lost or not _list_order_columns(after) < _list_order_columns(before):
                 continue
-            if not _decides_order(after, models) and not _equal_among_equals(after):
+            if not _decides_order(after, models) and not _has_equal_value_for_ties(after):
                 yield RuleObservation(
                     TIES,
                     f"The window of {what[0].upper()} is no longer ordered by "
@@ -176,24 +176,24 @@ def _only_decides_more(pair: ModelPair) -> bool:
     if old.keys() != new.keys() or any(len(old[what]) != len(new[what]) for what in old):
         return False
     sides = [pair for what in old for pair in zip(old[what], new[what], strict=True)]
-    written = [(_written_order(before), _written_order(after)) for before, after in sides]
+    written = [(_list_written_order(before), _list_written_order(after)) for before, after in sides]
     return any(before != after for before, after in written) and all(
         after[: len(before)] == before for before, after in written
     )
 
 
-def _written_order(window: exp.Expr) -> list[str]:
+def _list_written_order(window: exp.Expr) -> list[str]:
     order = window.args.get("order")
     return [render_expression_text(key) for key in order.expressions] if order is not None else []
 
 
-def _equal_among_equals(window: exp.Expr) -> bool:
+def _has_equal_value_for_ties(window: exp.Expr) -> bool:
     """Whether the function gives a value of the order itself, which is one for all equal rows."""
     function = window.this
     value = function.this if isinstance(function.this, exp.Expression) else None
     if value is None or isinstance(function, exp.RowNumber | exp.Ntile):
         return False
-    known = _order_columns(window) | {
+    known = _list_order_columns(window) | {
         render_expression_text(part) for part in window.args.get("partition_by") or []
     }
     return render_expression_text(value) in known
@@ -212,7 +212,7 @@ def _map_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[exp.
     return found
 
 
-def _order_columns(window: exp.Expr) -> set[str]:
+def _list_order_columns(window: exp.Expr) -> set[str]:
     order = window.args.get("order")
     keys = order.expressions if order is not None else []
     return {
@@ -253,8 +253,8 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             and old.groups[-1] != new.groups[-1]
             and (len(old.groups) == len(new.groups))
         ):
-            less = {show_condition(old, text, inputs) for text in old.groups[-1] - new.groups[-1]}
-            more = {show_condition(new, text, inputs) for text in new.groups[-1] - old.groups[-1]}
+            less = {render_condition(old, text, inputs) for text in old.groups[-1] - new.groups[-1]}
+            more = {render_condition(new, text, inputs) for text in new.groups[-1] - old.groups[-1]}
             parts = [
                 f"without {quote_names(less)}" if less else "",
                 f"with {quote_names(more)}" if more else "",
@@ -291,7 +291,7 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 def _list_moved_groups(pair: ModelPair) -> list[str]:
     """Positions in GROUP BY that mean another column, so that the groups are others."""
-    if pair.query_before is None or pair.query_after is None or pair.same_text:
+    if pair.query_before is None or pair.query_after is None or pair.has_same_text:
         return []
     found: list[str] = []
     for old, new in pair_clause_queries(pair.query_before, pair.query_after, "group"):
@@ -367,8 +367,8 @@ def find_branch_order_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[R
     """
     query = pair.query_after
     by_name = query.tree.find_all(exp.SetOperation) if query is not None else ()
-    if not pair.same_text and not any(map(list_moved_names, by_name)):
-        yield from _moved_in_branches(pair.after, *pair.both_trees)
+    if not pair.has_same_text and not any(map(list_moved_names, by_name)):
+        yield from _observe_moved_columns(pair.after, *pair.both_trees)
     if list(pair.before.columns_to_types or ()) == list(pair.after.columns_to_types or ()):
         return
     for reader in pair.readers:
@@ -377,10 +377,10 @@ def find_branch_order_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[R
             continue  # it has a pair of its own
         old, new = pair.queries.query_of(before), pair.queries.query_of(reader)
         if old is not None and new is not None:
-            yield from _moved_in_branches(reader, old.rendered_query, new.rendered_query)
+            yield from _observe_moved_columns(reader, old.rendered_query, new.rendered_query)
 
 
-def _moved_in_branches(model: Model, *trees: Any) -> Iterator[RuleObservation]:
+def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservation]:
     old, new = map(_list_branches, trees)
     moved: set[str] = set()
     for before, after in zip(old, new, strict=True) if len(old) == len(new) else ():
@@ -424,7 +424,7 @@ def _list_branches(tree: exp.Expr) -> list[list[tuple[str, str]]]:
 def _is_full_join_in_parts(old: QueryMeaning, new: QueryMeaning) -> bool:
     """Whether UNION ALL stands where full joins stood, over the same tables."""
     tables = [{join.target for join in side.joins} | set(+side.reads) for side in (old, new)]
-    return _stand_for_full_joins(old, new) and tables[0] == tables[1]
+    return _replace_full_joins(old, new) and tables[0] == tables[1]
 
 
 def _is_full_join_in_groups(pair: ModelPair, old: QueryMeaning, new: QueryMeaning) -> bool:
@@ -436,7 +436,7 @@ def _is_full_join_in_groups(pair: ModelPair, old: QueryMeaning, new: QueryMeanin
     query, (before, after) = pair.query_after, pair.both_trees
     grouped = list_outer_scopes(query.root) if query is not None else []
     return (
-        _stand_for_full_joins(old, new)
+        _replace_full_joins(old, new)
         and len(grouped) == 1
         and grouped[0].expression.args.get("group") is not None
         and not new.joins
@@ -444,7 +444,7 @@ def _is_full_join_in_groups(pair: ModelPair, old: QueryMeaning, new: QueryMeanin
     )
 
 
-def _stand_for_full_joins(old: QueryMeaning, new: QueryMeaning) -> bool:
+def _replace_full_joins(old: QueryMeaning, new: QueryMeaning) -> bool:
     lost, came = old.unions - new.unions, new.unions - old.unions
     fulls = [sum(join.how == "FULL" for join in side.joins) for side in (old, new)]
     return not lost and set(came) == {"UNION ALL"} and fulls[0] - fulls[1] >= came["UNION ALL"]

@@ -19,7 +19,7 @@ from sqlmesh.core.macros import RuntimeStage
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.rules.changes.results import gives_the_same
+from ci_bot.worker.rules.changes.results import is_proved_at_all_times
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation
@@ -52,12 +52,12 @@ RunDifference = Literal["shown", "unknown"]
 
 
 @on_change(CHANGED_IN_RUNS)
-def check_runs(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_changed_renderings(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Queries and statements that are rendered otherwise in a run, and alike while loading."""
     before, after = pair.before, pair.after
     if not (is_sql_model(before) and is_sql_model(after) and _is_metadata(before, after)):
         return
-    found = compare_runs(pair)
+    found = compare_run_renderings(pair)
     if found is None:
         return
     what = (
@@ -89,7 +89,7 @@ def _is_metadata(before: Model, after: Model) -> bool:
         return False
 
 
-def compare_runs(pair: ModelPair) -> RunDifference | None:
+def compare_run_renderings(pair: ModelPair) -> RunDifference | None:
     """Whether runs of two definitions that load alike are rendered otherwise; None if not.
 
     "unknown" where two texts differ in a part that no rendering has reached.
@@ -160,7 +160,7 @@ def _has_one_meaning(pair: ModelPair, before: SqlModel, after: SqlModel) -> bool
     if not any(
         isinstance(part, d.Jinja) for model in (before, after) for part in _iterate_parsed(model)
     ):
-        return gives_the_same(pair)
+        return is_proved_at_all_times(pair)
     old, new = _list_written_texts(before), _list_written_texts(after)
     return len(old) == len(new) and all(map(_is_one_template, old, new))
 

@@ -167,7 +167,7 @@ def _is_earlier(one: TimeLike, other: TimeLike) -> bool:
 @on_change(SIGNAL)
 def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Signals hold a run back until its data are there."""
-    old, new = _signal_arguments(pair.before), _signal_arguments(pair.after)
+    old, new = _list_signal_arguments(pair.before), _list_signal_arguments(pair.after)
     gone = sorted(set(old) - set(new))
     other = sorted(name for name in set(old) & set(new) if old[name] != new[name])
     if gone:
@@ -191,9 +191,9 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
             anchors=("signals",),
         )
     rewritten = {
-        name: _code_bodies(pair.after).get(name)
+        name: _map_code_bodies(pair.after).get(name)
         for name in sorted(set(old) & set(new))
-        if _code_bodies(pair.before).get(name) != _code_bodies(pair.after).get(name)
+        if _map_code_bodies(pair.before).get(name) != _map_code_bodies(pair.after).get(name)
     }
     for name, body in rewritten.items():
         lets_all = is_signal_always_ready(body)
@@ -214,15 +214,15 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         )
 
 
-def _code_bodies(model: Model) -> dict[str, str]:
+def _map_code_bodies(model: Model) -> dict[str, str]:
     """The code that SQLMesh stored with a model, by the name of each function."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
-def _signal_arguments(model: Model) -> dict[str, dict[str, str]]:
+def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
     """Arguments by name of the signal, with the defaults of its code, as text that state and file
     give alike."""
-    code = _code_bodies(model)
+    code = _map_code_bodies(model)
     return {
         str(name): _list_defaults(code.get(str(name)), str(name))
         | {

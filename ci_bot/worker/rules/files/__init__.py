@@ -13,12 +13,11 @@ from ci_bot.worker.rules.files import (
     project_statements,
     raw_sql,
     run_commands,
-    run_time_files,
     seed_values,
     seeds,
     settings,
     unit_tests,
-    unread_files,
+    unseen_files,
 )
 from ci_bot.worker.rules.registry import (
     on_file,
@@ -44,10 +43,9 @@ __all__ = [
     "project_statements",
     "raw_sql",
     "run_commands",
-    "run_time_files",
     "seed_values",
     "seeds",
     "settings",
     "unit_tests",
-    "unread_files",
+    "unseen_files",
 ]

@@ -120,7 +120,7 @@ class FoundCredential(NamedTuple):
     value: str
 
 
-def may_hold_one(text: str, path: str, shapes: ShapeSet) -> bool:
+def may_hold_credential(text: str, path: str, shapes: ShapeSet) -> bool:
     """Whether looking at the lines of a file can find anything; most files of a change end here.
 
     Args:
@@ -165,7 +165,7 @@ def _list_credentials(
     for shape, (start, end) in find_issued_credentials(line, shapes):
         if not is_sample(line[start:end]):
             yield FoundCredential(FoundSecret(shape.what, sure=True), line[start:end])
-    key = _key_begun(lines, number)
+    key = _find_key_begin(lines, number)
     if key is not None:
         yield FoundCredential(FoundSecret("a private key", sure=True), key)
     if len(line) > LONGEST_LINE:
@@ -177,7 +177,7 @@ def _list_credentials(
         yield from _list_credentials_by_name(line, path)
 
 
-def _key_begun(lines: Sequence[str], number: int) -> str | None:
+def _find_key_begin(lines: Sequence[str], number: int) -> str | None:
     """The beginning of the private key that begins here; None for a sentence about keys."""
     begin = BEGIN_KEY.search(lines[number])
     if begin is None:
@@ -200,7 +200,9 @@ def _list_credentials_by_place(
         if start >= offset:
             # A header without a scheme is as likely an expression.
             header = shape.marks == ("authorization",)
-            grade = _grade_placed(text[start:end], header=header, address=shape.marks == ("://",))
+            grade = _grade_placed_value(
+                text[start:end], header=header, address=shape.marks == ("://",)
+            )
             address = shape.marks == ("://",) and _LOOPBACK.match(text, end) is not None
             if address and grade is SecretLikeness.YES and not is_random(text[start:end]):
                 yield FoundCredential(FoundSecret(OF_SAME_MACHINE, sure=False), text[start:end])
@@ -208,7 +210,7 @@ def _list_credentials_by_place(
                 yield from _grade_credential(shape.what, grade, text[start:end])
 
 
-def _grade_placed(value: str, *, header: bool, address: bool) -> SecretLikeness:
+def _grade_placed_value(value: str, *, header: bool, address: bool) -> SecretLikeness:
     scheme = _SCHEME.match(value)
     if scheme is None:
         return judge_likeness(value, made_by_people=not header, may_be_path=not address)
@@ -314,17 +316,17 @@ _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example
 
 
 @on_file(SECRET)
-def hard_coded(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_hardcoded_secrets(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Credentials in lines that the change adds: one observation for each kind and file."""
     for path in inputs.changed_files or ():
-        after = inputs.text_after(path) if is_read(path) else None
+        after = inputs.read_text_after(path) if is_read(path) else None
         if after is None:
             continue
         shapes = ShapeSet.that_may_be_in(after)
-        if not may_hold_one(after, path, shapes):
+        if not may_hold_credential(after, path, shapes):
             continue
         lines = after.splitlines()
-        known = set((inputs.text_before(path) or "").splitlines())
+        known = set((inputs.read_text_before(path) or "").splitlines())
         found: dict[tuple[FoundSecret, bool], list[int]] = {}
         for number, line in enumerate(lines):
             here = [] if line in known else list_credentials(lines, number, path, shapes)
@@ -349,7 +351,7 @@ def _is_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bo
 def _list_credentials_before(inputs: RuleInputs) -> frozenset[str]:
     """The credentials that the base holds in the changed files, and where they are copied from."""
     paths = (*(inputs.changed_files or ()), *inputs.copied_from)
-    texts = ((inputs.text_before(path), path) for path in paths)
+    texts = ((inputs.read_text_before(path), path) for path in paths)
     return frozenset(
         value for text, path in texts if text is not None for value in _list_values(text, path)
     )
@@ -357,7 +359,7 @@ def _list_credentials_before(inputs: RuleInputs) -> frozenset[str]:
 
 def _list_values(text: str, path: str) -> Iterator[str]:
     shapes = ShapeSet.that_may_be_in(text)
-    if may_hold_one(text, path, shapes):
+    if may_hold_credential(text, path, shapes):
         lines = text.splitlines()
         for number in range(len(lines)):
             for one in list_credentials(lines, number, path, shapes):
@@ -418,13 +420,13 @@ def _observe_credential(
 
 
 @on_file(ENV_FILE)
-def env_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """An .env file that the change adds or edits; SQLMesh reads it by itself."""
     for path in inputs.changed_files or ():
         name = PurePosixPath(path).name
         if not (name == ".env" or name.startswith(".env.") or name.endswith(".env")):
             continue
-        after = inputs.text_after(path)
+        after = inputs.read_text_after(path)
         if after is None or _TEMPLATE_ENV.search(name):
             continue
         filled = any(
@@ -454,8 +456,8 @@ def _find_unignored(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if PurePosixPath(path).name != ".gitignore":
             continue
         before, after = (
-            _ignores_env(inputs.text_before(path)),
-            _ignores_env(inputs.text_after(path)),
+            _ignores_env(inputs.read_text_before(path)),
+            _ignores_env(inputs.read_text_after(path)),
         )
         if before and not after:
             yield RuleObservation(

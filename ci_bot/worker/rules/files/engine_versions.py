@@ -96,10 +96,10 @@ def find_version_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         if not _is_version_file(path):
             continue
-        before, after = inputs.text_before(path), inputs.text_after(path)
+        before, after = inputs.read_text_before(path), inputs.read_text_after(path)
         if before is None or after is None:
             continue
-        old, new = held_versions(path, before), held_versions(path, after)
+        old, new = list_version_bounds(path, before), list_version_bounds(path, after)
         for name in sorted(old.keys() & new.keys()):
             told = _compare_versions(name, old[name], new[name])
             if told is None:
@@ -142,26 +142,26 @@ def _is_version_file(path: str) -> bool:
     )
 
 
-def held_versions(path: str, text: str) -> Mapping[str, VersionBound]:
+def list_version_bounds(path: str, text: str) -> Mapping[str, VersionBound]:
     """What a file asks of each of the packages; `spark` is an image or an archive."""
     name = PurePosixPath(path).name.lower()
     if name in _LOCKS:
         found = _LOCKED.finditer(text)
-        return {_package_name(one): _parse_bound(one["asked"], is_exact=True) for one in found}
+        return {_name_package(one): _parse_bound(one["asked"], is_exact=True) for one in found}
     if name == "pipfile.lock":
         found = _PIPFILE_LOCK.finditer(text)
-        return {_package_name(one): _parse_bound(one["asked"], is_exact=True) for one in found}
+        return {_name_package(one): _parse_bound(one["asked"], is_exact=True) for one in found}
     bare = "\n".join(line.partition(" #")[0] for line in text.splitlines() if line[:1] != "#")
     held: dict[str, VersionBound] = {}
     for one in _REQUIREMENT.finditer(bare):
         if one["asked"] is not None or _stands_alone(one, bare):
             held.setdefault(
-                _package_name(one), _parse_bound((one["asked"] or "").strip(" (,"), is_exact=False)
+                _name_package(one), _parse_bound((one["asked"] or "").strip(" (,"), is_exact=False)
             )
     if name in {"pyproject.toml", "pipfile"}:
         for one in _KEY.finditer(bare):
             # A version without a sign is a caret for Poetry: up to the next major version.
-            held[_package_name(one)] = _parse_bound(
+            held[_name_package(one)] = _parse_bound(
                 one["asked"], is_exact=one["asked"][:1].isdigit()
             )
     for pattern in (_SPARK_IMAGE, _SPARK_NAMED):
@@ -170,7 +170,7 @@ def held_versions(path: str, text: str) -> Mapping[str, VersionBound]:
     return held
 
 
-def _package_name(match: re.Match[str]) -> str:
+def _name_package(match: re.Match[str]) -> str:
     return match["name"].lower()
 
 

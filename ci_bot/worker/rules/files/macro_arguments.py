@@ -62,10 +62,12 @@ def find_evaluated_arguments(inputs: RuleInputs) -> Iterator[RuleObservation]:
         suffix = PurePosixPath(path).suffix.lower()
         if suffix != ".sql" and suffix not in _YAML:
             continue
-        new = _list_evaluated(inputs, path, inputs.text_after(path))
+        new = _list_evaluated(inputs, path, inputs.read_text_after(path))
         if not new:
             continue
-        old = Counter(sql for sql, _, _ in _list_evaluated(inputs, path, inputs.text_before(path)))
+        old = Counter(
+            sql for sql, _, _ in _list_evaluated(inputs, path, inputs.read_text_before(path))
+        )
         told: set[tuple[str, int]] = set()
         for sql, why, line in new:
             old[sql] -= 1
@@ -139,13 +141,13 @@ class _ArgumentScan:
 
     def find_objections(self, tree: exp.Expr, depth: int = 0) -> Iterator[tuple[str, str]]:
         for argument in list_evaluated(tree, own_macros=self.own_macros):
-            yield from self._in_argument(argument, depth)
+            yield from self._find_in_argument(argument, depth)
         for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
             # Its text becomes SQL, and the macros in that are evaluated.
             for inner in _parse_text(_JINJA.sub(" ", template.name), self.dialect):
                 yield from self.find_objections(inner, depth + 1)
 
-    def _in_argument(self, argument: exp.Expr, depth: int) -> Iterator[tuple[str, str]]:
+    def _find_in_argument(self, argument: exp.Expr, depth: int) -> Iterator[tuple[str, str]]:
         for part in argument.walk():
             self.left[0] -= 1
             if self.left[0] < 0:
@@ -159,9 +161,9 @@ class _ArgumentScan:
                 yield part.sql(dialect=self.dialect or None, comments=False), why
                 return
             if isinstance(part, exp.Literal) and part.is_string and depth < _DEEPEST:
-                yield from self._in_string(part.this, depth + 1)
+                yield from self._find_in_string(part.this, depth + 1)
 
-    def _in_string(self, text: str, depth: int) -> Iterator[tuple[str, str]]:
+    def _find_in_string(self, text: str, depth: int) -> Iterator[tuple[str, str]]:
         """SQL that a macro may parse: every part of it may become an argument."""
         if not re.search(r"[(`\"\[]", text):
             return
@@ -169,7 +171,7 @@ class _ArgumentScan:
             tree = d.parse_one(text, dialect=self.dialect or None)
         except _UNPARSED:
             return
-        yield from self._in_argument(tree, depth)
+        yield from self._find_in_argument(tree, depth)
 
 
 def _names_columns(part: Any) -> bool:
@@ -185,7 +187,7 @@ def _is_plain(name: Any) -> bool:
 def _render_python(part: Any) -> str:
     """The Python that SQLMesh makes of a part; "" where it fails to."""
     try:
-        return str(_python_generator().generate(part.transform(_remove_names)))
+        return str(_make_python_generator().generate(part.transform(_remove_names)))
     except Exception:
         # The generator is SQLMesh's, and says in many ways that it has no Python for a part.
         return ""
@@ -205,7 +207,7 @@ def _remove_names(node: exp.Expr) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _python_generator() -> Any:
+def _make_python_generator() -> Any:
     return MacroDialect().generator()
 
 

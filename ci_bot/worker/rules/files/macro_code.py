@@ -45,7 +45,7 @@ def find_macro_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         tree, old = _parse_both_sides(inputs, path)
         if tree is not None:
-            yield from _observe_macro(path, inputs.text_after(path) or "", tree, old)
+            yield from _observe_macro(path, inputs.read_text_after(path) or "", tree, old)
 
 
 def list_new_calls(
@@ -59,13 +59,13 @@ def list_new_calls(
 def _parse_both_sides(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, ast.AST]:
     """A file of macros after and before the change; no tree where it is none or does not parse."""
     nothing = ast.Module(body=[], type_ignores=[])
-    inside = inputs.in_project(path)
+    inside = inputs.find_path_in_project(path)
     is_python = PurePosixPath(path).suffix == ".py"
     if inside is None or not is_python or "macros" not in PurePosixPath(inside).parts:
         return None, nothing
-    text = inputs.text_after(path)
+    text = inputs.read_text_after(path)
     tree = parse_python(text) if text is not None else None
-    return tree, parse_python(inputs.text_before(path) or "") or nothing
+    return tree, parse_python(inputs.read_text_before(path) or "") or nothing
 
 
 def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[RuleObservation]:
@@ -78,7 +78,7 @@ def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterato
             "them, also on laptops and in CI.",
             "the macro returns SQL and does nothing else",
             path=path,
-            line=find_anchor_line(text, _call_anchors(effects)),
+            line=find_anchor_line(text, _list_call_anchors(effects)),
             subject=tuple(effects),
         )
     clocks = _list_more_calls(find_clock_calls_in([tree]), find_clock_calls_in([old]))
@@ -89,7 +89,7 @@ def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterato
             "fingerprint of each model that uses it, changes from load to load.",
             "the macro uses @execution_ts or start and end",
             path=path,
-            line=find_anchor_line(text, _call_anchors(clocks)),
+            line=find_anchor_line(text, _list_call_anchors(clocks)),
             subject=tuple(clocks),
         )
     chances = _list_more_calls(find_random_calls_in([tree]), find_random_calls_in([old]))
@@ -99,7 +99,7 @@ def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterato
             f"A macro uses chance ({quote_names(chances)}), so each load makes another query.",
             _FROM_ITS_ARGUMENTS,
             path=path,
-            line=find_anchor_line(text, _call_anchors(chances)),
+            line=find_anchor_line(text, _list_call_anchors(chances)),
             subject=tuple(chances),
         )
 
@@ -109,7 +109,7 @@ def _list_more_calls(new: list[str], old: list[str]) -> list[str]:
     return list((Counter(new) - Counter(old)).elements())
 
 
-def _call_anchors(calls: list[str]) -> tuple[str, ...]:
+def _list_call_anchors(calls: list[str]) -> tuple[str, ...]:
     return tuple(part for call in calls for part in (call, call.rpartition(".")[2]))
 
 
@@ -129,15 +129,15 @@ class _SettingCall:
 
 
 @on_file(SETTING)
-def settings_in_python(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_settings_in_python(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What changed Python files of a project set that they did not set before."""
     for path in inputs.changed_files or ():
-        if PurePosixPath(path).suffix != ".py" or inputs.in_project(path) is None:
+        if PurePosixPath(path).suffix != ".py" or inputs.find_path_in_project(path) is None:
             continue
         old = Counter(
-            (found.key, found.value) for found in _iterate_settings(inputs.text_before(path))
+            (found.key, found.value) for found in _iterate_settings(inputs.read_text_before(path))
         )
-        for found in _iterate_settings(inputs.text_after(path)):
+        for found in _iterate_settings(inputs.read_text_after(path)):
             old[found.key, found.value] -= 1
             if old[found.key, found.value] >= 0:
                 continue
@@ -168,7 +168,7 @@ def _iterate_settings(text: str | None) -> Iterator[_SettingCall]:
 
 def _list_settings_of_call(call: ast.Call, function: ast.Attribute) -> Iterator[tuple[str, str]]:
     """(key, value) of what a call sets; the key is empty if it is computed."""
-    first, second = (_constant_argument(call, at) for at in (0, 1))
+    first, second = (_read_constant_argument(call, at) for at in (0, 1))
     if function.attr == "set" and _is_conf(function.value) and call.args:
         yield first or "", second or ""
     elif function.attr in ("set", "config") and first is not None and first.startswith("spark."):
@@ -179,7 +179,7 @@ def _list_settings_of_call(call: ast.Call, function: ast.Attribute) -> Iterator[
                 yield effect.detail.partition(":")[0], ""
 
 
-def _constant_argument(call: ast.Call, at: int) -> str | None:
+def _read_constant_argument(call: ast.Call, at: int) -> str | None:
     argument = call.args[at] if at < len(call.args) else None
     return str(argument.value) if isinstance(argument, ast.Constant) else None
 
@@ -213,13 +213,13 @@ class MacroFunction:
 
 
 @on_change(CurrentTime.spec, RandomValue.spec)
-def macros_of_changed(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_changed_macros(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the macros of a model read now and did not read before."""
     yield from _observe_pair(pair.after, pair.before, inputs, pair.queries)
 
 
 @on_new_model(CurrentTime.spec, RandomValue.spec)
-def macros_of_new(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_macros_of_new_models(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the macros of a new model read."""
     yield from _observe_pair(model, None, inputs, ModelQueries())
 
@@ -231,7 +231,7 @@ def _observe_pair(
         return
     now = _list_macros(after, queries)
     was = _list_macros(before, queries) if before is not None else {}
-    own_file = inputs.path_of(after) in (inputs.changed_files or ())
+    own_file = inputs.find_path(after) in (inputs.changed_files or ())
     for spec, calls_in, told, clears in (
         (CurrentTime.spec, find_clock_calls_in, "reads the clock", _FROM_THE_RUN),
         (RandomValue.spec, find_random_calls_in, "uses chance", _FROM_ITS_ARGUMENTS),
@@ -266,12 +266,14 @@ def _list_macros(model: Model, queries: ModelQueries) -> Mapping[str, MacroFunct
     Signals and the macros of audits and statements are stored with the model as well.
     """
     code = {
-        name: item for name, item in model.python_env.items() if _macro_kind(item) == "definition"
+        name: item
+        for name, item in model.python_env.items()
+        if _name_macro_kind(item) == "definition"
     }
     if not code:
         return {}
     imported = "\n".join(
-        item.payload for item in model.python_env.values() if _macro_kind(item) == "import"
+        item.payload for item in model.python_env.values() if _name_macro_kind(item) == "import"
     )
     query = queries.query_of(model)
     if query is None or not is_sql_model(model):
@@ -293,7 +295,7 @@ def _list_macros(model: Model, queries: ModelQueries) -> Mapping[str, MacroFunct
     return found
 
 
-def _macro_kind(item: Any) -> str:
+def _name_macro_kind(item: Any) -> str:
     return str(getattr(item.kind, "value", item.kind))
 
 
@@ -310,5 +312,5 @@ def _has_new_calls_in_file(
     return any(
         bool(list_new_calls(inputs, path, calls_in))
         for path in inputs.changed_files or ()
-        if macro.path is not None and inputs.in_project(path) == macro.path
+        if macro.path is not None and inputs.find_path_in_project(path) == macro.path
     )

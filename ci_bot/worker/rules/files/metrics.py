@@ -30,9 +30,9 @@ _METRIC = re.compile(r"^[^\S\n]*METRIC\s*\(", re.IGNORECASE | re.MULTILINE)
 def find_changed_metrics(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Metrics that are computed otherwise, or that are gone."""
     for path in _list_metric_files(inputs):
-        after = inputs.text_after(path) or ""
+        after = inputs.read_text_after(path) or ""
         dialect = inputs.default_dialect or "spark"
-        old = _read_metrics(inputs.text_before(path) or "", dialect)
+        old = _read_metrics(inputs.read_text_before(path) or "", dialect)
         new = _read_metrics(after, dialect)
         if old is None or new is None:
             continue  # what cannot be read fails the load
@@ -60,7 +60,7 @@ def _list_metric_files(inputs: RuleInputs) -> list[str]:
 def _list_metrics_after(inputs: RuleInputs) -> frozenset[tuple[str, str]]:
     """Name and expression of each metric of the changed files: one that is there has moved."""
     dialect = inputs.default_dialect or "spark"
-    texts = (inputs.text_after(path) or "" for path in _list_metric_files(inputs))
+    texts = (inputs.read_text_after(path) or "" for path in _list_metric_files(inputs))
     return frozenset(one for text in texts for one in (_read_metrics(text, dialect) or {}).items())
 
 

@@ -51,8 +51,8 @@ def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if not is_project_yaml(inputs, path):
             continue
         old, new = (
-            flatten_configuration(inputs.text_before(path)) or {},
-            flatten_configuration(inputs.text_after(path)) or {},
+            flatten_configuration(inputs.read_text_before(path)) or {},
+            flatten_configuration(inputs.read_text_after(path)) or {},
         )
         found = [
             key.split("\x00")
@@ -67,7 +67,9 @@ def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "started when the connection is opened, in a review for the unit tests already.",
                 "a person has read what it loads and where that comes from",
                 path=path,
-                line=find_anchor_line(inputs.text_after(path) or "", (found[0][-1], found[0][0])),
+                line=find_anchor_line(
+                    inputs.read_text_after(path) or "", (found[0][-1], found[0][0])
+                ),
                 subject=tuple(".".join(parts) for parts in found),
             )
 

@@ -16,7 +16,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import list_gone_models, list_renamed_models
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_file, on_project
-from ci_bot.worker.rules.statement_rules import place_of_text
+from ci_bot.worker.rules.statement_rules import find_statement_place
 from ci_bot.worker.sql import compare_audit_queries, plain_name
 
 ADDED = find_rule("environment-statement")
@@ -41,7 +41,7 @@ def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for when, sql, change in inputs.statements:
         if change == "unchanged" or (change == "added" and (when, sql[:LONGEST]) in told):
             continue
-        path, line = place_of_text(inputs, sql)
+        path, line = find_statement_place(inputs, sql)
         shown = shorten_redacted(hide_shapes(sql), 200)
         yield RuleObservation(
             ADDED,
@@ -54,13 +54,13 @@ def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 @on_file(AUDIT_REMOVED, AUDIT_WEAKENED)
-def standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Audit files that no model has attached: SQLMesh runs them by themselves."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
-        before = _list_heads(inputs.text_before(path))
-        after = _list_heads(inputs.text_after(path))
+        before = _list_heads(inputs.read_text_before(path))
+        after = _list_heads(inputs.read_text_after(path))
         for name, head in before.items():
             if not re.search(r"\bstandalone\s+true\b", head, re.IGNORECASE):
                 continue
@@ -80,7 +80,7 @@ def standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
                     f"The standalone audit `{name}` is skipped from now on.",
                     "the audit runs again",
                     path=path,
-                    line=find_anchor_line(inputs.text_after(path) or "", ("skip",)),
+                    line=find_anchor_line(inputs.read_text_after(path) or "", ("skip",)),
                     subject=(name,),
                 )
 
@@ -94,8 +94,8 @@ def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
-        before = _list_bound_queries(inputs.text_before(path))
-        after = _list_bound_queries(inputs.text_after(path))
+        before = _list_bound_queries(inputs.read_text_before(path))
+        after = _list_bound_queries(inputs.read_text_after(path))
         for name in before.keys() & after.keys():
             (old_defaults, old), (new_defaults, new) = before[name], after[name]
             if old_defaults == new_defaults:
@@ -109,7 +109,7 @@ def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "prod for each once the model itself changes.",
                 OWNER_AGREES,
                 path=path,
-                line=find_anchor_line(inputs.text_after(path) or "", ("defaults",)),
+                line=find_anchor_line(inputs.read_text_after(path) or "", ("defaults",)),
                 subject=(name, "defaults"),
             )
 
@@ -146,7 +146,7 @@ def _list_heads(text: str | None) -> dict[str, str]:
 
 
 @on_project(STILL_READ)
-def removed_and_read(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_removed_models_still_read(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Models that go while others still read them; SQLMesh refuses such a plan."""
     moved = {old for old, _ in list_renamed_models(inputs)}
     for name in list_gone_models(inputs):
@@ -165,7 +165,7 @@ def removed_and_read(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 @on_project(RENAMED)
-def renamed_models(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_renamed_models(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The same definition under another name: a removal and a full build."""
     pairs = [
         (old, new)
@@ -182,6 +182,6 @@ def renamed_models(inputs: RuleInputs) -> Iterator[RuleObservation]:
             "all of its history to build; readers outside lose the old name.",
             "a view keeps the old name, or its readers know the new one",
             model=inputs.before[old],
-            path=inputs.path_of(model),
+            path=inputs.find_path(model),
             line=1,
         )

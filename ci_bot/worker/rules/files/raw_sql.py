@@ -40,20 +40,20 @@ def list_dialects(inputs: RuleInputs, path: str) -> tuple[str, ...]:
 
     A MODEL block that names its own comes first: the parser looks there by itself.
     """
-    found = _default_dialect(inputs, path)
+    found = _find_default_dialect(inputs, path)
     return (found,) if found in _KNOWN else _UNKNOWN
 
 
-def _default_dialect(inputs: RuleInputs, path: str) -> str | None:
+def _find_default_dialect(inputs: RuleInputs, path: str) -> str | None:
     if inputs.default_dialect:
-        return _dialect_name(inputs.default_dialect)
-    inside = inputs.in_project(path)
+        return _read_dialect_name(inputs.default_dialect)
+    inside = inputs.find_path_in_project(path)
     root = PurePosixPath(path[: len(path) - len(inside)] if inside is not None else "")
     for name in ("config.yaml", "config.yml"):
-        text = inputs.text_after(str(root / name))
+        text = inputs.read_text_after(str(root / name))
         if text is not None:
             return _read_yaml_dialect(text)
-    return _read_python_dialect(inputs.text_after(str(root / "config.py")) or "")
+    return _read_python_dialect(inputs.read_text_after(str(root / "config.py")) or "")
 
 
 # Every changed file of a project asks for the same configuration.
@@ -62,7 +62,7 @@ def _read_yaml_dialect(text: str) -> str | None:
     """`model_defaults: {dialect: spark}` in a config.yaml."""
     settings = load_yaml(_JINJA.sub("jinja", text))
     defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
-    return _dialect_name(defaults.get("dialect") if isinstance(defaults, dict) else None)
+    return _read_dialect_name(defaults.get("dialect") if isinstance(defaults, dict) else None)
 
 
 @lru_cache(maxsize=_PROJECTS)
@@ -85,11 +85,11 @@ def _read_python_dialect(text: str) -> str | None:
             ]
         for value in values:
             if isinstance(value, ast.Constant):
-                return _dialect_name(value.value)
+                return _read_dialect_name(value.value)
     return None
 
 
-def _dialect_name(value: object) -> str | None:
+def _read_dialect_name(value: object) -> str | None:
     """`spark` of `spark, normalization_strategy=lowercase`."""
     return value.split(",")[0].strip().lower() if isinstance(value, str) else None
 
@@ -104,14 +104,18 @@ def _dialect_name(value: object) -> str | None:
 def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Statements that a change adds to a file, and that do something to others."""
     for path in inputs.changed_files or ():
-        if not path.endswith((".sql", ".yaml", ".yml")) or inputs.in_project(path) is None:
+        if (
+            not path.endswith((".sql", ".yaml", ".yml"))
+            or inputs.find_path_in_project(path) is None
+        ):
             continue
-        after = inputs.text_after(path)
+        after = inputs.read_text_after(path)
         new = _list_blockers(inputs, path, after)
         if after is None or not new:
             continue
         old = Counter(
-            _effect_key(item) for item in _list_blockers(inputs, path, inputs.text_before(path))
+            _effect_key(item)
+            for item in _list_blockers(inputs, path, inputs.read_text_before(path))
         )
         for item in new:
             old[_effect_key(item)] -= 1

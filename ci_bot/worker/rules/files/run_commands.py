@@ -198,7 +198,7 @@ def find_changed_run_commands(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         if not _may_run_commands(path):
             continue
-        texts = inputs.text_before(path), inputs.text_after(path)
+        texts = inputs.read_text_before(path), inputs.read_text_after(path)
         old, new = (None if text is None else read_run_file(text) for text in texts)
         if old is None and new is None:
             continue
@@ -282,8 +282,8 @@ def _list_lost_commands(old: RunFile, inputs: RuleInputs) -> Iterator[CommandDif
 def _count_lost_commands(inputs: RuleInputs) -> Counter[tuple[str, str]]:
     """The commands that all changed files together run less often than before."""
     paths = [path for path in inputs.changed_files or () if _may_run_commands(path)]
-    return _count_commands(map(inputs.text_before, paths)) - _count_commands(
-        map(inputs.text_after, paths)
+    return _count_commands(map(inputs.read_text_before, paths)) - _count_commands(
+        map(inputs.read_text_after, paths)
     )
 
 

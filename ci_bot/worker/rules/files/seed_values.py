@@ -17,8 +17,8 @@ from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
-from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped
-from ci_bot.worker.rules.files.seeds import read_seed_table, seeds_changed
+from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped_columns
+from ci_bot.worker.rules.files.seeds import iterate_changed_seeds, read_seed_table
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.keys import list_grains
@@ -50,7 +50,7 @@ LONGEST = 40
 @on_file_and_models(MISREAD)
 def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Values that are loaded as another text than the file has, or as nothing."""
-    for path, model in seeds_changed(inputs):
+    for path, model in iterate_changed_seeds(inputs):
         declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
         after = read_seed_table(inputs, path, model, before=False)
         content = inputs.files_after(path)
@@ -62,7 +62,11 @@ def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
             kind = next((k for column, k in declared.items() if column.lower() == name), None)
             new = set(values) - set(known.get(name, ()))
             told = (
-                ("" if declared else _describe_inferred(values, read.get(name), known.get(name)))
+                (
+                    ""
+                    if declared
+                    else _describe_inferred_changes(values, read.get(name), known.get(name))
+                )
                 if kind is None
                 else _describe_text_changes(values, read.get(name), known.get(name))
                 if kind.this in exp.DataType.TEXT_TYPES
@@ -120,36 +124,37 @@ def _describe_text_changes(
     pairs = dict.fromkeys((was, now) for was, now in zip(written, read, strict=True) if was != now)
     lost = [was for was, now in pairs if now is None and was.strip() and was not in (known or ())]
     other = [(was, now) for was, now in pairs if now is not None and was.strip() != now]
-    if other and known is not None and _all_numbers(known):
+    if other and known is not None and _are_all_numbers(known):
         other = []  # they were read like this before
     if lost:
-        return (
-            f"is NULL where the file says {quote_some(lost)}, which the reader takes for missing."
-        )
+        return f"is NULL where the file says {quote_examples(lost)}, which the reader takes for missing."
     if other:
         texts = [f"{_quote_value(was)} as {_quote_value(now)}" for was, now in other[:_EXAMPLES]]
         return f"reads {', '.join(texts)}: all of its values look like numbers now."
     return ""
 
 
-def _describe_inferred(
+def _describe_inferred_changes(
     written: list[str], read: list[str | None] | None, known: list[str] | None
 ) -> str:
     """The same where the model declares no types, so that values which look like numbers are some.
 
     Codes begin with a zero, as no number is written that is meant as one.
     """
-    if not _all_numbers([value or "" for value in read or ()]):
+    if not _are_all_numbers([value or "" for value in read or ()]):
         return _describe_text_changes(written, read, known)
     if known is not None and any(_LEADING_ZERO.match(value.strip()) for value in known):
         return ""  # they were read like this before, or the type of the column is told to change
     codes = sorted({value for value in written if _LEADING_ZERO.match(value.strip())})
     if not codes:
         return ""
-    return f"reads {quote_some(codes)} as numbers, without the zeros in front: no type is declared."
+    return (
+        f"reads {quote_examples(codes)} as numbers, without the zeros in front: "
+        "no type is declared."
+    )
 
 
-def _all_numbers(values: list[str]) -> bool:
+def _are_all_numbers(values: list[str]) -> bool:
     def number(text: str) -> bool:
         try:
             float(text)
@@ -173,12 +178,12 @@ def _describe_dates(new: set[str]) -> str:
     if not doubtful:
         return ""
     return (
-        f"has dates such as {quote_some(doubtful)}, whose day and month the reader guesses, "
+        f"has dates such as {quote_examples(doubtful)}, whose day and month the reader guesses, "
         "value by value."
     )
 
 
-def quote_some(values: list[str]) -> str:
+def quote_examples(values: list[str]) -> str:
     return ", ".join(_quote_value(value) for value in values[:_EXAMPLES])
 
 
@@ -189,7 +194,7 @@ def _quote_value(value: str) -> str:
 @on_file_and_models(VALUES)
 def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Rows that keep their key and get other values; and rows that are added."""
-    for path, model in seeds_changed(inputs):
+    for path, model in iterate_changed_seeds(inputs):
         before, after = (
             read_seed_table(inputs, path, model, before=side) for side in (True, False)
         )
@@ -209,8 +214,8 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
         broken = {
             name
             for name in changed.keys() - texts
-            if _all_numbers(list_cells(before).get(name, []))
-            and not _all_numbers(list_cells(after).get(name, []))
+            if _are_all_numbers(list_cells(before).get(name, []))
+            and not _are_all_numbers(list_cells(after).get(name, []))
         }
         rows = len(old)
         for is_text in (False, True):
@@ -280,7 +285,7 @@ def _is_text(name: str, model: Model, *sides: list[list[str]]) -> bool:
     if kind is not None:
         return kind.this in exp.DataType.TEXT_TYPES
     cells = [value for side in sides for value in list_cells(side).get(name, [])]
-    return not _all_numbers(cells)
+    return not _are_all_numbers(cells)
 
 
 # Which rows of a seed come, go or change, where both versions of its file are at hand.
@@ -300,7 +305,7 @@ class SeedRows:
     removed: int = 0
 
     @property
-    def describe_rows(self) -> str | None:
+    def rows_description(self) -> str | None:
         """How the rows differ; None if there are the same ones."""
         parts = []
         if self.added:
@@ -321,7 +326,7 @@ def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
     that prod's snapshot was built with.
     """
     found = {}
-    for path, model in seeds_changed(inputs):
+    for path, model in iterate_changed_seeds(inputs):
         old = inputs.before.get(model.fqn) if model is not None else None
         if model is None or old is None or not is_seed_model(old):
             continue
@@ -406,11 +411,11 @@ _TRUTH = re.compile(r"^(true|false)$", re.IGNORECASE)
 
 
 @on_change(RETYPED)
-def inferred_types(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Columns of another type, with the value that made it so."""
     if not pair.has_inferred_types:
         return
-    for found in observe_retyped(pair, inputs):
+    for found in observe_retyped_columns(pair, inputs):
         columns = found.subject
         yield replace(
             found,
@@ -425,7 +430,7 @@ def inferred_types(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservat
 def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) -> str:
     """Why columns of a seed have other types although nobody declares any: their values do it."""
     told = " The model declares no `columns`, so SQLMesh takes the types from the values"
-    found = next((one for one in seeds_changed(inputs) if one[1] is model), None)
+    found = next((one for one in iterate_changed_seeds(inputs) if one[1] is model), None)
     if found is None:
         return f"{told}."
     path, seed = found
@@ -439,7 +444,9 @@ def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) ->
             if was and all(shape.match(value.strip()) for value in was):
                 others = {v.strip() for v in after.get(name, ()) if not shape.match(v.strip())}
                 if others:
-                    which = "an empty one" if others == {""} else quote_some(sorted(others - {""}))
+                    which = (
+                        "an empty one" if others == {""} else quote_examples(sorted(others - {""}))
+                    )
                     return f"{told}, and all of them change with {which}."
                 break
     return f"{told}."

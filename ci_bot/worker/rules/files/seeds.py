@@ -41,14 +41,16 @@ _NUMBER = _WHOLE | {"DECIMAL", "DOUBLE", "FLOAT"}
 _NUMERIC = re.compile(r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
 
 
-def seeds_changed(inputs: RuleInputs) -> Iterator[tuple[str, SeedModel | None]]:
+def iterate_changed_seeds(inputs: RuleInputs) -> Iterator[tuple[str, SeedModel | None]]:
     """Changed CSV files with the seed model that reads each, from whichever side knows it."""
     sides = [_SeedReaders(inputs, side) for side in (inputs.after, inputs.before)]
     for path in inputs.changed_files or ():
         pure = PurePosixPath(path)
         if pure.suffix.lower() not in {".csv", ".tsv"}:
             continue
-        model = next((found for side in sides if (found := side.reader_of(pure)) is not None), None)
+        model = next(
+            (found for side in sides if (found := side.find_reader(pure)) is not None), None
+        )
         if model is not None or "seeds" in pure.parts:
             yield path, model
 
@@ -63,7 +65,7 @@ class _SeedReaders:
             if not is_seed_model(model):
                 continue
             own = PurePosixPath(str(model.kind.path))
-            defined = inputs.path_of(model)
+            defined = inputs.find_path(model)
             if defined is not None and not own.is_absolute() and "$root" not in str(own):
                 joined = PurePosixPath(defined).parent / own
                 self._by_path.setdefault(tuple(_normalize_parts(joined.parts)), model)
@@ -73,7 +75,7 @@ class _SeedReaders:
                 self._by_tail.setdefault(tail, model)
         self._lengths = sorted({len(tail) for tail in self._by_tail})
 
-    def reader_of(self, path: PurePosixPath) -> SeedModel | None:
+    def find_reader(self, path: PurePosixPath) -> SeedModel | None:
         """The model; None if none reads this file."""
         found = self._by_path.get(path.parts)
         tails = (self._by_tail.get(path.parts[-length:]) for length in self._lengths)
@@ -93,11 +95,11 @@ def _normalize_parts(parts: tuple[str, ...]) -> list[str]:
 @on_file_and_models(NOT_UTF8)
 def find_unreadable_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Files that SQLMesh cannot decode. A byte order mark is fine: its reader skips it."""
-    for path, model in seeds_changed(inputs):
+    for path, model in iterate_changed_seeds(inputs):
         content = inputs.files_after(path)
         if content is None:
             continue
-        encoding = _seed_encoding(model)
+        encoding = _read_seed_encoding(model)
         try:
             content.decode(encoding)
         except (UnicodeDecodeError, LookupError) as error:
@@ -109,13 +111,13 @@ def find_unreadable_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "load.",
                 "the file is saved as UTF-8",
                 model=model,
-                model_name=None if inputs.loaded else _name_in_files(inputs, path),
+                model_name=None if inputs.loaded else _find_seed_name(inputs, path),
                 path=path,
                 line=line,
             )
 
 
-def _name_in_files(inputs: RuleInputs, path: str) -> str | None:
+def _find_seed_name(inputs: RuleInputs, path: str) -> str | None:
     """The seed model that names this file, read from the text of the project."""
     for project in inputs.projects:
         for file in sorted((inputs.repository / project / "models").rglob("*.sql")):
@@ -137,7 +139,7 @@ def _measure_file(inputs: RuleInputs, path: str, content: bytes | None) -> tuple
     return size, int(part.count(b"\n") * size / max(len(part), 1))
 
 
-def _seed_encoding(model: SeedModel | None) -> str:
+def _read_seed_encoding(model: SeedModel | None) -> str:
     settings = getattr(getattr(model, "kind", None), "csv_settings", None)
     return str(getattr(settings, "encoding", None) or "utf-8")
 
@@ -149,7 +151,7 @@ def read_seed_table(
     if content is None or len(content) > LARGE_BYTES:
         return None
     try:
-        text = content.removeprefix(_BOM).decode(_seed_encoding(model))
+        text = content.removeprefix(_BOM).decode(_read_seed_encoding(model))
     except (UnicodeDecodeError, LookupError):
         return None
     settings = getattr(getattr(model, "kind", None), "csv_settings", None)
@@ -170,7 +172,7 @@ def read_seed_table(
 @on_file_and_models(TOO_LARGE, BROKEN)
 def find_content_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Sizes, ragged rows, missing columns, and values that are not of the declared type."""
-    for path, model in seeds_changed(inputs):
+    for path, model in iterate_changed_seeds(inputs):
         content = inputs.files_after(path)
         size, rows_count = _measure_file(inputs, path, content)
         if size > LARGE_BYTES or rows_count > MANY_ROWS:
@@ -202,7 +204,7 @@ def _find_shape_faults(
             "the file has the columns and types that the model declares",
             severity=severity,
             model=model,
-            model_name=_name_in_files(inputs, path) if model is None else None,
+            model_name=_find_seed_name(inputs, path) if model is None else None,
             path=path,
             line=line,
             subject=(what,),
@@ -262,7 +264,7 @@ def _find_type_faults(
 @on_file_and_models(KEYS)
 def find_key_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Keys that are repeated now, and keys that readers may still join on."""
-    for path, model in seeds_changed(inputs):
+    for path, model in iterate_changed_seeds(inputs):
         if model is None:
             continue
         grains = [grain for grain in list_grains(model) if grain]

@@ -328,13 +328,13 @@ def find_changed_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if not is_project_yaml(inputs, path):
             continue
         old, new = (
-            flatten_configuration(inputs.text_before(path)),
-            flatten_configuration(inputs.text_after(path)),
+            flatten_configuration(inputs.read_text_before(path)),
+            flatten_configuration(inputs.read_text_after(path)),
         )
-        text = inputs.text_after(path) or ""
+        text = inputs.read_text_after(path) or ""
         if old is None or new is None:
             continue  # new projects have nothing to compare; broken files fail the load
-        added = _gateways_added(old, new)
+        added = _list_added_gateways(old, new)
         settings = [
             (key, old.get(key), new.get(key))
             for key in sorted(old.keys() | new.keys())
@@ -354,7 +354,7 @@ def find_changed_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _gateways_added(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+def _list_added_gateways(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     """Gateways that only the new configuration has, and that nothing runs on by default.
 
     A model that asks for one by name is a changed model, and is judged as that.
@@ -375,7 +375,7 @@ def _parse_gateway_name(key: str) -> str | None:
 
 def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
     """Whether a file is the YAML configuration of one of the projects."""
-    return PurePosixPath(path).name in _FILES and inputs.in_project(path) in _FILES
+    return PurePosixPath(path).name in _FILES and inputs.find_path_in_project(path) in _FILES
 
 
 def _list_observations(
@@ -404,13 +404,13 @@ def _list_observations(
 
 def _describe_setting_change(key: str, before: Any, after: Any) -> str:
     name = key.replace("\x00", ".")
-    old, new = _show_setting(name, before), _show_setting(name, after)
+    old, new = _render_setting(name, before), _render_setting(name, after)
     if old == new and _STAND_IN.search(str(after)):
         new = "another template"
     return f"`{name}` from {old} to {new}"
 
 
-def _show_setting(name: str, value: Any) -> str:
+def _render_setting(name: str, value: Any) -> str:
     if value is None:
         return "nothing"
     if is_suspect(name):
@@ -423,7 +423,7 @@ def _show_setting(name: str, value: Any) -> str:
 
 
 @on_project(*SETTINGS)
-def changed_objects(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_changed_config_objects(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The weightiest settings of a config.py, where both configurations are known."""
     old, new = inputs.config_before, inputs.config_after
     path = next(
@@ -436,22 +436,22 @@ def changed_objects(inputs: RuleInputs) -> Iterator[RuleObservation]:
         for key, value in old.settings.items()
         if value != new.settings[key]
     ]
-    text = inputs.text_after(path) or ""
+    text = inputs.read_text_after(path) or ""
     yield from _list_observations(settings, path, text)
 
 
 @on_file(SINGLE_WRITER)
-def single_writer(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_single_writer_states(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """A state in DuckDB or SQLite that the change introduces, with several tasks writing to it."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
             continue
-        old = flatten_configuration(inputs.text_before(path)) or {}
-        new = flatten_configuration(inputs.text_after(path))
-        for key, tasks in single_writer_states(new or {}):
+        old = flatten_configuration(inputs.read_text_before(path)) or {}
+        new = flatten_configuration(inputs.read_text_after(path))
+        for key, tasks in list_single_writer_states(new or {}):
             if old.get(key) == (new or {}).get(key):
                 continue
-            text = inputs.text_after(path) or ""
+            text = inputs.read_text_after(path) or ""
             yield RuleObservation(
                 SINGLE_WRITER,
                 f"The state is a file for one writer, and the connection runs {tasks} tasks at a "
@@ -463,7 +463,7 @@ def single_writer(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def single_writer_states(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+def list_single_writer_states(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """(key, concurrent tasks) of each state connection that allows one writer only.
 
     For `ci-bot doctor` too, which judges the project and not the change.

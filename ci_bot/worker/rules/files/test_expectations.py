@@ -76,11 +76,11 @@ def read_test_case(body: Mapping[str, Any], read: ReadText) -> UnitTestCase:
     Args:
         read: The text of another file of the project, by the path that the test names.
     """
-    outputs = _as_mapping(body.get("outputs"))
+    outputs = _read_mapping(body.get("outputs"))
     partial = bool(outputs.get("partial"))
     expected = {
         name: _read_table(value, read, partial=partial)
-        for name, value in _as_mapping(outputs.get("ctes")).items()
+        for name, value in _read_mapping(outputs.get("ctes")).items()
     }
     expected = {f"CTE {name.lower()}": table for name, table in expected.items()}
     if outputs.get(QUERY) is not None:
@@ -89,22 +89,22 @@ def read_test_case(body: Mapping[str, Any], read: ReadText) -> UnitTestCase:
         model=str(body.get("model") or "").lower(),
         inputs={
             name.lower(): _read_table(value, read)
-            for name, value in _as_mapping(body.get("inputs")).items()
+            for name, value in _read_mapping(body.get("inputs")).items()
         },
         outputs=expected,
         variables={
             name.lower(): spell_value(value)
-            for name, value in _as_mapping(body.get("vars")).items()
+            for name, value in _read_mapping(body.get("vars")).items()
         },
     )
 
 
-def _as_mapping(value: Any) -> Mapping[str, Any]:
+def _read_mapping(value: Any) -> Mapping[str, Any]:
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
 def _read_table(value: Any, read: ReadText, *, partial: bool = False) -> ExpectedTable:
-    whole = _as_mapping(value) if isinstance(value, dict) else {"rows": value}
+    whole = _read_mapping(value) if isinstance(value, dict) else {"rows": value}
     partial = partial or bool(whole.get("partial"))
     text = repr(sorted((key, repr(item)) for key, item in whole.items() if key != "partial"))
     rows = _read_rows(whole, read)
@@ -155,24 +155,26 @@ def list_lost_checks(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) ->
     What the model cannot have any more (a column, a CTE) need not be expected of it.
     """
     found: list[str] = []
-    more = _more_fed(old, new)
+    more = _count_added_input(old, new)
     for part, table in old.outputs.items():
         now = new.outputs.get(part)
         if now is not None:
             kept = shape.columns if part == QUERY else None
-            found += _less_expected(table, now, kept, more=more, same=shape.same)
+            found += _describe_lost_expectations(table, now, kept, more=more, same=shape.same)
         elif part == QUERY or shape.ctes is None or part.removeprefix("CTE ") in shape.ctes:
-            found.append(f"it no longer checks the {part}" if part == QUERY else _no_cte(part))
+            found.append(
+                f"it no longer checks the {part}" if part == QUERY else _describe_missing_cte(part)
+            )
     if not found:
-        found += _less_fed(old, new, shape)
-    return found + _other_variables(old.variables, new.variables)
+        found += _describe_lost_input(old, new, shape)
+    return found + _describe_other_variables(old.variables, new.variables)
 
 
-def _no_cte(part: str) -> str:
+def _describe_missing_cte(part: str) -> str:
     return f"it no longer checks the CTE `{part.removeprefix('CTE ')}`"
 
 
-def _more_fed(old: UnitTestCase, new: UnitTestCase) -> int:
+def _count_added_input(old: UnitTestCase, new: UnitTestCase) -> int:
     """How many input rows there are beside those that there were; 0 if one of these is gone."""
     more = 0
     for model, table in old.inputs.items():
@@ -186,7 +188,7 @@ def _more_fed(old: UnitTestCase, new: UnitTestCase) -> int:
     return more
 
 
-def _less_expected(
+def _describe_lost_expectations(
     old: ExpectedTable, new: ExpectedTable, kept: Collection[str] | None, *, more: int, same: bool
 ) -> list[str]:
     if old.rows is None or new.rows is None:
@@ -261,7 +263,7 @@ def _find_nearest(
     return None
 
 
-def _less_fed(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) -> list[str]:
+def _describe_lost_input(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) -> list[str]:
     """Input rows that are gone: what the model did with them is not tested any more."""
     found = []
     for model, table in old.inputs.items():
@@ -290,7 +292,7 @@ def _list_expected_columns(model: str, shape: ModelShape) -> Collection[str] | N
     return None
 
 
-def new_variables(old: UnitTestCase, new: UnitTestCase) -> list[tuple[str, str | None]]:
+def list_new_variables(old: UnitTestCase, new: UnitTestCase) -> list[tuple[str, str | None]]:
     """Variables that `new` sets and `old` did not. Times are left out: they pin the test."""
     return [
         (name, value)
@@ -299,7 +301,9 @@ def new_variables(old: UnitTestCase, new: UnitTestCase) -> list[tuple[str, str |
     ]
 
 
-def _other_variables(old: Mapping[str, str | None], new: Mapping[str, str | None]) -> list[str]:
+def _describe_other_variables(
+    old: Mapping[str, str | None], new: Mapping[str, str | None]
+) -> list[str]:
     found = []
     for name, value in old.items():
         if name not in new:

@@ -14,7 +14,7 @@ from ci_bot.worker.rules.files.test_expectations import (
     ReadText,
     UnitTestCase,
     list_lost_checks,
-    new_variables,
+    list_new_variables,
     read_test_case,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -59,7 +59,7 @@ def list_touched_tests(inputs: RuleInputs) -> TestSides:
     """Lists every test that the change can have touched, also through a file that the test
     reads.
     """
-    then, now = _side_reader(inputs, before=True), _side_reader(inputs, before=False)
+    then, now = _make_side_reader(inputs, before=True), _make_side_reader(inputs, before=False)
     paths = list(_iterate_touched(inputs))
     return TestSides(
         before=tuple(case for path in paths for case in _read_cases(then(path), path, then)),
@@ -70,7 +70,7 @@ def list_touched_tests(inputs: RuleInputs) -> TestSides:
 
 def is_test_file(inputs: RuleInputs, path: str) -> bool:
     """Whether SQLMesh looks for tests in it: `test*.yaml` below the project's folder `tests`."""
-    inside = PurePosixPath(inputs.in_project(path) or "")
+    inside = PurePosixPath(inputs.find_path_in_project(path) or "")
     return inside.parts[:1] == (FOLDER,) and bool(_TEST_FILE.fullmatch(inside.name))
 
 
@@ -79,7 +79,7 @@ def _iterate_touched(inputs: RuleInputs) -> Iterator[str]:
     yield from (path for path in changed if is_test_file(inputs, path))
     data = {PurePosixPath(path).name for path in changed if not is_test_file(inputs, path)}
     for path in _list_test_files(inputs) if data else ():
-        text = inputs.text_after(path) or ""
+        text = inputs.read_text_after(path) or ""
         if path not in changed and "path:" in text and any(name in text for name in data):
             yield path
 
@@ -94,22 +94,22 @@ def _list_test_files(inputs: RuleInputs) -> Iterator[str]:
                 yield path
 
 
-def _side_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
+def _make_side_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
     """Reads a file of one side by its path in the repository, or in one of the projects."""
     changed = set(inputs.changed_files or ())
 
-    def text_of(named: str) -> str | None:
+    def read_text_of_side(named: str) -> str | None:
         for root in (".", *inputs.projects):
             path = (PurePosixPath(root) / named).as_posix()
             # A file that did not change is at hand on the side of the head only.
-            text = inputs.text_before(path) if before and path in changed else None
+            text = inputs.read_text_before(path) if before and path in changed else None
             if text is None and not (before and path in changed):
-                text = inputs.text_after(path)
+                text = inputs.read_text_after(path)
             if text is not None:
                 return text
         return None
 
-    return text_of
+    return read_text_of_side
 
 
 def _read_cases(text: str | None, path: str, read: ReadText) -> list[WrittenTest]:
@@ -153,7 +153,7 @@ def find_removed_tests(inputs: RuleInputs) -> Iterator[RuleObservation]:
     moved = {plain_name(old): plain_name(new) for old, new in list_renamed_models(inputs)}
     for test in sides.before:
         model = _find_model(inputs.after, test.case.model)
-        tested = _name_after(test.case.model, moved)
+        tested = _find_new_name(test.case.model, moved)
         if model is None and inputs.loaded and tested == test.case.model:
             continue  # the model went too, and that is said elsewhere
         if test.path in sides.unreadable:
@@ -181,9 +181,9 @@ def _judge_test(
     tested: str,
     model: Model | None,
 ) -> Iterator[RuleObservation]:
-    shape = _model_shape(inputs, model)
+    shape = _read_model_shape(inputs, model)
     case = replace(test.case, model=tested)
-    same_model = [other for other in after if _same_model(other.case.model, tested)]
+    same_model = [other for other in after if _is_same_model(other.case.model, tested)]
     if any(
         not list_lost_checks(case, other.case, shape)
         for other in same_model
@@ -206,7 +206,9 @@ def _judge_test(
             subject=(test.name,),
         )
         return
-    told = list_lost_checks(case, twin.case, shape) + _set_anew(inputs, test, twin, model)
+    told = list_lost_checks(case, twin.case, shape) + _describe_new_variables(
+        inputs, test, twin, model
+    )
     if told:
         yield RuleObservation(
             WEAKENED,
@@ -214,41 +216,41 @@ def _judge_test(
             "the test is as strict as before, or its owner agrees",
             model=model,
             path=twin.path,
-            line=find_anchor_line(inputs.text_after(twin.path) or "", (test.name,)),
+            line=find_anchor_line(inputs.read_text_after(twin.path) or "", (test.name,)),
             subject=(test.name,),
         )
 
 
-def _set_anew(
+def _describe_new_variables(
     inputs: RuleInputs, old: WrittenTest, new: WrittenTest, model: Model | None
 ) -> list[str]:
     """Variables that the test sets now, and that the model read before: it runs another way."""
-    path = inputs.path_of(model) or ""
+    path = inputs.find_path(model) or ""
     changed = path in (inputs.changed_files or ())
-    text = (inputs.text_before(path) if changed else inputs.text_after(path)) or ""
+    text = (inputs.read_text_before(path) if changed else inputs.read_text_after(path)) or ""
     return [
         f"the variable `{name}` is set to {value} now"
-        for name, value in new_variables(old.case, new.case)
+        for name, value in list_new_variables(old.case, new.case)
         if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)
     ]
 
 
-def _name_after(tested: str, moved: Mapping[str, str]) -> str:
+def _find_new_name(tested: str, moved: Mapping[str, str]) -> str:
     """The name of the tested model after the change."""
-    return next((new for old, new in moved.items() if _same_model(old, tested)), tested)
+    return next((new for old, new in moved.items() if _is_same_model(old, tested)), tested)
 
 
-def _same_model(one: str, other: str) -> bool:
+def _is_same_model(one: str, other: str) -> bool:
     """Whether two names, one of which may lack its catalog, are those of one model."""
     one, other = plain_name(one), plain_name(other)
     return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
 
 
 def _find_model(models: Mapping[str, Model], name: str) -> Model | None:
-    return next((model for fqn, model in models.items() if _same_model(fqn, name)), None)
+    return next((model for fqn, model in models.items() if _is_same_model(fqn, name)), None)
 
 
-def _model_shape(inputs: RuleInputs, model: Model | None) -> ModelShape:
+def _read_model_shape(inputs: RuleInputs, model: Model | None) -> ModelShape:
     """What the tested model and those that it reads have after the change."""
     if model is None or not inputs.loaded:
         return ModelShape()
@@ -272,7 +274,7 @@ def _list_columns(model: Model) -> set[str] | None:
     return None if not known or "*" in known else {column.lower() for column in known}
 
 
-def _yaml_files(inputs: RuleInputs) -> Iterator[str]:
+def _list_yaml_files(inputs: RuleInputs) -> Iterator[str]:
     """Changed YAML files below a folder `tests`: test files, and what they read."""
     for path in inputs.changed_files or ():
         parts = PurePosixPath(path)
@@ -281,13 +283,13 @@ def _yaml_files(inputs: RuleInputs) -> Iterator[str]:
 
 
 @on_file(MOVING)
-def moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Dates in tests that follow the clock."""
-    for path in _yaml_files(inputs):
-        after = inputs.text_after(path)
+    for path in _list_yaml_files(inputs):
+        after = inputs.read_text_after(path)
         if after is None:
             continue
-        known = set((inputs.text_before(path) or "").splitlines())
+        known = set((inputs.read_text_before(path) or "").splitlines())
         for number, line in enumerate(after.splitlines(), start=1):
             code = line.split(" #")[0]
             if line in known or code.lstrip().startswith("#"):
@@ -301,12 +303,12 @@ def moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
                     "the test uses fixed dates (and `vars: execution_time` where it needs one)",
                     path=path,
                     line=number,
-                    model_name=_tested_at(after.splitlines(), number - 1),
+                    model_name=_find_tested_model(after.splitlines(), number - 1),
                 )
                 break
 
 
-def _tested_at(lines: list[str], place: int) -> str | None:
+def _find_tested_model(lines: list[str], place: int) -> str | None:
     """The model of the test that a line belongs to: a test begins where a line is not indented."""
     begins = [n for n, line in enumerate(lines) if re.match(r"[^\s#]", line)]
     first = max((n for n in begins if n <= place), default=0)

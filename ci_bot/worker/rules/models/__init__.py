@@ -9,14 +9,14 @@ from __future__ import annotations
 from ci_bot.worker.rules.models import (
     current_time,
     declarations,
-    dimensions_and_variables,
-    hard_deletes,
+    dimensions,
     intervals,
     join_fan_out,
     keys,
     query_shape,
     storage,
     unordered_aggregates,
+    variables,
 )
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 

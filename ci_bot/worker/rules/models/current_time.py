@@ -89,13 +89,13 @@ class CurrentTime(ModelRule):
                     subject=calls,
                     anchors=tuple(calls),
                 )
-            yield from self._see_run_time_in_python(model)
+            yield from self._observe_python_run_time(model)
             return
         query = self.query_of(model)
         if query is None:
             return
-        yield from self._see_run_time(model, query)
-        found = _calls_of_all(query, _CLOCK, _CLOCK_NAMES, clock=True)
+        yield from self._observe_run_time(model, query)
+        found = _list_all_calls(query, _CLOCK, _CLOCK_NAMES, clock=True)
         if not found:
             return
         view = model.kind.is_view or model.kind.is_embedded
@@ -110,16 +110,16 @@ class CurrentTime(ModelRule):
         )
         yield self.make_observation(
             model,
-            lambda calls: f"{_in_words(calls)}: {effect}",
+            lambda calls: f"{_describe_calls(calls)}: {effect}",
             _BY_THE_INTERVAL
             if incremental
             else "@execution_ts (or start and end) stands in its place",
             subject=found,
-            severity="medium" if view or _only_stamps(query, len(found), model) else None,
+            severity="medium" if view or _is_only_stamp(query, len(found), model) else None,
             anchors=(*_list_functions(found), *sorted(_CLOCK_NAMES)),
         )
 
-    def _see_run_time_in_python(self, model: PythonModel) -> Iterator[RuleObservation]:
+    def _observe_python_run_time(self, model: PythonModel) -> Iterator[RuleObservation]:
         """The run's time may be a stamp there, or decide rows; the code does not tell which."""
         if not model.kind.is_incremental or model.forward_only:
             return
@@ -135,7 +135,7 @@ class CurrentTime(ModelRule):
                 anchors=("execution_time",),
             )
 
-    def _see_run_time(self, model: Model, query: ModelQuery) -> Iterator[RuleObservation]:
+    def _observe_run_time(self, model: Model, query: ModelQuery) -> Iterator[RuleObservation]:
         """@execution_ts and its kin, where old intervals are computed by a run of another day."""
         versioned = model.kind.is_scd_type_2
         if not model.kind.is_incremental or (model.forward_only and not versioned):
@@ -145,12 +145,12 @@ class CurrentTime(ModelRule):
             yield self.make_observation(
                 model,
                 lambda calls: (
-                    f"{_in_words(calls)}: each run has another value, and versions of rows are "
-                    "made by it, so every run closes all rows and opens them again."
+                    f"{_describe_calls(calls)}: each run has another value, and versions of rows "
+                    "are made by it, so every run closes all rows and opens them again."
                     if versioned
-                    else f"{_in_words(calls)}: it is the time of the run and not of the interval. "
-                    "Whatever computes old intervals again gives them other rows than the runs of "
-                    "those days did, or none."
+                    else f"{_describe_calls(calls)}: it is the time of the run and not of the "
+                    "interval. Whatever computes old intervals again gives them other rows than "
+                    "the runs of those days did, or none."
                 ),
                 "the column does not take part in making versions"
                 if versioned
@@ -183,7 +183,7 @@ class RandomValue(ModelRule):
         query = self.query_of(model)
         if query is None:
             return
-        found = _calls_of_all(query, _RANDOM, _RANDOM_NAMES, clock=False)
+        found = _list_all_calls(query, _RANDOM, _RANDOM_NAMES, clock=False)
         found += [
             f"TABLESAMPLE in {name_query_part(sample, query)}"
             for sample in query.tree.find_all(exp.TableSample)
@@ -193,7 +193,7 @@ class RandomValue(ModelRule):
             yield self.make_observation(
                 model,
                 lambda calls: (
-                    f"{_in_words(calls)}: every run gives other values, so rows cannot "
+                    f"{_describe_calls(calls)}: every run gives other values, so rows cannot "
                     "be matched with those of an earlier run."
                 ),
                 "the value is computed from the row, for instance as a hash of its key",
@@ -211,7 +211,7 @@ def reads_clock(node: exp.Expr) -> bool:
     )
 
 
-def _only_stamps(query: ModelQuery, calls: int, model: Model) -> bool:
+def _is_only_stamp(query: ModelQuery, calls: int, model: Model) -> bool:
     """Whether every call of the clock is a result by itself, and decides nothing.
 
     It says when a row was written, and no other value or row depends on it. That is not so for what
@@ -320,14 +320,14 @@ def _list_functions(calls: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(call.partition(" in ")[0] for call in calls))
 
 
-def _in_words(calls: Sequence[str]) -> str:
+def _describe_calls(calls: Sequence[str]) -> str:
     """`NOW` (in WHERE and column day)."""
     places = list(dict.fromkeys(call.partition(" in ")[2] for call in calls))
     rest = f" and {len(places) - PLACES_NAMED} more places" if len(places) > PLACES_NAMED else ""
     return f"{quote_names(_list_functions(calls))} (in {', '.join(places[:PLACES_NAMED])}{rest})"
 
 
-def _calls_of_all(
+def _list_all_calls(
     query: ModelQuery, types: tuple[type[exp.Expr], ...], named: frozenset[str], *, clock: bool
 ) -> list[str]:
     """The calls in a query, also those that variables put in, and macros only while it runs."""

@@ -67,7 +67,7 @@ class TimeFilterMissing(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if is_python_model(model) and model.kind.is_incremental_by_time_range:
-            yield from self._in_python(model)
+            yield from self._observe_python_model(model)
         if not (query := self.query_of(model)):
             return
         if model.kind.is_incremental_by_unique_key:
@@ -84,7 +84,7 @@ class TimeFilterMissing(ModelRule):
             return
         bounds = find_interval_bounds(query)
         if bounds.lower and bounds.upper:
-            yield from self._only_one_day(model, query)
+            yield from self._observe_single_day_filter(model, query)
             return
         column = time.column.sql(dialect=model.dialect)
         if bounds.is_bounded:
@@ -110,7 +110,7 @@ class TimeFilterMissing(ModelRule):
             anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
         )
 
-    def _in_python(self, model: PythonModel) -> Iterator[RuleObservation]:
+    def _observe_python_model(self, model: PythonModel) -> Iterator[RuleObservation]:
         unused = list_unused_edges(model)
         if unused:
             yield self.make_observation(
@@ -123,7 +123,9 @@ class TimeFilterMissing(ModelRule):
                 anchors=("fetchdf", "resolve_table", "def execute", "def "),
             )
 
-    def _only_one_day(self, model: Model, query: ModelQuery) -> Iterator[RuleObservation]:
+    def _observe_single_day_filter(
+        self, model: Model, query: ModelQuery
+    ) -> Iterator[RuleObservation]:
         """A run of several intervals, as every backfill is, gets start and end of all of them."""
         alone = model.batch_size == 1 and not model.lookback
         if alone or query.written is None:
@@ -230,7 +232,7 @@ class TimeColumnOutsideInterval(ModelRule):
         time = model.time_column
         if not _is_time_range(model) or time is None or not (query := self.query_of(model)):
             return
-        interval = UNITS[_interval_unit(model)]
+        interval = UNITS[_read_interval_unit(model)]
         name = time.column.name
         for root in _list_roots(query):
             for branch in list_outer_scopes(root):
@@ -240,7 +242,8 @@ class TimeColumnOutsideInterval(ModelRule):
                     yield self.make_observation(
                         model,
                         f"`{name}` is cut to the {unit}, while the interval is one "
-                        f"{_interval_unit(model)}: a run writes rows that are dated outside of it.",
+                        f"{_read_interval_unit(model)}: a run writes rows that are dated outside "
+                        "of it.",
                         f"the model runs by the {unit}, or the time column keeps its precision",
                         subject=[f"{name} cut to the {unit}"],
                         anchors=(name,),
@@ -248,7 +251,7 @@ class TimeColumnOutsideInterval(ModelRule):
                 elif (
                     item is not None
                     and (how := _find_time_shift(item))
-                    and not _filter_moves(query, how)
+                    and not _shifts_filter(query, how)
                 ):
                     yield self.make_observation(
                         model,
@@ -260,7 +263,7 @@ class TimeColumnOutsideInterval(ModelRule):
                     )
 
 
-def _interval_unit(model: Model) -> str:
+def _read_interval_unit(model: Model) -> str:
     unit = str(model.interval_unit.value).lower()
     if unit.endswith("minute"):
         return "minute"
@@ -304,9 +307,9 @@ def _find_time_shift(node: exp.Expr) -> str | None:
     """The function that shifts a time to another zone or day, if there is one."""
     for inner in node.walk():
         if isinstance(inner, exp.ConvertTimezone | exp.AtTimeZone | exp.FromTimeZone):
-            return _function_name(inner)
+            return _name_function(inner)
         if isinstance(inner, exp.DateAdd | exp.DateSub | exp.TsOrDsAdd | exp.AddMonths):
-            return _function_name(inner)
+            return _name_function(inner)
         if isinstance(inner, exp.Anonymous) and inner.name.lower() in _SHIFTS:
             return str(inner.name)
         if isinstance(inner, exp.Add | exp.Sub) and inner.find(exp.Interval):
@@ -314,13 +317,13 @@ def _find_time_shift(node: exp.Expr) -> str | None:
     return None
 
 
-def _function_name(node: exp.AtTimeZone | exp.FromTimeZone | exp.Func) -> str:
+def _name_function(node: exp.AtTimeZone | exp.FromTimeZone | exp.Func) -> str:
     if isinstance(node, exp.AtTimeZone | exp.FromTimeZone):
         return "FROM_UTC_TIMESTAMP" if isinstance(node, exp.AtTimeZone) else "TO_UTC_TIMESTAMP"
     return str(node.sql_name())
 
 
-def _filter_moves(query: ModelQuery, how: str) -> bool:
+def _shifts_filter(query: ModelQuery, how: str) -> bool:
     """Whether a filter on the interval shifts its column too."""
     for where in query.tree.find_all(exp.Where):
         for part in split_conditions(where.this):
@@ -351,9 +354,9 @@ class WindowOverInterval(ModelRule):
         if query is None or not query.tree.has_any(exp.Window) or not mentions_interval(query):
             return
         time = model.time_column.column.name if model.time_column else None
-        ranks = _rank_filters(query)
+        ranks = _list_rank_columns(query)
         for scope in iterate_selects(query.root or query.written_root):
-            times = _interval_columns(scope) | ({("", time.lower())} if time else set())
+            times = _list_filtered_columns(scope) | ({("", time.lower())} if time else set())
             for window in scope.expression.find_all(exp.Window):
                 if window.find_ancestor(exp.Select) is not scope.expression:
                     continue
@@ -371,7 +374,7 @@ class WindowOverInterval(ModelRule):
                 )
 
 
-def _interval_columns(scope: Scope) -> set[tuple[str, str]]:
+def _list_filtered_columns(scope: Scope) -> set[tuple[str, str]]:
     where = scope.expression.args.get("where")
     found: set[tuple[str, str]] = set()
     if where is None:
@@ -403,7 +406,7 @@ def _is_harmless_window(
     return not isinstance(function, exp.AggFunc)
 
 
-def _rank_filters(query: ModelQuery) -> frozenset[str]:
+def _list_rank_columns(query: ModelQuery) -> frozenset[str]:
     """Columns that are compared with a number in a WHERE or QUALIFY, as in rn = 1."""
     found: set[str] = set()
     for clause in query.tree.find_all(exp.Where, exp.Qualify):
@@ -432,7 +435,7 @@ class AggregateOverInterval(ModelRule):
             group = branch.expression.args.get("group")
             if group is None:
                 continue
-            times = _interval_columns(branch) or {
+            times = _list_filtered_columns(branch) or {
                 ("", name) for _, name in find_interval_bounds(query).columns
             }
             grouped = {("", n) for item in group.expressions for _, n in find_origins(branch, item)}

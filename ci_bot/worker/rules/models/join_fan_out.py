@@ -39,7 +39,7 @@ def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
     return sorted((key for key in found if key), key=sorted)
 
 
-def fixed_columns(join: exp.Join) -> frozenset[str]:
+def list_fixed_columns(join: exp.Join) -> frozenset[str]:
     """Columns of a join's partner that equal something, as they are, for a given row."""
     mine = join.this.alias_or_name
     found = {key.name.lower() for key in join.args.get("using") or []}
@@ -98,7 +98,7 @@ class FanOutTotal(ModelRule):
             for join, table, partner in (
                 _iterate_partners(scope, self.project.by_table) if totals else ()
             ):
-                keys, fixed = list_unique_keys(partner), fixed_columns(join)
+                keys, fixed = list_unique_keys(partner), list_fixed_columns(join)
                 if not keys or join.kind == "CROSS" or any(key <= fixed for key in keys):
                     continue
                 alias = join.this.alias_or_name
@@ -106,7 +106,7 @@ class FanOutTotal(ModelRule):
                 counted = {
                     f"{column} by {called}": node.sql(dialect=model.dialect)
                     for column, node in totals
-                    if _only_of_others(node, alias)
+                    if _reads_only_others(node, alias)
                 }
                 if counted:
                     yield self.make_observation(
@@ -132,7 +132,7 @@ def _describe_fan_out(
     )
 
 
-def _only_of_others(node: exp.Expr, alias: str) -> bool:
+def _reads_only_others(node: exp.Expr, alias: str) -> bool:
     tables = {column.table for column in node.find_all(exp.Column)}
     return bool(tables) and "" not in tables and alias not in tables
 
@@ -186,7 +186,7 @@ class NotInNullable(ModelRule):
             query.rendered_tree if query.rendered_query is not None else query.tree
         ).find_all(exp.Not):
             for inner in _list_not_in(node):
-                column = _listed_column(inner)
+                column = _find_listed_column(inner)
                 if column is not None and not self._is_certain(column, inner):
                     yield self.make_observation(
                         model,
@@ -228,7 +228,7 @@ def _list_not_in(node: exp.Expr) -> list[exp.Query]:
     return [query.unnest()] if query is not None else []
 
 
-def _listed_column(subquery: exp.Query) -> exp.Column | None:
+def _find_listed_column(subquery: exp.Query) -> exp.Column | None:
     if not isinstance(subquery, exp.Select) or len(subquery.expressions) != 1:
         return None
     item = subquery.expressions[0].unalias()

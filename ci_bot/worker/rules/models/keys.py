@@ -11,8 +11,18 @@ from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.linter_rule import ModelRule, ProjectView, is_table, on_model
-from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, new_since, quote_names
+from ci_bot.worker.rules.models.linter_rule import (
+    ModelRule,
+    ProjectView,
+    is_computed_table,
+    on_model,
+)
+from ci_bot.worker.rules.observation import (
+    NOT_RETURNED,
+    RuleObservation,
+    list_new_observations,
+    quote_names,
+)
 from ci_bot.worker.rules.registry import on_project
 from ci_bot.worker.sql import (
     NEVER,
@@ -44,11 +54,11 @@ def list_grains(model: Model) -> list[frozenset[str]]:
     return [frozenset(list_column_names(grain)) for grain in model.grains]
 
 
-def _show_key(columns: Iterable[str]) -> str:
+def _render_key_columns(columns: Iterable[str]) -> str:
     return f"({', '.join(sorted(columns))})"
 
 
-def _makes_one(query: ModelQuery | None) -> bool:
+def _may_deduplicate(query: ModelQuery | None) -> bool:
     """Whether the query has what makes one row of several, on whatever."""
     return query is None or query.tree.has_any(exp.Group, exp.RowNumber, exp.Distinct)
 
@@ -64,7 +74,7 @@ class UniqueKeyNoAudit(ModelRule):
             return
         key = frozenset(list_column_names(model.unique_key))
         if key and not read_audit_promises(model).makes_unique(key):
-            hinted = any(grain <= key for grain in list_grains(model)) or _makes_one(
+            hinted = any(grain <= key for grain in list_grains(model)) or _may_deduplicate(
                 self.query_of(model)
             )
             yield self.make_observation(
@@ -78,7 +88,7 @@ class UniqueKeyNoAudit(ModelRule):
                 ),
                 "an audit unique_values or unique_combination_of_columns covers the key",
                 severity="medium" if hinted else None,
-                subject=[_show_key(key)],
+                subject=[_render_key_columns(key)],
                 anchors=("unique_key",),
             )
 
@@ -111,16 +121,16 @@ class MergeKeyNull(ModelRule):
                 subject=[column],
                 anchors=(column, "unique_key"),
             )
-        yield from self._find_shared_key(model)
+        yield from self._observe_shared_key(model)
 
-    def _find_shared_key(self, model: Model) -> Iterator[RuleObservation]:
+    def _observe_shared_key(self, model: Model) -> Iterator[RuleObservation]:
         """One key for all rows without one: no part is left that tells them apart."""
         parts = [
             part
             for item in model.unique_key
             for part in (item.expressions if isinstance(item, exp.Tuple) else [item])
         ]
-        if _makes_one(self.query_of(model)):
+        if _may_deduplicate(self.query_of(model)):
             return
         defaults = [find_null_default(model, part, self.project) for part in parts]
         given = [default for default in defaults if default is not None]
@@ -135,7 +145,7 @@ class MergeKeyNull(ModelRule):
             + ": of several rows with one key the merge keeps any, or fails.",
             "a filter leaves these rows out, or the key has a part that tells them apart",
             severity=None if reasons else "medium",
-            subject=[f"constant {_show_key(list_column_names(parts))}"],
+            subject=[f"constant {_render_key_columns(list_column_names(parts))}"],
             anchors=("unique_key",),
         )
 
@@ -172,7 +182,7 @@ class HighCardinalityKey(ModelRule):
                 f"The merge key is costly: {why}, and the table is neither partitioned nor "
                 "clustered.",
                 "the key is narrower, or the table is partitioned or clustered by a part of it",
-                subject=[_show_key(key)],
+                subject=[_render_key_columns(key)],
                 anchors=("unique_key",),
             )
 
@@ -203,7 +213,7 @@ class MissingKeyAudit(ModelRule):
     spec = find_rule("missing-key-audit")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        if not is_table(model) or model.kind.is_symbolic:
+        if not is_computed_table(model) or model.kind.is_symbolic:
             return
         told = read_audit_promises(model)
         grains = list_grains(model)
@@ -221,7 +231,7 @@ class MissingKeyAudit(ModelRule):
                     model,
                     f"No audit watches the grain {quote_names(grain)}.",
                     "not_null and unique_values (or their kin) watch the grain",
-                    subject=[_show_key(grain)],
+                    subject=[_render_key_columns(grain)],
                     anchors=("grain", "grains"),
                 )
 
@@ -248,7 +258,7 @@ class MissingKeyColumn(ModelRule):
             if gone := sorted(columns - known):
                 yield self.make_observation(
                     model,
-                    partial(_not_returned, where),
+                    partial(_describe_unreturned_columns, where),
                     "the column is returned, or no longer named",
                     subject=[f"{where} {column}" for column in gone],
                     # A grain is a remark to readers; the others are executed.
@@ -262,50 +272,50 @@ class MissingKeyColumn(ModelRule):
         for fault in list_audit_faults(model, self.project.columns_of):
             by_audit.setdefault(fault.audit.name, []).append(fault)
         for name, faults in by_audit.items():
-            by_subject = {_fault_subject(fault, called): fault for fault in faults}
+            by_subject = {_make_fault_subject(fault, called): fault for fault in faults}
             yield RuleObservation(
                 self.spec,
-                partial(_cannot_run, called, by_subject),
+                partial(_describe_failing_audit, called, by_subject),
                 _AUDIT_CAN_RUN,
                 model=model,
-                anchors=(*chain.from_iterable(map(_fault_words, faults)), name),
+                anchors=(*chain.from_iterable(map(_list_fault_anchors, faults)), name),
                 subject=tuple(by_subject),
                 written_in=faults[0].audit if faults[0].is_own else None,
             )
 
 
-def _fault_subject(fault: AuditFault, called: Callable[[str], str]) -> str:
+def _make_fault_subject(fault: AuditFault, called: Callable[[str], str]) -> str:
     what = f"argument {fault.argument}" if fault.argument else fault.column
     table = called(fault.table) if fault.table else None
     return " ".join(filter(None, ("audits", fault.audit.name, table, what)))
 
 
-def _fault_words(fault: AuditFault) -> tuple[str, ...]:
+def _list_fault_anchors(fault: AuditFault) -> tuple[str, ...]:
     """How the text may write what is not there: a column also behind the name of its table."""
     if fault.column is None:
         return (f"@{fault.argument}",)
     return fault.column, f".{fault.column}"
 
 
-def _cannot_run(
+def _describe_failing_audit(
     called: Callable[[str], str], faults: Mapping[str, AuditFault], subjects: Sequence[str]
 ) -> str:
     """The sentence on one audit of a model."""
     named = [faults[subject] for subject in subjects]
-    lacks = _what_is_missing(called, named, NOT_RETURNED)
+    lacks = _describe_missing_parts(called, named, NOT_RETURNED)
     return f"The audit `{named[0].audit.name}` {lacks}: it fails each time that the model is built."
 
 
-def _standalone_cannot_run(
+def _describe_failing_standalone_audit(
     called: Callable[[str], str], faults: Mapping[str, AuditFault], subjects: Sequence[str]
 ) -> str:
     """The sentence on one audit that no model has attached."""
     named = [faults[subject] for subject in subjects]
-    lacks = _what_is_missing(called, named, "which no model that it reads has")
+    lacks = _describe_missing_parts(called, named, "which no model that it reads has")
     return f"The standalone audit `{named[0].audit.name}` {lacks}: it fails each time that it runs."
 
 
-def _what_is_missing(
+def _describe_missing_parts(
     called: Callable[[str], str], faults: Sequence[AuditFault], of_no_table: str
 ) -> str:
     read = {
@@ -334,12 +344,12 @@ def check_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for name, audit in inputs.standalone_after.items():
         faults = list_standalone_audit_faults(audit, now.columns_of)
         if not faults or not (
-            files is None or inputs.path_of(audit) in files or audit.depends_on & changed
+            files is None or inputs.find_path(audit) in files or audit.depends_on & changed
         ):
             continue
         before = inputs.standalone_before.get(name)
         old = list_standalone_audit_faults(before, then.columns_of) if before is not None else []
-        yield from new_since(
+        yield from list_new_observations(
             _observe_standalone_faults(old, then), _observe_standalone_faults(faults, now)
         )
 
@@ -347,18 +357,18 @@ def check_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
 def _observe_standalone_faults(
     faults: Sequence[AuditFault], project: ProjectView
 ) -> Iterator[RuleObservation]:
-    by_subject = {_fault_subject(fault, project.name_of_table): fault for fault in faults}
+    by_subject = {_make_fault_subject(fault, project.name_of_table): fault for fault in faults}
     if by_subject:
         yield RuleObservation(
             MissingKeyColumn.spec,
-            partial(_standalone_cannot_run, project.name_of_table, by_subject),
+            partial(_describe_failing_standalone_audit, project.name_of_table, by_subject),
             _AUDIT_CAN_RUN,
-            anchors=(*chain.from_iterable(map(_fault_words, faults)), faults[0].audit.name),
+            anchors=(*chain.from_iterable(map(_list_fault_anchors, faults)), faults[0].audit.name),
             subject=tuple(by_subject),
             written_in=faults[0].audit,
         )
 
 
-def _not_returned(where: str, subjects: Sequence[str]) -> str:
+def _describe_unreturned_columns(where: str, subjects: Sequence[str]) -> str:
     columns = [subject.removeprefix(f"{where} ") for subject in subjects]
     return f"`{where}` names {quote_names(columns)}, {NOT_RETURNED}."

@@ -16,8 +16,8 @@ from ci_bot.protocol.rules import RuleRegistry, RuleSpec
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import GatewayFacts, list_gateways
 from ci_bot.worker.rules.observation import (
+    DescribeSubjects,
     RuleObservation,
-    Tell,
     find_anchor_columns,
     find_anchor_line,
 )
@@ -76,7 +76,7 @@ class ModelRule(Rule):
 
     def __init__(self, context: GenericContext[Any] | ProjectView) -> None:
         super().__init__(context)  # type: ignore[arg-type]  # a view stands in for a context
-        self.project = context if isinstance(context, ProjectView) else view_of_context(context)
+        self.project = context if isinstance(context, ProjectView) else make_project_view(context)
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         """What the rule has to say about `model`."""
@@ -86,7 +86,8 @@ class ModelRule(Rule):
         """SQLMesh's way in: the same observations as violations with a range in the file."""
         found = [
             self.violation(
-                observation.described_text, violation_range=find_range(model, observation)
+                observation.described_text,
+                violation_range=find_observation_range(model, observation),
             )
             for observation in self.find_observations(model)
         ]
@@ -103,7 +104,7 @@ class ModelRule(Rule):
     def make_observation(
         self,
         model: Model,
-        evidence: str | Tell,
+        evidence: str | DescribeSubjects,
         clears: str,
         *,
         subject: Iterable[str] = (),
@@ -126,7 +127,7 @@ def on_model(kind: Kind) -> Kind:
     return kind
 
 
-def view_of_context(context: GenericContext[Any]) -> ProjectView:
+def make_project_view(context: GenericContext[Any]) -> ProjectView:
     """A view of a real SQLMesh context, for projects that use the rules in their own linter."""
     models = getattr(context, "models", None) or getattr(context, "_models", {})
     config = getattr(context, "config", None)
@@ -148,7 +149,7 @@ def refuse_policy(message: str) -> NoReturn:
     raise ConfigError(message)
 
 
-def find_range(model: Model, observation: RuleObservation) -> Range | None:
+def find_observation_range(model: Model, observation: RuleObservation) -> Range | None:
     """Where in the model's file an observation is, as the language server's protocol counts: lines
     and UTF-16 code units from 0. None if the model has no file.
     """
@@ -171,7 +172,7 @@ def _count_units(text: str) -> int:
     return len(text.encode("utf-16-le", errors="surrogatepass")) // 2
 
 
-def is_table(model: Model) -> bool:
+def is_computed_table(model: Model) -> bool:
     """Whether the model stores rows of its own that SQLMesh computes."""
     return not (
         model.kind.is_view or model.kind.is_embedded or model.kind.is_external or model.kind.is_seed

@@ -37,9 +37,9 @@ class CrossJoin(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
-        if query is None or not any(_looks_untied(join) for join in query.tree.find_all(exp.Join)):
+        if query is None or not any(_may_be_untied(join) for join in query.tree.find_all(exp.Join)):
             return
-        for node, scope in unconditional_joins(query):
+        for node, scope in iterate_unconditional_joins(query):
             target = self._name_source(node, scope)
             yield self.make_observation(
                 model,
@@ -57,7 +57,7 @@ class CrossJoin(ModelRule):
         return str(node.alias_or_name)
 
 
-def _looks_untied(join: exp.Join) -> bool:
+def _may_be_untied(join: exp.Join) -> bool:
     """Whether a join may lack a condition: no ON with an equality of two columns."""
     on = join.args.get("on")
     return on is None or not any(
@@ -66,7 +66,7 @@ def _looks_untied(join: exp.Join) -> bool:
     )
 
 
-def unconditional_joins(query: ModelQuery) -> Iterator[tuple[exp.Expr, Scope]]:
+def iterate_unconditional_joins(query: ModelQuery) -> Iterator[tuple[exp.Expr, Scope]]:
     """(what is joined, the scope) of joins whose rows all meet all others."""
     for scope in iterate_selects(query.root or query.written_root):
         select = scope.expression
@@ -79,8 +79,8 @@ def unconditional_joins(query: ModelQuery) -> Iterator[tuple[exp.Expr, Scope]]:
             target = join.this
             if (
                 not _is_tied(join, scope, left, where)
-                and not _one_row(target, scope)
-                and not all(_one_row(item, scope) for item in left)
+                and not _has_one_row(target, scope)
+                and not all(_has_one_row(item, scope) for item in left)
             ):
                 yield target, scope
             left.append(target)
@@ -105,7 +105,7 @@ def _is_tied(join: exp.Join, scope: Scope, left: list[exp.Expr], where: exp.Expr
     )
 
 
-def _one_row(node: exp.Expr, scope: Scope) -> bool:
+def _has_one_row(node: exp.Expr, scope: Scope) -> bool:
     """Whether a source has one row at most, or is a list written out or generated."""
     source = scope.sources.get(node.alias_or_name)
     expression = source.expression if isinstance(source, Scope) else node

@@ -11,7 +11,7 @@ from sqlmesh.core.node import IntervalUnit
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import describe_merge_obstacle
 from ci_bot.worker.rules.models.keys import list_grains
-from ci_bot.worker.rules.models.linter_rule import ModelRule, is_table, on_model
+from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import find_interval_bounds, find_time_column_origins, list_column_names
 from ci_bot.worker.sqlmesh_compat import is_incremental_unmanaged
@@ -139,7 +139,7 @@ class PartitionPerRow(ModelRule):
     spec = find_rule("partition-per-row")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        if not is_table(model) or not model.partitioned_by:
+        if not is_computed_table(model) or not model.partitioned_by:
             return
         types = model.columns_to_types or {}
         keys = {column for grain in _list_keys(model) if len(grain) == 1 for column in grain}

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.join_fan_out import fixed_columns, list_unique_keys
+from ci_bot.worker.rules.models.join_fan_out import list_fixed_columns, list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import iterate_selects, name_query_part, table_name
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def _aggregate_types(*names_: str) -> tuple[type[exp.Expr], ...]:
+def _find_aggregate_types(*names_: str) -> tuple[type[exp.Expr], ...]:
     return tuple(getattr(exp, name) for name in names_ if hasattr(exp, name))
 
 
-_PICKS = _aggregate_types("First", "Last", "AnyValue", "FirstValue", "LastValue")
-_LISTS = _aggregate_types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg")
-_SETS = _aggregate_types("ArrayUniqueAgg")
-_EXTREMES = _aggregate_types("ArgMax", "ArgMin")
+_PICKS = _find_aggregate_types("First", "Last", "AnyValue", "FirstValue", "LastValue")
+_LISTS = _find_aggregate_types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg")
+_SETS = _find_aggregate_types("ArrayUniqueAgg")
+_EXTREMES = _find_aggregate_types("ArgMax", "ArgMin")
 _ALL = (*_PICKS, *_LISTS, *_SETS, *_EXTREMES)
 # What does not ask in which order the elements of an array stand.
-_ORDER_FREE = _aggregate_types(
+_ORDER_FREE = _find_aggregate_types(
     "SortArray", "ArraySort", "ArraySize", "ArrayContains", "ArrayMax", "ArrayMin",
     "ArrayOverlaps", "ArraysOverlap", "ArrayContainsAll", "ArrayAny", "ArrayAll", "ArraySum",
     "Explode", "ExplodeOuter",
@@ -38,7 +38,7 @@ _ORDER_FREE_NAMES = frozenset(
     {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_contains", "array_max",
      "array_min", "arrays_overlap", "exists", "forall", "explode", "explode_outer", "inline"}
 )  # fmt: skip
-_PASSING = _aggregate_types(
+_PASSING = _find_aggregate_types(
     "ArrayDistinct", "Filter", "Cast", "Paren", "Array", "Flatten", "ArrayCompact", "ArrayFilter",
     "ArrayTransform", "Transform", "WithinGroup", "IgnoreNulls", "RespectNulls", "ArrayExcept",
     "ArrayUnion", "ArrayIntersect", "ArrayConcat",
@@ -105,10 +105,10 @@ class UnorderedAggregate(ModelRule):
             return True
         columns = list(value.find_all(exp.Column))
         return bool(columns) and all(
-            column in keys or self._hangs_on(column, keys, scope) for column in columns
+            column in keys or self._depends_on_keys(column, keys, scope) for column in columns
         )
 
-    def _hangs_on(self, column: exp.Column, keys: list[exp.Expr], scope: Scope) -> bool:
+    def _depends_on_keys(self, column: exp.Column, keys: list[exp.Expr], scope: Scope) -> bool:
         source = scope.sources.get(column.table)
         if not isinstance(source, exp.Table):
             return False
@@ -118,9 +118,9 @@ class UnorderedAggregate(ModelRule):
         grouped = {key for key in keys if isinstance(key, exp.Column)}
         for join in scope.expression.args.get("joins") or []:
             if join.this.alias_or_name == column.table and join.side in {"", "LEFT"}:
-                held |= _equal_to(join, column.table, grouped)
+                held |= _list_equal_columns(join, column.table, grouped)
             elif not join.side:
-                held |= _equal_to(join, column.table, grouped, anywhere=True)
+                held |= _list_equal_columns(join, column.table, grouped, anywhere=True)
         return any(
             key <= held for key in list_unique_keys(self.project.by_table.get(table_name(source)))
         )
@@ -149,10 +149,12 @@ def _describe_ties(calls: Sequence[str]) -> str:
     )
 
 
-def _equal_to(join: exp.Join, alias: str, grouped: set[Any], *, anywhere: bool = False) -> set[str]:
+def _list_equal_columns(
+    join: exp.Join, alias: str, grouped: set[Any], *, anywhere: bool = False
+) -> set[str]:
     """Columns of `alias` that a join compares with what is grouped by."""
     on = join.args.get("on")
-    if on is None or not (anywhere or fixed_columns(join)):
+    if on is None or not (anywhere or list_fixed_columns(join)):
         return set()
     found: set[str] = set()
     for part in on.flatten() if isinstance(on, exp.And) else [on]:

@@ -1,4 +1,4 @@
-"""Slowly changing dimensions, and variables that nobody defines or that a machine does."""
+"""Variables without a value, and variables whose value depends on the machine."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import is_suspect
-from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, quote_names
+from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
     ModelQuery,
     find_environment_reads,
-    list_column_names,
-    list_outer_scopes,
 )
-from ci_bot.worker.sqlmesh_compat import is_scd_type_2
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -30,75 +26,17 @@ _PYTHON_VAR = re.compile(
 
 
 @on_model
-class ScdValidity(ModelRule):
-    """SQLMesh writes the validity columns of an SCD type 2 model; the query must not."""
-
-    spec = find_rule("scd-validity")
-
-    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        kind = model.kind
-        if not is_scd_type_2(kind) or not (query := self.query_of(model)):
-            return
-        reserved = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
-        returned: set[str] = set()
-        star = False
-        for branch in list_outer_scopes(query.root or query.written_root):
-            for item in branch.expression.expressions:
-                star = star or item.is_star
-                returned.add(item.alias_or_name.lower())
-        if returned & reserved:
-            yield self.make_observation(
-                model,
-                lambda columns: (
-                    f"The query returns {quote_names(columns)}, which SQLMesh writes itself."
-                ),
-                "the query leaves the validity columns out, or they have other names",
-                subject=sorted(returned & reserved),
-                anchors=tuple(returned & reserved),
-            )
-        if star or not returned:
-            return
-        needed = set(list_column_names(model.unique_key))
-        if kind.updated_at_name is not None:
-            needed.add(kind.updated_at_name.name.lower())
-        watched = getattr(kind, "columns", None)
-        if isinstance(watched, list):
-            needed |= set(list_column_names(watched))
-        if gone := needed - returned:
-            yield self.make_observation(
-                model,
-                lambda columns: f"The kind names {quote_names(columns)}, {NOT_RETURNED}.",
-                "the query returns key, time and watched columns",
-                subject=sorted(gone),
-                severity="blocker",
-                anchors=tuple(gone),
-            )
-        for grain in list_grains(model):
-            if grain and grain <= set(list_column_names(model.unique_key)):
-                yield self.make_observation(
-                    model,
-                    f"The grain {quote_names(grain)} has no validity column, but a key has one "
-                    "row for "
-                    "each of its versions.",
-                    f"the grain includes `{kind.valid_from_name.name}`",
-                    subject=[f"({', '.join(sorted(grain))})"],
-                    severity="low",
-                    anchors=("grain",),
-                )
-
-
-@on_model
 class UndefinedVariable(ModelRule):
     """A variable without a value and without a default is NULL."""
 
     spec = find_rule("undefined-variable")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        known = (self.project.variables or frozenset()) | _own_variables(model)
+        known = (self.project.variables or frozenset()) | _list_own_variables(model)
         asked: list[str] = []
         if model.is_sql:
             query = self.query_of(model)
-            asked = _required_variables(query) if query is not None else []
+            asked = _list_required_variables(query) if query is not None else []
         elif model.is_python:
             payloads = "\n".join(item.payload for item in model.python_env.values())
             asked = [name for name, default in _PYTHON_VAR.findall(payloads) if not default]
@@ -141,7 +79,7 @@ class EnvironmentVariable(ModelRule):
             )
 
 
-def _required_variables(query: ModelQuery) -> list[str]:
+def _list_required_variables(query: ModelQuery) -> list[str]:
     """Names in calls of @VAR that give no default."""
     calls = [call.this for call in query.written_tree.find_all(d.MacroFunc)]
     return [
@@ -151,7 +89,7 @@ def _required_variables(query: ModelQuery) -> list[str]:
     ]
 
 
-def _own_variables(model: Model) -> frozenset[str]:
+def _list_own_variables(model: Model) -> frozenset[str]:
     """Variables that SQLMesh stored with the model: gateway, defaults and blueprints."""
     found: set[str] = set()
     for name in ("__sqlmesh__vars__", "__sqlmesh__blueprint__vars__"):

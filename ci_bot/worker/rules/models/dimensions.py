@@ -1,4 +1,4 @@
-"""Histories that close the rows which their query does not deliver."""
+"""Slowly changing dimensions: their validity columns, and rows that count as deleted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.current_time import reads_clock
+from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
-from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, quote_names
 from ci_bot.worker.sql import (
     ModelQuery,
     is_interval_predicate,
+    list_column_names,
     list_outer_scopes,
     reads_argument,
     split_conditions,
@@ -35,6 +37,64 @@ _CHANGES = re.compile(
 )
 # Joins that keep every row of what stands before them.
 _KEEPING = frozenset({"LEFT", "FULL"})
+
+
+@on_model
+class ScdValidity(ModelRule):
+    """SQLMesh writes the validity columns of an SCD type 2 model; the query must not."""
+
+    spec = find_rule("scd-validity")
+
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        kind = model.kind
+        if not is_scd_type_2(kind) or not (query := self.query_of(model)):
+            return
+        reserved = {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
+        returned: set[str] = set()
+        star = False
+        for branch in list_outer_scopes(query.root or query.written_root):
+            for item in branch.expression.expressions:
+                star = star or item.is_star
+                returned.add(item.alias_or_name.lower())
+        if returned & reserved:
+            yield self.make_observation(
+                model,
+                lambda columns: (
+                    f"The query returns {quote_names(columns)}, which SQLMesh writes itself."
+                ),
+                "the query leaves the validity columns out, or they have other names",
+                subject=sorted(returned & reserved),
+                anchors=tuple(returned & reserved),
+            )
+        if star or not returned:
+            return
+        needed = set(list_column_names(model.unique_key))
+        if kind.updated_at_name is not None:
+            needed.add(kind.updated_at_name.name.lower())
+        watched = getattr(kind, "columns", None)
+        if isinstance(watched, list):
+            needed |= set(list_column_names(watched))
+        if gone := needed - returned:
+            yield self.make_observation(
+                model,
+                lambda columns: f"The kind names {quote_names(columns)}, {NOT_RETURNED}.",
+                "the query returns key, time and watched columns",
+                subject=sorted(gone),
+                severity="blocker",
+                anchors=tuple(gone),
+            )
+        for grain in list_grains(model):
+            if grain and grain <= set(list_column_names(model.unique_key)):
+                yield self.make_observation(
+                    model,
+                    f"The grain {quote_names(grain)} has no validity column, but a key has one "
+                    "row for "
+                    "each of its versions.",
+                    f"the grain includes `{kind.valid_from_name.name}`",
+                    subject=[f"({', '.join(sorted(grain))})"],
+                    severity="low",
+                    anchors=("grain",),
+                )
 
 
 @on_model
@@ -80,9 +140,9 @@ class HardDeletesPartialSource(ModelRule):
     def _iterate_losses(self, query: ModelQuery, depth: int) -> Iterator[tuple[str, str]]:
         """What keeps rows of the source from the result: a short key, and the words for it."""
         for branch in list_outer_scopes(query.scopes):
-            yield from self._losses_in(branch, depth)
+            yield from self._iterate_scope_losses(branch, depth)
 
-    def _losses_in(self, scope: Scope, depth: int) -> Iterator[tuple[str, str]]:
+    def _iterate_scope_losses(self, scope: Scope, depth: int) -> Iterator[tuple[str, str]]:
         select = scope.expression
         if depth > MAX_DEPTH or not isinstance(select, exp.Select):
             return
@@ -108,16 +168,18 @@ class HardDeletesPartialSource(ModelRule):
         sources = [select.args[FROM].this] if select.args.get(FROM) is not None else []
         sources += [join.this for join in joins if join.side not in {"LEFT"}]
         for node in sources:
-            yield from self._losses_of(node, scope, depth)
+            yield from self._iterate_source_losses(node, scope, depth)
 
-    def _losses_of(self, node: exp.Expr, scope: Scope, depth: int) -> Iterator[tuple[str, str]]:
+    def _iterate_source_losses(
+        self, node: exp.Expr, scope: Scope, depth: int
+    ) -> Iterator[tuple[str, str]]:
         if node.find(exp.TableSample) is not None:
             yield "sample", "the query delivers a sample of its source"
         source = scope.sources.get(node.alias_or_name)
         if isinstance(source, Scope):
             for branch in list_outer_scopes(source):
                 if branch is not scope:
-                    yield from self._losses_in(branch, depth + 1)
+                    yield from self._iterate_scope_losses(branch, depth + 1)
             return
         if not isinstance(source, exp.Table):
             return
