@@ -1,9 +1,9 @@
 """Rules that read a change itself: models, files and settings, before and after.
 
-`find` (of a loaded project) and `find_file_findings` are the ways in. Many dangers are invisible in
-SQLMesh's categories (a password in the configuration, a removed audit, the clock in an incremental
-model), so the rules read definitions, syntax trees and text. They judge the change:
-what was there before is not held against it.
+`find_project_findings` (for a loaded project) and `find_file_findings` run them. SQLMesh's
+categories do not show many dangers: a password in the configuration, a removed audit, the clock in
+an incremental model. So the rules read definitions, syntax trees and text. They judge only the
+change: a fault that was there before is no finding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What execution says of a review's changed models, within one budget of time."""
+"""Runs the changed models of a review on generated rows, within one budget of time."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 ONE_TEXT = "the same text"
-# Of a review with more changed models the report shows so many.
+# The report shows at most so many models of a review.
 MOST_EXECUTIONS = 200
 LONGEST_VALUE = 60
 _NO_TEXT = "a query that takes the engine to render"
 _MANY_TEXTS = "a macro that renders another text each time"
-# Readers that are run together with what they read.
+# So many readers of changed models are run, at most.
 _MOST_READERS = 8
 
 
 def judge_pair(pair: ModelPair, inputs: RuleInputs) -> ExecutionVerdict:
-    """What execution says of both versions of a model; run once in a review."""
+    """The verdict of execution on both versions of a model; run once in a review."""
     return inputs.judged_models.judge_once(
         pair.after.fqn,
         lambda seconds, data_sets: _run_both_versions(pair, inputs, seconds, data_sets),
@@ -52,7 +52,7 @@ def judge_pair(pair: ModelPair, inputs: RuleInputs) -> ExecutionVerdict:
 
 
 def list_executions(inputs: RuleInputs) -> list[ModelExecution]:
-    """What the report says of the models that were run, those with an example first."""
+    """Lists the models that were run, as the report shows them, those with an example first."""
     if not inputs.judged_models.found:  # the names of a large project take time
         return []
     shown = {plain_name(fqn): inputs.names.short_name(fqn) for fqn in inputs.before}
@@ -74,7 +74,7 @@ def list_executions(inputs: RuleInputs) -> list[ModelExecution]:
 def make_execution_example(
     example: execution.FoundExample, shown: Mapping[str, str]
 ) -> ExecutionExample:
-    """An example as reports have it; `shown` says what people call its tables."""
+    """Makes the example of a report; `shown` maps its tables to names for people."""
     return ExecutionExample(
         inputs=[
             ExampleInput(
@@ -101,7 +101,7 @@ def _render_example_row(row: Iterable[Any]) -> list[str | None]:
 
 
 def _render_example_value(value: Any) -> str:
-    """A value as SQL writes it, without the words before dates."""
+    """Renders a value as SQL writes it, without the type's name before dates."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -148,7 +148,7 @@ def _run_queries(
     seconds: float,
     data_sets: int,
 ) -> ExecutionVerdict:
-    """What running two queries says; `seed_of` are the models whose hashes are the seed."""
+    """Runs two queries and judges them; the hashes of the models in `seed_of` are the seed."""
     before, after = (query.sql(dialect="spark", comments=False) for query in queries)
     if before == after:
         return ExecutionVerdict("alike", reason=ONE_TEXT)
@@ -166,7 +166,7 @@ def _run_queries(
 
 
 def _find_source_tables(inputs: RuleInputs, queries: ModelQueries) -> SourceTables:
-    """The review's own: what one model's query tells, others ask for, too."""
+    """The source tables of the review: several models share the types of one query."""
     judged = inputs.judged_models
     if judged.sources is None:
         judged.sources = SourceTables(inputs, queries)
@@ -174,16 +174,17 @@ def _find_source_tables(inputs: RuleInputs, queries: ModelQueries) -> SourceTabl
 
 
 def find_missed_changes(inputs: RuleInputs, readers: Iterable[str]) -> dict[str, str]:
-    """The changed models of which a reader gives something else although it reads no change.
+    """Finds changed models whose reader has another result although it reads no changed column.
 
-    Each reader is run on the same rows twice, above the models that it reads as they were, and as
-    they are now.
+    Each reader is run twice on the same rows: on the old versions of the models that it reads, and
+    on the new ones.
 
     Args:
         readers: fully qualified names of readers that read no change, by the column impact.
 
     Returns:
-        How it was seen, as a sentence, by the fully qualified name of the changed model.
+        A sentence that says how the difference was found, by the fully qualified name of the
+        changed model.
     """
     queries = ModelQueries(inputs.after, inputs.before)
     missed: dict[str, str] = {}
@@ -201,8 +202,8 @@ def find_missed_changes(inputs: RuleInputs, readers: Iterable[str]) -> dict[str,
         )
         if verdict.verdict == "differs":
             shown = inputs.names.short_name(name)
-            told = f"Run above it on generated rows, {shown} gives another result, and reads no "
-            missed |= dict.fromkeys(edited, f"{told}column that is listed as changed.")
+            start = f"Run above it on generated rows, {shown} gives another result, and reads no "
+            missed |= dict.fromkeys(edited, f"{start}column that is listed as changed.")
     return missed
 
 
@@ -236,9 +237,9 @@ def _run_reader(
 
 
 def _render_apart(query: ModelQuery | None) -> exp.Query | str:
-    """The query at a start, an end and a time that differ, or why it cannot be run.
+    """Renders the query with three different times as start, end and now, or says why it cannot.
 
-    With three different times no condition is folded away.
+    With three different times the renderer removes no condition.
     """
     if query is None or query.rendered_apart is None:
         return _NO_TEXT
@@ -250,10 +251,10 @@ def _make_untried_verdict(reason: str) -> ExecutionVerdict:
 
 
 def _find_relation(before: exp.Expr, after: exp.Expr, models: Mapping[str, Model]) -> str | None:
-    """Why rows of the tables cannot be made one by one; None if they can.
+    """Why the rows of each table cannot be generated by themselves; None if they can.
 
-    Where only one side reads a model, and that is computed from a table that is read as well (or
-    the other way round), rows of both would contradict each other.
+    If only one side reads a model, and the queries also read a table from which that model is
+    computed (or the reverse), generated rows of both would contradict each other.
     """
     one, other = (
         {table_name(table) for table in query.find_all(exp.Table)} for query in (before, after)

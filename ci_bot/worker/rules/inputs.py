@@ -1,4 +1,4 @@
-"""What the rules are given."""
+"""The inputs of the rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ResultT = TypeVar("ResultT")
 
 
 def read_no_file(path: str) -> bytes | None:
-    """A reader for a side without files."""
+    """Reads no file: the reader of a side without files."""
     return None
 
 
@@ -38,33 +38,34 @@ def read_no_file(path: str) -> bytes | None:
 class RuleInputs:
     """Both sides of a change, as far as they are known.
 
-    Models are SQLMesh's, by fully qualified name: `before` as prod's snapshots hold them, `after`
-    as the head loads (empty with `loaded=False` where it does not load). The name sets come from
-    the plan; if there is no plan they are empty and the rules compare the models themselves.
+    Models are SQLMesh's, by fully qualified name: `before` from prod's snapshots, `after` from the
+    head (empty with `loaded=False` if the head does not load). The name sets come from the plan. If
+    there is no plan they are empty, and the rules compare the models themselves.
 
     Attributes:
-        standalone_before, standalone_after: audits that no model has attached, by name, likewise.
+        standalone_before, standalone_after: audits that belong to no model, by name, on both sides.
         repository: root of the checkout that `after` was loaded from.
         projects: project directories, relative to the repository.
         forward_only: changed models whose table in prod this plan alters in place.
         changed_files: paths of the PR's diff, relative to the repository; None if unknown.
         files_before, files_after: the text of a file on either side, None if it is not there.
-        config_before, config_after: the configurations, where they are known.
+        config_before, config_after: the configurations, if they are known.
         statements: environment statements (when, sql, change) of the plan.
-        judged: what the plan's statements do to others; None if there is no plan, and the models'
-            own are checked under the names of the project.
-        all_changed_files: the same if `changed_files` is one of them, which is checked alone.
-        copied_from: files that the change leaves as they are, which `files_before` reads as well.
+        judged: effects of the plan's statements on others. None if there is no plan: then the
+            models' own statements are checked under the names of the project.
+        all_changed_files: all paths of the diff, if `changed_files` holds only one of them because
+            each file is checked alone.
+        copied_from: files that the change does not touch, and that `files_before` reads as well.
         opened: the files that the load has opened, absolute.
         readers: per model of the head, the models that read it directly.
         from_base: models whose difference comes from the base branch; they are not judged.
         row_counts: known rows per model, from the ledger of earlier applies.
-        forward_only_plan: whether the plan makes every change forward-only that can be.
+        forward_only_plan: whether the plan makes every possible change forward-only.
         allowed_destructive: models whose tables the plan may alter destructively (the input
             `allow-destructive`), by fully qualified name.
-        personal_schemas: where models may hold personal data; None if no team has said so.
-        names: how models are called.
-        judged_models: what execution says of changed models, filled while rules run.
+        personal_schemas: schemas that may hold personal data; None if the policy names none.
+        names: the names of models in reports.
+        judged_models: the verdicts of execution on changed models, filled while rules run.
     """
 
     before: Mapping[str, Model]
@@ -104,9 +105,9 @@ class RuleInputs:
     _of_all_files: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
 
     def compute_once(self, compute: Callable[[RuleInputs], ResultT]) -> ResultT:
-        """What a function makes of all changed files; each function runs once for all of them.
+        """The result of a function over all changed files; each function runs only once.
 
-        A rule that looks at one file alone asks here for what lies in the others.
+        A rule that checks one file alone gets facts about the other files here.
         """
         if compute not in self._of_all_files:
             every = self.all_changed_files or self.changed_files or ()
@@ -119,7 +120,7 @@ class RuleInputs:
     ) -> str | None:
         """The file of a model or an audit, relative to the repository."""
         path = getattr(model, "_path", None)
-        # What comes from the state has no file: a model has no path then, an audit an empty one.
+        # A model from the state has no path, an audit from the state has an empty one.
         if path is None or Path(path) == Path():
             return None
         path = Path(path)
@@ -139,7 +140,7 @@ class RuleInputs:
 
     @cached_property
     def models_by_plain_name(self) -> Mapping[str, Collection[str]]:
-        """The full names of the head's models by what people call them, with a catalog or not."""
+        """The full names of the head's models by their short names, with or without a catalog."""
         found: dict[str, set[str]] = {}
         for fqn in self.after:
             for name in (fqn, self.names.short_name(fqn)):
@@ -148,7 +149,7 @@ class RuleInputs:
 
     @cached_property
     def columns_by_schema(self) -> frozenset[tuple[str, str]]:
-        """(schema, column) of everything that prod's models show, in lower case."""
+        """(schema, column) of each column of prod's models, in lower case."""
         return frozenset(
             (parts[-2].strip('"`').lower(), str(column).lower())
             for fqn, model in self.before.items()
@@ -158,7 +159,7 @@ class RuleInputs:
         )
 
     def find_path_in_project(self, path: str) -> str | None:
-        """`path` relative to the project directory that holds it; None if no project does."""
+        """The path relative to the project directory around it; None if it is in no project."""
         for project in sorted(self.projects, key=len, reverse=True):
             root = PurePosixPath(project)
             if str(root) == ".":
@@ -168,11 +169,11 @@ class RuleInputs:
         return None
 
     def read_text_before(self, path: str) -> str | None:
-        """The file as text (undecodable bytes replaced), before the change."""
+        """Reads the file before the change as text (undecodable bytes replaced)."""
         return _decode_content(self.files_before(path))
 
     def read_text_after(self, path: str) -> str | None:
-        """The file as text (undecodable bytes replaced), after the change."""
+        """Reads the file after the change as text (undecodable bytes replaced)."""
         return _decode_content(self.files_after(path))
 
 
@@ -183,14 +184,14 @@ def _decode_content(content: bytes | None) -> str | None:
 # Reading the files of a change, as data.
 
 
-# What stands in a name for a byte that is no UTF-8 (`readable_path`).
+# Replaces a byte that is no UTF-8 in a name (`readable_path`).
 _REPLACED = "\ufffd"
-# Files of each side whose contents are kept; each may be as large as `LARGEST_FILE_BYTES`.
+# The contents of so many files of each side are kept; each may have `LARGEST_FILE_BYTES`.
 _KEPT = 4
 
 
 def make_base_reader(directory: str | None, unread: Collection[str] = ()) -> ReadFile:
-    """Reads the base branch's version of the changed files.
+    """Makes a reader of the base branch's version of the changed files.
 
     Args:
         unread: Files that the bot has found to be too large on either side of the change.
@@ -199,24 +200,25 @@ def make_base_reader(directory: str | None, unread: Collection[str] = ()) -> Rea
 
 
 def make_head_reader(workplace: Workplace, unread: Collection[str] = ()) -> ReadFile:
-    """Reads the files of the head, large ones of a copy where they are linked to."""
+    """Makes a reader of the head's files; large files of a copy are links to the original."""
     linked = [Path(workplace.linked_to)] if workplace.linked_to else []
     return _make_reader([Path(workplace.repository), *linked], unread)
 
 
 def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
-    """Reads regular files below the first root; links that lead out of all roots are not there.
+    """Makes a reader of regular files below the first root; it does not follow links out of all
+    roots.
 
-    Neither is what is too large, whole or not at all: a part of a file would be judged as if the
-    rest had been taken away. The report says which files were not checked.
+    A file that is too large does not exist for it: if a rule read a part of a file, the rest would
+    look deleted. The report says which files were not checked.
     """
-    # Not `resolve`, which raises where a link leads to itself: one such file in a change must not
-    # keep a rule from all the others.
+    # `resolve` raises if a link leads to itself. One such file in a change must not stop a rule
+    # before the other files.
     tops = [os.path.realpath(root) for root in roots]
     inside = tuple(f"{top.rstrip('/')}/" for top in tops)
     closed = frozenset(unread)
 
-    # One rule after the other looks at the same file.
+    # Many rules read the same file.
     @lru_cache(maxsize=_KEPT)
     def read(path: str) -> bytes | None:
         if path in closed or not is_read(path):
@@ -238,7 +240,7 @@ def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
 
 
 def _find_named_file(top: str, path: str) -> str:
-    """The first file that is called so where bytes that are no UTF-8 are replaced."""
+    """Finds the first file with this name, after bytes that are no UTF-8 are replaced."""
     found = top
     for part in path.split("/"):
         try:

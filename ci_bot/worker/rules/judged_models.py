@@ -1,4 +1,4 @@
-"""The budget that execution has in a review, and what it found."""
+"""The budget of execution in a review, and its verdicts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from ci_bot.worker.rules.source_tables import SourceTables
 
 SECONDS_FOR_A_REVIEW = 20.0
-# With less left nothing is begun.
+# If less time is left, no model is run any more.
 _LEAST_SECONDS = 0.2
-# Numbers and not times, so that a report is the same each time: the first models get all data
-# sets, as in most reviews, the next ones fewer, and those of a very wide change none.
+# Counts of models and not seconds, so that a report is the same each time. The first models get all
+# data sets, which is enough for most reviews. The next ones get fewer, and the rest none.
 _FIRST_MODELS, _MOST_MODELS = 4, 30
 _FEWER_DATA_SETS = 15
 
@@ -26,10 +26,10 @@ class JudgedModels:
     """The verdicts of a review, by the model's fully qualified name; each model is run once.
 
     Attributes:
-        seconds: that are left for all models.
-        seconds_for_a_model: that one has at most.
+        seconds: time that is left for all models.
+        seconds_for_a_model: the most time for one model.
         clock: seconds of processor time.
-        sources: what is known of the tables that queries read; made when a model is run first.
+        sources: known columns of the tables that queries read; made when the first model is run.
     """
 
     seconds: float = SECONDS_FOR_A_REVIEW
@@ -44,7 +44,7 @@ class JudgedModels:
         """The verdict on a model.
 
         Args:
-            judge: runs it, in at most so many seconds, on so many data sets.
+            judge: runs the model; its arguments are the most seconds and the number of data sets.
         """
         if name not in self.found:
             if self.seconds < _LEAST_SECONDS or len(self.found) >= _MOST_MODELS:

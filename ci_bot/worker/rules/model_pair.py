@@ -37,7 +37,7 @@ TreeOfQuery = TypeVar("TreeOfQuery", bound="exp.Expr")
 
 @dataclass(frozen=True)
 class ModelPair:
-    """A changed model with both definitions; `renamed` where only its name or catalog changed."""
+    """A changed model with both definitions; `renamed` if only its name or catalog changed."""
 
     before: Model
     after: Model
@@ -58,7 +58,7 @@ class ModelPair:
 
     @cached_property
     def has_same_text(self) -> bool:
-        """Whether both queries are rendered as one text; most pairs are here for their metadata."""
+        """Whether both queries are rendered as the same text; most changes are metadata only."""
         old, new = self.both_trees
         if old is None or new is None:
             return False
@@ -68,11 +68,11 @@ class ModelPair:
 
     @cached_property
     def both_trees(self) -> tuple[exp.Query | None, exp.Query | None]:
-        """Both queries as they are rendered, and rendered alike; None if one cannot be.
+        """Both queries, rendered in the same way; None if one cannot be rendered.
 
-        If the columns of a table became known or unknown (it was external, and is a model now),
-        SQLMesh writes out columns and stars on one side only. Then both are taken as written.
-        If the cache has one rendered query for two texts, both are rendered as a run does it.
+        If the columns of a table became known or unknown (an external table is now a model),
+        SQLMesh qualifies columns and expands stars on one side only. Then both sides stay as
+        written. If the cache has one rendered query for two texts, both are rendered as in a run.
         """
         old, new = self.query_before, self.query_after
         if old is None or new is None:
@@ -86,8 +86,8 @@ class ModelPair:
     def is_one_text(self, old: exp.Expr, new: exp.Expr) -> bool:
         """Whether the engine gets the same text for two trees.
 
-        The parser takes trees for equal whose texts differ in case, as in a key of JSON, and has
-        two types for what is one of the engine's.
+        The trees alone do not decide. The parser calls two trees equal although their texts differ
+        in case, for example in a key of JSON. And it has two types for one type of the engine.
         """
         dialect = self.before.dialect
         return self.after.dialect == dialect and bool(
@@ -96,7 +96,7 @@ class ModelPair:
 
     @cached_property
     def both_forms(self) -> tuple[NormalForm, NormalForm] | None:
-        """Both queries in normal form; None if one cannot be taken apart."""
+        """Both queries in normal form; None if one has none."""
         old, new = self.both_trees
         if old is None or new is None:
             return None
@@ -106,7 +106,7 @@ class ModelPair:
 
     @cached_property
     def is_proved_same(self) -> bool:
-        """Whether both queries, as they are rendered while loading, give the same rows."""
+        """Whether a proof shows that both queries, as the load renders them, give the same rows."""
         if self.both_forms is None:
             return False
         was, now = self.both_forms
@@ -114,9 +114,9 @@ class ModelPair:
 
     @cached_property
     def _forms_in_full(self) -> tuple[NormalForm, NormalForm] | None:
-        """Both forms with the queries of models that this change adds or removes in their place.
+        """Both forms, after models that this change adds or removes are replaced by their queries.
 
-        A part of a query that moves into a view of its own does what it did. None if neither
+        If a part of a query moves into its own view, the result stays the same. None if neither
         side reads such a model.
         """
         old, new = self.both_trees
@@ -134,9 +134,9 @@ class ModelPair:
 
     @cached_property
     def both_meanings(self) -> tuple[QueryMeaning, QueryMeaning] | None:
-        """Both meanings, where they may differ; None if it is proved that they do not.
+        """Both meanings if they may differ; None if a proof shows that they do not.
 
-        Then no filter, no join and no group is another one, however they are written now.
+        In that case no filter, join or group has changed, even if it is written in another way.
         """
         if self.has_same_text or self.both_forms is None or self.is_proved_same:
             return None
@@ -167,7 +167,7 @@ class ModelPair:
 
 
 def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPair]:
-    """Models that are on both sides and differ, with models that got another name."""
+    """Yields models that are on both sides and differ, and models that got another name."""
     same = list_renamed_models(inputs)
     new_names = {plain_name(old): plain_name(new) for old, new in same}
     renames = {name for pair in same for name in pair}
@@ -198,7 +198,7 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
 
 
 def _list_whole_models(models: Mapping[str, Model], wanted: Iterable[str]) -> dict[str, Model]:
-    """Models whose rows are those of their query at any time."""
+    """Lists the models whose rows always are the rows of their query."""
     return {
         name: models[name]
         for name in wanted
@@ -218,32 +218,32 @@ def _is_different(before: Model, after: Model) -> bool:
     return before is not after and bool(
         before.data_hash != after.data_hash
         or before.metadata_hash != after.metadata_hash
-        # Neither hash covers these.
+        # No hash contains these.
         or before.ignored_rules != after.ignored_rules
         or _changes_dependencies(before, after)
     )
 
 
 def _changes_dependencies(before: Model, after: Model) -> bool:
-    """Whether a list of dependencies changes that is written down; others are in the query."""
+    """Whether a written list of dependencies changes; all other dependencies are in the query."""
     written = before.depends_on_ is not None or after.depends_on_ is not None
     return written and bool(before.depends_on != after.depends_on)
 
 
 def list_gone_models(inputs: RuleInputs) -> list[str]:
-    """Models of prod that the head does not have, as far as the head could be loaded."""
+    """Lists the models of prod that the head does not have; none if the head does not load."""
     if not inputs.loaded:
         return []
     return sorted(set(inputs.before) - set(inputs.after) - inputs.from_base)
 
 
 def list_new_models(inputs: RuleInputs) -> list[str]:
-    """Models that prod does not have."""
+    """Lists the models that prod does not have."""
     return sorted(set(inputs.after) - set(inputs.before) - inputs.from_base)
 
 
 def list_renamed_models(inputs: RuleInputs) -> list[tuple[str, str]]:
-    """(old, new) names of models that only got another name: one text, one to one.
+    """Lists (old, new) names of models that only got another name: one model for each text.
 
     Their queries may read each other by their new names.
     """
@@ -266,9 +266,9 @@ def _pair_by_equal_text(
     new_names: Iterable[str],
     known: Mapping[str, str],
 ) -> list[tuple[str, str]]:
-    """The pairs of models whose texts are the same once tables are called by their `known` names.
+    """Pairs models whose texts are the same after tables get their `known` names.
 
-    Of several with one text, those that kept schema and table go together.
+    If several models have one text, those with the same schema and table are paired.
     """
     waiting: dict[str, list[str]] = {}
     for new in new_names:
@@ -290,10 +290,10 @@ def _pair_by_equal_text(
 
 
 def list_moved_models(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """(old, new) names of models of one schema and table in two catalogs, with other texts.
+    """Lists (old, new) names of models with one schema and table in two catalogs, and other texts.
 
-    They are compared, and nothing says that they are the same. With several in one place it is not
-    known which one replaces which.
+    They are compared, although nothing shows that they are the same model. If there are several,
+    the pairs are unknown, so there are none.
     """
     taken = {name for pair in same for name in pair}
     tails = [
@@ -311,13 +311,13 @@ def list_moved_models(inputs: RuleInputs, same: Iterable[tuple[str, str]]) -> li
 
 
 def _cut_catalog(name: str) -> str:
-    """Schema and table of a name with a catalog; nothing if it has none."""
+    """Cuts the catalog off a name: schema and table; empty if the name has no catalog."""
     catalog, _, rest = plain_name(name).partition(".")
     return rest if catalog and "." in rest else ""
 
 
 def _render_model_text(model: Model, known: Mapping[str, str]) -> str:
-    """What a model is but for its name, with tables called by their `known` names."""
+    """Renders a model's definition without its name, with tables by their `known` names."""
     if model.kind.is_external or model.kind.is_seed:
         columns = sorted(
             f"{name} {kind.sql()}" for name, kind in (model.columns_to_types or {}).items()
@@ -328,7 +328,7 @@ def _render_model_text(model: Model, known: Mapping[str, str]) -> str:
         if getattr(model, "query_", None) is None:
             return ""
         query = rename_tables(model.query, known)
-        # Stored queries are text that may differ in layout from the file's.
+        # The state may store a query with another layout than the file.
         return str(query.sql(dialect=model.dialect, comments=False))
     if model.is_python:
         return "\n".join(
@@ -338,7 +338,7 @@ def _render_model_text(model: Model, known: Mapping[str, str]) -> str:
 
 
 def rename_tables(query: TreeOfQuery, names: Mapping[str, str]) -> TreeOfQuery:
-    """The query with tables called by their new `names`; itself without any."""
+    """Gives tables of a query their new `names`; returns the query itself if there are none."""
     if not names:
         return query
     query = query.copy()
@@ -358,7 +358,7 @@ def _rename_table(table: exp.Table, name: str) -> exp.Table:
 def list_touched_models(
     inputs: RuleInputs, changed: Iterable[ModelPair]
 ) -> list[tuple[Model | None, Model]]:
-    """(before or None, after) of every model that model rules look at."""
+    """Lists (before or None, after) of every model that model rules check."""
     pairs_found = [(pair.before, pair.after) for pair in changed]
     known = {after.fqn for _, after in pairs_found}
     return pairs_found + [

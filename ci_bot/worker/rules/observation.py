@@ -1,4 +1,4 @@
-"""What a rule saw, before it becomes a finding with a file and a line."""
+"""The observation of a rule, before it becomes a finding with a file and a line."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ SAME_COLUMN_ORDER = "all branches list their columns in the same order"
 EVIDENCE_LENGTH = 1_000
 
 SUBJECT_LENGTH = 500
-# The severities, heaviest first.
+# The severities, highest first.
 _WEIGHTS = get_args(Severity)
 
-# The sentence about some of the subjects.
+# Makes the sentence about some of the subjects.
 DescribeSubjects = Callable[[Sequence[str]], str]
 
 
 @dataclass(frozen=True)
 class NamedModel:
-    """What a file says of its model's name, if nothing could be loaded; no more is known of it."""
+    """A model of which only the name in its file is known, because the project did not load."""
 
     name: str
 
@@ -43,23 +43,23 @@ class NamedModel:
 
 @dataclass(frozen=True)
 class RuleObservation:
-    """One observation.
+    """One observation of a rule.
 
     Attributes:
-        spec: the rule that saw it.
+        spec: the rule.
         evidence: one sentence with the names and figures that a reader can check, never a secret;
-            or what makes it of the subjects, where some of them may be known already.
-        clears: what has to be true for the finding to go away.
-        severity: where it differs from the rule's default.
-        model: the SQLMesh model that it is about, if any.
-        subject: what of the model or the file it is about: columns, calls at their place, a
-            statement. With rule, model and path it identifies the finding, whatever its sentence
-            says, so no figure and no alias belongs in here. None of it: the whole model or file.
-        model_name: its name, if there is no model object because nothing could be loaded.
-        anchors: words to look for in the file, best first, to find the line.
-        path, line: where the place is known exactly.
-        written_in: what stands in a file of its own beside the model: an audit.
-        effect: of a statement, what it does to a named object.
+            or a function that makes it from subjects, because some of them may not be new.
+        clears: the condition that clears the finding.
+        severity: if it differs from the rule's default.
+        model: the SQLMesh model of the finding, if any.
+        subject: the parts of the model or the file: columns, calls with their positions, a
+            statement. With rule, model and path they identify the finding, whatever its sentence
+            says, so a subject has no figure and no alias. Empty: the whole model or file.
+        model_name: its name, if there is no model object because the project did not load.
+        anchors: words that find the line in the file, best first.
+        path, line: the position, if it is known exactly.
+        written_in: an audit of the model with a file of its own.
+        effect: of a statement, its action on a named object.
     """
 
     spec: RuleSpec
@@ -81,16 +81,16 @@ class RuleObservation:
 
     @property
     def described_text(self) -> str:
-        """The sentence."""
+        """The sentence of the observation."""
         return self.evidence if isinstance(self.evidence, str) else self.evidence(self.subject)
 
 
 def list_new_observations(
     before: Iterable[RuleObservation], after: Iterable[RuleObservation]
 ) -> list[RuleObservation]:
-    """What of `after` was not there before, or weighs more now.
+    """Lists the observations of `after` that are new, or have a higher severity than before.
 
-    Subjects are counted: a second call of the same kind is new, another sentence is not.
+    Subjects are counted: a second call of the same kind is new, a new sentence alone is not.
     """
     known = [(_list_subjects(one), _WEIGHTS.index(one.weight)) for one in before]
     left = sorted(((item, rank) for items, rank in known for item in items), key=lambda x: -x[1])
@@ -116,7 +116,7 @@ def _list_subjects(observation: RuleObservation) -> tuple[str, ...]:
 def make_finding(
     observation: RuleObservation, called: ModelNames, path: str | None, line: int | None
 ) -> Finding:
-    """The contract's form of `observation`, with its model called as everywhere."""
+    """Makes the finding of an observation, with the model's name for reports."""
     model = getattr(observation.model, "fqn", observation.model_name)
     return Finding(
         rule=observation.spec.id,
@@ -133,18 +133,18 @@ def make_finding(
 
 
 def quote_names(items: object, limit: int = 5) -> str:
-    """`a`, `b` and 3 more."""
+    """Quotes names for a sentence: `a`, `b` and 3 more."""
     every = sorted({str(item) for item in items})  # type: ignore[attr-defined]
     shown = ", ".join(f"`{item}`" for item in every[:limit])
     rest = len(every) - limit
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
-# Finding the line that a reader should look at.
+# The line of a finding.
 #
-# SQLMesh keeps the query of a model as text of its own, so the positions that the parser notes are
-# not those of the file. Words are looked up in the file instead: cheap, and right whatever cache
-# the model came from.
+# SQLMesh keeps the query of a model as separate text, so the parser's positions are not those of
+# the file. Instead, words are searched in the file: that is cheap, and works for a model from any
+# cache.
 
 
 _MODEL_BLOCK = re.compile(r"^[^\S\n]*MODEL\s*\(", re.IGNORECASE | re.MULTILINE)
@@ -155,8 +155,8 @@ def find_anchor_line(
 ) -> int | None:
     """Finds the 1-based line of the first anchor that occurs in `text` as a word.
 
-    Comment lines are passed over. Without a hit it is the line that names the model, or the MODEL
-    block's.
+    Comment lines do not count. Without a hit it is the line that names the model, or the first line
+    of the MODEL block.
     """
     lines = text.splitlines()
     for anchor in anchors:
@@ -175,7 +175,7 @@ def find_anchor_line(
 
 
 def find_anchor_columns(line: str, anchors: Iterable[str]) -> tuple[int, int]:
-    """Finds the columns of the first anchor in a line; without one, those of the line's text."""
+    """Finds the columns of the first anchor in a line; without a hit, those of the line's text."""
     for anchor in anchors:
         if found := _make_word_pattern(anchor).search(line):
             return found.span()

@@ -1,7 +1,7 @@
-"""The worker's rules: each is entered where it is defined, and `run` runs all of them.
+"""The worker's rules: a decorator at the definition enters each, and `run_rules` runs all of them.
 
-`@on_change(SPEC, ...)` on a function says what it is given and which rules it gives. Rules on one
-model are classes of SQLMesh's linter, and have `on_model` in `models/base.py`.
+`@on_change(SPEC, ...)` on a function says what its arguments are and which rules it implements.
+Rules on one model are classes of SQLMesh's linter, with `on_model` in `models/linter_rule.py`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ on_new_model: RuleRegistry[NewModelRule] = RuleRegistry()
 
 on_file: RuleRegistry[ProjectRule] = RuleRegistry()
 """Both versions of one file and nothing else, so a process that has loaded nothing can run it. It
-is run for each file alone: what makes it fail hides no other file."""
+is run for each file alone: if one file makes it fail, the others are still checked."""
 
 on_file_and_models: RuleRegistry[ProjectRule] = RuleRegistry()
-"""Files; it sees more where the models are loaded."""
+"""Files; it finds more if the models are loaded."""
 
 on_written_statement: RuleRegistry[ProjectRule] = RuleRegistry()
-"""Statements as they stand in files. The plan's judgement of the same statements sees better, if it
-can be trusted."""
+"""Statements as files contain them. The plan's judgement of the same statements is more exact, if
+it can be trusted."""
 
 on_statement: RuleRegistry[ProjectRule] = RuleRegistry()
-"""The plan's statements. Its silence would let one through that writes prod."""
+"""The plan's statements. If it failed silently, a statement that writes prod could pass."""
 
 on_project: RuleRegistry[ProjectRule] = RuleRegistry()
-"""What only a loaded project has."""
+"""Facts that only a loaded project has."""
 
 CRASHED = find_rule("rule-crashed")

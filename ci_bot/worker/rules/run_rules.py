@@ -1,4 +1,4 @@
-"""Running every rule on a change, each on its own, and giving every observation its place."""
+"""Runs every rule on a change, each by itself, and finds file and line of every observation."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 MOST_OF_ONE_RULE = 1_000
-# The severities, heaviest first.
+# The severities, highest first.
 _WEIGHTS = get_args(Severity)
 
 
 def find_project_findings(inputs: RuleInputs) -> list[Finding]:
-    """Every finding on a loaded project and its plan, in a stable order.
+    """Finds everything on a loaded project and its plan, in a stable order.
 
-    A rule that fails becomes an info finding, `rule-crashed`, and the others go on. What the files
-    say by themselves is found by `find_file_findings`.
+    A rule that fails becomes an info finding, `rule-crashed`, and the others go on. Findings that
+    need only the files come from `find_file_findings`.
     """
     return place_findings(list_observations(inputs), inputs)
 
 
 def find_file_findings(inputs: RuleInputs) -> list[Finding]:
-    """Every finding that needs no more than the two versions of a file, in a stable order.
+    """Finds everything that needs only the two versions of a file, in a stable order.
 
     A rule that fails on a file is a high finding: a credential in it might not have been seen.
     """
@@ -56,17 +56,17 @@ def find_file_findings(inputs: RuleInputs) -> list[Finding]:
 
 
 def find_model_file_findings(inputs: RuleInputs) -> list[Finding]:
-    """What rules that read files and models find if no model is known."""
+    """Runs the rules that read files and models, for a project whose models are not known."""
     return place_findings(_run_project_rules(MODEL_FILE_RULES, inputs), inputs)
 
 
 def find_statement_findings(inputs: RuleInputs) -> list[Finding]:
-    """What the statements in the changed files do, if nothing else can tell."""
+    """Judges the statements in the changed files, if there is no plan that can be trusted."""
     return place_findings(_run_file_rules(inputs, STATEMENT_FILE_RULES), inputs)
 
 
 def place_findings(observations: Iterable[RuleObservation], inputs: RuleInputs) -> list[Finding]:
-    """The observations with their places, each thing once, at its heaviest, in a stable order."""
+    """Makes findings of observations, each once, with its highest severity, in a stable order."""
     texts: dict[str, str | None] = {}
     found = [_place_observation(observation, inputs, texts) for observation in list(observations)]
     unique: dict[tuple[str | None, ...], Finding] = {}
@@ -82,24 +82,24 @@ def place_findings(observations: Iterable[RuleObservation], inputs: RuleInputs) 
 
 
 def _limit_findings(found: list[Finding]) -> list[Finding]:
-    """Limits the findings of one rule to the heaviest, with the number of the others.
+    """Limits the findings of one rule to the most severe ones, with the number of the others.
 
-    Thousands of changed files may have thousands of findings, and an answer that is too large is no
-    answer at all.
+    Thousands of changed files may have thousands of findings, and the bot refuses an answer that is
+    too large.
     """
     if len(found) <= MOST_OF_ONE_RULE:
         return found
     heaviest = sorted(found, key=lambda f: _WEIGHTS.index(f.severity))
     rest = heaviest[MOST_OF_ONE_RULE:]
     left_out = {id(f) for f in rest}
-    told = Finding(
+    summary = Finding(
         rule=rest[0].rule,
         severity=rest[0].severity,
         subject="not listed",
         evidence=f"{len(rest):,} more findings of this rule, not listed.",
         clears_when="the ones above are cleared first",
     )
-    return [*(f for f in found if id(f) not in left_out), told]
+    return [*(f for f in found if id(f) not in left_out), summary]
 
 
 def _run_file_rules(inputs: RuleInputs, rules: Iterable[ProjectRule]) -> Iterator[RuleObservation]:
@@ -122,19 +122,19 @@ def _run_project_rules(
 
 
 def list_file_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """What the rules see that need no more than the two versions of a file."""
+    """Lists the observations of rules that need only the two versions of a file."""
     yield from _run_file_rules(inputs, FILE_RULES)
 
 
 def list_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """What all other rules see on a loaded project and its plan."""
+    """Lists the observations of all other rules on a loaded project and its plan."""
     queries = ModelQueries(inputs.after, inputs.before)
     yield from _run_project_rules((*MODEL_FILE_RULES, *PROJECT_RULES), inputs)
     for observation in _run_project_rules(STATEMENT_RULES, inputs):
-        # Its silence would let a statement through that writes prod.
+        # If it failed silently, a statement that writes prod could pass.
         crashed = observation.spec is CRASHED
         yield replace(observation, severity="high") if crashed else observation
-    # The nearest to the edit come first: a review has time to run some of many changed models.
+    # Models of edited files come first: a review has time to run only some of many changed models.
     edited = frozenset(inputs.changed_files or ())
     changed = sorted(
         _iterate_pairs_safely(inputs, queries),
@@ -212,7 +212,7 @@ def _run_safely(
 ) -> list[RuleObservation]:
     try:
         return list(run() or ())
-    except Exception as error:  # the project's own code runs in here, and may raise anything
+    except Exception as error:  # this runs the project's own code, which may raise anything
         return [
             RuleObservation(
                 CRASHED,

@@ -23,25 +23,26 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 TypesByColumn = Mapping[str, ValueType]
-# SQLGlot's word for a type that it cannot tell.
+# SQLGlot's word for an unknown type.
 _UNKNOWN = "unknown"
-# How many models above one another are read to know the type of a column.
+# The type of a column is followed through at most so many models.
 _MOST_LEVELS = 6
 
 
 class SourceTables:
-    """Reads the columns of tables: those that SQLMesh knows, then what their models' queries tell.
+    """Reads the columns of tables: from SQLMesh, and then from the queries of their models.
 
-    SQLGlot tells SQLMesh the types that no model declares: none of many expressions, and a wrong
-    one of some (a product of decimals has more digits in Spark). The judge knows Spark's types, so
-    a model's own query tells them, down to tables that are declared.
+    If no model declares a type, SQLMesh takes SQLGlot's. SQLGlot knows no type for many
+    expressions, and has a wrong one for some (a product of decimals has more digits in Spark). The
+    judge knows Spark's types, so they come from a model's own query, down to tables with declared
+    types.
     """
 
     def __init__(self, inputs: RuleInputs, queries: ModelQueries) -> None:
         self._inputs = inputs
         self._queries = queries
-        # What a model's query tells of a column, by model, column and levels that are left: many
-        # readers ask for the same ones, and each column may be read by several above it.
+        # The type of a column from a model's query, by model, column and levels that are left: many
+        # readers need the same columns.
         self._known: dict[tuple[int, str, int], ValueType | None] = {}
 
     def read_tables(
@@ -50,13 +51,13 @@ class SourceTables:
         queries: Iterable[exp.Expr],
         new_names: Mapping[str, str],
     ) -> dict[str, TypesByColumn]:
-        """The columns of all tables that models read, by the tables' names.
+        """Reads the columns of all tables that models read, by the tables' names.
 
-        A column that has one type before the change and another one after it has none here.
+        If the change gives a column another type, the column has no type here.
 
         Args:
             models: the readers.
-            queries: theirs; only for columns that they name models are read.
+            queries: the readers' queries; only the columns that they name are followed.
             new_names: of models that got another name.
         """
         wanted = {node.name.lower() for query in queries for node in query.find_all(exp.Column)}
@@ -79,12 +80,12 @@ class SourceTables:
         for name, columns in found.items():
             guessed = [one for one in wanted & columns.keys() if _is_uncertain_type(columns[one])]
             if guessed and levels:
-                told = self._read_definitions(name, set(guessed), levels - 1)
-                columns |= {one: told[one] for one in guessed if one in told}
+                known_types = self._read_definitions(name, set(guessed), levels - 1)
+                columns |= {one: known_types[one] for one in guessed if one in known_types}
         return dict(found)
 
     def _read_definitions(self, name: str, wanted: set[str], levels: int) -> dict[str, ValueType]:
-        """The columns whose types the queries of a model tell, both versions alike."""
+        """Reads the types of columns from the queries of a model, if both versions agree."""
         sides = [
             self._read_definition(model, wanted, levels)
             for models in self._models_by_name
@@ -99,25 +100,25 @@ class SourceTables:
         }
 
     def _read_definition(self, model: Model, wanted: set[str], levels: int) -> dict[str, ValueType]:
-        """The columns whose types a model's query tells; each is worked out once."""
+        """Reads the types of columns from a model's query; each is derived once."""
         missing = {one for one in wanted if (id(model), one, levels) not in self._known}
         if missing:
             found = self._derive_types(model, missing, levels)
             if found is None and len(missing) > 1:
-                # What the judge does not know in one column hides no other one.
+                # A column that the judge does not know does not hide the others.
                 found = {}
                 for column in sorted(missing):
                     found |= self._derive_types(model, {column}, levels) or {}
             self._known |= {(id(model), one, levels): (found or {}).get(one) for one in missing}
-        told = {one: self._known[id(model), one, levels] for one in wanted}
-        return {one: kind for one, kind in told.items() if kind is not None}
+        known_types = {one: self._known[id(model), one, levels] for one in wanted}
+        return {one: kind for one, kind in known_types.items() if kind is not None}
 
     def _derive_types(
         self, model: Model, wanted: set[str], levels: int
     ) -> dict[str, ValueType] | None:
-        """The types of some columns; None if the judge does not know all that they need."""
+        """Derives the types of some columns; None if the judge does not know all that they need."""
         query = self._queries.query_of(model)
-        # To the types that a model declares, SQLMesh casts its columns.
+        # SQLMesh casts columns to the types that a model declares.
         if query is None or query.rendered_apart is None or model.columns_to_types_ is not None:
             return {}
         tree = _keep_columns(query.rendered_apart, wanted)
@@ -132,14 +133,14 @@ class SourceTables:
 
     @cached_property
     def _models_by_name(self) -> list[dict[str, Model]]:
-        """The models of the head and of the base that are not one and the same, by plain name."""
+        """The models of the head, and those of the base that differ from it, by plain name."""
         before, after = self._inputs.before, self._inputs.after
         changed = {name: model for name, model in before.items() if after.get(name) is not model}
         return [{plain_name(name): one for name, one in side.items()} for side in (after, changed)]
 
 
 def _keep_columns(query: exp.Query, wanted: set[str]) -> exp.Query:
-    """The query with these columns alone, where the others can go without another meaning."""
+    """Drops the other columns of a query if its meaning stays the same."""
     kept = [item for item in query.selects if item.alias_or_name.lower() in wanted]
     if not isinstance(query, exp.Select) or query.args.get("distinct") or not kept:
         return query
@@ -151,7 +152,7 @@ def _is_uncertain_type(kind: ValueType) -> bool:
 
 
 def iterate_schema_tables(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(name, columns by name) in SQLMesh's mapping of catalogs, schemas and tables."""
+    """Yields (name, columns by name) from SQLMesh's mapping of catalogs, schemas and tables."""
     for name, inner in schema.items():
         if not isinstance(inner, Mapping):
             continue

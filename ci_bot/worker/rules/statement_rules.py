@@ -1,4 +1,4 @@
-"""SQL statements that write, destroy or load what is not the environment's own."""
+"""SQL statements that change objects outside the environment, or load code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CLEARS = {
 
 
 def iterate_model_statements(model: Model) -> Iterator[tuple[str, str]]:
-    """(when, text) of the statements around a model's query."""
+    """Yields (when, text) of the statements around a model's query."""
     for when, attribute in (
         ("pre", "pre_statements_"),
         ("post", "post_statements_"),
@@ -54,7 +54,7 @@ def iterate_model_statements(model: Model) -> Iterator[tuple[str, str]]:
 
 @on_statement(STATEMENT, CODE, SETTING, STANDING)
 def find_statement_effects(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """What the statements of changed models, and those around every plan, do to others."""
+    """Effects on others of the statements of changed models, and of before_all and after_all."""
     for item in _judge_statements(inputs):
         if not item.in_prod:
             yield _observe_new(item, inputs)
@@ -75,25 +75,25 @@ def _judge_statements(inputs: RuleInputs) -> tuple[JudgedEffect, ...]:
 def _observe_new(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
     slot = item.statement.slot
     severity: Severity = item.severity
-    told = f"New or changed in {slot}: it {item.description}."
+    evidence = f"New or changed in {slot}: it {item.description}."
     if item.effect.action == "sets":
-        told += _OF_THE_SESSION if slot != "after_all" else ""
+        evidence += _OF_THE_SESSION if slot != "after_all" else ""
         severity = severity if slot != "after_all" else "medium"
     elif item.environment == "prod":
-        told += " It does so in prod, and not in a PR environment."
+        evidence += " It does so in prod, and not in a PR environment."
     elif slot in _AROUND:
-        told += " It runs with every plan and every run."
+        evidence += " It runs with every plan and every run."
     elif severity == "blocker":
-        told += " It runs whenever the model is built, also in a PR environment."
+        evidence += " It runs whenever the model is built, also in a PR environment."
     if severity == "blocker" and item.statement.model in inputs.from_base:
         severity = "high"
-        told += (
+        evidence += (
             " The base branch has it already and prod has not; an apply is refused until prod has "
             "caught up."
         )
     return _make_observation(
         find_statement_rule(item),
-        told,
+        evidence,
         _CLEARS.get(item.effect.action, STATEMENT_IS_GONE),
         severity,
         item,
@@ -125,7 +125,7 @@ def _observe_statement_in_prod(item: JudgedEffect, inputs: RuleInputs) -> RuleOb
 
 def _make_observation(
     spec: RuleSpec,
-    told: str,
+    evidence: str,
     clears: str,
     severity: Severity,
     item: JudgedEffect,
@@ -140,7 +140,7 @@ def _make_observation(
     )
     return RuleObservation(
         spec,
-        told,
+        evidence,
         clears,
         severity=severity,
         model=model,
@@ -154,7 +154,7 @@ def _make_observation(
 
 
 def make_statement_subject(item: JudgedEffect) -> tuple[str, ...]:
-    """Makes the identity of a finding: the statement's place, effect and object, without any
+    """Makes the identity of a finding: the statement's slot, effect and object, without any
     text.
     """
     effect, statement = item.effect, item.statement
@@ -166,7 +166,7 @@ def make_statement_subject(item: JudgedEffect) -> tuple[str, ...]:
 
 
 def make_statement_effect(item: JudgedEffect) -> StatementEffect | None:
-    """Makes the effect that a team's policy can allow: an action on an object of a known name."""
+    """Makes the effect that a team's policy can allow: an action on an object with a known name."""
     target = item.effect.target
     if target is None:
         return None
@@ -174,7 +174,7 @@ def make_statement_effect(item: JudgedEffect) -> StatementEffect | None:
 
 
 def find_statement_place(inputs: RuleInputs, sql: str) -> tuple[str | None, int | None]:
-    """The place of a statement in a changed configuration; None if it is in none."""
+    """Finds file and line of a statement in a changed configuration; None if it is in none."""
     words = sql.split()
     for path in inputs.changed_files or ():
         if PurePosixPath(path).name in _CONFIGS:

@@ -1,4 +1,4 @@
-"""Whether two models give the same, as a review asks it: a proof and an execution."""
+"""Whether two models give the same result, by a review's means: a proof and an execution."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import quote_names
 from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name
 
-# Somebody waits for this one answer alone, so it may take longer than a model of a review.
+# Somebody waits only for this answer, so it may take longer than one model of a review.
 _SECONDS = 10.0
 _PROVED = "It is proved that both give the same rows,"
 _UNPROVED = "It is not proved that both give the same rows,"
 
 
 def compare_models(before: Any, after: Any) -> SameAnswer:
-    """What is known of the results of two models' queries.
+    """Compares the results of two models' queries.
 
     Args:
-        before, after: SQLMesh's models; those that they read are in their mapping schemas.
+        before, after: SQLMesh's models; their mapping schemas have the tables that they read.
     """
     pair = ModelPair(before, after, (), ModelQueries())
     judged = JudgedModels(seconds=_SECONDS, seconds_for_a_model=_SECONDS)
@@ -35,24 +35,26 @@ def compare_models(before: Any, after: Any) -> SameAnswer:
         example = (
             make_execution_example(executed.example, {}) if executed.example is not None else None
         )
-        told = "They give different results if they read the rows below."
+        sentence = "They give different results if they read the rows below."
         if example is None:
-            told = "They give different results on generated rows, of which no small ones are left."
-        return SameAnswer(verdict="differs", data_sets=sets, told=told, example=example)
+            sentence = (
+                "They give different results on generated rows, of which no small ones are left."
+            )
+        return SameAnswer(verdict="differs", data_sets=sets, sentence=sentence, example=example)
     if other_columns := _compare_columns(pair):
-        return SameAnswer(verdict="differs", data_sets=sets, told=other_columns)
+        return SameAnswer(verdict="differs", data_sets=sets, sentence=other_columns)
     if is_reported_as_same(pair, inputs):
-        return SameAnswer(verdict="same", data_sets=sets, told=_describe_same(pair, executed))
+        return SameAnswer(verdict="same", data_sets=sets, sentence=_describe_same(pair, executed))
     reason = f"{_describe_unknown(pair, executed)}{_describe_missing(pair)}"
-    return SameAnswer(verdict="not_known", data_sets=sets, told=reason)
+    return SameAnswer(verdict="not_known", data_sets=sets, sentence=reason)
 
 
 def _describe_same(pair: ModelPair, executed: ExecutionVerdict) -> str:
-    told = f"{_PROVED} and {_describe_alike(executed)}."
+    sentence = f"{_PROVED} and {_describe_alike(executed)}."
     if executed.verdict != "alike" or executed.reason == ONE_TEXT:
-        told = "Spark gets the same text for both."
+        sentence = "Spark gets the same text for both."
     before, after = (_list_columns(query) for query in (pair.query_before, pair.query_after))
-    return told + (" Their columns stand in another order." if before != after else "")
+    return sentence + (" Their columns stand in another order." if before != after else "")
 
 
 def _describe_unknown(pair: ModelPair, executed: ExecutionVerdict) -> str:
@@ -68,7 +70,7 @@ def _describe_alike(executed: ExecutionVerdict) -> str:
 
 
 def _describe_missing(pair: ModelPair) -> str:
-    """Which tables have columns that nobody named."""
+    """Describes the tables whose columns are unknown."""
     known: set[str] = set()
     for model in (pair.before, pair.after):
         known |= {name for name in model.depends_on if _is_in_schema(name, model.mapping_schema)}
@@ -90,15 +92,15 @@ def _is_in_schema(name: str, schema: Any) -> bool:
 
 
 def _compare_columns(pair: ModelPair) -> str | None:
-    """How the columns of the results differ, as sentences; None if they are the same or unknown."""
+    """Describes the differences of result columns; None if they are the same or unknown."""
     before, after = (_list_columns(query) for query in (pair.query_before, pair.query_after))
     if before is None or after is None or set(before) == set(after):
         return None
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]
-    told = [f"only the first one has {quote_names(gone)}"] if gone else []
-    told += [f"only the second one has {quote_names(new)}"] if new else []
-    return f"They give different columns: {' and '.join(told)}."
+    parts = [f"only the first one has {quote_names(gone)}"] if gone else []
+    parts += [f"only the second one has {quote_names(new)}"] if new else []
+    return f"They give different columns: {' and '.join(parts)}."
 
 
 def _list_columns(query: ModelQuery | None) -> tuple[str, ...] | None:

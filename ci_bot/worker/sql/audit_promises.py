@@ -341,8 +341,8 @@ def _compare_moved_bounds(
 ) -> Strictness:
     """The verdict on parts that compare the same values with other numbers."""
     gone = [old[key] for key in old if key not in new]
-    came = [new[key] for key in new if key not in old]
-    by_value = {(bound.kind, bound.value): bound for bound in came if bound is not None}
+    added = [new[key] for key in new if key not in old]
+    by_value = {(bound.kind, bound.value): bound for bound in added if bound is not None}
     verdicts: set[Strictness] = set()
     for bound in gone:
         later = by_value.pop((bound.kind, bound.value), None) if bound is not None else None
@@ -350,7 +350,7 @@ def _compare_moved_bounds(
             return "unknown"
         more = later.limit > bound.limit if bound.is_upper else later.limit < bound.limit
         verdicts.add("stricter" if more else "weaker")
-    return verdicts.pop() if len(verdicts) == 1 and len(gone) == len(came) else "unknown"
+    return verdicts.pop() if len(verdicts) == 1 and len(gone) == len(added) else "unknown"
 
 
 def _parse_number(node: exp.Expr | None) -> float | None:

@@ -69,8 +69,8 @@ class ProjectQueries(Protocol):
 
 def find_null_reason(model: Model, column: str, project: ProjectQueries) -> str:
     """Why a result column of `model` can be NULL; `NEVER` or `UNKNOWN` otherwise."""
-    told = read_audit_promises(model)
-    if told.not_null.get(column.lower()):
+    promises = read_audit_promises(model)
+    if promises.not_null.get(column.lower()):
         return NEVER
     query = project.queries.query_of(model)
     if query is None or query.root is None:

@@ -1,4 +1,4 @@
-"""Rules on a model before and after the change; a module that is imported here takes part."""
+"""Rules on a model before and after the change; a module must be imported here to take part."""
 
 from __future__ import annotations
 

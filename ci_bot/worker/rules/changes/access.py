@@ -1,4 +1,4 @@
-"""Who may see what."""
+"""Access to data: rights, and columns with personal data."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ PERSONAL = find_rule("personal-data-exposed")
 
 @on_change(GRANTS)
 def find_grant_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Rights that are given or taken."""
+    """Rights that the change grants or revokes."""
     old, new = _list_rights(pair.before), _list_rights(pair.after)
     if old == new:
         return
     given, taken = sorted(new - old), sorted(old - new)
-    told = [f"{right} to {who}" for right, who in given]
-    told += [f"no longer {right} to {who}" for right, who in taken]
+    rights = [f"{right} to {who}" for right, who in given]
+    rights += [f"no longer {right} to {who}" for right, who in taken]
     yield RuleObservation(
         GRANTS,
-        f"Rights change: {quote_names(told)}.",
+        f"Rights change: {quote_names(rights)}.",
         "the owner of the data agrees",
         model=pair.after,
         subject=tuple(f"{right} to {who}" for right, who in sorted(old ^ new)),
@@ -52,47 +52,47 @@ def _list_rights(model: Model) -> set[tuple[str, str]]:
 
 @on_change(PERSONAL)
 def find_personal_data(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Columns about people that the model did not show before."""
+    """Columns with personal data that the model did not have before."""
     yield from observe_exposed_columns(pair.after, pair.before, pair, inputs)
 
 
 @on_new_model(PERSONAL)
 def find_personal_data_in_new_models(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Columns about people in a model that is new."""
+    """Columns with personal data in a new model."""
     yield from observe_exposed_columns(model, None, None, inputs)
 
 
 def observe_exposed_columns(
     after: Model, before: Model | None, pair: ModelPair | None, inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
-    """Personal columns of `after` that `before` (None for a new model) has not."""
+    """Observes personal columns of `after` that `before` (None for a new model) does not have."""
     queries = pair.queries if pair is not None else None
     new = list_exposed_columns(after, queries)
     old = list_exposed_columns(before, queries) if before is not None else {}
-    came = {name: source for name, source in new.items() if name not in old}
+    exposed = {name: source for name, source in new.items() if name not in old}
     allowed = inputs.personal_schemas
     if allowed is not None:
-        came = _list_leaving_columns(came, after, inputs, allowed, queries)
+        exposed = _list_leaving_columns(exposed, after, inputs, allowed, queries)
     else:
-        came = {
+        exposed = {
             name: source
-            for name, source in came.items()
+            for name, source in exposed.items()
             if not _stays_inside(name, source, after, inputs, is_new=before is None)
         }
-    if not came:
+    if not exposed:
         return
-    # Taking data in is what staging is for; passing them on is a decision.
+    # A staging model takes data in; to pass them on is a decision.
     lands = _reads_only_sources(after, inputs)
-    # A model that read the column and did not show it kept it back on purpose.
+    # If a model read the column and left it out of its result, it did so on purpose.
     kept_back = list_query_names(before, queries) & {
-        s.rpartition(".")[2].lower() for s in came.values()
+        s.rpartition(".")[2].lower() for s in exposed.values()
     }
     yield RuleObservation(
         PERSONAL,
-        f"Personal data: {quote_names(came)}"
+        f"Personal data: {quote_names(exposed)}"
         + (
-            f" (from {quote_names(inputs.names.short_name(s) for s in set(came.values()) if s)})"
-            if any(came.values())
+            f" (from {quote_names(inputs.names.short_name(s) for s in set(exposed.values()) if s)})"
+            if any(exposed.values())
             else ""
         )
         + (
@@ -103,21 +103,21 @@ def observe_exposed_columns(
             else " leave the models that held them and reach the readers of this one."
         ),
         "who may see them is settled, or they are hashed or left out",
-        # If a team has said which schemas may hold them, this one is none of these.
+        # If the policy names schemas that may hold them, this schema is none of these.
         severity="low" if lands and allowed is None and not kept_back else None,
         model=after,
-        subject=tuple(sorted(came)),
-        anchors=tuple(came),
+        subject=tuple(sorted(exposed)),
+        anchors=tuple(exposed),
     )
 
 
 def _stays_inside(
     name: str, source: str, after: Model, inputs: RuleInputs, *, is_new: bool
 ) -> bool:
-    """Whether a column passes between layers of a schema that holds it.
+    """Whether a column stays inside a schema that has it already.
 
-    A model that is new there shows it to nobody else, and neither does one whose source has just
-    got it: that is reported of the source, unless the source only takes it in.
+    A new model in that schema shows it to nobody else. If the source has just got the column, the
+    source has the finding, unless it only takes the data in.
     """
     schema, table = _read_schema_name(after.fqn), plain_name(source.rpartition(".")[0])
     if _read_schema_name(table) != schema:
@@ -136,24 +136,24 @@ def _stays_inside(
 
 
 def _reads_only_sources(model: Model, inputs: RuleInputs) -> bool:
-    """Whether a model reads sources of the project alone, and none of its models."""
+    """Whether a model reads only sources of the project, and no model."""
     parents = [inputs.after.get(name) for name in model.depends_on]
     return bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
 
 
 def _read_schema_name(table: str) -> str:
-    """The schema of a table's name, in lower case; nothing if it has none."""
+    """Reads the schema from a table's name, in lower case; empty if it has none."""
     return plain_name(table).rpartition(".")[0].rpartition(".")[2].lower()
 
 
 def _list_leaving_columns(
-    came: Mapping[str, str],
+    exposed: Mapping[str, str],
     after: Model,
     inputs: RuleInputs,
     allowed: Sequence[str],
     queries: ModelQueries | None,
 ) -> dict[str, str]:
-    """The columns that leave the schemas which may hold them here, and not in a model above."""
+    """Lists the columns that leave the allowed schemas in this model, and not in a model above."""
     if _may_hold(after, allowed):
         return {}
     above = [inputs.after.get(name) for name in after.depends_on]
@@ -171,7 +171,7 @@ def _list_leaving_columns(
             for model, columns in outside
         )
 
-    return {name: source for name, source in came.items() if not leaves_above(name)}
+    return {name: source for name, source in exposed.items() if not leaves_above(name)}
 
 
 def _may_hold(model: Model, allowed: Sequence[str]) -> bool:

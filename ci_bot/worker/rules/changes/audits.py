@@ -1,4 +1,4 @@
-"""Audits that a change takes away or makes weaker."""
+"""Audits that a change removes or weakens."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ OWNER_AGREES = "its owner agrees with the new condition"
 
 
 def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
-    """Promises that the head no longer makes, and whether one of them stopped the run."""
+    """Lists promises that the head no longer makes; true if one of them stopped the run."""
     old, new = pair.both_promises
     types = list_known_types(pair.after)
     left = None if types is None else set(types)
     lost: list[str] = []
     blocking = False
     for column, stops in old.not_null.items():
-        # A dropped column takes its audits with it.
+        # The audits of a dropped column go with it.
         if column not in new.not_null and (left is None or column in left):
             lost.append(f"not_null({column})")
             blocking = blocking or stops
@@ -53,7 +53,7 @@ def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
 
 @on_change(REMOVED)
 def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """An audit that is attached no more."""
+    """Audits that the model no longer has."""
     lost, blocking = _list_gone_promises(pair)
     weaker = _list_wider_keys(pair) | _list_conditions(pair).keys()
     lost = [item for item in lost if item not in weaker]
@@ -71,7 +71,7 @@ def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 
 def _list_wider_keys(pair: ModelPair) -> set[str]:
-    """Lost promises whose key is now checked together with more columns: weaker, not gone."""
+    """Lists lost promises whose key is now checked with more columns: weaker, not gone."""
     old, new = pair.both_promises
     return {
         _name_unique(key)
@@ -81,7 +81,7 @@ def _list_wider_keys(pair: ModelPair) -> set[str]:
 
 
 def _list_conditions(pair: ModelPair) -> dict[str, str]:
-    """Lost promises that now hold for a part of the rows: weaker, not gone; with its condition."""
+    """Lists lost promises that now hold for a part of the rows, with that part's condition."""
     old, new = pair.both_promises
     found: dict[str, str] = {}
     for promise in new.partial.values():
@@ -100,7 +100,7 @@ def _name_unique(key: frozenset[str]) -> str:
 
 @on_change(WEAKENED)
 def find_weakened_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """An audit that is attached and checks less, or stops nothing any more."""
+    """Audits that the model still has, and that check less or no longer stop a run."""
     old, new = pair.both_promises
     weaker: list[str] = []
     weaker += [f"{name} is skipped" for name in sorted(new.skipped - old.skipped)]
@@ -135,7 +135,7 @@ def find_weakened_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
 
 
 def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
-    """Audits with other arguments or another query; stricter ones are fine."""
+    """Observes audits with other arguments or another query; stricter ones are fine."""
     old, new = pair.both_promises
     verdicts: dict[str, Strictness] = {}
     rewritten = {
@@ -149,7 +149,7 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
         if not again or (call in new.other and name not in rewritten):
             continue
         if call in old.partial and new.holds_for_all(old.partial[call]):
-            continue  # it was for a part of the rows
+            continue  # it held for a part of the rows
         about = name if name in rewritten else call
         later = call if call in new.other else again[0] if len(again) == 1 else None
         if later is None:
@@ -166,11 +166,11 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
     weaker = sorted(name for name, verdict in verdicts.items() if verdict == "weaker")
     unclear = sorted(name for name, verdict in verdicts.items() if verdict == "unknown")
     if weaker or unclear:
-        told = [f"{quote_names(weaker)} lets more pass"] if weaker else []
-        told += [f"{quote_names(unclear)} checks something else"] if unclear else []
+        effects = [f"{quote_names(weaker)} lets more pass"] if weaker else []
+        effects += [f"{quote_names(unclear)} checks something else"] if unclear else []
         yield RuleObservation(
             WEAKENED,
-            f"Than before, {' and '.join(told)}.",
+            f"Than before, {' and '.join(effects)}.",
             OWNER_AGREES,
             model=pair.after,
             subject=(*weaker, *unclear),
@@ -180,7 +180,7 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
 
 @on_project(WEAKENED)
 def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audits that no model has attached, with another query or other defaults."""
+    """Audits that belong to no model, with another query or other defaults."""
     for name, audit in sorted(inputs.standalone_after.items()):
         before, path = inputs.standalone_before.get(name), inputs.find_path(audit)
         if before is None or path is None or path not in (inputs.changed_files or ()):

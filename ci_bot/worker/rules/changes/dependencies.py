@@ -1,8 +1,8 @@
-"""What a model waits for by its `depends_on`, and what beside its query reads it.
+"""Models that statements, audits and code read, and that `depends_on` does not name.
 
-SQLMesh finds in a query which models it reads. Of what statements, audits and code of the project
-read it only knows what `depends_on` names: for that it waits in a run, and that it leads to the
-tables of the environment. (`_Model.full_depends_on`, `Scheduler._dag`)
+SQLMesh finds in a query which models it reads. For statements, audits and code of the project it
+knows only the names in `depends_on`: in a run it waits for these models, and replaces their names
+by the tables of the environment. (`_Model.full_depends_on`, `Scheduler._dag`)
 """
 
 from __future__ import annotations
@@ -48,15 +48,16 @@ _NOT_READ = f"{_LOST}nothing here reads that, so only the order of runs changes.
 
 _SLOTS = ("render_pre_statements", "render_post_statements", "render_on_virtual_update")
 _WRITTEN_SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
-# They name a table and read no row of it.
+# They name a table and do not read its rows.
 _NOT_READING = (exp.Refresh, exp.Analyze, exp.Drop, exp.Alter, exp.Uncache, exp.Describe)
 _NOT_READING_COMMANDS = frozenset(
     {"MSCK", "REPAIR", "OPTIMIZE", "VACUUM", "REFRESH", "ANALYZE", "ALTER", "DROP", "UNCACHE"}
     | {"COMMENT", "CALL", "SET", "USE", "GRANT", "REVOKE", "TRUNCATE", "SHOW", "DESCRIBE"}
 )
-# From the beginning of a word: else a long one without a dot is looked through for each letter.
+# From the beginning of a word: otherwise a long word without a dot is searched again at each
+# letter.
 _NAME = re.compile(r"(?<!\w)[`\"]?\w+[`\"]?(?:\.[`\"]?\w+[`\"]?)+")
-# Code that asks the engine by itself, in Python and in Jinja.
+# Code that queries the engine itself, in Python and in Jinja.
 _ASKS_THE_ENGINE = re.compile(
     r"engine_adapter|\.fetch\w+\(|\brun_query\b|\badapter\.|\bexecute\(|\bspark\.(sql|table)\("
 )
@@ -64,7 +65,7 @@ _ASKS_THE_ENGINE = re.compile(
 
 @on_change(MISSING)
 def find_lost_dependencies(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Models that statements read, and that the model has ceased to wait for or never does."""
+    """Models that statements read, and that the model no longer waits for or never did."""
     before, after = pair.before, pair.after
     lost = {name for name in before.depends_on - after.depends_on if name in inputs.after}
     sure: set[str] = set()
@@ -74,7 +75,7 @@ def find_lost_dependencies(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
         sure |= lost & set(_list_models(_list_audited_tables(after), inputs))
         if sure:
             yield _observe_unwaited(after, sure, inputs)
-    # SQLMesh adds to the written list what it finds in the query.
+    # SQLMesh adds the tables of the query to the written list.
     named = lost & (before.depends_on_ or set()) - sure - _list_queried(before)
     may_read = {name for name in named if _may_be_read(after, name, inputs)}
     if may_read:
@@ -102,7 +103,7 @@ def _make_missing(
     sentence: str,
     severity: Severity | None = None,
 ) -> RuleObservation:
-    """A finding about models that are not waited for; the sentence has a place for their names."""
+    """Makes a finding about models that nobody waits for; `{}` in the sentence is their names."""
     called = {inputs.names.short_name(name) for name in names}
     return RuleObservation(
         MISSING,
@@ -116,7 +117,7 @@ def _make_missing(
 
 
 def _list_unwaited(model: SqlModel, inputs: RuleInputs) -> Iterator[str]:
-    """The models that its statements read, and that it does not depend on."""
+    """Lists the models that its statements read, and that it does not depend on."""
     waited = {plain_name(name) for name in (*model.depends_on, model.fqn)}
     for name in _list_models(_list_statement_tables(model), inputs):
         if plain_name(name) not in waited:
@@ -124,7 +125,7 @@ def _list_unwaited(model: SqlModel, inputs: RuleInputs) -> Iterator[str]:
 
 
 def _list_queried(model: Model) -> set[str]:
-    """The tables that the model's query reads, by full name."""
+    """Lists the tables that the model's query reads, by full name."""
     if not is_sql_model(model):
         return set()
     try:
@@ -138,7 +139,7 @@ def _list_queried(model: Model) -> set[str]:
 
 
 def _list_models(tables: Iterator[str], inputs: RuleInputs) -> Iterator[str]:
-    """The models of the head that tables are, by full name; a seed is a model, too."""
+    """Lists the models of the head among the tables, by full name; a seed is a model, too."""
     for name in {plain_name(table) for table in tables}:
         yield from inputs.models_by_plain_name.get(name, ())
 
@@ -161,13 +162,13 @@ def _list_audited_tables(model: SqlModel) -> Iterator[str]:
 def _parse_or_none(audit: Any) -> exp.Expr | None:
     try:
         query = audit.query
-    except Exception:  # what cannot be parsed is SQLMesh's to refuse
+    except Exception:  # SQLMesh refuses an audit that cannot be parsed
         return None
     return query if isinstance(query, exp.Expression) else None
 
 
 def _list_read_tables(tree: exp.Expr) -> Iterator[str]:
-    """Tables that a statement reads; the one that it is about is not among them."""
+    """Lists the tables that a statement reads, without its target."""
     if isinstance(tree, _NOT_READING):
         return
     if isinstance(tree, exp.Command):  # kept as text
@@ -182,7 +183,7 @@ def _list_read_tables(tree: exp.Expr) -> Iterator[str]:
 
 
 def _render_or_none(render: Callable[[], Any]) -> list[exp.Expr] | None:
-    """The statements as they are rendered while loading; None if that needs the engine."""
+    """Renders statements as the load does; None if that needs the engine."""
     with silence_log("sqlmesh.core.renderer"):
         try:
             return list(render())
@@ -191,7 +192,7 @@ def _render_or_none(render: Callable[[], Any]) -> list[exp.Expr] | None:
 
 
 def _may_be_read(model: Model, name: str, inputs: RuleInputs) -> bool:
-    """Whether code names a model, or asks the engine for what no text here names."""
+    """Whether code names a model, or may read it by its own queries to the engine."""
     code = [str(item.payload) for item in model.python_env.values()]
     if is_sql_model(model):
         code += list_jinja_macros(model)

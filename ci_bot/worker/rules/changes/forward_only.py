@@ -26,14 +26,14 @@ NOT_ADDED = find_rule("column-not-added")
 
 @on_change(DESTRUCTIVE)
 def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """R05: columns that SQLMesh would drop from a table whose history cannot be built again."""
+    """Columns that SQLMesh would drop from a table whose history cannot be built again (R05)."""
     after = pair.after
     allowed = getattr(after.kind, "on_destructive_change", None)
     in_place = after.forward_only or (inputs.forward_only_plan and allowed is not None)
     if pair.renamed or not in_place or after.kind.name != pair.before.kind.name:
         return
     if pair.before.data_hash == after.data_hash:
-        return  # SQLMesh looks at changes of the data only
+        return  # SQLMesh compares columns only if the data change
     lost, compared = _list_dropped(pair.before, after)
     if not lost:
         return
@@ -58,7 +58,7 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
         return
     lost = [name for name in lost if not _is_stored_alike(name, pair.before, after)]
     if not lost:
-        return  # SQLMesh took two names of one type for two types, and it does not refuse that
+        return  # only the type's name changed: SQLMesh does not refuse that
     if compared and allowed is not None and allowed.is_ignore:
         yield RuleObservation(
             DESTRUCTIVE,
@@ -87,7 +87,7 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
 
 
 def _explain_acceptance(allowed: Any, compared: bool, by_input: bool) -> str:
-    """Why SQLMesh does not refuse the change: its own setting of the model counts first."""
+    """Why SQLMesh does not refuse the change: the model's own setting counts first."""
     if not compared or allowed is None:
         return "and its columns cannot all be typed, so SQLMesh lets it pass"
     if by_input and allowed.is_error:
@@ -96,7 +96,7 @@ def _explain_acceptance(allowed: Any, compared: bool, by_input: bool) -> str:
 
 
 def _is_stored_alike(name: str, before: Model, after: Model) -> bool:
-    """Whether a column is there on both sides with one type in the words of the engine."""
+    """Whether a column is on both sides, with one type in the engine's dialect."""
     old, new = (
         {column.lower(): kind for column, kind in (model.columns_to_types or {}).items()}.get(
             name.lower()
@@ -111,7 +111,7 @@ def _is_stored_alike(name: str, before: Model, after: Model) -> bool:
 
 @on_change(NOT_ADDED)
 def find_columns_not_added(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """New columns of a table that SQLMesh alters in place, and is not to add columns to."""
+    """New columns of a table that SQLMesh alters in place, but must not extend."""
     after = pair.after
     allowed = getattr(after.kind, "on_additive_change", None)
     if allowed is None or not allowed.is_ignore or not _is_altered_in_place(pair, inputs):
@@ -131,7 +131,7 @@ def find_columns_not_added(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
 
 
 def _is_altered_in_place(pair: ModelPair, inputs: RuleInputs) -> bool:
-    """Whether prod's table stays and is altered: otherwise the change builds one of its own."""
+    """Whether prod's table stays and is altered; otherwise the change builds a new table."""
     before, after = pair.before, pair.after
     if pair.renamed or before.kind.name != after.kind.name or before.data_hash == after.data_hash:
         return False
@@ -144,7 +144,7 @@ def _is_altered_in_place(pair: ModelPair, inputs: RuleInputs) -> bool:
 
 
 def _list_added(before: Model, after: Model) -> list[str]:
-    """Columns, and fields of them, that are new; by name where the types are not known."""
+    """Lists new columns and new fields of columns; by name only if types are unknown."""
     known = _list_both_types(before, after)
     if known is None:
         return []
@@ -160,7 +160,7 @@ def _list_added(before: Model, after: Model) -> list[str]:
 
 
 def list_validity_columns(model: Model) -> set[str]:
-    """valid_from and valid_to, as they are called in an SCD type 2 model."""
+    """Lists the names of valid_from and valid_to in an SCD type 2 model; empty for other kinds."""
     kind = model.kind
     if not is_scd_type_2(kind):
         return set()
@@ -168,9 +168,9 @@ def list_validity_columns(model: Model) -> set[str]:
 
 
 def _list_dropped(before: Model, after: Model) -> tuple[list[str], bool]:
-    """Columns that go or change type, and whether SQLMesh compares them too.
+    """Lists columns that go or change type; true if SQLMesh compares them, too.
 
-    SQLMesh compares only definitions whose types are all known; there its own operations count.
+    SQLMesh compares definitions only if all types are known; then its own operations count.
     """
     known = _list_both_types(before, after)
     if known is None:
@@ -191,7 +191,7 @@ def _list_dropped(before: Model, after: Model) -> tuple[list[str], bool]:
 def _list_both_types(
     before: Model, after: Model
 ) -> tuple[dict[str, exp.DataType], dict[str, exp.DataType]] | None:
-    """Columns and types, of the old model as its state has it; None if a side hides them."""
+    """Columns and types of both sides, the old one as in the state; None if a side hides them."""
     old, new = _read_back_model(before).columns_to_types, after.columns_to_types
     if not old or not new or "*" in old or "*" in new:
         return None
@@ -203,14 +203,14 @@ def _are_typed(*sides: dict[str, exp.DataType]) -> bool:
 
 
 def _read_back_model(model: Model) -> Model:
-    """The model as it comes back from a state, which is what SQLMesh compares with.
+    """Reads the model back from JSON, as SQLMesh reads prod's model from its state.
 
-    Not every type survives the way through JSON. A base branch that counts as prod never went
-    there, and its plan must not look better than prod's.
+    Not every type survives that. A base branch that counts as prod is not in the state, and its
+    plan must not look better than prod's.
     """
     try:
         stored = type(model).parse_raw(model.json())
-    except Exception:  # what cannot be stored cannot be told
+    except Exception:  # a model that cannot be stored is compared as it is
         return model
     return stored if stored.columns_to_types else model
 
@@ -222,7 +222,7 @@ def _name_operation_column(operation: Any) -> str:
 
 @on_change(MIXED)
 def find_mixed_history(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """History keeps the old logic and new intervals get the new one, in one table."""
+    """One table with the old logic in its history and the new logic in new intervals."""
     if pair.renamed or not pair.after.forward_only:
         return
     if pair.both_forms is None or pair.both_meanings is None:

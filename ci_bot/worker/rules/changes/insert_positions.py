@@ -1,8 +1,8 @@
-"""INSERT statements that name no columns, where columns have other positions now.
+"""INSERT statements without a list of columns, after columns moved to other positions.
 
-Without a list of columns and without BY NAME, Spark writes the first value into the first column of
-the target, and so on. So a statement that stays as it is does something else once columns move, of
-its target or of a table whose columns it takes by a star.
+Without such a list and without BY NAME, Spark writes the first value into the first column of the
+target, and so on. So an unchanged statement has another effect if columns of its target move, or of
+a table whose columns it takes by a star.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class _MovedColumns:
 
     @property
     def move_description(self) -> str:
-        """How the positions differ; empty if each column stands where it stood.
+        """Describes the moved positions; empty if each column is at its old position.
 
-        A column that only got another name takes the same values as before.
+        A column that only got another name receives the same values as before.
         """
         if len(self.before) != len(self.after):
             return (
@@ -61,7 +61,7 @@ class _MovedColumns:
 
 
 class _ProjectTables:
-    """The tables of a project by the names that statements have for them."""
+    """The tables of a project, by the names in its statements."""
 
     def __init__(self, inputs: RuleInputs) -> None:
         self._inputs = inputs
@@ -73,7 +73,7 @@ class _ProjectTables:
         return short | {plain_name(fqn): fqn for fqn in after}
 
     def list_columns(self, table: exp.Table, holder: Model) -> _MovedColumns | None:
-        """The columns of a table that a statement of `holder` names, where both sides have them."""
+        """Lists the columns of a table in a statement of `holder`; None if a side is unknown."""
         fqn: str | None
         if isinstance(table.this, d.MacroVar):
             fqn = holder.fqn if table.this.name.lower() in _OF_OWN else None
@@ -97,7 +97,7 @@ def _list_column_names(model: Model | None) -> ColumnNames | None:
 
 @on_project(BY_POSITION)
 def check_inserts(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Statements around models that stay as they are, between tables that do not."""
+    """Unchanged statements around models, if the columns of their tables moved."""
     tables = _ProjectTables(inputs)
     for fqn, model in inputs.after.items():
         before = inputs.before.get(fqn)
@@ -118,7 +118,7 @@ def check_inserts(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _list_inserts(model: Model) -> list[tuple[str, exp.Expr, str]]:
-    """(slot, statement, text) of each INSERT without columns around a model's query."""
+    """Lists (slot, statement, text) of each INSERT without columns around a model's query."""
     if not (getattr(model, "pre_statements_", None) or getattr(model, "post_statements_", None)):
         return []
     return [
@@ -135,13 +135,13 @@ def _list_inserts(model: Model) -> list[tuple[str, exp.Expr, str]]:
 
 
 def _explain_moved_columns(insert: exp.Expr, holder: Model, tables: _ProjectTables) -> str:
-    """Why a statement does something else now; empty if it does what it did."""
+    """Why a statement has another effect now; empty if it has the same effect."""
     target = tables.list_columns(insert.this, holder)
     source, alone = _find_star_source(insert)
     read = tables.list_columns(source, holder) if source is not None else None
     if target is not None and read is not None and alone and target.after == read.after:
-        return ""  # both moved alike
-    # A star and a list of values meet the target's columns in the same way.
+        return ""  # both moved in the same way
+    # A star and a list of values are both matched with the target's columns by position.
     return next(
         (
             moved.move_description
@@ -153,7 +153,7 @@ def _explain_moved_columns(insert: exp.Expr, holder: Model, tables: _ProjectTabl
 
 
 def _find_star_source(insert: exp.Expr) -> tuple[exp.Table | None, bool]:
-    """The table whose columns an INSERT takes in their order, and whether it takes no others."""
+    """The table whose columns an INSERT takes by a star; true if it takes no other columns."""
     if isinstance(insert.args.get("source"), exp.Table):  # INSERT INTO target TABLE source
         return insert.args["source"], True
     query = insert.expression

@@ -1,4 +1,4 @@
-"""Joins that change their partner, their condition or their side, and joins that multiply rows."""
+"""Joins with another partner, condition or side, and joins that multiply rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MULTIPLIES = find_rule("join-may-multiply")
 
 @on_change(CHANGED)
 def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Joins of a partner that both versions have, on other conditions or in another way."""
+    """Joins with other conditions or another type, and joins that come or go."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
@@ -37,12 +37,12 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             yield _observe_gone_join(pair, inputs, was, old)
             continue
         after.remove(now)
-        told = [called(part) for part in _describe_join_differences(was, now, old, new)]
-        if not told:
+        differences = [called(part) for part in _describe_join_differences(was, now, old, new)]
+        if not differences:
             continue
         yield RuleObservation(
             CHANGED,
-            f"The join of `{called(was.target)}` changes: {'; '.join(told)}.",
+            f"The join of `{called(was.target)}` changes: {'; '.join(differences)}.",
             "the owner confirms which rows meet, and which are dropped or kept",
             model=pair.after,
             subject=(_make_join_subject(was, old, inputs),),
@@ -63,9 +63,9 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 
 def _is_kept_in(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bool:
-    """Whether the other version reads the partner and asks the conditions of an inner join, too.
+    """Whether the other version reads the partner with the conditions of the inner join, too.
 
-    It may read it first and join the others to it, and ask in WHERE.
+    It may read the partner first and join the others to it, or have the conditions in WHERE.
     """
     return (
         join.is_inner
@@ -77,20 +77,20 @@ def _is_kept_in(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bo
 def _describe_join_differences(
     was: JoinMeaning, now: JoinMeaning, old: QueryMeaning, new: QueryMeaning
 ) -> list[str]:
-    """How two joins of one partner differ, in words."""
-    gone, came = set(was.on - now.on), set(now.on - was.on)
+    """Describes the differences of two joins of one partner."""
+    gone, added = set(was.on - now.on), set(now.on - was.on)
     if was.is_inner and now.is_inner:
         gone -= new.inner_conditions | set(new.filters)
-        came -= old.inner_conditions | set(old.filters)
-        told = []
+        added -= old.inner_conditions | set(old.filters)
+        differences = []
     else:
-        told = [f"{was.how} JOIN becomes {now.how} JOIN"] if was.how != now.how else []
-    if not told and not gone:
-        # Both sides got the column: as long as neither had it, nothing was compared otherwise.
-        came = {key for key in came if not _compares_new_columns(now.places[key], old)}
-    told += sorted(f"no longer on {old.show_key(key)}" for key in gone)
-    told += sorted(f"now on {new.show_key(key)}" for key in came)
-    return told
+        differences = [f"{was.how} JOIN becomes {now.how} JOIN"] if was.how != now.how else []
+    if not differences and not gone:
+        # Both tables got the column, so no join could compare it before.
+        added = {key for key in added if not _compares_new_columns(now.places[key], old)}
+    differences += sorted(f"no longer on {old.show_key(key)}" for key in gone)
+    differences += sorted(f"now on {new.show_key(key)}" for key in added)
+    return differences
 
 
 def _compares_new_columns(places: frozenset[tuple[str, str]], old: QueryMeaning) -> bool:
@@ -118,7 +118,7 @@ def _observe_gone_join(
 
 
 def _make_join_subject(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
-    """The join: one partner may be joined twice, on other conditions."""
+    """Makes the identity of a join: one partner may be joined twice, with different conditions."""
     return inputs.names.shorten_in_text(
         " ".join([join.target, *sorted(map(its.show_key, join.on))])
     )
@@ -126,7 +126,7 @@ def _make_join_subject(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs)
 
 @on_change(MULTIPLIES)
 def find_multiplying_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """New joins whose condition does not fix one row of the partner."""
+    """New joins whose condition does not select a single row of the partner."""
     if pair.both_meanings is None or pair.query_after is None:
         return
     old, new = pair.both_meanings

@@ -1,4 +1,4 @@
-"""Changes of the MODEL block that alter what is computed, when, or how safely."""
+"""Changes of the MODEL block: kind, time column, key, start, dialect, gateway, linter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _name_kind(model: Model) -> str:
 
 @on_change(KIND, EMBEDDED)
 def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Tables that become views, increments that become full builds, and back."""
+    """Models of another kind: a view instead of a table, full builds instead of intervals."""
     old, new = _name_kind(pair.before), _name_kind(pair.after)
     if old == new:
         return
@@ -68,7 +68,7 @@ def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
 
 @on_change(TIME_COLUMN)
 def find_time_column_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """The column that intervals are deleted and written by."""
+    """Another time column: the column by which intervals are deleted and written."""
     old, new = pair.before.time_column, pair.after.time_column
     if old is None or new is None:
         return
@@ -93,26 +93,26 @@ def find_time_column_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
 
 
 def _is_temporal(model: Model, column: str) -> bool:
-    """Whether the time column is a date or time stamp: a format is for text and numbers."""
+    """Whether the time column is a date or time stamp; only texts and numbers need a format."""
     kind = (model.columns_to_types or {}).get(column)
     return kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES
 
 
 def _read_time_format(time_column: Any) -> str:
-    """The format as it is meant: a definition from the state has its percent signs doubled."""
+    """Reads the time format: the state stores each percent sign twice."""
     return str(time_column.format).replace("%%", "%")
 
 
 @on_change(UNIQUE_KEY)
 def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another key for the merge, without anything that proves it."""
+    """Another key for the merge, if nothing proves that it is unique."""
     old = frozenset(list_column_names(pair.before.unique_key))
     new = frozenset(list_column_names(pair.after.unique_key))
     if not old or not new or old == new:
         return
     if old < new:
-        # Whatever proves the new key: a row of the old one that changes in what was added is no
-        # longer replaced, it is stored a second time.
+        # Even if the new key is proved: if a row changes in an added column, the merge does not
+        # replace the old row, but stores a second one.
         yield RuleObservation(
             UNIQUE_KEY,
             f"The key grows from {quote_names(old)} to {quote_names(new)}: one {quote_names(old)} "
@@ -148,7 +148,7 @@ def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
 
 
 def _groups_by(pair: ModelPair, key: frozenset[str]) -> bool:
-    """Whether the query groups by the key, or a grain that the old version had says so."""
+    """Whether the query groups by the key, or the old version declared it as a grain."""
     if any(grain and grain <= key for grain in list_grains(pair.before)):
         return True
     grouped = pair.both_forms[1].grouped_by if pair.both_forms is not None else frozenset()
@@ -157,7 +157,7 @@ def _groups_by(pair: ModelPair, key: frozenset[str]) -> bool:
 
 @on_change(START)
 def find_start_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A start that moves forward leaves a hole where history was."""
+    """A later start: the history before it is not computed any more."""
     old, new = pair.before.start, pair.after.start
     if str(old) == str(new) or pair.after.kind.is_view or pair.after.kind.is_symbolic:
         return
@@ -204,8 +204,8 @@ def _is_later(old: Any, new: Any) -> bool:
 def find_dialect_or_gateway_changes(
     pair: ModelPair, inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
-    """The same text, read or run elsewhere."""
-    # A changed default is one finding on the project, not one on each of its models.
+    """The same text in another dialect, or on another gateway."""
+    # A changed default is one finding on the project, not one for each model.
     path, files = inputs.find_path(pair.after), inputs.changed_files
     default_moved = pair.after.dialect == inputs.default_dialect and (
         files is None or path not in files
@@ -232,8 +232,8 @@ def find_dialect_or_gateway_changes(
 
 @on_change(IGNORED)
 def find_ignored_lint_rules(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Lint rules that no longer look at this model."""
-    # Stored models do not keep the setting, so only the file can say what is new.
+    """Lint rules that no longer check this model."""
+    # The state does not store this setting, so only the file shows the change.
     path = inputs.find_path(pair.after)
     if path is None or inputs.changed_files is None or path not in inputs.changed_files:
         return

@@ -1,4 +1,4 @@
-"""Changes of what a column holds: types, divisions, totals; and results that stay the same."""
+"""Changes of a column's values: types, divisions, totals; and results that stay the same."""
 
 from __future__ import annotations
 
@@ -35,18 +35,17 @@ if TYPE_CHECKING:
 
 _LOSSY = "; values that do not fit are rounded, cut or NULL."
 
-# Whether a changed query is only another spelling of the old one, at any time that it may run.
+# Whether a changed query gives the old result at any time of a run, although its text differs.
 
 
 _TIMES = ("start_", "end_", "execution_")
 
 
 def is_proved_at_all_times(pair: ModelPair) -> bool:
-    """Whether it is proved that both versions give the same rows, whatever the data and the time.
+    """Whether a proof shows that both versions give the same rows for any data and any time.
 
-    While a project is loaded, start and end are one and the same moment; so the proof is made once
-    more where all times differ. What a macro does with them only its own text says, so macros have
-    to be the same ones.
+    While SQLMesh loads a project, start and end are the same moment. So there is a second proof
+    with three different times. A macro can use the times in any way, so macros must be the same.
     """
     if not pair.is_proved_same:
         return False
@@ -82,11 +81,11 @@ def _render_declared_types(model: Model) -> dict[str, str]:
 
 
 def _has_same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
-    """Whether macros are called alike, and are the same ones.
+    """Whether both versions call the same macros in the same way.
 
-    A macro's call may be spelled otherwise, come or go, where the macro only writes its arguments
-    down: one of SQLMesh's own, or one whose code shows it. None of its arguments may be a time,
-    which it might compare with another.
+    The call of a macro may differ, come or go if the macro only writes its arguments into the
+    query: one of SQLMesh's own, or one whose code shows that. No argument may be a time, because
+    the macro could compare it with another.
     """
     before, after = _count_calls(old), _count_calls(new)
     if not before and not after:
@@ -130,7 +129,7 @@ def _mentions_time(call: exp.Expr) -> bool:
 
 
 def _list_code_texts(model: Model) -> dict[str, str]:
-    """The text of the macros and variables that a model uses."""
+    """Lists the texts of the macros and variables that a model uses."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
@@ -166,19 +165,19 @@ AGGREGATE = find_rule("aggregate-changed")
 
 SAME = find_rule("same-result")
 
-# An expression is told whole up to here.
+# A longer expression is cut in a report.
 SHOWN = 120
 
 
 @on_change(RETYPED)
 def find_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Types that hold less than before, or something else."""
-    if not pair.has_inferred_types:  # what made them others stands in the seed's file
+    """Types that can hold fewer values than before, or other ones."""
+    if not pair.has_inferred_types:  # the rule on seeds names the value that is the cause
         yield from observe_retyped_columns(pair, inputs)
 
 
 def observe_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """The columns of another type: those that hold less, something else, or more."""
+    """Observes columns with another type: for fewer values, other values, or more."""
     old, new = (
         column_changes.list_known_types(pair.before),
         column_changes.list_known_types(pair.after),
@@ -190,7 +189,7 @@ def observe_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
         pair.after
     )
     readers = {change.name: change.readers for change in pair.column_changes}
-    # The validity columns of a dimension are SQLMesh's; state gives their type back otherwise.
+    # SQLMesh adds the validity columns of a dimension; their type differs in the state.
     own = list_validity_columns(pair.after)
     models = {plain_name(fqn): model for fqn, model in inputs.before.items()}
 
@@ -209,17 +208,17 @@ def observe_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
         ]
         if not found:
             continue
-        told = [
+        descriptions = [
             f"{n} {old[n].sql(dialect=dialect)} to {new[n].sql(dialect=dialect)}" for n in found
         ]
         read = {reader for name in found for reader in readers.get(name, [])}
         yield RuleObservation(
             RETYPED,
-            f"Retyped: {quote_names(told)}"
+            f"Retyped: {quote_names(descriptions)}"
             + (_LOSSY if how == "narrower" else ".")
             + (f" Read by {quote_names(map(inputs.names.short_name, read))}." if read else ""),
             "readers and stored values fit the new type",
-            # A model whose own text is the same follows one above it, and that one is judged.
+            # If the model's own text is the same, a model above is the cause and has the finding.
             severity="low" if follows else severity,  # type: ignore[arg-type]
             model=pair.after,
             subject=tuple(found),
@@ -228,14 +227,14 @@ def observe_retyped_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
 
 
 def _read_declared_types(model: Model) -> dict[str, str]:
-    """The types that a model's own `columns` name: a table has those, whatever its query gives."""
+    """Reads the types in a model's own `columns`: the table has them, not those of the query."""
     declared = getattr(model, "columns_to_types_", None) or {}
     return {name: kind.sql(dialect="spark") for name, kind in declared.items()}
 
 
 @on_change(RETYPED)
 def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Casts inside an expression, whose own type may hide that values no longer fit."""
+    """Casts inside an expression: its own type may be the same although values no longer fit."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_query:
         return
     old, new = _list_casts(pair.query_before), _list_casts(pair.query_after)
@@ -257,11 +256,11 @@ def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 
 def _list_casts(query: ModelQuery) -> dict[str, exp.DataType]:
-    """The type that each expression is cast to, where it is cast to one type only."""
+    """Lists the type to which each expression is cast, if it is only one type."""
     found: dict[str, exp.DataType | None] = {}
     for node in query.tree.find_all(exp.Cast, exp.TryCast):
         if isinstance(node.parent, exp.Alias | exp.Select):
-            continue  # the type of the column itself, which `retyped` compares
+            continue  # the type of the column itself, which another rule compares
         text = shorten_redacted(hide_shapes(strip_quotes(node.this.sql())), SHOWN)
         found[text] = None if found.get(text, node.to) != node.to else node.to
     return {text: kind for text, kind in found.items() if kind is not None}
@@ -269,27 +268,27 @@ def _list_casts(query: ModelQuery) -> dict[str, exp.DataType]:
 
 @on_change(DIVISION)
 def find_changed_divisions(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Quotients that are cut to whole numbers or divide by something else."""
+    """Quotients that are cut to whole numbers, or have another divisor."""
     if pair.both_meanings is None:
         return
     old, new = (side.list_quotients for side in pair.both_meanings)
     for name in sorted(set(old) & set(new)):
         was, now = old[name], new[name]
         if now[WHOLE] > was[WHOLE]:
-            told = "is cut to whole numbers"
+            effect = "is cut to whole numbers"
         elif now[WHOLE] < was[WHOLE]:
-            told = "is no longer cut to whole numbers"
+            effect = "is no longer cut to whole numbers"
         elif (
             _count_inner_terms(was) != _count_inner_terms(now)
             and _count_inner_terms(was)
             and _count_inner_terms(now)
         ):
-            told = "divides by something else"
+            effect = "divides by something else"
         else:
             continue
         yield RuleObservation(
             DIVISION,
-            f"The quotient in `{name}` {told}.",
+            f"The quotient in `{name}` {effect}.",
             "the owner confirms the new figure",
             model=pair.after,
             subject=(name,),
@@ -303,7 +302,7 @@ def _count_inner_terms(bag: Counter[TermKey]) -> dict[TermKey, int]:
 
 @on_change(AGGREGATE)
 def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Columns that keep their name and sum up otherwise, here or in a CTE below."""
+    """Columns with the same name and another aggregate, in the query or in a CTE."""
     if pair.both_meanings is None:
         return
     old, new = (side.list_totals for side in pair.both_meanings)
@@ -328,9 +327,9 @@ def _describe_joins(bag: Counter[str]) -> str:
 
 
 def is_reported_as_same(pair: ModelPair, inputs: RuleInputs) -> bool:
-    """Whether a proof and an execution agree that both versions give the same.
+    """Whether a proof and an execution agree that both versions give the same result.
 
-    What cannot be run is the same only if the engine gets the same text.
+    If the queries cannot be run, the engine must get the same text.
     """
     executed = judge_pair(pair, inputs)
     confirmed = executed.verdict == "alike" or (
@@ -341,7 +340,7 @@ def is_reported_as_same(pair: ModelPair, inputs: RuleInputs) -> bool:
 
 @on_change(SAME)
 def find_same_results(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A rewrite that is proven to give the same rows on any data, and that execution confirms."""
+    """A rewrite with the same rows on any data: a proof shows it, and execution confirms it."""
     if pair.has_same_query or not is_reported_as_same(pair, inputs):
         return
     order = pair.both_forms is not None and list(pair.both_forms[0].results) != list(

@@ -1,4 +1,4 @@
-"""Changes of what a row stands for, and of how often equal rows count."""
+"""Changes of rows: which rows there are, what a row means, and how often equal rows count."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ci_bot.worker.sqlmesh_compat import FROM
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-# Changes of which rows pass, and of what window functions make of them.
+# Changes of filters and limits, and of the rows that window functions read.
 
 
 FILTER = find_rule("filter-changed")
@@ -44,7 +44,7 @@ TIES = find_rule("nondeterministic-order")
 
 SHOWN = 200
 
-# Functions whose value of a row depends on which of two equal rows comes first.
+# Functions whose value depends on the order of two rows that are equal in ORDER BY.
 _PICKING = (
     exp.RowNumber, exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue,
     exp.Lag, exp.Lead, exp.Ntile,
@@ -52,47 +52,47 @@ _PICKING = (
 
 
 def render_condition(meaning: QueryMeaning, key: TermKey, inputs: RuleInputs) -> str:
-    """A condition of a query as it is written there, with the models in it called as everywhere."""
+    """Renders a condition of a query as it is written, with the models' names for reports."""
     return shorten_redacted(hide_shapes(inputs.names.shorten_in_text(meaning.show_key(key))), SHOWN)
 
 
 @on_change(FILTER)
 def find_changed_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Conditions on rows, wherever in the query they stand; not those on the interval."""
+    """Conditions on rows, anywhere in the query; not those on the interval."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
-    # An inner join's own conditions filter like a WHERE: moving one there changes nothing.
+    # The conditions of an inner join filter rows like WHERE, so a move between them is no change.
     lost = [key for key in (old.filters - new.filters) if key not in new.inner_conditions]
-    came = [key for key in (new.filters - old.filters) if key not in old.inner_conditions]
-    if not lost and not came:
+    added = [key for key in (new.filters - old.filters) if key not in old.inner_conditions]
+    if not lost and not added:
         return
     gone = Counter(render_condition(old, key, inputs) for key in lost)
-    fresh = Counter(render_condition(new, key, inputs) for key in came)
-    told = [f"removed {text}" for text in gone - fresh]
-    told += [f"added {text}" for text in fresh - gone]
-    if not told and _only_decides_more(pair):
+    fresh = Counter(render_condition(new, key, inputs) for key in added)
+    changes = [f"removed {text}" for text in gone - fresh]
+    changes += [f"added {text}" for text in fresh - gone]
+    if not changes and _only_decides_more(pair):
         return
-    # The words are the same, and what stands behind one of them is computed differently.
-    told += [f"{text}, of other values" for text in gone & fresh]
+    # The text is the same, but one of its names is computed in another way.
+    changes += [f"{text}, of other values" for text in gone & fresh]
     yield RuleObservation(
         FILTER,
-        f"The conditions on rows differ: {quote_names(told, 4)}.",
+        f"The conditions on rows differ: {quote_names(changes, 4)}.",
         "the owner confirms which rows belong to the model",
         model=pair.after,
-        anchors=(*(new.show_key(key)[:60] for key in came), "WHERE", "HAVING", "QUALIFY", "FROM"),
+        anchors=(*(new.show_key(key)[:60] for key in added), "WHERE", "HAVING", "QUALIFY", "FROM"),
     )
 
 
 @on_change(FILTER)
 def find_moved_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Conditions that stay, and go to the other side of a window function."""
+    """Conditions that were applied before a window function and now after it, or the reverse."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
     for key in sorted(old.filters.keys() & new.filters.keys()):
         if old.filters[key] != new.filters[key]:
-            continue  # told as a condition that comes or goes
+            continue  # reported as a condition that comes or goes
         was, now = old.before_windows[key], new.before_windows[key]
         if was != now:
             text = render_condition(new, key, inputs)
@@ -110,7 +110,7 @@ def find_moved_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 @on_change(FILTER)
 def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """LIMIT keeps the first rows of an order; of another order these are other rows."""
+    """LIMIT after another ORDER BY: it keeps the first rows of the order."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_text:
         return
     if not pair.query_after.rendered_tree.has_any(exp.Limit, exp.Fetch):
@@ -122,12 +122,12 @@ def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         same = [was.means_same_column(now) for was, now in zip(before, after, strict=False)]
         if all(same) and len(before) <= len(after):
             continue
-        told = describe_moved_positions(before, after, "ORDER BY") or [
+        changes = describe_moved_positions(before, after, "ORDER BY") or [
             f"the order is {_render_sort_order(after)}, no longer {_render_sort_order(before)}"
         ]
         yield RuleObservation(
             FILTER,
-            f"LIMIT keeps other rows: {'; '.join(told)}.",
+            f"LIMIT keeps other rows: {'; '.join(changes)}.",
             "the owner confirms which rows belong to the model, and ORDER BY names its columns",
             model=pair.after,
             subject=("rows that LIMIT keeps",),
@@ -141,7 +141,7 @@ def _render_sort_order(keys: list[ClauseKey]) -> str:
 
 @on_change(TIES)
 def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """An ORDER BY of a window that decided which row comes first, and does so no more."""
+    """A window's ORDER BY that no longer decides which row comes first."""
     if pair.both_meanings is None or pair.query_before is None or pair.query_after is None:
         return
     models = {plain_name(fqn): model for fqn, model in inputs.after.items()}
@@ -149,7 +149,7 @@ def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
     for what, windows in new.items():
         earlier = old.get(what, [])
         if len(earlier) != len(windows):
-            continue  # which of them is which is not known
+            continue  # the pairs are unknown
         for before, after in zip(earlier, windows, strict=True):
             lost = _list_order_columns(before) - _list_order_columns(after)
             if not lost or not _list_order_columns(after) < _list_order_columns(before):
@@ -169,7 +169,7 @@ def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
 
 
 def _only_decides_more(pair: ModelPair) -> bool:
-    """Whether picking windows changed, and each only in that its order goes on where it ended."""
+    """Whether windows that pick rows changed, and each only got more columns in its ORDER BY."""
     if pair.query_before is None or pair.query_after is None:
         return False
     old, new = _map_orders(pair.query_before), _map_orders(pair.query_after)
@@ -188,7 +188,7 @@ def _list_written_order(window: exp.Expr) -> list[str]:
 
 
 def _has_equal_value_for_ties(window: exp.Expr) -> bool:
-    """Whether the function gives a value of the order itself, which is one for all equal rows."""
+    """Whether the function returns a column of its ORDER BY: equal rows have the same value."""
     function = window.this
     value = function.this if isinstance(function.this, exp.Expression) else None
     if value is None or isinstance(function, exp.RowNumber | exp.Ntile):
@@ -200,7 +200,7 @@ def _has_equal_value_for_ties(window: exp.Expr) -> bool:
 
 
 def _map_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[exp.Expr]]:
-    """The picking windows by their function and partition, as they stand."""
+    """Maps function and partition to the windows that pick rows, in written order."""
     found: dict[tuple[str, frozenset[str]], list[exp.Expr]] = {}
     for window in query.rendered_tree.find_all(exp.Window):
         function = window.this
@@ -223,7 +223,7 @@ def _list_order_columns(window: exp.Expr) -> set[str]:
 
 
 def _decides_order(window: exp.Expr, models: Mapping[str, Model]) -> bool:
-    """Whether partition and order together hold a key of the only table that is read."""
+    """Whether partition and order together contain a key of the only table."""
     select = window.find_ancestor(exp.Select)
     source = select.args.get(FROM) if select is not None else None
     if select is None or source is None:
@@ -243,8 +243,8 @@ UNION = find_rule("union-changed")
 
 @on_change(GRAIN)
 def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """What one row stands for."""
-    told = ""
+    """Another meaning of a row: other groups, or another declared grain."""
+    sentence = ""
     if pair.both_meanings is not None:
         old, new = pair.both_meanings
         if (
@@ -259,19 +259,19 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
                 f"without {quote_names(less)}" if less else "",
                 f"with {quote_names(more)}" if more else "",
             ]
-            # If the words are the same, a key of that name is computed differently.
+            # If the names are the same, a key of that name is computed in another way.
             if less != more:
-                told = f"Rows are grouped {' and '.join(part for part in parts if part)}."
+                sentence = f"Rows are grouped {' and '.join(part for part in parts if part)}."
         elif bool(old.groups) != bool(new.groups):
-            told = "Rows are grouped now." if new.groups else "Rows are no longer grouped."
+            sentence = "Rows are grouped now." if new.groups else "Rows are no longer grouped."
     moved = _list_moved_groups(pair)
     if moved:
-        told = f"{told} {'; '.join(moved)}.".lstrip()
+        sentence = f"{sentence} {'; '.join(moved)}.".lstrip()
     declared_old, declared_new = set(list_grains(pair.before)), set(list_grains(pair.after))
-    if told:
+    if sentence:
         yield RuleObservation(
             GRAIN,
-            f"{told} One row means something else than before.",
+            f"{sentence} One row means something else than before.",
             "the owner confirms the new meaning of a row, and readers do not sum it twice",
             model=pair.after,
             anchors=("GROUP BY",),
@@ -290,7 +290,7 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 
 def _list_moved_groups(pair: ModelPair) -> list[str]:
-    """Positions in GROUP BY that mean another column, so that the groups are others."""
+    """Lists positions in GROUP BY that now mean another column."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_text:
         return []
     found: list[str] = []
@@ -303,7 +303,7 @@ def _list_moved_groups(pair: ModelPair) -> list[str]:
 
 @on_change(DISTINCT)
 def find_distinct_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """DISTINCT that hides duplicates, or no longer removes them."""
+    """DISTINCT that comes and hides duplicates, or goes and no longer removes them."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
@@ -336,20 +336,20 @@ def find_distinct_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleO
 
 @on_change(UNION)
 def find_union_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """UNION against UNION ALL, and branches that come or go."""
+    """UNION instead of UNION ALL or the reverse, and branches that come or go."""
     if pair.both_meanings is None:
         return
     old, new = pair.both_meanings
     if old.unions == new.unions:
         return
-    lost, came = old.unions - new.unions, new.unions - old.unions
-    told = [f"{n} {kind} gone" for kind, n in lost.items()]
-    told += [f"{n} {kind} new" for kind, n in came.items()]
-    dedups = came["UNION"] > 0
+    lost, added = old.unions - new.unions, new.unions - old.unions
+    changes = [f"{n} {kind} gone" for kind, n in lost.items()]
+    changes += [f"{n} {kind} new" for kind, n in added.items()]
+    dedups = added["UNION"] > 0
     in_parts = _is_full_join_in_parts(old, new) or _is_full_join_in_groups(pair, old, new)
     yield RuleObservation(
         UNION,
-        f"Set operations change: {quote_names(told)}."
+        f"Set operations change: {quote_names(changes)}."
         + (" UNION without ALL drops equal rows of all branches." if dedups else "")
         + (" The same tables were brought together by a full join." if in_parts else ""),
         "the owner confirms which rows come together, and whether equal ones count once",
@@ -361,9 +361,9 @@ def find_union_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 @on_change(UnionColumnOrder.spec)
 def find_branch_order_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Branches of a union that were in line: one gets a column at another place than the other.
+    """Branches of a union whose columns had the same order, and no longer have it.
 
-    In a model that reads whole tables, a table does it whose columns are others now.
+    In a model that reads whole tables, a change of a table's columns has that effect.
     """
     query = pair.query_after
     by_name = query.tree.find_all(exp.SetOperation) if query is not None else ()
@@ -374,7 +374,7 @@ def find_branch_order_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[R
     for reader in pair.readers:
         before = inputs.before.get(reader.fqn)
         if before is None or before.data_hash != reader.data_hash:
-            continue  # it has a pair of its own
+            continue  # it has its own pair
         old, new = pair.queries.query_of(before), pair.queries.query_of(reader)
         if old is not None and new is not None:
             yield from _observe_moved_columns(reader, old.rendered_query, new.rendered_query)
@@ -387,7 +387,7 @@ def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservatio
         was, now = dict(before), dict(after)
         partners, kept = ({part: name for name, part in side} for side in (before, after))
         if len(was) != len(before) or len(partners) != len(before) or len(kept) != len(after):
-            continue  # a name or an expression that stands twice has no one partner
+            continue  # a name or an expression that occurs twice has no single partner
         moved |= {
             name
             for name in was.keys() & now.keys()
@@ -408,7 +408,7 @@ def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservatio
 
 
 def _list_branches(tree: exp.Expr) -> list[list[tuple[str, str]]]:
-    """For each set operation the result columns, each with what the other branch gives for it."""
+    """Lists the result columns of each set operation, each with the other branch's expression."""
     if not isinstance(tree, exp.Query):
         return []
     return [
@@ -422,16 +422,16 @@ def _list_branches(tree: exp.Expr) -> list[list[tuple[str, str]]]:
 
 
 def _is_full_join_in_parts(old: QueryMeaning, new: QueryMeaning) -> bool:
-    """Whether UNION ALL stands where full joins stood, over the same tables."""
+    """Whether UNION ALL replaces full joins, over the same tables."""
     tables = [{join.target for join in side.joins} | set(+side.reads) for side in (old, new)]
     return _replace_full_joins(old, new) and tables[0] == tables[1]
 
 
 def _is_full_join_in_groups(pair: ModelPair, old: QueryMeaning, new: QueryMeaning) -> bool:
-    """Whether a GROUP BY over UNION ALL brings together what full joins brought together.
+    """Whether a GROUP BY over UNION ALL replaces full joins.
 
-    The parts are grouped after the union, where each was grouped before the join; without a group
-    at the end a row of each part stands for itself.
+    Before, each part was grouped and then joined; now the union is grouped. Without that last
+    group, the rows of the parts are not combined.
     """
     query, (before, after) = pair.query_after, pair.both_trees
     grouped = list_outer_scopes(query.root) if query is not None else []
@@ -445,12 +445,12 @@ def _is_full_join_in_groups(pair: ModelPair, old: QueryMeaning, new: QueryMeanin
 
 
 def _replace_full_joins(old: QueryMeaning, new: QueryMeaning) -> bool:
-    lost, came = old.unions - new.unions, new.unions - old.unions
+    lost, added = old.unions - new.unions, new.unions - old.unions
     fulls = [sum(join.how == "FULL" for join in side.joins) for side in (old, new)]
-    return not lost and set(came) == {"UNION ALL"} and fulls[0] - fulls[1] >= came["UNION ALL"]
+    return not lost and set(added) == {"UNION ALL"} and fulls[0] - fulls[1] >= added["UNION ALL"]
 
 
 def _list_tables(tree: exp.Expr | None) -> list[str]:
-    """The tables that a query reads, each as often as it does; a CTE is none."""
+    """Lists the tables that a query reads, each as often as it reads them; a CTE is no table."""
     found = tree.find_all(exp.Table) if tree is not None else ()
     return sorted(table_name(table) for table in found if table.db)

@@ -1,7 +1,7 @@
-"""Edits that only a run shows: SQLMesh compares queries as they are rendered while it loads them.
+"""Edits that only a run shows: SQLMesh compares the queries that the load renders.
 
-A run renders them again, with its interval, its stage and what earlier runs left. If the loaded
-texts are one and the same, SQLMesh takes an edit for metadata and builds nothing, and the next run
+A run renders them again, with its interval, its stage and the results of earlier runs. If the load
+renders the same text twice, SQLMesh treats the edit as metadata and builds nothing. The next run
 computes other rows anyway. (`SqlModel.is_metadata_only_change`)
 """
 
@@ -37,14 +37,14 @@ BUILT_AGAIN = (
     "builds it again"
 )
 
-# Names that stand for something else in a run than while the project is loaded.
+# Names that have another value in a run than while the project is loaded.
 _KNOWN_TO_RUNS = re.compile(
     RUN_DATES
     + r"|\b(runtime_stage|is_incremental|engine_adapter|adapter|locals|snapshots?|intervals"
     r"|execute|run_query|load_relation|this_env|gateway)\b",
     re.IGNORECASE,
 )
-# An interval before that of any data, and one after it: both sides of a date that a query names.
+# An interval before all data and one after: on both sides of each date that a query may name.
 _INTERVALS = (("1971-03-05", "1971-03-06"), ("2199-07-09", "2199-07-10"))
 _STAGES = (RuntimeStage.EVALUATING, RuntimeStage.CREATING)
 
@@ -53,7 +53,7 @@ RunDifference = Literal["shown", "unknown"]
 
 @on_change(CHANGED_IN_RUNS)
 def find_changed_renderings(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Queries and statements that are rendered otherwise in a run, and alike while loading."""
+    """Queries and statements with the same text in the load, and another one in a run."""
     before, after = pair.before, pair.after
     if not (is_sql_model(before) and is_sql_model(after) and _is_metadata(before, after)):
         return
@@ -82,7 +82,7 @@ def find_changed_renderings(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
 
 
 def _is_metadata(before: Model, after: Model) -> bool:
-    """Whether SQLMesh takes the edit for metadata; it renders both sides to know."""
+    """Whether SQLMesh treats the edit as metadata; it renders both sides to decide."""
     try:
         return bool(after.is_metadata_only_change(before))
     except Exception:  # a macro of the project may raise anything; the plan reports it
@@ -90,9 +90,9 @@ def _is_metadata(before: Model, after: Model) -> bool:
 
 
 def compare_run_renderings(pair: ModelPair) -> RunDifference | None:
-    """Whether runs of two definitions that load alike are rendered otherwise; None if not.
+    """Whether runs render two definitions differently although the load does not; None if not.
 
-    "unknown" where two texts differ in a part that no rendering has reached.
+    "unknown" if two texts differ in a part that no rendering has reached.
     """
     before, after = pair.before, pair.after
     if not (is_sql_model(before) and is_sql_model(after)):
@@ -103,7 +103,7 @@ def compare_run_renderings(pair: ModelPair) -> RunDifference | None:
         any(_KNOWN_TO_RUNS.search(_collect_code(model)) for model in (before, after))
         or sqlmesh_compat.share_rendered_query(before, after)
     ):
-        return None  # then a run renders what is rendered while loading
+        return None  # a run renders the same text as the load
     for render in _list_renderings(before, after):
         old, new = _render_or_none(render, before), _render_or_none(render, after)
         if old is None or new is None:
@@ -119,7 +119,7 @@ def _list_written_texts(model: SqlModel) -> tuple[str, ...]:
 
 
 def _collect_code(model: SqlModel) -> str:
-    """The text of the query, its statements and definitions, and of the macros they can call."""
+    """Collects the texts of the query, its statements and definitions, and of their macros."""
     python = (item.payload for item in model.python_env.values() if item.payload)
     return "\n".join([*_list_written_texts(model), *map(str, python), *list_jinja_macros(model)])
 
@@ -145,7 +145,7 @@ def _render_all(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:
 
 
 def _render_or_none(render: RunRendering, model: Model) -> str | None:
-    """What the engine gets; None if the project's own code fails without an engine."""
+    """Renders the text that the engine gets; None if the project's code fails without an engine."""
     try:
         parts = render(model)
     except Exception:  # a macro of the project may raise anything
@@ -156,7 +156,7 @@ def _render_or_none(render: RunRendering, model: Model) -> str | None:
 
 
 def _has_one_meaning(pair: ModelPair, before: SqlModel, after: SqlModel) -> bool:
-    """Whether two texts that were rendered alike each time can only be rendered alike."""
+    """Whether two texts with the same renderings so far always have the same rendering."""
     if not any(
         isinstance(part, d.Jinja) for model in (before, after) for part in _iterate_parsed(model)
     ):
@@ -172,10 +172,10 @@ def _iterate_parsed(model: SqlModel) -> Iterator[exp.Expr]:
 
 
 def _is_one_template(before: str, after: str) -> bool:
-    """Whether two templates differ in blanks and comments alone."""
+    """Whether two templates differ only in blanks and comments."""
     try:
         return _split_parts(before) == _split_parts(after)
-    except Exception:  # what cannot be taken apart is not known to be the same
+    except Exception:  # a template that cannot be split is the same only if its text is
         return before == after
 
 

@@ -1,4 +1,4 @@
-"""When a model runs, for how long, and what it waits for."""
+"""The schedule of a model: when it runs, until which day, and what it waits for."""
 
 from __future__ import annotations
 
@@ -30,42 +30,42 @@ END = find_rule("model-end-set")
 SIGNAL = find_rule("signal-removed")
 LOOKBACK = find_rule("lookback-removed")
 
-# A run that comes half as often delays its readers; one that skips a week is missed by people.
+# Half as many runs delay the readers; people notice a run that comes seven times less often.
 RARER, MUCH_RARER = 2, 7
-# From here on a table that is computed whole costs a multiple of what it did.
+# From this factor on, a table that is computed whole costs many times more.
 MUCH_MORE_OFTEN = 10
 
 
 @on_change(CRON)
 def find_cron_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another schedule: the same data at another time, less often, or at a higher price."""
+    """Another schedule: the same data at another time, less often, or at a higher cost."""
     before, after = pair.before, pair.after
     unit = before.interval_unit != after.interval_unit and after.kind.is_incremental
     zone = before.cron_tz != after.cron_tz
     if before.cron == after.cron and not unit and not zone:
         return
-    told: list[str] = []
+    sentences: list[str] = []
     severity: Severity | None = None
     if before.cron != after.cron:
-        told.append(f"The schedule changes from {before.cron} to {after.cron}")
+        sentences.append(f"The schedule changes from {before.cron} to {after.cron}")
     if zone:
-        told.append(f"the time zone of the schedule is {after.cron_tz or 'UTC'} now")
+        sentences.append(f"the time zone of the schedule is {after.cron_tz or 'UTC'} now")
     old, new = _find_period(before.croniter), _find_period(after.croniter)
     if old and new and new >= RARER * old:
-        told.append("readers see new data later than before")
+        sentences.append("readers see new data later than before")
         severity = "high" if new >= MUCH_RARER * old else "medium"
     elif old and new and _is_computed_whole(after) and old >= MUCH_MORE_OFTEN * new:
-        told.append(f"all of its history is computed {old / new:,.0f} times as often")
+        sentences.append(f"all of its history is computed {old / new:,.0f} times as often")
         severity = "high"
     if unit:
-        told.append(
+        sentences.append(
             f"an interval is one {after.interval_unit.value} now, and was one "
             f"{before.interval_unit.value}: what is stored does not fit the new intervals"
         )
         severity = "high"
     yield RuleObservation(
         CRON,
-        f"{'; '.join(told)[:1].upper()}{'; '.join(told)[1:]}.",
+        f"{'; '.join(sentences)[:1].upper()}{'; '.join(sentences)[1:]}.",
         "readers expect the new schedule, and its cost is accepted",
         severity=severity,
         model=after,
@@ -80,18 +80,18 @@ def _is_computed_whole(model: Model) -> bool:
 
 
 def _find_period(croniter: Callable[[datetime], CroniterCache]) -> float | None:
-    """Seconds between two moments of a schedule, seen from a fixed day."""
+    """Finds the seconds between two runs of a schedule, counted from a fixed day."""
     try:
         first = croniter(datetime(2024, 1, 1)).get_next()
         second = croniter(first).get_next()
         return float((second - first).total_seconds())
-    except Exception:  # a schedule that cannot be read is SQLMesh's to refuse
+    except Exception:  # SQLMesh refuses a schedule that cannot be read
         return None
 
 
 @on_change(LOOKBACK)
 def find_lookback_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Intervals that are computed again for data that come late."""
+    """Fewer intervals that are computed again for late data."""
     old, new = int(pair.before.lookback or 0), int(pair.after.lookback or 0)
     if new < old and pair.after.kind.is_incremental:
         yield RuleObservation(
@@ -114,9 +114,9 @@ def find_lookback_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleO
 
 
 def _describe_less_restatement(before: Model, after: Model) -> str | None:
-    """What a model computes again by itself less than before; None if it is as much.
+    """Describes how the automatic restatement shrinks; None if it does not.
 
-    Without `auto_restatement_intervals` it is the whole history.
+    Without `auto_restatement_intervals` it covers the whole history.
     (`Snapshot.get_next_auto_restatement_interval`)
     """
     if before.auto_restatement_cron is None or not after.kind.is_incremental:
@@ -137,7 +137,7 @@ def _describe_less_restatement(before: Model, after: Model) -> str | None:
 
 @on_change(END)
 def find_end_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A last day: the table stands still from then on, and everything above it looks healthy."""
+    """A last day: the table does not change after it, and no check of its readers shows that."""
     old, new = pair.before.end, pair.after.end
     if new is None or str(old) == str(new) or pair.after.kind.is_symbolic:
         return
@@ -161,12 +161,12 @@ def _is_earlier(one: TimeLike, other: TimeLike) -> bool:
     try:
         return bool(to_datetime(one, relative_base=base) < to_datetime(other, relative_base=base))
     except (ValueError, TypeError):
-        return True  # what cannot be compared is looked at
+        return True  # if the two cannot be compared, a person should check
 
 
 @on_change(SIGNAL)
 def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Signals hold a run back until its data are there."""
+    """Signals that go or change: a signal delays a run until its data are there."""
     old, new = _list_signal_arguments(pair.before), _list_signal_arguments(pair.after)
     gone = sorted(set(old) - set(new))
     other = sorted(name for name in set(old) & set(new) if old[name] != new[name])
@@ -215,13 +215,14 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 
 def _map_code_bodies(model: Model) -> dict[str, str]:
-    """The code that SQLMesh stored with a model, by the name of each function."""
+    """Maps function names to the code that SQLMesh stored with a model."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
 def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
-    """Arguments by name of the signal, with the defaults of its code, as text that state and file
-    give alike."""
+    """Lists the arguments of each signal with the defaults of its code, as text that is the same
+    from state and file.
+    """
     code = _map_code_bodies(model)
     return {
         str(name): _list_defaults(code.get(str(name)), str(name))
@@ -234,7 +235,7 @@ def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
 
 
 def _list_defaults(code: str | None, name: str) -> dict[str, str]:
-    """The defaults of a function's arguments, as SQLGlot writes them where they are plain."""
+    """Lists the defaults of a function's arguments; plain values as SQLGlot writes them."""
     tree = parse_python(code) if code is not None else None
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.FunctionDef) and node.name == name:

@@ -1,4 +1,4 @@
-"""Changes that concern the stored table: batches, guards, layout, merges, and table properties."""
+"""Changes of the stored table: batches, guards, layout, merges, and table properties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BATCH = find_rule("batch-size-removed")
 GUARDS = find_rule("guard-removed")
 LAYOUT = find_rule("table-layout-changed")
-# What Spark reads back otherwise than it was written, by format. Tried with Spark 3.5.
+# Values that Spark does not read back as it wrote them, by format. Tried with Spark 3.5.
 _LOST_IN_TEXT = {
     "csv": "CSV files do not keep all values: blanks at the ends of texts and microseconds go, an "
     "empty text becomes NULL, a line break ends the row, and arrays and structs are refused.",
@@ -35,7 +35,7 @@ MERGE = find_rule("merge-logic-changed")
 
 @on_change(BATCH)
 def find_batch_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Batches that are gone or ten times larger."""
+    """Batches that are gone, or ten times larger."""
     old, new = pair.before.batch_size, pair.after.batch_size
     if old is None or not pair.after.kind.is_incremental_by_time_range:
         return
@@ -52,7 +52,7 @@ def find_batch_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
 
 @on_change(GUARDS)
 def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Settings that keep a table from being rebuilt, emptied or altered by mistake."""
+    """Lost settings that protect a table from a rebuild or a change by mistake."""
     old, new = pair.before.kind, pair.after.kind
     lost: list[str] = []
     before, after = (getattr(side, "on_destructive_change", None) for side in (old, new))
@@ -131,7 +131,7 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 
 def _list_partitions(model: Model) -> list[str]:
-    """Partition columns by name: state gives some functions back in another form."""
+    """Lists partition columns by name: the state stores some functions in another form."""
     return sorted(list_column_names(list(model.partitioned_by)))
 
 
@@ -141,7 +141,7 @@ def _list_texts(items: Any) -> list[str]:
 
 @on_change(MERGE)
 def find_merge_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """WHEN MATCHED, merge filters, and validity settings of dimensions."""
+    """Changes of WHEN MATCHED, merge filters, and validity settings of dimensions."""
     old, new = pair.before.kind, pair.after.kind
     if old.name != new.name:
         return
@@ -204,12 +204,11 @@ _MEANINGS: Mapping[PropertyEffect, str] = {
 
 @dataclass(frozen=True)
 class _KnownProperty:
-    """A property, or a family of them.
+    """A property, or a family of properties.
 
     Attributes:
-        harmless: the value, in lower case, that takes nothing from anybody; "more" if that is any
-            larger amount.
-        default: what counts if nobody sets it.
+        harmless: the value, in lower case, that harms nobody; "more" means any larger amount.
+        default: the value if the property is not set.
     """
 
     name: re.Pattern[str]
@@ -225,8 +224,8 @@ def _define_property(
 
 
 # Delta (docs.delta.io, "Table properties reference"), Iceberg (iceberg.apache.org,
-# "Configuration"), Hudi ("All configurations"), Hive's and Spark's own. What is not listed here is
-# about sizes, statistics, compression and the like.
+# "Configuration"), Hudi ("All configurations"), Hive's and Spark's own. A property that is not
+# listed here only concerns sizes, statistics, compression and the like.
 _KNOWN = (
     _define_property(r"delta\.deletedFileRetentionDuration", "history", "more", "interval 1 week"),
     _define_property(r"delta\.logRetentionDuration", "history", "more", "interval 30 days"),
@@ -271,7 +270,7 @@ _HOURS = {"": 1.0, "minute": 1 / 60, "hour": 1.0, "day": 24.0, "week": 168.0}
 
 @on_change(PROPERTIES)
 def find_property_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Properties of the MODEL block, and of `TBLPROPERTIES` in the statements around the query."""
+    """Changed properties in the MODEL block, and in `TBLPROPERTIES` of the model's statements."""
     before, after = read_properties(pair.before), read_properties(pair.after)
     found: dict[PropertyEffect, list[str]] = {}
     for name in sorted(before.keys() | after.keys()):
@@ -282,19 +281,19 @@ def find_property_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleO
         if old.lower() != new.lower() and not _is_harmless_value(known, old, new):
             was, now = before.get(name, "its default"), after.get(name, "its default")
             found.setdefault(known.effect, []).append(f"`{name}` from {was} to {now}")
-    for effect, told in found.items():
+    for effect, descriptions in found.items():
         yield RuleObservation(
             PROPERTIES,
-            f"{', '.join(told)}: {_MEANINGS[effect]}.",
+            f"{', '.join(descriptions)}: {_MEANINGS[effect]}.",
             "the owner of the table confirms it",
             model=pair.after,
             subject=(effect,),
-            anchors=(*(one.split("`")[1] for one in told), "physical_properties"),
+            anchors=(*(one.split("`")[1] for one in descriptions), "physical_properties"),
         )
 
 
 def read_properties(model: Model) -> dict[str, str]:
-    """The table properties that a model sets, by name; without quotes."""
+    """Reads the table properties that a model sets, by name, without quotes."""
     found = {
         name: value.name if isinstance(value, exp.Literal) else value.sql().strip("'")
         for name, value in model.physical_properties.items()
@@ -317,7 +316,7 @@ def _is_harmless_value(known: _KnownProperty, old: str, new: str) -> bool:
 
 
 def _read_amount(text: str) -> float | None:
-    """A number, in hours where it is a time; None where it is written in another way."""
+    """Reads a number, in hours if it is a time; None if it is written in another way."""
     found = _AMOUNT.fullmatch(text.strip())
     hours = _HOURS.get(found[2].lower()) if found is not None else None
     return int(found[1]) * hours if found is not None and hours is not None else None

@@ -1,4 +1,4 @@
-"""Credentials in files. What is found is never repeated: the evidence names the place only."""
+"""Credentials in files. The evidence never repeats a value: it names only the line."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_file
 
-# Credentials in the lines of a file: what kind it is, and how sure that is. Never the value.
+# Credentials in the lines of a file: the kind, and how sure it is. Never the value.
 #
-# Somebody who writes about passwords writes no password. So it takes more than a name: what stands
-# behind it has to be a literal, and the literal has to look like a credential (`literals`).
+# A text about passwords contains no password. So a name is not enough: its value must be a literal,
+# and the literal must look like a credential (`judge_likeness`).
 
 
-# Longer lines are data; issued credentials are looked for in them all the same.
+# Longer lines are data; only credentials with a known format are searched in them.
 LONGEST_LINE = 20_000
 
-# How a file is written decides what a value without quotes is: in code and SQL it is an expression,
-# in prose it is the next word. Every other file is one of settings, whatever it is called.
+# The kind of a file decides what a value without quotes is: in code and SQL it is an expression, in
+# prose it is the next word. Every other file counts as a file of settings.
 _CODE = frozenset({
     ".py", ".ipynb", ".json", ".toml", ".tf", ".js", ".jsx", ".ts", ".tsx", ".java", ".kt",
     ".scala", ".go", ".rs", ".rb", ".r", ".php", ".pl", ".c", ".cpp", ".h", ".cs", ".swift",
@@ -56,7 +56,7 @@ _STORES = ("AWS_", "AZURE_", "GCS_", "S3_")
 _PROSE = frozenset({
     ".md", ".rst", ".adoc", ".txt", ".html", ".csv", ".tsv", ".log", ".svg", ".css",
 })  # fmt: skip
-# Files whose format leaves names out.
+# Files whose format has no names for values.
 _NETRC = frozenset({".netrc", "_netrc", ".authinfo"})
 
 _PGPASS = frozenset({".pgpass", "pgpass.conf"})
@@ -90,8 +90,8 @@ _DEFAULT = re.compile(
 )
 
 _SHELL_DEFAULT = re.compile(r"\$\{(?P<name>\w{1,200}):?-(?P<value>[^}\n]{1,500})\}")
-# An address of the machine itself. A password for it that people have made is that of a database
-# for development, more often than not; one that a machine drew may be that of a tunnel's far end.
+# An address of the machine itself. If people made its password, it is usually for a database for
+# development. If a machine generated it, it may open the far end of a tunnel.
 OF_SAME_MACHINE = "a password in an address of the same machine"
 
 _LOOPBACK = re.compile(r"(?i)@(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?![\w.\-])")
@@ -102,11 +102,11 @@ _KEY_TEXT = re.compile(r"[A-Za-z0-9+/]{30,}|Proc-Type:")
 
 
 class FoundSecret(NamedTuple):
-    """What a line holds.
+    """The credential in a line, in words.
 
     Attributes:
-        what: As the end of a sentence: "the line holds ...".
-        sure: Whether the literal looks like a credential, too. False: only its name says so.
+        what: The end of a sentence: "the line holds ...".
+        sure: Whether the literal looks like a credential, too; if not, only its name does.
     """
 
     what: str
@@ -114,17 +114,17 @@ class FoundSecret(NamedTuple):
 
 
 class FoundCredential(NamedTuple):
-    """A credential and its value, which is compared and never shown."""
+    """A credential and its value, which is only compared and never shown."""
 
     credential: FoundSecret
     value: str
 
 
 def may_hold_credential(text: str, path: str, shapes: ShapeSet) -> bool:
-    """Whether looking at the lines of a file can find anything; most files of a change end here.
+    """Whether a file may contain a credential, so that its lines must be checked; most may not.
 
     Args:
-        shapes: Those that `text` may hold.
+        shapes: The shapes that `text` may contain.
     """
     return bool(
         shapes.issued
@@ -138,20 +138,20 @@ def may_hold_credential(text: str, path: str, shapes: ShapeSet) -> bool:
 def find_credential(
     lines: Sequence[str], number: int, path: str, shapes: ShapeSet = EVERY
 ) -> FoundSecret | None:
-    """Finds the first credential in one line of a file, the surest first; None if there is none."""
+    """Finds the surest credential in one line of a file; None if there is none."""
     return next((found.credential for found in list_credentials(lines, number, path, shapes)), None)
 
 
 def list_credentials(
     lines: Sequence[str], number: int, path: str, shapes: ShapeSet = EVERY
 ) -> list[FoundCredential]:
-    """The credentials in one line of a file with their values, the surest first.
+    """Lists the credentials in one line of a file with their values, the surest first.
 
     Args:
-        lines: The lines of the file; its neighbours say what a line belongs to.
-        number: Which of them, from 0.
-        path: The file, whose name and suffix say how it is written.
-        shapes: Those that the lines may hold.
+        lines: The lines of the file; the lines around show what a line belongs to.
+        number: The index of the line, from 0.
+        path: The file; its name and suffix decide how it is read.
+        shapes: The shapes that the lines may contain.
     """
     return sorted(
         _list_credentials(lines, number, path, shapes), key=lambda found: not found.credential.sure
@@ -178,7 +178,7 @@ def _list_credentials(
 
 
 def _find_key_begin(lines: Sequence[str], number: int) -> str | None:
-    """The beginning of the private key that begins here; None for a sentence about keys."""
+    """Finds the first line of a private key that begins here; None for a sentence about keys."""
     begin = BEGIN_KEY.search(lines[number])
     if begin is None:
         return None
@@ -198,7 +198,7 @@ def _list_credentials_by_place(
         offset = len(lines[number - 1]) + 1
     for shape, (start, end) in find_placed_credentials(text, shapes):
         if start >= offset:
-            # A header without a scheme is as likely an expression.
+            # A header without a scheme may as well be an expression.
             header = shape.marks == ("authorization",)
             grade = _grade_placed_value(
                 text[start:end], header=header, address=shape.marks == ("://",)
@@ -226,7 +226,7 @@ def _grade_placed_value(value: str, *, header: bool, address: bool) -> SecretLik
 def _list_credentials_by_file(
     lines: Sequence[str], number: int, name: str
 ) -> Iterator[FoundCredential]:
-    """Files whose format leaves names out."""
+    """Files whose format has no names for values."""
     line = lines[number]
     found = list_entry_passwords(lines, number)
     if not found and name in _NETRC:
@@ -273,18 +273,18 @@ def _list_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]
             if pattern is _ARGUMENTS and grade is SecretLikeness.WORD:
                 continue  # `IN ('password', 'magic_link')`
             if suffix in _SQL and pattern is _NAMED and not _is_setting(found["name"]):
-                # A column that is compared with a literal, whatever its name.
+                # A column with any name, compared with a literal.
                 grade = SecretLikeness.WORD if grade is SecretLikeness.YES else SecretLikeness.NO
             yield from _grade_credential(what, grade, literal)
 
 
 def _is_setting(name: str) -> bool:
-    """Whether a name in SQL is an option's: `'password' = 'x'`, `AWS_SECRET_KEY = 'x'`."""
+    """Whether a name in SQL is an option: `'password' = 'x'`, `AWS_SECRET_KEY = 'x'`."""
     return name.startswith("'") or name.upper().startswith(_STORES)
 
 
 def _parse_literal(value: str) -> str | None:
-    """What a quoted literal says; None for an expression, also one inside of quotes."""
+    """Parses a quoted literal; None for an expression, also for one inside quotes."""
     bare = value.lstrip("rbfuRBFU")
     if bare[:1] not in ("'", '"'):
         return None
@@ -309,7 +309,7 @@ SECRET = find_rule("hardcoded-secret")
 
 ENV_FILE = find_rule("env-file-tracked")
 
-# The lines of one kind of credential that are named; the others are counted.
+# At most so many lines with one kind of credential are named; the others are counted.
 LINES_NAMED = 3
 
 _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example|sample)\.")
@@ -339,17 +339,17 @@ def find_hardcoded_secrets(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _is_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bool:
-    """Whether the base branch holds all of these values as credentials already.
+    """Whether the base branch contains all of these values as credentials already.
 
-    It is looked for in the old side of every changed file, since what is moved, or stands in a line
-    that is edited, was there; and in the files that a new line may be copied from.
+    The search covers the old side of every changed file, because a value may have moved, or only
+    the rest of its line was edited; and the files from which a new line may be copied.
     """
     values = {one.value for one in found if one.credential.sure}
     return values <= inputs.compute_once(_list_credentials_before)
 
 
 def _list_credentials_before(inputs: RuleInputs) -> frozenset[str]:
-    """The credentials that the base holds in the changed files, and where they are copied from."""
+    """Lists the credentials of the base in the changed files, and in the files to copy from."""
     paths = (*(inputs.changed_files or ()), *inputs.copied_from)
     texts = ((inputs.read_text_before(path), path) for path in paths)
     return frozenset(

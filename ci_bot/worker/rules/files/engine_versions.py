@@ -1,4 +1,4 @@
-"""Versions of the engine and of SQLMesh, in files that say what is installed."""
+"""Versions of the engine and of SQLMesh, in files that decide what is installed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SQLGLOT = (
     "SQLGlot writes the SQL that the engine gets, and another major version may write it otherwise"
 )
 _DUCKDB = "Another major version of DuckDB may compute the same query differently"
-# Packages by what another major version of them does.
+# Packages, with the effect of another major version.
 _PACKAGES = {
     "pyspark": _SPARK, "pyspark-client": _SPARK, "pyspark-connect": _SPARK,
     "databricks-connect": "Another major version of the Databricks runtime brings another Spark, "
@@ -40,13 +40,13 @@ _PACKAGES = {
 _HELD_ABOVE = frozenset({"pyspark", "pyspark-client", "pyspark-connect"})
 _NAMES = "|".join(sorted(map(re.escape, _PACKAGES), key=len, reverse=True))
 
-# name[extras] followed by what is asked of its version.
+# name[extras], and then the bounds of its version.
 _REQUIREMENT = re.compile(
     rf"(?<![\w.-])(?P<name>{_NAMES})(?:\[[^\]]*\])?\s*"
     r"(?P<asked>\(?\s*(?:===|==|~=|!=|<=|>=|<|>)[^;#'\"\n)]*)?",
     re.IGNORECASE,
 )
-# TOML of tools with a key for each package: pyspark = "^3.5", pyspark = {version = "^3.5"}.
+# TOML with a key for each package: pyspark = "^3.5", pyspark = {version = "^3.5"}.
 _KEY = re.compile(
     rf"^[^\S\n]*[\"']?(?P<name>{_NAMES})[\"']?\s*[=:]\s*(?:\{{[^}}\n]*?version[\"']?\s*[=:]\s*)?"
     r"[\"'](?P<asked>[^\"'\n]*)[\"']",
@@ -61,7 +61,7 @@ _PIPFILE_LOCK = re.compile(
     rf"\"(?P<name>{_NAMES})\"\s*:\s*\{{[^{{}}]*?\"version\"\s*:\s*\"(?P<asked>[^\"]+)\"",
     re.IGNORECASE | re.DOTALL,
 )
-# Images, archives and variables by which containers and workflows bring a Spark.
+# Images, archives and variables by which containers and workflows install Spark.
 _SPARK_IMAGE = re.compile(
     r"(?:^|[\s/\"'=])(?:apache/|bitnami/|jupyter/)?(?:spark(?:-py)?|pyspark-notebook|all-spark-notebook)"
     r":(?:spark-)?(?P<asked>\d+(?:\.\d+)*)",
@@ -77,11 +77,11 @@ _LOCKS = frozenset({"poetry.lock", "uv.lock", "pdm.lock"})
 
 @dataclass(frozen=True)
 class VersionBound:
-    """What a file asks of one package: the major versions that it names, and whether it has an end.
+    """The bounds of one package's version in a file.
 
     Attributes:
-        text: as it is written.
-        major: the major version that is named first; None without any.
+        text: the bounds as they are written.
+        major: the first major version in them; None without any.
         is_open: whether a later major version may be installed.
     """
 
@@ -92,7 +92,7 @@ class VersionBound:
 
 @on_file(CHANGED)
 def find_version_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another major version, or none that is held any more."""
+    """Another major version, or a version without an upper bound any more."""
     for path in inputs.changed_files or ():
         if not _is_version_file(path):
             continue
@@ -101,10 +101,10 @@ def find_version_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
             continue
         old, new = list_version_bounds(path, before), list_version_bounds(path, after)
         for name in sorted(old.keys() & new.keys()):
-            told = _compare_versions(name, old[name], new[name])
-            if told is None:
+            difference = _compare_versions(name, old[name], new[name])
+            if difference is None:
                 continue
-            evidence, severity = told
+            evidence, severity = difference
             yield RuleObservation(
                 CHANGED,
                 evidence,
@@ -143,7 +143,7 @@ def _is_version_file(path: str) -> bool:
 
 
 def list_version_bounds(path: str, text: str) -> Mapping[str, VersionBound]:
-    """What a file asks of each of the packages; `spark` is an image or an archive."""
+    """Lists the version bounds of each package in a file; `spark` is an image or an archive."""
     name = PurePosixPath(path).name.lower()
     if name in _LOCKS:
         found = _LOCKED.finditer(text)
@@ -160,7 +160,7 @@ def list_version_bounds(path: str, text: str) -> Mapping[str, VersionBound]:
             )
     if name in {"pyproject.toml", "pipfile"}:
         for one in _KEY.finditer(bare):
-            # A version without a sign is a caret for Poetry: up to the next major version.
+            # For Poetry a plain version means a caret: up to the next major version.
             held[_name_package(one)] = _parse_bound(
                 one["asked"], is_exact=one["asked"][:1].isdigit()
             )
@@ -184,7 +184,7 @@ def _parse_bound(text: str, *, is_exact: bool) -> VersionBound:
     version = _VERSION.search(text)
     major = int(version[1]) if version is not None else None
     if is_exact or re.match(r"\s*(===|==|\^|~)", text):
-        # ~=3 has no end, ~=3.5 ends before 4.
+        # ~=3 has no upper bound, ~=3.5 ends before 4.
         return VersionBound(text, major, re.match(r"\s*~=\s*\d+\s*$", text) is not None)
     named = [int(one) for one in re.findall(r"(?:>=|>|==|~=)\s*(\d+)", text)]
     return VersionBound(text, named[0] if named else major, re.search(r"<|==|~=", text) is None)

@@ -1,10 +1,10 @@
 """Arguments of macros that SQLMesh would run as Python, found in the text of the changed files.
 
-The text is parsed with SQLMesh's own parser, and nothing is rendered: of every argument that is
-evaluated (`macro_evaluation`), and of every part of one that a macro could take out of it, the
-Python is made as SQLMesh makes it, and judged (`macro_code`). SQL in strings, which `@SQL` and
-others parse, is looked into as well.
-What macros make only while they run is judged when it is evaluated (`compat/macros.py`).
+The text is parsed with SQLMesh's own parser, and nothing is rendered. SQLMesh evaluates some
+arguments. For each of them, and for each part that a macro could take out of it, this module makes
+the same Python text as SQLMesh, and judges it. Strings are parsed as SQL, too, because `@SQL` and
+other macros do so. An argument that a macro makes only while it runs is judged when it is evaluated
+(`ci_bot/worker/sqlmesh_compat`).
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from ci_bot.yaml_reader import load_yaml
 PYTHON = find_rule("macro-runs-python")
 
 _YAML = frozenset({".yaml", ".yml"})
-# `@name(`, with blanks and comments where the parser passes over them, and texts: `@'...'`. A file
-# with variables alone need not be parsed.
+# `@name(`, with blanks and comments that the parser ignores, and texts: `@'...'`. A file with only
+# variables is not parsed.
 _MACRO = re.compile(
     r"""@ (?:\s | /\*.*?\*/ | --[^\n]*\n)*
     (?: ['"`\[] | [\w@{}$.]+ (?:\s | /\*.*?\*/ | --[^\n]*\n)* \( )""",
     re.DOTALL | re.VERBOSE,
 )
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
-# The parser meets text that nobody has checked, and not all that it raises is an error of its own.
+# The parser gets unchecked text, and may raise other errors than its own.
 _UNPARSED = (
     *(SqlglotError, SQLMeshError, RecursionError),
     *(ValueError, AttributeError, KeyError, TypeError, IndexError),
 )
-# A macro that the text defines itself may bear any name, SQLMesh's own as well.
+# A macro that the text defines may have any name, also one of SQLMesh's own macros.
 _DEFINES_MACROS = re.compile(r"\bDEF\b.*->", re.DOTALL | re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"(?!__)[\w$-]+")
 _DEEPEST = 3
-# Parts of arguments that are judged in one file; a file with more is judged when it is rendered.
+# At most so many parts of arguments are judged in one file; a larger one is judged in rendering.
 _MOST_PARTS = 20_000
 
 
 @on_file(PYTHON)
 def find_evaluated_arguments(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Arguments, in files that the change adds or edits, that hold more than SQL."""
+    """Arguments with more than SQL, in files that the change adds or edits."""
     for path in inputs.changed_files or ():
         suffix = PurePosixPath(path).suffix.lower()
         if suffix != ".sql" and suffix not in _YAML:
@@ -68,11 +68,11 @@ def find_evaluated_arguments(inputs: RuleInputs) -> Iterator[RuleObservation]:
         old = Counter(
             sql for sql, _, _ in _list_evaluated(inputs, path, inputs.read_text_before(path))
         )
-        told: set[tuple[str, int]] = set()
+        reported: set[tuple[str, int]] = set()
         for sql, why, line in new:
             old[sql] -= 1
-            if old[sql] < 0 and (why, line) not in told:
-                told.add((why, line))
+            if old[sql] < 0 and (why, line) not in reported:
+                reported.add((why, line))
                 yield RuleObservation(
                     PYTHON,
                     f"SQLMesh evaluates arguments of macros as Python, and in this one {why}. "
@@ -85,7 +85,7 @@ def find_evaluated_arguments(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _list_evaluated(inputs: RuleInputs, path: str, text: str | None) -> list[tuple[str, str, int]]:
-    """(the argument as SQL, why, its line) of everything in a file that would run as Python."""
+    """Lists (argument as SQL, reason, line) of each argument that would run as Python."""
     if text is None or not _MACRO.search(text):
         return []
     pieces = _list_strings(text) if PurePosixPath(path).suffix.lower() in _YAML else [text]
@@ -97,7 +97,7 @@ def _list_evaluated(inputs: RuleInputs, path: str, text: str | None) -> list[tup
 
 
 def _list_strings(text: str) -> list[str]:
-    """The texts of a YAML file that may be SQL with macros."""
+    """Lists the texts of a YAML file that may be SQL with macros."""
     found: list[str] = []
     todo: list[Any] = [load_yaml(_JINJA.sub(" ", text))]
     while todo:
@@ -112,7 +112,7 @@ def _list_strings(text: str) -> list[str]:
 
 
 def _iterate_objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """(the argument as SQL, why) of everything that would run as Python."""
+    """Yields (argument as SQL, reason) of each argument that would run as Python."""
     left = [_MOST_PARTS]
     for dialect in dialects[:1] if d.DIALECT_PATTERN.search(text) else dialects:
         scan = _ArgumentScan(dialect, left, own_macros=bool(_DEFINES_MACROS.search(text)))
@@ -129,10 +129,10 @@ def _parse_text(text: str, dialect: str) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _ArgumentScan:
-    """Looks through trees of one text.
+    """Searches the trees of one text.
 
     Attributes:
-        left: How many parts may still be checked.
+        left: The number of parts that may still be checked.
     """
 
     dialect: str
@@ -143,7 +143,7 @@ class _ArgumentScan:
         for argument in list_evaluated(tree, own_macros=self.own_macros):
             yield from self._find_in_argument(argument, depth)
         for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
-            # Its text becomes SQL, and the macros in that are evaluated.
+            # Its text becomes SQL, and SQLMesh evaluates the macros in it.
             for inner in _parse_text(_JINJA.sub(" ", template.name), self.dialect):
                 yield from self.find_objections(inner, depth + 1)
 
@@ -164,7 +164,7 @@ class _ArgumentScan:
                 yield from self._find_in_string(part.this, depth + 1)
 
     def _find_in_string(self, text: str, depth: int) -> Iterator[tuple[str, str]]:
-        """SQL that a macro may parse: every part of it may become an argument."""
+        """Searches SQL that a macro may parse: every part of it may become an argument."""
         if not re.search(r"[(`\"\[]", text):
             return
         try:
@@ -175,7 +175,7 @@ class _ArgumentScan:
 
 
 def _names_columns(part: Any) -> bool:
-    """`AS pairs(k, v)`: Python would read a call, and no macro takes it for a value."""
+    """Whether it is a list of names, as in `AS pairs(k, v)`: Python reads a call, macros do not."""
     names = [part.this, *part.columns] if isinstance(part, exp.TableAlias) else []
     return bool(names) and all(_is_plain(name) for name in names)
 
@@ -185,19 +185,19 @@ def _is_plain(name: Any) -> bool:
 
 
 def _render_python(part: Any) -> str:
-    """The Python that SQLMesh makes of a part; "" where it fails to."""
+    """Renders the Python text that SQLMesh makes of a part; "" if it fails."""
     try:
         return str(_make_python_generator().generate(part.transform(_remove_names)))
     except Exception:
-        # The generator is SQLMesh's, and says in many ways that it has no Python for a part.
+        # SQLMesh's generator raises many kinds of errors if there is no Python for a part.
         return ""
 
 
 def _remove_names(node: exp.Expr) -> Any:
-    """The part without what SQLMesh replaces, and without the names of tables.
+    """Replaces variables by a text, and names of tables by a plain name.
 
-    Variables are replaced before anything is evaluated; a text stands for any of them. And a table
-    in a query is nothing that Python computes with, though `shop.orders` reads like an attribute.
+    SQLMesh replaces variables before it evaluates anything. Python does not compute with a table in
+    a query, although `shop.orders` looks like an attribute.
     """
     if isinstance(node, d.MacroVar):
         return exp.Literal.string("x")
@@ -212,7 +212,7 @@ def _make_python_generator() -> Any:
 
 
 def _find_line(text: str, sql: str) -> int:
-    """The line where the argument's longest word stands."""
+    """Finds the line with the argument's longest word."""
     for word in sorted(set(re.findall(r"[^\s,()]+", sql)), key=len, reverse=True):
         at = text.find(word)
         if at >= 0:

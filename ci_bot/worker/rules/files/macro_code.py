@@ -41,7 +41,7 @@ SIDE_EFFECT = find_rule("macro-side-effect")
 
 @on_file(SIDE_EFFECT, CurrentTime.spec, RandomValue.spec)
 def find_macro_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Changed macro files: each rule looks at what the change adds."""
+    """Changed macro files: each rule checks only the calls that the change adds."""
     for path in inputs.changed_files or ():
         tree, old = _parse_both_sides(inputs, path)
         if tree is not None:
@@ -51,13 +51,13 @@ def find_macro_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
 def list_new_calls(
     inputs: RuleInputs, path: str, calls_in: Callable[[list[ast.AST]], list[str]]
 ) -> list[str]:
-    """The calls that a changed file of macros has more often than before."""
+    """Lists the calls that a changed file of macros has more often than before."""
     tree, old = _parse_both_sides(inputs, path)
     return _list_more_calls(calls_in([tree]), calls_in([old])) if tree is not None else []
 
 
 def _parse_both_sides(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, ast.AST]:
-    """A file of macros after and before the change; no tree where it is none or does not parse."""
+    """Parses a file of macros after and before the change; None if it is no macro file."""
     nothing = ast.Module(body=[], type_ignores=[])
     inside = inputs.find_path_in_project(path)
     is_python = PurePosixPath(path).suffix == ".py"
@@ -105,7 +105,7 @@ def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterato
 
 
 def _list_more_calls(new: list[str], old: list[str]) -> list[str]:
-    """The calls that are there more often than before."""
+    """Lists the calls that occur more often than before."""
     return list((Counter(new) - Counter(old)).elements())
 
 
@@ -121,7 +121,7 @@ _EXECUTES = frozenset({"sql", "execute"})
 
 @dataclass(frozen=True)
 class _SettingCall:
-    """One call that changes a setting: its key ("" where it is computed), and its value."""
+    """One call that changes a setting: its key ("" if the code computes it), and its value."""
 
     key: str
     value: str
@@ -130,7 +130,7 @@ class _SettingCall:
 
 @on_file(SETTING)
 def find_settings_in_python(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """What changed Python files of a project set that they did not set before."""
+    """Settings in changed Python files of a project that were not there before."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix != ".py" or inputs.find_path_in_project(path) is None:
             continue
@@ -156,7 +156,7 @@ def find_settings_in_python(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _iterate_settings(text: str | None) -> Iterator[_SettingCall]:
-    """The calls in a file that set what is not known to be harmless."""
+    """Yields the calls in a file that change a setting, unless it is known as harmless."""
     tree = parse_python(text) if text is not None else None
     for node in ast.walk(tree) if tree is not None else ():
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -167,7 +167,7 @@ def _iterate_settings(text: str | None) -> Iterator[_SettingCall]:
 
 
 def _list_settings_of_call(call: ast.Call, function: ast.Attribute) -> Iterator[tuple[str, str]]:
-    """(key, value) of what a call sets; the key is empty if it is computed."""
+    """Lists (key, value) of the settings in a call; the key is empty if the code computes it."""
     first, second = (_read_constant_argument(call, at) for at in (0, 1))
     if function.attr == "set" and _is_conf(function.value) and call.args:
         yield first or "", second or ""
@@ -185,15 +185,15 @@ def _read_constant_argument(call: ast.Call, at: int) -> str | None:
 
 
 def _is_conf(node: ast.expr) -> bool:
-    """`spark.conf`, `context.spark.conf`, `conf`."""
+    """Whether a node is `spark.conf`, `context.spark.conf`, or `conf`."""
     return (isinstance(node, ast.Attribute) and node.attr == "conf") or (
         isinstance(node, ast.Name) and node.id == "conf"
     )
 
 
-# Macros in Python that read the clock or chance while they write a model's query.
+# Macros in Python that read the clock or draw random values while they write a model's query.
 #
-# The query that they write shows a date or a number, and not where it is from.
+# Their query shows only a date or a number, and not its source.
 
 
 _FROM_THE_RUN = "the macro writes @execution_ts (or start and end) into the query"
@@ -205,7 +205,7 @@ _JINJA_CALL = re.compile(r"\b(\w+)\s*\(")
 
 @dataclass(frozen=True)
 class MacroFunction:
-    """A function that helps to write a query; `imports` are those of all code of its model."""
+    """A function that helps to write a query; `imports` are those of the model's whole code."""
 
     source: str
     imports: str
@@ -214,13 +214,13 @@ class MacroFunction:
 
 @on_change(CurrentTime.spec, RandomValue.spec)
 def find_changed_macros(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """What the macros of a model read now and did not read before."""
+    """Clocks and random values that the macros of a model read now, and not before."""
     yield from _observe_pair(pair.after, pair.before, inputs, pair.queries)
 
 
 @on_new_model(CurrentTime.spec, RandomValue.spec)
 def find_macros_of_new_models(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """What the macros of a new model read."""
+    """Clocks and random values that the macros of a new model read."""
     yield from _observe_pair(model, None, inputs, ModelQueries())
 
 
@@ -232,7 +232,7 @@ def _observe_pair(
     now = _list_macros(after, queries)
     was = _list_macros(before, queries) if before is not None else {}
     own_file = inputs.find_path(after) in (inputs.changed_files or ())
-    for spec, calls_in, told, clears in (
+    for spec, calls_in, effect, clears in (
         (CurrentTime.spec, find_clock_calls_in, "reads the clock", _FROM_THE_RUN),
         (RandomValue.spec, find_random_calls_in, "uses chance", _FROM_ITS_ARGUMENTS),
     ):
@@ -240,13 +240,13 @@ def _observe_pair(
         found: dict[str, list[str]] = {}
         for name, macro in now.items():
             calls = Counter(_list_calls([macro], calls_in)) - old
-            # A file of macros that changes says it once, for all models that use them.
+            # A changed file of macros has one finding for all models that use it.
             if calls and (own_file or not _has_new_calls_in_file(macro, inputs, calls_in)):
                 found[name] = sorted(calls)
         if found:
             yield RuleObservation(
                 spec,
-                f"The macro {quote_names(f'@{name}' for name in found)} {told} "
+                f"The macro {quote_names(f'@{name}' for name in found)} {effect} "
                 f"({quote_names(call for calls in found.values() for call in calls)}) while it "
                 "writes "
                 "the query: each load makes another query, so every plan may find a change, and "
@@ -261,9 +261,10 @@ def _observe_pair(
 
 
 def _list_macros(model: Model, queries: ModelQueries) -> Mapping[str, MacroFunction]:
-    """The code that writes a model's query: the macros that it calls, and what these call.
+    """Lists the code that writes a model's query: the macros that it calls, and the macros that
+    these call.
 
-    Signals and the macros of audits and statements are stored with the model as well.
+    SQLMesh also stores signals, and the macros of audits and statements, with the model.
     """
     code = {
         name: item

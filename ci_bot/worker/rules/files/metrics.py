@@ -1,7 +1,7 @@
-"""Metrics: what people and tools get that ask SQLMesh for one by its name.
+"""Metrics: expressions that people and tools use by their names.
 
 SQLMesh replaces a metric in a query by its expression (`sqlmesh rewrite`, `Context.rewrite`). No
-model holds it, so no plan shows that it changes.
+model contains it, so no plan shows its change.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _METRIC = re.compile(r"^[^\S\n]*METRIC\s*\(", re.IGNORECASE | re.MULTILINE)
 
 @on_file(CHANGED)
 def find_changed_metrics(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Metrics that are computed otherwise, or that are gone."""
+    """Metrics with another expression, and metrics that are gone."""
     for path in _list_metric_files(inputs):
         after = inputs.read_text_after(path) or ""
         dialect = inputs.default_dialect or "spark"
         old = _read_metrics(inputs.read_text_before(path) or "", dialect)
         new = _read_metrics(after, dialect)
         if old is None or new is None:
-            continue  # what cannot be read fails the load
+            continue  # a file that cannot be parsed fails the load
         for name, expression in old.items():
             if new.get(name) == expression or (name, expression) in inputs.compute_once(
                 _list_metrics_after
@@ -58,18 +58,18 @@ def _list_metric_files(inputs: RuleInputs) -> list[str]:
 
 
 def _list_metrics_after(inputs: RuleInputs) -> frozenset[tuple[str, str]]:
-    """Name and expression of each metric of the changed files: one that is there has moved."""
+    """Lists (name, expression) of the metrics in changed files: a metric may move between them."""
     dialect = inputs.default_dialect or "spark"
     texts = (inputs.read_text_after(path) or "" for path in _list_metric_files(inputs))
     return frozenset(one for text in texts for one in (_read_metrics(text, dialect) or {}).items())
 
 
 def _read_metrics(text: str, dialect: str) -> Mapping[str, str] | None:
-    """The expressions of the metrics in a file, by name; None if it cannot be parsed."""
+    """Reads the expressions of the metrics in a file, by name; None if it cannot be parsed."""
     with silence_log("sqlglot"):
         try:
             trees = d.parse(text, default_dialect=dialect) if _METRIC.search(text) else []
-        except Exception:  # a text of somebody's may fail in any way
+        except Exception:  # any text may come here, and may fail in any way
             return None
         return {
             str(fields["name"]): fields["expression"]

@@ -1,5 +1,4 @@
-"""Settings of the configuration that have no rule of their own: what each does, and how much that
-weighs."""
+"""Settings of the configuration without a rule of their own: the effect and severity of each."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import Any
 
 from ci_bot.protocol.plan import Severity
 
-# Severity where it differs from the rule's, what the setting does, and when it clears.
+# Severity if it differs from the rule's, effect of the setting, and condition that clears it.
 OtherJudgement = tuple[Severity | None, str, str]
 
 CONFIRM = "the owner of the project confirms it"
@@ -24,13 +23,13 @@ _EFFECTS: dict[str, OtherJudgement] = {
     "loader": ("high", "how the project is read", CONFIRM),
     "env_vars": ("high", "templates and programs of the project read this variable", CONFIRM),
     "username": ("medium", "notifications of plans go to this person alone", CONFIRM),
-    # What the patterns match: `files-ignored`.
+    # The rule `files-ignored` reports the files that match.
     "ignore_patterns": (None, "files that match are not loaded", _NOTHING),
     "variables": (None, "models that use them are computed again", _NOTHING),
     "cicd_bot": (None, "how pull requests are planned, here and by SQLMesh's own bot", _NOTHING),
     "infer_python_dependencies": (None, "how the requirements are found", _NOTHING),
 }
-# What goes once the time is over. Kept longer, it needs space and nothing is lost.
+# Data that are deleted after the time. If they are kept longer, they only need space.
 _LIFETIMES = {
     "snapshot_ttl": "table versions that no environment uses",
     "environment_ttl": "environments",
@@ -39,12 +38,12 @@ _LIFETIMES = {
 _DEFAULT_LIFETIME = "in 1 week"
 _LIFETIME = re.compile(r"in (\d+) (minute|hour|day|week|month|year)s?")
 _HOURS = {"minute": 1 / 60, "hour": 1, "day": 24, "week": 168, "month": 720, "year": 8760}
-# Events of SQLMesh's notifications that somebody has to act on.
+# Events of SQLMesh's notifications after which somebody must act.
 _FAILURES = frozenset({"apply_failure", "run_failure", "audit_failure", "migration_failure"})
 _APPROVER = "required_approver"
 
 
-# What decides which commits SQLMesh's own bot deploys, and what may hold it back.
+# Settings that decide which commits SQLMesh's own bot deploys, and when it must not.
 # (https://sqlmesh.readthedocs.io/en/stable/integrations/github/)
 _DEPLOYS = {
     "prod_branch_name": "SQLMesh's own bot deploys to prod what is merged into this branch",
@@ -62,16 +61,16 @@ _DEPLOYS = {
 def judge_other_setting(
     head: str, before: Any = None, after: Any = None, *, name: str = ""
 ) -> OtherJudgement:
-    """How much a change of such a setting weighs, what it does, and when it clears.
+    """Judges a change of such a setting: severity, effect, and condition that clears it.
 
     Args:
         head: The first key of the setting.
-        before, after: Its values, None if it is not set.
-        name: The key below it, if it has one.
+        before, after: Its values; None if it is not set.
+        name: The key below it, if there is one.
     """
     if head == "cicd_bot" and name in _DEPLOYS:
         unguarded = name == "check_if_blocked_on_deploy_to_prod" and after is False
-        # SQLMesh's defaults hold where nothing stood before: most such settings spell one out.
+        # A new setting often only repeats SQLMesh's default.
         return "high" if unguarded or before is not None else "medium", _DEPLOYS[name], CONFIRM
     guard = _find_lost_guard(head, before, after)
     if guard is not None:
@@ -91,13 +90,13 @@ def _judge_lifetime(what: str, before: Any, after: Any) -> OtherJudgement:
 
 
 def _read_hours(lifetime: Any) -> float | None:
-    """How long a lifetime is; None if it is written in another way than in SQLMesh's pages."""
+    """Reads a lifetime in hours; None if its form is not the one in SQLMesh's documentation."""
     found = _LIFETIME.fullmatch(" ".join(str(lifetime or _DEFAULT_LIFETIME).lower().split()))
     return None if found is None else int(found[1]) * _HOURS[found[2]]
 
 
 def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
-    """What nobody does any more: approve, hear of failures, keep an environment."""
+    """Describes a lost guard: an approval, a notification of failures, a pinned environment."""
     if head == "pinned_environments":
         if _list_texts(before) - _list_texts(after):
             return "the janitor deletes an environment that is not pinned once its time is over"
@@ -132,10 +131,10 @@ def _list_approvers(users: Any) -> set[str]:
     }
 
 
-def _list_heard_failures(told: Any) -> set[str]:
-    """The failures that the targets, or the targets of the users, are notified of."""
+def _list_heard_failures(targets: Any) -> set[str]:
+    """Lists the failures of which notification targets, or those of the users, get notice."""
     heard: set[str] = set()
-    for one in _list_mappings(told):
+    for one in _list_mappings(targets):
         heard |= _list_texts(one.get("notify_on")) & _FAILURES
         heard |= _list_heard_failures(one.get("notification_targets"))
     return heard

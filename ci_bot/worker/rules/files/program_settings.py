@@ -1,8 +1,8 @@
-"""Settings through which a program, a library or a jar runs, with no line of Python changed.
+"""Settings that run a program, a library or a jar, although no line of Python changes.
 
-SQLMesh hands these on when it opens a connection; the connection for unit tests is opened while a
-pull request is reviewed. (SQLMesh's `config/connection.py` and `env_vars`; Spark's and DuckDB's
-documentation of their settings)
+SQLMesh passes them on when it opens a connection. The review opens the connection for unit tests.
+(SQLMesh's `config/connection.py` and `env_vars`; Spark's and DuckDB's documentation of their
+settings)
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LOADERS = frozenset(
     {"extensions", "filesystems", "driver", "driver_name", "odbc_properties", "conn_properties",
      "credentials_provider", "config_dir", "krb5_config", "plugin_name"}
 )  # fmt: skip
-# SQLMesh pastes these into statements, so a quote or a semicolon in them is another statement.
+# SQLMesh puts these into statements unquoted, so a quote or a semicolon begins another statement.
 _PASTED = frozenset({"connector_config", "secrets", "catalogs", "database"})
 _BREAKS_OUT = re.compile(r"['\";]")
 _DUCKDB = re.compile(r"extension|secret_directory|home_directory", re.IGNORECASE)
-# Settings that bring code along; a class that is only named must be on the class path already.
+# Settings that load code. A class that is only named must be on the class path already.
 _SPARK = re.compile(
     r"""(?ix) ^spark\.(
       jars | files | archives | submit\.pyFiles | sql\.hive\.metastore\.jars | .*extraClassPath
@@ -46,7 +46,7 @@ _STARTING_OPTION = re.compile(
 
 @on_file(RUNS_CODE)
 def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """New or changed settings of that kind in a project's YAML configuration."""
+    """New or changed settings that run code, in a project's YAML configuration."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
             continue
@@ -76,7 +76,7 @@ def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 def _starts_program(parts: list[str], value: Any) -> bool:
     if "env_vars" in parts:
-        return True  # JAVA_TOOL_OPTIONS, PYSPARK_PYTHON, and what else a started program reads
+        return True  # JAVA_TOOL_OPTIONS, PYSPARK_PYTHON, and others that a started program reads
     place = next((n for n, part in enumerate(parts) if _CONNECTIONS.search(part)), len(parts))
     setting = parts[place + 1 :]
     if not setting or value in (None, "", [], {}):
@@ -90,7 +90,7 @@ def _starts_program(parts: list[str], value: Any) -> bool:
 
 
 def _iterate_texts(value: Any) -> Iterator[str]:
-    """Every key and value inside a list or mapping."""
+    """Yields every key and value inside a list or mapping."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield str(key)

@@ -1,4 +1,4 @@
-"""Statements around plans and runs, audits of their own, and models that go or get a new name."""
+"""Statements around plans and runs, standalone audits, and models that go or get a new name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADDED = find_rule("environment-statement")
 STILL_READ = find_rule("removed-model-read")
 RENAMED = find_rule("model-renamed")
 
-LONGEST = 3_999  # what is longer is cut where the plan is described
+LONGEST = 3_999  # the plan's description cuts longer statements
 
 _AUDIT = re.compile(
     r"^[^\S\n]*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE
@@ -32,14 +32,14 @@ _AUDIT = re.compile(
 
 @on_project(ADDED)
 def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """before_all and after_all: they run with every plan and run, in PR environments too."""
-    told = {
+    """before_all and after_all: they run with every plan and run, also in PR environments."""
+    judged = {
         (item.statement.slot, item.statement.source[:LONGEST])
         for item in inputs.judged or ()
         if not item.in_prod
     }
     for when, sql, change in inputs.statements:
-        if change == "unchanged" or (change == "added" and (when, sql[:LONGEST]) in told):
+        if change == "unchanged" or (change == "added" and (when, sql[:LONGEST]) in judged):
             continue
         path, line = find_statement_place(inputs, sql)
         shown = shorten_redacted(hide_shapes(sql), 200)
@@ -55,7 +55,7 @@ def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 @on_file(AUDIT_REMOVED, AUDIT_WEAKENED)
 def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audit files that no model has attached: SQLMesh runs them by themselves."""
+    """Changed audits that belong to no model: SQLMesh runs them by themselves."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
@@ -87,7 +87,7 @@ def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservatio
 
 @on_file(AUDIT_WEAKENED)
 def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audits with other defaults, which are in no hash of SQLMesh's: the plan shows no change.
+    """Audits with other defaults: no hash of SQLMesh contains them, so the plan shows no change.
 
     (`Model._audit_metadata_hash_values`)
     """
@@ -115,7 +115,7 @@ def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _list_bound_queries(text: str | None) -> dict[str, tuple[str, str]]:
-    """The defaults of each audit that has some, and its query with them in place, by name."""
+    """Lists (defaults, query with these defaults) of each audit that has some, by name."""
     found: dict[str, tuple[str, str]] = {}
     audits = list(_AUDIT.finditer(text or ""))
     for audit, following in zip_longest(audits, audits[1:]):
@@ -166,11 +166,11 @@ def find_removed_models_still_read(inputs: RuleInputs) -> Iterator[RuleObservati
 
 @on_project(RENAMED)
 def find_renamed_models(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """The same definition under another name: a removal and a full build."""
+    """The same definition with another name: a removal and a full build."""
     pairs = [
         (old, new)
         for old, new in list_renamed_models(inputs)
-        # A moved catalog is one change of the configuration, not one of each model.
+        # Another catalog is one change of the configuration, not one of each model.
         if plain_name(old).partition(".")[2] != plain_name(new).partition(".")[2]
     ]
     for old, new in pairs:

@@ -1,4 +1,4 @@
-"""Which dialects a file of SQL may be written in, as far as files that nobody has run can say."""
+"""SQL files as text: their possible dialects, and the effects of their statements."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from ci_bot.worker.rules.statement_rules import (
 from ci_bot.worker.sql_effects import JudgedEffect, read_raw_file
 from ci_bot.yaml_reader import load_yaml
 
-# Where nothing is said: one that quotes with backticks, one that does with double quotes.
+# If no file names a dialect: one that quotes with backticks, and one with double quotes.
 _UNKNOWN = ("spark", "duckdb")
 
 _JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-# Configurations that are read once, however many files ask for them.
+# So many configurations are kept, so that each is read only once.
 _PROJECTS = 8
 
 _KNOWN = frozenset(dialect.value for dialect in Dialects)
 
 
 def list_dialects(inputs: RuleInputs, path: str) -> tuple[str, ...]:
-    """The project's default dialect where its configuration names one, else both usual families.
+    """Lists the project's default dialect if its configuration names one, else two usual ones.
 
-    A MODEL block that names its own comes first: the parser looks there by itself.
+    If a MODEL block names its own dialect, the parser uses that.
     """
     found = _find_default_dialect(inputs, path)
     return (found,) if found in _KNOWN else _UNKNOWN
@@ -56,10 +56,10 @@ def _find_default_dialect(inputs: RuleInputs, path: str) -> str | None:
     return _read_python_dialect(inputs.read_text_after(str(root / "config.py")) or "")
 
 
-# Every changed file of a project asks for the same configuration.
+# All changed files of a project need the same configuration.
 @lru_cache(maxsize=_PROJECTS)
 def _read_yaml_dialect(text: str) -> str | None:
-    """`model_defaults: {dialect: spark}` in a config.yaml."""
+    """Reads `model_defaults: {dialect: spark}` in a config.yaml."""
     settings = load_yaml(_JINJA.sub("jinja", text))
     defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
     return _read_dialect_name(defaults.get("dialect") if isinstance(defaults, dict) else None)
@@ -67,7 +67,7 @@ def _read_yaml_dialect(text: str) -> str | None:
 
 @lru_cache(maxsize=_PROJECTS)
 def _read_python_dialect(text: str) -> str | None:
-    """`dialect="spark"` or `"dialect": "spark"` in a config.py, which is not run."""
+    """Reads `dialect="spark"` or `"dialect": "spark"` in a config.py, without running it."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -90,19 +90,19 @@ def _read_python_dialect(text: str) -> str | None:
 
 
 def _read_dialect_name(value: object) -> str | None:
-    """`spark` of `spark, normalization_strategy=lowercase`."""
+    """Reads `spark` from `spark, normalization_strategy=lowercase`."""
     return value.split(",")[0].strip().lower() if isinstance(value, str) else None
 
 
-# What the statements in changed files do, by what literally stands there.
+# Effects of the literal statements in changed files.
 #
-# The plan's own statements are judged where the project was loaded, rendered and in full. That
-# judgement is worth nothing if code of the pull request ran beside it; this one was made before.
+# The process that loads the project judges the plan's statements, rendered and in full. If code of
+# the pull request runs in that process, its judgement cannot be trusted. This one is made before.
 
 
 @on_written_statement(CODE, STATEMENT, SETTING)
 def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Statements that a change adds to a file, and that do something to others."""
+    """Statements that a change adds to a file, and that affect others."""
     for path in inputs.changed_files or ():
         if (
             not path.endswith((".sql", ".yaml", ".yml"))

@@ -1,7 +1,7 @@
-"""The commands of SQLMesh that a team's own workflows, make files, DAGs and scripts run.
+"""SQLMesh's commands in a team's own workflows, make files, DAGs and scripts.
 
-They build and change prod after the merge, and no plan shows what they do. The options are those of
-`sqlmesh plan --help`, `sqlmesh run --help` and `sqlmesh janitor --help`.
+They build and change prod after the merge, and no plan shows their effects. The options are those
+of `sqlmesh plan --help`, `sqlmesh run --help` and `sqlmesh janitor --help`.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ci_bot.worker.rules.registry import on_file
 CHANGED = find_rule("run-command-changed")
 _CLEARS = "the owner of the deployment confirms what prod does from now on"
 
-# Words for people, and what SQLMesh itself reads.
+# Documents, and the files that SQLMesh itself reads.
 _OTHER_FILES = frozenset(
     {".md", ".rst", ".adoc", ".html", ".htm", ".svg", ".log", ".sql", ".csv", ".lock", ".ipynb"}
 )
-# A report of ours that somebody has left in the checkout: it shows commands and runs none.
+# The bot's own report in the checkout: it shows commands and runs none.
 _OWN_REPORT = re.compile(r'\s*\{\s*"schema_version"\s*:\s*\d+\s*,\s*"activity"\s*:')
 _COMMENT = re.compile(r"(?:^|(?<=\s))#(?!!).*$", re.MULTILINE)
 _CONTINUED = re.compile(r"\\\n\s*")
-# Without them no pattern below begins at one line and searches through all that follow.
+# Blank lines are removed: otherwise a pattern below could begin at one line and search all others.
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
-# A list over lines, in Python, JSON and YAML, is one command.
+# A list over several lines, in Python, JSON and YAML, is one command.
 _LISTED = re.compile(r"[\"'\[\](),]|\n\s*-\s+(?=[\"']?-)|(?<=[\"'],)\s*\n")
 _SUBCOMMANDS = (
     "plan|run|test|lint|audit|janitor|invalidate|destroy|migrate|rollback|check_intervals"
@@ -51,7 +51,7 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 _KEYWORD = re.compile(r"\b([a-z]+(?:_[a-z]+)+|restate_models|start|end)\s*=\s*(?!None\b|False\b)")
 _ENVIRONMENT = re.compile(r"^\s+(?!-)(\$\{\{[^}]*\}\}|[\w$@{}().-]+)")
 _SHORT = {"-r": "--restate-model", "-s": "--start", "-e": "--end"}
-# Other names of the same: of the command line, and of the Python API.
+# Other names of the same option, on the command line and in the Python API.
 _ALIASES = {
     "--dry-run": "--skip-backfill",
     "--restate-models": "--restate-model",
@@ -61,7 +61,7 @@ _ALIASES = {
     "--backfill-models": "--backfill-model",
 }
 
-# What a command does with an option, and without it. What guards prod is lost where it goes.
+# The effect of an option. If an option protects prod, the protection goes with the option.
 _HARM = {
     "--empty-backfill": "intervals count as filled and nothing computes them",
     "--skip-backfill": "nothing is computed, so readers find empty or old tables",
@@ -82,7 +82,7 @@ _HARM = {
     "--no-gaps": "which intervals a plan computes is decided otherwise",
     "--skip-janitor": "nothing is cleaned up after it",
 }
-# They limit a command to a part, or let it go on unasked. A new file may well do so.
+# Options that limit a command to a part, or skip its questions. In a new file they are no finding.
 _LIMITS = {
     "--select-model": "what it does not name is left out",
     "--backfill-model": "models that it does not name are not computed",
@@ -96,7 +96,7 @@ _LIMITS = {
     "--test-changed-only": "tests of other models are not run",
 }
 _EFFECTS = _HARM | _LIMITS
-# What is looked for before prod changes, and what keeps it up to date.
+# Commands that check a change before prod changes, or keep prod up to date.
 _WANTED = frozenset({"test", "lint", "audit", "run", "plan", "lint_models", "check_intervals"})
 _CHANGES_PROD = frozenset(
     {"plan", "run", "migrate", "rollback", "destroy", "janitor", "invalidate", "state", "github"}
@@ -117,21 +117,21 @@ _SCHEDULE = re.compile(
     r"|^(?P<tab>(?:[\d*/,-]+\s+){5})(?=.*\bsqlmesh\b)",
     re.MULTILINE,
 )
-# What a job of GitHub's waits for, and for whom it runs.
+# Conditions for which a job on GitHub waits, and events for which it runs.
 _HELD = re.compile(r"^\s*(?:-\s*)?(?:environment|needs|if|branches)\s*:\s*[^\n#]*", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class RunFile:
-    """What one version of a file runs of SQLMesh.
+    """SQLMesh's commands in one version of a file.
 
     Attributes:
-        commands: (command, its environment) and how often.
-        options: long options of all of them, and keywords of SQLMesh's Python API.
-        going_on: places that go on after a failure.
-        stops: shells that end at the first failure.
-        schedules: when it runs, as written.
-        held: what a job waits for, as written.
+        commands: (command, its environment), counted.
+        options: long options of all commands, and keywords of SQLMesh's Python API.
+        going_on: commands that go on after a failure.
+        stops: number of shells that end at the first failure.
+        schedules: the schedules, as written.
+        held: the conditions for which a job waits, as written.
     """
 
     commands: Counter[tuple[str, str]]
@@ -151,7 +151,7 @@ _NOTHING = RunFile(Counter(), Counter(), Counter(), 0, Counter(), Counter())
 
 
 def read_run_file(text: str) -> RunFile | None:
-    """What a file runs of SQLMesh; None if it runs none of its commands."""
+    """Reads SQLMesh's commands in a file; None if there are none."""
     if "sqlmesh" not in text or _OWN_REPORT.match(text):
         return None
     bare = _BLANK_LINES.sub("\n", _CONTINUED.sub(" ", _COMMENT.sub("", text)))
@@ -159,7 +159,7 @@ def read_run_file(text: str) -> RunFile | None:
     found = list(_COMMAND.finditer(flat))
     calls = list(_API.finditer(bare)) if "sqlmesh" in bare else []
     options = Counter(_ALIASES.get(one, one) for one in _OPTION.findall(flat))
-    # Tool and command may stand apart, as in a manifest with `command` and `args`.
+    # Tool and command may be separate, as in a manifest with `command` and `args`.
     apart = _TOOL.search(flat) is not None and not _EFFECTS.keys().isdisjoint(options)
     if not found and not calls and not apart:
         return None
@@ -194,7 +194,7 @@ def _read_schedule(match: re.Match[str]) -> str:
 
 @on_file(CHANGED)
 def find_changed_run_commands(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Files that run SQLMesh otherwise than before."""
+    """Files whose commands of SQLMesh change."""
     for path in inputs.changed_files or ():
         if not _may_run_commands(path):
             continue
@@ -202,7 +202,7 @@ def find_changed_run_commands(inputs: RuleInputs) -> Iterator[RuleObservation]:
         old, new = (None if text is None else read_run_file(text) for text in texts)
         if old is None and new is None:
             continue
-        # What goes with its command is one finding.
+        # A command and its options that go together are one finding.
         found = list(_compare_files(old or _NOTHING, new, is_new=old is None)) if new else []
         found += _list_lost_commands(old, inputs) if old is not None else []
         for subject, sentence, severity in found:
@@ -221,7 +221,7 @@ def _may_run_commands(path: str) -> bool:
     return is_read(path) and PurePosixPath(path).suffix.lower() not in _OTHER_FILES
 
 
-# What a finding is about, its sentence, and its severity if that is not the rule's.
+# Subject of a finding, its sentence, and its severity if it differs from the rule's.
 CommandDifference = tuple[str, str, Severity | None]
 
 
@@ -266,7 +266,9 @@ def _list_counted(counted: Counter[str]) -> list[str]:
 
 
 def _list_lost_commands(old: RunFile, inputs: RuleInputs) -> Iterator[CommandDifference]:
-    """Commands that no changed file runs any more; they may have moved to another file."""
+    """Lists commands that all changed files together no longer run; a command may move between
+    them.
+    """
     lost = inputs.compute_once(_count_lost_commands)
     for name, environment in sorted(lost.keys() & old.commands.keys()):
         if name not in _WANTED:
@@ -280,7 +282,7 @@ def _list_lost_commands(old: RunFile, inputs: RuleInputs) -> Iterator[CommandDif
 
 
 def _count_lost_commands(inputs: RuleInputs) -> Counter[tuple[str, str]]:
-    """The commands that all changed files together run less often than before."""
+    """Counts the commands that all changed files together run less often than before."""
     paths = [path for path in inputs.changed_files or () if _may_run_commands(path)]
     return _count_commands(map(inputs.read_text_before, paths)) - _count_commands(
         map(inputs.read_text_after, paths)

@@ -1,7 +1,7 @@
-"""What SQLMesh's reader of seeds makes of their text.
+"""The values that SQLMesh's reader makes of a seed's text, and their changes.
 
-It reads a file as pandas does (`sqlmesh.core.model.seed`) and gives columns their declared types
-afterwards: what pandas has taken for a number, a missing value or a date by then stays so.
+It reads a file with pandas (`sqlmesh.core.model.seed`) and casts columns to their declared types
+afterwards. A text that pandas has read as a number, a missing value or a date stays one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ LONGEST = 40
 
 @on_file_and_models(MISREAD)
 def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Values that are loaded as another text than the file has, or as nothing."""
+    """Values that SQLMesh loads as another text than the file has, or as NULL."""
     for path, model in iterate_changed_seeds(inputs):
         declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
         after = read_seed_table(inputs, path, model, before=False)
@@ -61,7 +61,7 @@ def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
         for name, values in list_cells(after).items():
             kind = next((k for column, k in declared.items() if column.lower() == name), None)
             new = set(values) - set(known.get(name, ()))
-            told = (
+            description = (
                 (
                     ""
                     if declared
@@ -74,10 +74,10 @@ def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 if kind.this in exp.DataType.TEMPORAL_TYPES
                 else ""
             )
-            if told:
+            if description:
                 yield RuleObservation(
                     MISREAD,
-                    f"`{name}` {told}",
+                    f"`{name}` {description}",
                     "the values read as they are written: `csv_settings` of the seed keep them, "
                     "or the file writes them so that nothing else can be meant",
                     model=model,
@@ -88,7 +88,7 @@ def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def list_cells(rows: list[list[str]] | None) -> dict[str, list[str]]:
-    """The values of each column, as they are written."""
+    """Lists the values of each column, as they are written."""
     if not rows:
         return {}
     header = [name.strip().lower() for name in rows[0]]
@@ -97,7 +97,7 @@ def list_cells(rows: list[list[str]] | None) -> dict[str, list[str]]:
 
 
 def _read_as_sqlmesh(content: bytes, model: Model) -> Mapping[str, list[str | None]]:
-    """The same values as SQLMesh's own reader gives them; nothing if it refuses the file."""
+    """Reads the values with SQLMesh's own reader; empty if it refuses the file."""
     from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 
     settings = getattr(model.kind, "csv_settings", None) or CsvSettings()
@@ -105,7 +105,7 @@ def _read_as_sqlmesh(content: bytes, model: Model) -> Mapping[str, list[str | No
     try:
         reader = CsvSeedReader(content.decode(encoding), model.dialect, settings)
         frames = list(reader.read())
-    except Exception:  # pandas has many; a file that it cannot read is told by `seed-broken`
+    except Exception:  # pandas raises many types; `seed-broken` reports a file that it cannot read
         return {}
     read: dict[str, list[str | None]] = {}
     for frame in frames:
@@ -118,7 +118,7 @@ def _read_as_sqlmesh(content: bytes, model: Model) -> Mapping[str, list[str | No
 def _describe_text_changes(
     written: list[str], read: list[str | None] | None, known: list[str] | None
 ) -> str:
-    """What becomes of text, where it is not what is written and was not before."""
+    """Describes texts that are read as another value than is written, and were not before."""
     if read is None or len(read) != len(written):
         return ""
     pairs = dict.fromkeys((was, now) for was, now in zip(written, read, strict=True) if was != now)
@@ -127,7 +127,10 @@ def _describe_text_changes(
     if other and known is not None and _are_all_numbers(known):
         other = []  # they were read like this before
     if lost:
-        return f"is NULL where the file says {quote_examples(lost)}, which the reader takes for missing."
+        return (
+            f"is NULL where the file says {quote_examples(lost)}, "
+            "which the reader takes for missing."
+        )
     if other:
         texts = [f"{_quote_value(was)} as {_quote_value(now)}" for was, now in other[:_EXAMPLES]]
         return f"reads {', '.join(texts)}: all of its values look like numbers now."
@@ -137,14 +140,14 @@ def _describe_text_changes(
 def _describe_inferred_changes(
     written: list[str], read: list[str | None] | None, known: list[str] | None
 ) -> str:
-    """The same where the model declares no types, so that values which look like numbers are some.
+    """Describes changes if the model declares no types: values that look like numbers are numbers.
 
-    Codes begin with a zero, as no number is written that is meant as one.
+    A value with a leading zero is a code: nobody writes a number that way.
     """
     if not _are_all_numbers([value or "" for value in read or ()]):
         return _describe_text_changes(written, read, known)
     if known is not None and any(_LEADING_ZERO.match(value.strip()) for value in known):
-        return ""  # they were read like this before, or the type of the column is told to change
+        return ""  # they were read like this before, or the change of type is reported
     codes = sorted({value for value in written if _LEADING_ZERO.match(value.strip())})
     if not codes:
         return ""
@@ -167,12 +170,12 @@ def _are_all_numbers(values: list[str]) -> bool:
 
 
 def _describe_dates(new: set[str]) -> str:
-    """Dates in which day and month can be taken for each other."""
+    """Describes dates whose day and month can be confused."""
     doubtful = sorted(
         value
         for value in (text.strip() for text in new)
         if not _ISO.match(value) and (parts := _DAY_OR_MONTH.match(value))
-        # One that is above twelve can be a day only; pandas then reads it the other way round.
+        # A number above twelve can only be a day; pandas then swaps day and month.
         if parts and int(parts[1]) != int(parts[2]) and min(int(parts[1]), int(parts[2])) <= MONTHS
     )
     if not doubtful:
@@ -193,7 +196,7 @@ def _quote_value(value: str) -> str:
 
 @on_file_and_models(VALUES)
 def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Rows that keep their key and get other values; and rows that are added."""
+    """Rows with the same key and other values, and rows that are added."""
     for path, model in iterate_changed_seeds(inputs):
         before, after = (
             read_seed_table(inputs, path, model, before=side) for side in (True, False)
@@ -210,7 +213,7 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 if name in old[value] and old[value][name] != cell:
                     changed[name] = changed.get(name, 0) + 1
         texts = {name for name in changed if _is_text(name, model, before, after)}
-        # What is no number any more is told by `seed-broken`.
+        # `seed-broken` reports a value that is no number any more.
         broken = {
             name
             for name in changed.keys() - texts
@@ -256,7 +259,7 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _choose_row_key(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | None:
-    """What tells the rows of both sides apart: the grain, or else the first column that does."""
+    """Chooses the columns that identify a row on both sides: the grain, or the first such one."""
     headers = [[name.strip().lower() for name in side[0]] for side in sides]
     both = [name for name in headers[0] if all(name in header for header in headers)]
     grains = [tuple(sorted(grain)) for grain in list_grains(model) if grain]
@@ -288,16 +291,16 @@ def _is_text(name: str, model: Model, *sides: list[list[str]]) -> bool:
     return not _are_all_numbers(cells)
 
 
-# Which rows of a seed come, go or change, where both versions of its file are at hand.
+# Rows of a seed that come, go or change, if both versions of its file are known.
 
 
 @dataclass(frozen=True)
 class SeedRows:
-    """How the rows of a seed differ.
+    """The differences of a seed's rows.
 
     Attributes:
-        columns: those that hold other values, in lower case, where the same rows are still there.
-        added, removed: rows that the file did not have, or has no more.
+        columns: columns with other values, in lower case, if the number of rows is the same.
+        added, removed: number of rows that the file did not have, or no longer has.
     """
 
     columns: tuple[str, ...] = ()
@@ -306,7 +309,7 @@ class SeedRows:
 
     @property
     def rows_description(self) -> str | None:
-        """How the rows differ; None if there are the same ones."""
+        """Describes the differences; None if there are none."""
         parts = []
         if self.added:
             parts.append(f"gets {self.added:,} more row{plural_suffix(self.added)}")
@@ -320,10 +323,10 @@ def plural_suffix(number: int) -> str:
 
 
 def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
-    """The seeds whose file changes, by fully qualified name; none whose former rows are not known.
+    """Compares the rows of changed seeds, by fully qualified name, if the old rows are known.
 
-    Prod may hold another version than the base branch: the text counts only if it has the hashes
-    that prod's snapshot was built with.
+    Prod may have another version than the base branch: the old text counts only if its hashes are
+    those of prod's snapshot.
     """
     found = {}
     for path, model in iterate_changed_seeds(inputs):
@@ -341,19 +344,19 @@ def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
 
 
 def _is_content(inputs: RuleInputs, path: str, model: SeedModel) -> bool:
-    """Whether the file before the change is what the former seed was loaded from."""
+    """Whether the old seed was loaded from the file before the change."""
     content = inputs.files_before(path)
     settings = model.kind.csv_settings or CsvSettings()
     try:
         text = (content or b"").decode(settings.encoding or "utf-8")
         hashes = CsvSeedReader(text, model.dialect, settings).column_hashes
-    except Exception:  # pandas has many; what it cannot read is compared with nothing
+    except Exception:  # pandas raises many types; a file that it cannot read is not compared
         return False
     return bool(hashes == model.column_hashes)
 
 
 def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
-    """None if the columns of both versions cannot be distinguished."""
+    """Compares the rows of both versions; None if the header is not clear."""
     old, new = (_read_records(rows) for rows in (before, after))
     if old is None or new is None:
         return None
@@ -362,7 +365,7 @@ def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows |
     gone, come = Counter(left) - Counter(right), Counter(right) - Counter(left)
     if len(left) != len(right):
         return SeedRows((), come.total(), gone.total())
-    # As many rows as before: the first that is gone became the first that is new, and so on.
+    # The number of rows is the same: the first lost row became the first new row, and so on.
     pairs = list(zip(_take_rows(left, gone), _take_rows(right, come), strict=True))
     differ = [any(one[i] != other[i] for one, other in pairs) for i in range(len(common))]
     return SeedRows(tuple(name for name, yes in zip(common, differ, strict=True) if yes))
@@ -371,7 +374,7 @@ def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows |
 def _take_rows(
     rows: list[tuple[str, ...]], wanted: Counter[tuple[str, ...]]
 ) -> list[tuple[str, ...]]:
-    """The rows that `wanted` counts, in their order in the file."""
+    """Lists the rows that `wanted` counts, in the order of the file."""
     left = Counter(wanted)
     taken = []
     for row in rows:
@@ -400,7 +403,7 @@ def _read_records(rows: list[list[str]]) -> _SeedRecords | None:
     )
 
 
-# The types of a seed that declares none: its values decide them, so one new value changes them.
+# The types of a seed without declared types: its values decide, so one new value can change them.
 
 
 _WHOLE_NUMBER = re.compile(r"^[+-]?\d+$")
@@ -412,7 +415,7 @@ _TRUTH = re.compile(r"^(true|false)$", re.IGNORECASE)
 
 @on_change(RETYPED)
 def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Columns of another type, with the value that made it so."""
+    """Columns with another type, and the value that is the cause."""
     if not pair.has_inferred_types:
         return
     for found in observe_retyped_columns(pair, inputs):
@@ -428,16 +431,16 @@ def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[
 
 
 def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) -> str:
-    """Why columns of a seed have other types although nobody declares any: their values do it."""
-    told = " The model declares no `columns`, so SQLMesh takes the types from the values"
+    """Describes the values that change the types of a seed without declared types."""
+    sentence = " The model declares no `columns`, so SQLMesh takes the types from the values"
     found = next((one for one in iterate_changed_seeds(inputs) if one[1] is model), None)
     if found is None:
-        return f"{told}."
+        return f"{sentence}."
     path, seed = found
     before, after = (
         list_cells(read_seed_table(inputs, path, seed, before=side)) for side in (True, False)
     )
-    # What all old values were, and a new one is not.
+    # All old values have a shape that a new value does not have.
     for name in columns:
         was = [value for value in before.get(name, ()) if value.strip()]
         for shape in (_WHOLE_NUMBER, _NUMBER, _TRUTH):
@@ -447,13 +450,13 @@ def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) ->
                     which = (
                         "an empty one" if others == {""} else quote_examples(sorted(others - {""}))
                     )
-                    return f"{told}, and all of them change with {which}."
+                    return f"{sentence}, and all of them change with {which}."
                 break
-    return f"{told}."
+    return f"{sentence}."
 
 
 def _needs_whole_numbers(pair: ModelPair, name: str) -> bool:
-    """Whether readers see more of a column's new type than that numbers may have fractions."""
+    """Whether a reader of the column breaks, or changes its result, if numbers have fractions."""
     old, new = list_known_types(pair.before) or {}, list_known_types(pair.after) or {}
     if not (old[name].this in exp.DataType.INTEGER_TYPES and new[name].is_type("DOUBLE")):
         return True

@@ -1,4 +1,4 @@
-"""Seed files: readable, of the declared shape, small, and with the keys that readers join on."""
+"""Seed files: encoding, declared columns and types, size, and the keys of readers' joins."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NUMERIC = re.compile(r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
 
 
 def iterate_changed_seeds(inputs: RuleInputs) -> Iterator[tuple[str, SeedModel | None]]:
-    """Changed CSV files with the seed model that reads each, from whichever side knows it."""
+    """Yields changed CSV files, each with its seed model from the side that knows it."""
     sides = [_SeedReaders(inputs, side) for side in (inputs.after, inputs.before)]
     for path in inputs.changed_files or ():
         pure = PurePosixPath(path)
@@ -56,7 +56,7 @@ def iterate_changed_seeds(inputs: RuleInputs) -> Iterator[tuple[str, SeedModel |
 
 
 class _SeedReaders:
-    """Which seed model of one side reads a file; asked for every changed file of a large change."""
+    """Finds the seed model of a file on one side, fast enough for every file of a large change."""
 
     def __init__(self, inputs: RuleInputs, side: Mapping[str, Model]) -> None:
         self._by_path: dict[tuple[str, ...], SeedModel] = {}
@@ -70,13 +70,13 @@ class _SeedReaders:
                 joined = PurePosixPath(defined).parent / own
                 self._by_path.setdefault(tuple(_normalize_parts(joined.parts)), model)
             else:
-                # A model from state does not know its file: the tail of the path has to do.
+                # A model from the state does not know its file, so the end of the path is compared.
                 tail = tuple(part for part in own.parts if part not in {"..", ".", "/", "$root"})
                 self._by_tail.setdefault(tail, model)
         self._lengths = sorted({len(tail) for tail in self._by_tail})
 
     def find_reader(self, path: PurePosixPath) -> SeedModel | None:
-        """The model; None if none reads this file."""
+        """Finds the model that reads a file; None if there is none."""
         found = self._by_path.get(path.parts)
         tails = (self._by_tail.get(path.parts[-length:]) for length in self._lengths)
         return found if found is not None else next((m for m in tails if m is not None), None)
@@ -118,7 +118,7 @@ def find_unreadable_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _find_seed_name(inputs: RuleInputs, path: str) -> str | None:
-    """The seed model that names this file, read from the text of the project."""
+    """Finds the seed model that names this file, in the texts of the project."""
     for project in inputs.projects:
         for file in sorted((inputs.repository / project / "models").rglob("*.sql")):
             text = file.read_text(encoding="utf-8", errors="replace")
@@ -128,7 +128,7 @@ def _find_seed_name(inputs: RuleInputs, path: str) -> str | None:
 
 
 def _measure_file(inputs: RuleInputs, path: str, content: bytes | None) -> tuple[int, int]:
-    """Bytes and rows of the file; rows by its beginning, where it is too large to be read whole."""
+    """Measures a file in bytes and rows; the rows of a large file are estimated from a part."""
     if content is not None:
         return len(content), content.count(b"\n")
     file = inputs.repository / path
@@ -171,7 +171,7 @@ def read_seed_table(
 
 @on_file_and_models(TOO_LARGE, BROKEN)
 def find_content_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Sizes, ragged rows, missing columns, and values that are not of the declared type."""
+    """Large files, rows of different lengths, missing columns, and values of a wrong type."""
     for path, model in iterate_changed_seeds(inputs):
         content = inputs.files_after(path)
         size, rows_count = _measure_file(inputs, path, content)

@@ -1,4 +1,4 @@
-"""The project's configuration, key by key: what a changed setting does to models and data."""
+"""The project's configuration, key by key: the effect of a changed setting on models and data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ci_bot.yaml_reader import load_yaml
 
 _FOR_EVERY_MODEL = "it holds for every model without its own"
 
-# What a changed setting of the configuration does, key by key.
+# The effect of a changed setting, key by key.
 
 
 PROJECT_KEY = find_rule("project-key-changed")
@@ -51,10 +51,10 @@ SETTINGS = (
 
 _SHARED_DEFAULTS = frozenset({"owner", "description", "tags"})
 
-# Settings of SQLMesh's connections, as they are in 0.227 to 0.236. One that is in no set here names
-# a place (a host, a catalog, a database), or is not known and may.
+# Settings of SQLMesh's connections in 0.227 to 0.236. A setting that is in no set here names a
+# host, a catalog, a database or the like, or it is unknown and may.
 #
-# How long and how often one waits, how much may run at once, and by which library one speaks.
+# Time-outs, retries, concurrency, and the library of the connection.
 _OF_THE_CONNECTION = frozenset({
     "concurrent_tasks", "pre_ping", "pretty_sql", "register_comments", "check_import",
     "connect_timeout", "timeout", "login_timeout", "login_attempts", "send_receive_timeout",
@@ -66,7 +66,7 @@ _OF_THE_CONNECTION = frozenset({
     "sanitize_mutual_error_response", "disable_spark_session", "disable_databricks_connect",
     "force_databricks_connect",
 })  # fmt: skip
-# How the way to the same server is secured.
+# Encryption of the connection to the same server.
 _OF_ENCRYPTION = frozenset({
     "sslmode", "ssl", "ssl_disabled", "ssl_ca", "ssl_cert", "ssl_key", "tls_mode", "secure",
     "verify", "cert", "ca_cert", "client_cert", "client_cert_key", "client_certificate", "encrypt",
@@ -81,20 +81,20 @@ _HOW_SIGNED_IN = frozenset({
     "auth_type", "authenticator", "method", "iam", "enable_iam_auth", "scopes", "keytab",
     "krb5_config", "mutual_authentication", "force_preemptive", "token_uri",
 })  # fmt: skip
-# What the engine makes of values; of mappings each key may.
+# Settings that can change values; in a mapping, each key can.
 _OF_VALUES = frozenset({
     "timezone", "timestamp_mapping", "charset", "collation", "session_parameters",
     "session_properties", "connection_settings", "connector_config", "conn_properties",
     "odbc_properties", "query_limit",
 })  # fmt: skip
-# How SQLMesh writes or alters tables there.
+# Settings for the way in which SQLMesh writes or alters tables.
 _OF_WRITING = frozenset({
     "enable_merge", "wap_enabled", "schema_differ_overrides", "catalog_type_overrides",
 })  # fmt: skip
 # Mappings of settings of Spark.
 _SESSIONS = frozenset({"config", "session_configuration"})
 
-# Rule, severity where it differs from the rule's, what the setting does, and when it clears.
+# Rule, severity if it differs from the rule's, effect of the setting, and condition that clears it.
 SettingJudgement = tuple[RuleSpec, Severity | None, str, str]
 
 
@@ -185,7 +185,7 @@ def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads
         return _judge_default(rest, before, after)
     if len(rest) > 2 and rest[1] in _SESSIONS:  # noqa: PLR2004 - connection, mapping, key
         return _judge_session(".".join(rest[2:]), before if after is None else after)
-    # What is nested belongs to a setting that says what it is: `catalogs`, `session_properties`.
+    # A nested key belongs to a setting with a known meaning: `catalogs`, `session_properties`.
     return _judge_connection(rest[1] if len(rest) > 1 else rest[0], rest[-1])
 
 
@@ -202,11 +202,11 @@ def _judge_session(name: str, value: Any) -> SettingJudgement:
 def _judge_connection(  # noqa: PLR0911 - one line for each kind of setting reads best
     name: str, last: str
 ) -> SettingJudgement:
-    """What a setting of a connection does.
+    """Judges a setting of a connection.
 
     Args:
         name: SQLMesh's setting.
-        last: The key in it that differs; the same as `name` where it holds one value.
+        last: The key in it that differs; the same as `name` if the setting is one value.
     """
     if name in _OF_THE_CONNECTION:
         return OTHER, "info", "a setting of the connection", "nothing to do"
@@ -278,7 +278,7 @@ SINGLE_WRITER = find_rule("single-writer-state")
 
 _FILES = frozenset({"config.yaml", "config.yml"})
 
-# A condition in one line is one value, whatever it chooses from.
+# A Jinja condition in one line counts as one value.
 _JINJA = re.compile(
     r"\{%-?[ \t]*if\b[^\n]*?\bendif[ \t]*-?%\}|\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL
 )
@@ -295,9 +295,9 @@ Setting = tuple[str, Any, Any]
 
 
 def flatten_configuration(text: str | None) -> dict[str, object] | None:
-    """A YAML configuration flattened to dotted keys; None if it is no mapping.
+    """Flattens a YAML configuration to dotted keys; None if it is no mapping.
 
-    What Jinja gives depends on the machine, so a template is a value that equals itself alone.
+    The result of Jinja depends on the machine, so a template is a value that equals only itself.
     """
     if text is None:
         return None
@@ -306,7 +306,7 @@ def flatten_configuration(text: str | None) -> dict[str, object] | None:
 
 
 def _make_template_placeholder(template: re.Match[str]) -> str:
-    """A word for a template, the same for the same one; none for a comment."""
+    """Makes a word for a template, always the same one; empty for a comment."""
     if template[0].startswith("{#"):
         return ""
     words = " ".join(template[0].split())
@@ -323,7 +323,7 @@ def _iterate_flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]
 
 @on_file(*SETTINGS)
 def find_changed_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Every setting of a YAML file that differs, with what it does."""
+    """Every changed setting of a YAML file, with its effect."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
             continue
@@ -355,20 +355,20 @@ def find_changed_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _list_added_gateways(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
-    """Gateways that only the new configuration has, and that nothing runs on by default.
+    """Lists gateways that only the new configuration has, without the default gateway.
 
-    A model that asks for one by name is a changed model, and is judged as that.
+    A model that names a new gateway is a changed model, and other rules judge it.
     """
     before, after = (
         list(dict.fromkeys(filter(None, map(_parse_gateway_name, side)))) for side in (old, new)
     )
-    # SQLMesh takes the first one where none is named.
+    # If no gateway is named, SQLMesh takes the first one.
     default = new.get("default_gateway") or next(iter(after), None)
     return set(after) - set(before) - {default} if before else set()
 
 
 def _parse_gateway_name(key: str) -> str | None:
-    """The gateway that a setting belongs to."""
+    """Parses the gateway's name from a setting's key; None for other settings."""
     parts = key.split("\x00")
     return parts[1] if parts[0] == "gateways" and len(parts) > 1 else None
 
@@ -381,19 +381,19 @@ def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
 def _list_observations(
     settings: Iterable[Setting], path: str, text: str
 ) -> Iterator[RuleObservation]:
-    """One observation for all settings that do the same."""
+    """Makes one observation for all settings with the same effect."""
     alike: dict[SettingJudgement, list[Setting]] = {}
     for setting in settings:
         judgement = judge_setting(setting[0].split("\x00"), setting[1], setting[2])
         if judgement is not None:
             alike.setdefault(judgement, []).append(setting)
     for (spec, severity, effect, clears), members in alike.items():
-        told = [_describe_setting_change(*member) for member in members[:SETTINGS_SHOWN]]
-        rest = len(members) - len(told)
+        descriptions = [_describe_setting_change(*member) for member in members[:SETTINGS_SHOWN]]
+        rest = len(members) - len(descriptions)
         first = members[0][0].split("\x00")
         yield RuleObservation(
             spec,
-            f"{', '.join(told)}{f' and {rest} more' if rest > 0 else ''}: {effect}.",
+            f"{', '.join(descriptions)}{f' and {rest} more' if rest > 0 else ''}: {effect}.",
             clears,
             severity=severity,
             path=path,
@@ -417,14 +417,14 @@ def _render_setting(name: str, value: Any) -> str:
         return "(not shown)"
     if _STAND_IN.fullmatch(str(value)):
         return "a template"
-    # Cut after hiding: half a credential no longer has its form.
+    # Credentials are hidden before the text is cut: half a credential is not recognized.
     text = _STAND_IN.sub("{{ … }}", hide_shapes(str(value).replace("\n", " ")))
     return f"`{shorten_redacted(text, SHOWN)}`"
 
 
 @on_project(*SETTINGS)
 def find_changed_config_objects(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """The weightiest settings of a config.py, where both configurations are known."""
+    """The most important settings of a config.py, if both configurations are known."""
     old, new = inputs.config_before, inputs.config_after
     path = next(
         (p for p in inputs.changed_files or () if PurePosixPath(p).name == "config.py"), None
@@ -442,7 +442,7 @@ def find_changed_config_objects(inputs: RuleInputs) -> Iterator[RuleObservation]
 
 @on_file(SINGLE_WRITER)
 def find_single_writer_states(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """A state in DuckDB or SQLite that the change introduces, with several tasks writing to it."""
+    """A new state in DuckDB or SQLite, if several tasks write to it."""
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
             continue
@@ -464,7 +464,7 @@ def find_single_writer_states(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def list_single_writer_states(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """(key, concurrent tasks) of each state connection that allows one writer only.
+    """Lists (key, concurrent tasks) of each state connection that allows only one writer.
 
     For `ci-bot doctor` too, which judges the project and not the change.
     """

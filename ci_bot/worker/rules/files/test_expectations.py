@@ -1,9 +1,8 @@
-"""What a unit test expects, and what of it another version of the test no longer checks.
+"""The expectations of a unit test, and those that another version of the test no longer checks.
 
-A test compares the rows of a query, or of a CTE in it, with rows that are written down: all of
-them, in any order, in every column of the model; a column that is left out is NULL. With `partial`
-only the columns are compared that some row names. Numbers and dates are equal whatever way they are
-written.
+A test compares the rows of a query, or of a CTE in it, with written rows: all of them, in any
+order, in every column of the model. A column that is left out is NULL. With `partial` only the
+columns are compared that some row names. Two spellings of the same number or date are equal.
 (https://sqlmesh.readthedocs.io/en/stable/concepts/tests/)
 """
 
@@ -28,8 +27,8 @@ class ExpectedTable:
     """Rows that a test feeds or expects.
 
     Attributes:
-        rows: by column in lower case, values in one spelling; None if they are not written down as
-            rows (a query, a format of its own), and then `text` holds what is written.
+        rows: by column in lower case, values in one spelling; None if the test does not write rows
+            (a query, another format). Then `text` is the written text.
         partial: only columns that some row names are compared.
     """
 
@@ -44,7 +43,7 @@ class ExpectedTable:
 
 @dataclass(frozen=True)
 class UnitTestCase:
-    """One unit test: what it feeds into a model and what it expects of it."""
+    """One unit test: the model's input, and the expected result."""
 
     model: str
     inputs: Mapping[str, ExpectedTable]
@@ -54,10 +53,11 @@ class UnitTestCase:
 
 @dataclass(frozen=True)
 class ModelShape:
-    """What a model and those above it have after the change; None if that is not known.
+    """The columns and CTEs of a model and of the models above it, after the change; None if
+    unknown.
 
     Attributes:
-        same: The model is what it was: what it makes of more rows says nothing against a test.
+        same: The model did not change, so other values come from the test's new rows.
     """
 
     columns: Collection[str] | None = None
@@ -71,10 +71,10 @@ _TIMES = frozenset({"start", "end", "execution_time", "latest"})
 
 
 def read_test_case(body: Mapping[str, Any], read: ReadText) -> UnitTestCase:
-    """A test case as it stands in its file.
+    """Reads a test case from its file.
 
     Args:
-        read: The text of another file of the project, by the path that the test names.
+        read: Reads another file of the project, by the path that the test names.
     """
     outputs = _read_mapping(body.get("outputs"))
     partial = bool(outputs.get("partial"))
@@ -132,7 +132,7 @@ def _read_row(row: Mapping[str, Any]) -> ExpectedRow:
 
 
 def spell_value(value: Any) -> str | None:
-    """One spelling for values that SQLMesh takes for equal; None for NULL."""
+    """Writes equal values in one spelling; None for NULL."""
     if value is None or value == "":
         return None
     if isinstance(value, bool):
@@ -142,7 +142,7 @@ def spell_value(value: Any) -> str | None:
         number = Decimal(text)
     except InvalidOperation:
         return text.removesuffix(" 00:00:00")
-    # A number with a leading zero is a code, such as that of a postal district.
+    # A number with a leading zero is a code, such as a postal code.
     digits = text.lstrip("+-")
     if not number.is_finite() or (digits[:1] == "0" and digits[1:2].isdigit()):
         return text
@@ -150,9 +150,9 @@ def spell_value(value: Any) -> str | None:
 
 
 def list_lost_checks(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) -> list[str]:
-    """What `old` checks and `new` does not, each in some words; nothing where `new` is as strict.
+    """Lists checks of `old` that `new` lacks, each in words; empty if `new` is as strict.
 
-    What the model cannot have any more (a column, a CTE) need not be expected of it.
+    A column or CTE that the model no longer has need not be checked.
     """
     found: list[str] = []
     more = _count_added_input(old, new)
@@ -175,7 +175,7 @@ def _describe_missing_cte(part: str) -> str:
 
 
 def _count_added_input(old: UnitTestCase, new: UnitTestCase) -> int:
-    """How many input rows there are beside those that there were; 0 if one of these is gone."""
+    """Counts the added input rows; 0 if an old input row is gone."""
     more = 0
     for model, table in old.inputs.items():
         now = new.inputs.get(model)
@@ -211,7 +211,7 @@ def _describe_lost_expectations(
     }
     left, unused = _list_unmatched(old.rows, new.rows, compared)
     changed = [pair for row in left if (pair := _find_nearest(row, unused, compared)) is not None]
-    # Of a model that is what it was, other values are what it makes of the rows that are new.
+    # If the model did not change, other values come from the new input rows.
     if changed and not (more and same):
         column, before, after = changed[0]
         others = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
@@ -228,10 +228,10 @@ def _describe_lost_expectations(
 def _list_unmatched(
     old: Sequence[ExpectedRow], new: Sequence[ExpectedRow], compared: Collection[str]
 ) -> tuple[list[ExpectedRow], list[ExpectedRow]]:
-    """Rows of `old` that none of `new` stands for, each of which stands for one only."""
+    """Lists rows of `old` without a match, and rows of `new` without one; each row matches once."""
     unused = list(new)
     left = []
-    # Those that ask for most choose first; the others are content with more of the rows.
+    # Rows with the most values choose first; the others match more rows.
     for row in sorted(old, key=lambda item: -len(item)):
         twin = next((other for other in unused if _covers_row(other, row, compared)), None)
         if twin is None:
@@ -248,7 +248,7 @@ def _covers_row(new: ExpectedRow, old: ExpectedRow, compared: Collection[str]) -
 def _find_nearest(
     row: ExpectedRow, unused: list[ExpectedRow], compared: Collection[str]
 ) -> tuple[str, str, str] | None:
-    """The value in which the most similar unused row differs; the row is used then."""
+    """Finds the value in which the most similar unused row differs; the row counts as used."""
 
     def equal(other: ExpectedRow) -> int:
         return sum(other.get(column) == row[column] for column in row if column in compared)
@@ -264,12 +264,12 @@ def _find_nearest(
 
 
 def _describe_lost_input(old: UnitTestCase, new: UnitTestCase, shape: ModelShape) -> list[str]:
-    """Input rows that are gone: what the model did with them is not tested any more."""
+    """Describes input rows that are gone: the test no longer covers them."""
     found = []
     for model, table in old.inputs.items():
         now = new.inputs.get(model)
         if now is None or table.rows is None or now.rows is None:
-            continue  # a model that is read no more; or a query, whose result nobody knows here
+            continue  # the model is no longer read; or the input is a query with unknown rows
         known = _list_expected_columns(model, shape)
         compared = {
             column
@@ -293,7 +293,7 @@ def _list_expected_columns(model: str, shape: ModelShape) -> Collection[str] | N
 
 
 def list_new_variables(old: UnitTestCase, new: UnitTestCase) -> list[tuple[str, str | None]]:
-    """Variables that `new` sets and `old` did not. Times are left out: they pin the test."""
+    """Lists variables that only `new` sets. Times are left out: they fix the test to a date."""
     return [
         (name, value)
         for name, value in new.variables.items()

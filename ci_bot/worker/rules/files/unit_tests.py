@@ -1,4 +1,4 @@
-"""Unit tests that are taken away, and tests that pass on one day and fail on the next."""
+"""Unit tests that are removed or weakened, and tests that pass today and may fail tomorrow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ci_bot.yaml_reader import load_yaml
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-# The files in which SQLMesh finds unit tests, and the tests in them, on both sides of a change.
+# The files in which SQLMesh finds unit tests, and their tests, on both sides of a change.
 
 
 FOLDER = "tests"
@@ -39,7 +39,7 @@ _COMMENT_OR_BLANK = re.compile(r"\s*(#.*)?")
 
 @dataclass(frozen=True)
 class WrittenTest:
-    """A test case where it stands."""
+    """A test case with its file and line."""
 
     path: str
     name: str
@@ -48,7 +48,7 @@ class WrittenTest:
 
 @dataclass(frozen=True)
 class TestSides:
-    """The tests of the changed files before and after; files that are no plain YAML after it."""
+    """The tests of the changed files before and after, and files that are no plain YAML now."""
 
     before: tuple[WrittenTest, ...]
     after: tuple[WrittenTest, ...]
@@ -56,9 +56,7 @@ class TestSides:
 
 
 def list_touched_tests(inputs: RuleInputs) -> TestSides:
-    """Lists every test that the change can have touched, also through a file that the test
-    reads.
-    """
+    """Lists every test that the change may affect, also through a file that the test reads."""
     then, now = _make_side_reader(inputs, before=True), _make_side_reader(inputs, before=False)
     paths = list(_iterate_touched(inputs))
     return TestSides(
@@ -69,7 +67,7 @@ def list_touched_tests(inputs: RuleInputs) -> TestSides:
 
 
 def is_test_file(inputs: RuleInputs, path: str) -> bool:
-    """Whether SQLMesh looks for tests in it: `test*.yaml` below the project's folder `tests`."""
+    """Whether SQLMesh reads tests from it: `test*.yaml` below the project's folder `tests`."""
     inside = PurePosixPath(inputs.find_path_in_project(path) or "")
     return inside.parts[:1] == (FOLDER,) and bool(_TEST_FILE.fullmatch(inside.name))
 
@@ -85,7 +83,7 @@ def _iterate_touched(inputs: RuleInputs) -> Iterator[str]:
 
 
 def _list_test_files(inputs: RuleInputs) -> Iterator[str]:
-    """Every test file of the head."""
+    """Lists every test file of the head."""
     for project in inputs.projects:
         folder = inputs.repository / project / FOLDER
         for file in sorted(folder.rglob("*.y*ml")) if folder.is_dir() else ():
@@ -95,13 +93,13 @@ def _list_test_files(inputs: RuleInputs) -> Iterator[str]:
 
 
 def _make_side_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
-    """Reads a file of one side by its path in the repository, or in one of the projects."""
+    """Makes a reader of one side's files, by their paths in the repository or in a project."""
     changed = set(inputs.changed_files or ())
 
     def read_text_of_side(named: str) -> str | None:
         for root in (".", *inputs.projects):
             path = (PurePosixPath(root) / named).as_posix()
-            # A file that did not change is at hand on the side of the head only.
+            # An unchanged file exists only on the head's side.
             text = inputs.read_text_before(path) if before and path in changed else None
             if text is None and not (before and path in changed):
                 text = inputs.read_text_after(path)
@@ -124,7 +122,7 @@ def _read_cases(text: str | None, path: str, read: ReadText) -> list[WrittenTest
 
 
 def _is_unreadable(text: str | None) -> bool:
-    """Whether there is something that a YAML parser does not read: Jinja around keys, mostly."""
+    """Whether a YAML parser cannot read the text, usually because of Jinja around keys."""
     if text is None or all(_COMMENT_OR_BLANK.fullmatch(line) for line in text.splitlines()):
         return False
     return not isinstance(load_yaml(text), dict)
@@ -148,14 +146,14 @@ _MODEL = re.compile(r"\s+model:\s*['\"]?([\w.]+)")
 
 @on_file_and_models(REMOVED, WEAKENED)
 def find_removed_tests(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Tests that are gone or check less, although the model that they tested is still there."""
+    """Tests that are gone or check less, although their model still exists."""
     sides = list_touched_tests(inputs)
     moved = {plain_name(old): plain_name(new) for old, new in list_renamed_models(inputs)}
     for test in sides.before:
         model = _find_model(inputs.after, test.case.model)
         tested = _find_new_name(test.case.model, moved)
         if model is None and inputs.loaded and tested == test.case.model:
-            continue  # the model went too, and that is said elsewhere
+            continue  # the model is gone, too, and another rule reports that
         if test.path in sides.unreadable:
             continue
         model = (
@@ -191,7 +189,7 @@ def _judge_test(
     ):
         return  # renamed, moved to another file, or covered by another test
     named = [other for other in same_model if other.name == test.name]
-    # The same name can stand in several files; the own file comes first.
+    # Several files may have a test of this name; the test's own file comes first.
     twin = min(named, key=lambda other: other.path != test.path, default=None)
     if twin is None:
         yield RuleObservation(
@@ -206,13 +204,13 @@ def _judge_test(
             subject=(test.name,),
         )
         return
-    told = list_lost_checks(case, twin.case, shape) + _describe_new_variables(
+    lost_checks = list_lost_checks(case, twin.case, shape) + _describe_new_variables(
         inputs, test, twin, model
     )
-    if told:
+    if lost_checks:
         yield RuleObservation(
             WEAKENED,
-            f"The unit test `{test.name}` no longer checks what it did: {'; '.join(told)}.",
+            f"The unit test `{test.name}` no longer checks what it did: {'; '.join(lost_checks)}.",
             "the test is as strict as before, or its owner agrees",
             model=model,
             path=twin.path,
@@ -224,7 +222,7 @@ def _judge_test(
 def _describe_new_variables(
     inputs: RuleInputs, old: WrittenTest, new: WrittenTest, model: Model | None
 ) -> list[str]:
-    """Variables that the test sets now, and that the model read before: it runs another way."""
+    """Describes new variables of a test, if the model read them before: it may run differently."""
     path = inputs.find_path(model) or ""
     changed = path in (inputs.changed_files or ())
     text = (inputs.read_text_before(path) if changed else inputs.read_text_after(path)) or ""
@@ -236,12 +234,12 @@ def _describe_new_variables(
 
 
 def _find_new_name(tested: str, moved: Mapping[str, str]) -> str:
-    """The name of the tested model after the change."""
+    """Finds the name of the tested model after the change."""
     return next((new for old, new in moved.items() if _is_same_model(old, tested)), tested)
 
 
 def _is_same_model(one: str, other: str) -> bool:
-    """Whether two names, one of which may lack its catalog, are those of one model."""
+    """Whether two names mean one model; one of them may have no catalog."""
     one, other = plain_name(one), plain_name(other)
     return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
 
@@ -251,7 +249,7 @@ def _find_model(models: Mapping[str, Model], name: str) -> Model | None:
 
 
 def _read_model_shape(inputs: RuleInputs, model: Model | None) -> ModelShape:
-    """What the tested model and those that it reads have after the change."""
+    """Reads columns and CTEs of the tested model and of the models that it reads."""
     if model is None or not inputs.loaded:
         return ModelShape()
     query = getattr(model, "query", None)
@@ -275,7 +273,7 @@ def _list_columns(model: Model) -> set[str] | None:
 
 
 def _list_yaml_files(inputs: RuleInputs) -> Iterator[str]:
-    """Changed YAML files below a folder `tests`: test files, and what they read."""
+    """Lists changed YAML files below a folder `tests`: test files, and files that they read."""
     for path in inputs.changed_files or ():
         parts = PurePosixPath(path)
         if parts.suffix.lower() in {".yaml", ".yml"} and "tests" in parts.parts:
@@ -284,7 +282,7 @@ def _list_yaml_files(inputs: RuleInputs) -> Iterator[str]:
 
 @on_file(MOVING)
 def find_moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Dates in tests that follow the clock."""
+    """Dates in tests that depend on the clock."""
     for path in _list_yaml_files(inputs):
         after = inputs.read_text_after(path)
         if after is None:
@@ -309,7 +307,7 @@ def find_moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _find_tested_model(lines: list[str], place: int) -> str | None:
-    """The model of the test that a line belongs to: a test begins where a line is not indented."""
+    """Finds the model of the test around a line: a test begins at a line without indent."""
     begins = [n for n, line in enumerate(lines) if re.match(r"[^\s#]", line)]
     first = max((n for n in begins if n <= place), default=0)
     last = min((n for n in begins if n > place), default=len(lines))

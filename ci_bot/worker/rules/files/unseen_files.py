@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 IGNORED = find_rule("files-ignored")
 
 KEY = "ignore_patterns"
-# Folders that SQLMesh loads, what their files are, and what it means that they are not seen.
+# Folders that SQLMesh loads, their files, and the effect if it does not see them.
 _FOLDERS = (
     ("tests", (".yaml", ".yml"), "unit tests", "nothing runs them any more"),
     ("audits", (".sql",), "audits", "they check nothing any more"),
@@ -43,7 +43,7 @@ _FOLDERS = (
     ("signals", (".py",), "signals", "models cannot wait for them any more"),
     ("metrics", (".sql",), "metrics", "they are not defined any more"),
 )
-# What the plan shows by itself, as models that are removed.
+# The plan itself shows these, as removed models.
 _PLANNED = frozenset({"models", "metrics"})
 
 MOST_FILES = 20_000
@@ -72,7 +72,7 @@ def find_ignored_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 @on_project(IGNORED)
 def find_files_ignored_by_objects(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """The same of a config.py, where both configurations are known."""
+    """The same for a config.py, if both configurations are known."""
     before, after = inputs.config_before, inputs.config_after
     path = next(
         (p for p in inputs.changed_files or () if PurePosixPath(p).name == "config.py"), None
@@ -133,24 +133,24 @@ def _list_files(folder: Path, suffixes: Sequence[str]) -> list[Path]:
 def _match_files(
     root: Path, folder: str, files: Sequence[Path], patterns: Sequence[str]
 ) -> set[Path]:
-    """The files that SQLMesh's loader leaves out.
+    """Lists the files that SQLMesh's loader leaves out.
 
-    It matches a pattern from the right, and expands it from the project's root as well, but for
-    unit tests, which it only matches.
+    It matches a pattern from the right, and also expands it from the project's root. For unit tests
+    it only matches it.
     """
     found: set[Path] = set()
     for pattern in filter(None, patterns):
         expanded = (
             set()
             if folder == "tests"
-            # Path.glob refuses what SQLMesh takes here, and matches hidden files.
+            # Path.glob refuses some patterns that SQLMesh accepts, and matches hidden files.
             else {*glob.glob(str(root / pattern), recursive=True)}  # noqa: PTH207
         )
         found |= {file for file in files if file.match(pattern) or str(file) in expanded}
     return found
 
 
-# Files that the plan reads and of which the checkout holds a pointer of Git LFS only.
+# Files that the plan reads although the checkout has only a pointer of Git LFS.
 
 
 POINTER = find_rule("lfs-pointer")
@@ -158,16 +158,16 @@ POINTER = find_rule("lfs-pointer")
 
 @on_file_and_models(POINTER)
 def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Pointers that the plan takes for data or code, whether or not the pull request changes them.
+    """Pointers that the plan reads as data or code, also if the pull request does not change them.
 
-    What the load has opened is known, and so are the seeds; if nothing could be loaded, it is
-    what SQLMesh loads by its kind.
+    The files that the load has opened are known, and so are the seeds. If the project does not
+    load, the files count that SQLMesh would load.
     """
     directories = [inputs.repository / project for project in inputs.projects]
     files = list_files_below(directories)
     seeds = list_seed_files(inputs.after.values())
     given = {*(Path(os.path.normpath(path)) for path in inputs.opened), *seeds}
-    # Each file is looked at once: most of what a load opens lies below the project.
+    # Each file is checked once: most files that a load opens are below the project.
     found = list_pointers(files | given)
     below = [path for path in found if path in files]
     read = [path for path in found if path in given]
@@ -177,10 +177,9 @@ def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
         verb, them = ("is", "it") if len(read) == 1 else ("are", "them")
         yield RuleObservation(
             POINTER,
-            f"{quote_names(_list_relative_paths(read, inputs))} {verb} in Git LFS, and the checkout "
-            "holds only a "
-            f"pointer for {them}. The plan takes the pointer's text for the content, and so would "
-            "the tables that it builds and that prod takes over.",
+            f"{quote_names(_list_relative_paths(read, inputs))} {verb} in Git LFS, and the "
+            f"checkout holds only a pointer for {them}. The plan takes the pointer's text for the "
+            "content, and so would the tables that it builds and that prod takes over.",
             FIX,
             model=next((seeds[path] for path in read if path in seeds), None),
             path=_list_relative_paths(read, inputs)[0],
@@ -191,9 +190,8 @@ def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
         yield RuleObservation(
             POINTER,
             f"{quote_names(_list_relative_paths(rest, inputs))} in Git LFS: the checkout holds a "
-            "pointer only, and "
-            "a model or macro names the file. What reads it while a model runs gets the pointer's "
-            "text.",
+            "pointer only, and a model or macro names the file. What reads it while a model runs "
+            "gets the pointer's text.",
             FIX,
             severity="high",
             path=_list_relative_paths(rest, inputs)[0],
@@ -214,10 +212,10 @@ def _list_relative_paths(paths: Iterable[Path], inputs: RuleInputs) -> list[str]
 # Files that a model reads while it runs: no hash of SQLMesh's contains their content.
 
 
-# Words for people: a model's code may name them, and reads no numbers from them.
+# Documents: a model's code may name them, but does not read them.
 _DOCUMENTS = frozenset({".md", ".rst", ".adoc"})
 _WORD = re.compile(r"\w+")
-# Python's ways to find the files of a directory, and readers of a directory as one table.
+# Functions that list a directory's files, or read a directory as one table.
 _LISTS = re.compile(
     r"\b(?:r|i)?glob\(|\b(?:listdir|scandir|iterdir|fwalk|files)\(|\bos\.walk\("
     r"|\b(?:dataset|read_parquet)\(|\.read\.\w+\("
@@ -230,7 +228,8 @@ _MAGIC = re.compile(r"[*?]|\[[^\]]+\]")
 def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Changed files that an unchanged model's code names or lists, and that no load has opened.
 
-    What the load opens is in the rendered query or the stored code, and the plan compares it.
+    If the load opens a file, its content is in the rendered query or the stored code, and the plan
+    compares that.
     """
     opened = {os.path.normpath(path) for path in inputs.opened}
     unread = [
@@ -239,7 +238,7 @@ def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]
         if PurePosixPath(path).suffix not in _DOCUMENTS
         and os.path.normpath(inputs.repository / path) not in opened
     ]
-    # Rendered once, and only if a file may be named: a project may have thousands of both.
+    # The code is collected once, and only if it may name a file: a project has thousands of both.
     code = _collect_unchanged_code(inputs) if unread else {}
     words = {word for text in code.values() for word in _WORD.findall(text)}
     listings = {fqn: found for fqn, text in code.items() if (found := _read_listing(text))}
@@ -260,20 +259,20 @@ def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]
 
 @dataclass(frozen=True)
 class _DirectoryListing:
-    """What code that lists directories names: the last parts of its texts, and its patterns."""
+    """The names in code that lists directories: the last parts of its texts, and its patterns."""
 
     folders: frozenset[str]
     patterns: tuple[str, ...]
 
     def may_hold(self, path: PurePosixPath) -> bool:
-        """Whether a file is in one of the directories, and of the names that are looked for."""
+        """Whether a file is in one of the directories, and its name matches a pattern."""
         if self.folders.isdisjoint(path.parts[:-1]):
             return False
         return not self.patterns or any(fnmatch(path.name, each) for each in self.patterns)
 
 
 def _read_listing(code: str) -> _DirectoryListing | None:
-    """The texts of code that finds files by listing a directory; None if it lists none."""
+    """Reads the texts of code that lists a directory; None if it lists none."""
     if not _LISTS.search(code):
         return None
     texts = [one[1] or one[2] for one in _TEXT.finditer(code)]
@@ -294,15 +293,16 @@ def _read_listing(code: str) -> _DirectoryListing | None:
 def _list_readers(
     path: str, code: Mapping[str, str], words: set[str], listings: Mapping[str, _DirectoryListing]
 ) -> Iterator[tuple[str, str]]:
-    """The models whose code reaches a file, each with how it does.
+    """Lists the models whose code reads a file, each with the words for a sentence.
 
     Args:
-        words: All words of all code; a name that has another one stands in none of it.
+        words: All words of all code; if a word of the file's name is not among them, no code names
+            the file.
     """
     pure = PurePosixPath(path)
     may_be_named = pure.suffix and words.issuperset(_WORD.findall(pure.name))
     named = re.compile(rf"(?<![\w-]){re.escape(pure.name)}(?!\w)") if may_be_named else None
-    # Without a name to look for, only the few that list a directory count.
+    # If no code names the file, only code that lists a directory counts.
     for fqn in listings if named is None else code:
         if named is not None and named.search(code[fqn]):
             yield fqn, "names"
@@ -311,7 +311,7 @@ def _list_readers(
 
 
 def _collect_unchanged_code(inputs: RuleInputs) -> dict[str, str]:
-    """The stored code and the statements of each model that the plan takes for unchanged."""
+    """Collects the stored code and the statements of each model without a change in the plan."""
     return {
         fqn: "\n".join(_list_code(model))
         for fqn, model in sorted(inputs.after.items())

@@ -1,5 +1,5 @@
-"""Rules on one model as it stands, as classes of SQLMesh's linter; a module that is imported here
-takes part.
+"""Rules on one model of the head, as classes of SQLMesh's linter; a module must be imported here to
+take part.
 
 `ci_bot.linter` gives them to a project's own linter.
 """

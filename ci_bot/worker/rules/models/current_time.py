@@ -1,4 +1,4 @@
-"""Values that differ when the same interval is computed twice."""
+"""Values that differ if the same interval is computed twice: the clock, and random values."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _CLOCK_NAMES = frozenset(
         "clock_timestamp", "statement_timestamp", "transaction_timestamp", "today", "getutcdate",
     }
 )  # fmt: skip
-# Variables of the interval, and of the moment of the run.
+# Variables of the interval, and of the time of the run.
 _OF_THE_RUN = ("execution_", "latest_")  # SQLMesh keeps the second for old projects
 _TIMES = ("start_", "end_", *_OF_THE_RUN)
-# The run's time as `ModelQuery.rendered_apart` has it: a text, or seconds or more since 1970.
+# The run's time in `ModelQuery.rendered_apart`: a text, or a number since 1970 (seconds or finer).
 _VALUES_OF_THE_RUN = (
     SENTINEL_NOW,
     str(int(datetime.fromisoformat(f"{SENTINEL_NOW}T00:00:00+00:00").timestamp())),
@@ -72,7 +72,7 @@ _RANDOM_NAMES = frozenset(
 
 @on_model
 class CurrentTime(ModelRule):
-    """A table that holds the clock cannot be computed again."""
+    """A table with values of the clock cannot be computed again."""
 
     spec = find_rule("current-time")
 
@@ -120,7 +120,7 @@ class CurrentTime(ModelRule):
         )
 
     def _observe_python_run_time(self, model: PythonModel) -> Iterator[RuleObservation]:
-        """The run's time may be a stamp there, or decide rows; the code does not tell which."""
+        """In Python code, the run's time may be a mere time stamp or select rows: nobody knows."""
         if not model.kind.is_incremental or model.forward_only:
             return
         if reads_argument(model, "execution_time"):
@@ -136,7 +136,7 @@ class CurrentTime(ModelRule):
             )
 
     def _observe_run_time(self, model: Model, query: ModelQuery) -> Iterator[RuleObservation]:
-        """@execution_ts and its kin, where old intervals are computed by a run of another day."""
+        """@execution_ts and the like: a later run may compute old intervals again."""
         versioned = model.kind.is_scd_type_2
         if not model.kind.is_incremental or (model.forward_only and not versioned):
             return
@@ -162,7 +162,7 @@ class CurrentTime(ModelRule):
 
 @on_model
 class RandomValue(ModelRule):
-    """Chance makes keys and groups that change with every run."""
+    """Random values change keys and groups in every run."""
 
     spec = find_rule("random")
 
@@ -203,7 +203,7 @@ class RandomValue(ModelRule):
 
 
 def reads_clock(node: exp.Expr) -> bool:
-    """Whether the clock is read anywhere in an expression, as it is written or rendered."""
+    """Whether an expression, written or rendered, reads the clock anywhere."""
     return any(node.find_all(*_CLOCK)) or any(
         call.name.lower() in _CLOCK_NAMES
         or (call.name.lower() in _EMPTY_CLOCKS and not call.expressions)
@@ -212,10 +212,10 @@ def reads_clock(node: exp.Expr) -> bool:
 
 
 def _is_only_stamp(query: ModelQuery, calls: int, model: Model) -> bool:
-    """Whether every call of the clock is a result by itself, and decides nothing.
+    """Whether every call of the clock is only a result column that says when a row was written.
 
-    It says when a row was written, and no other value or row depends on it. That is not so for what
-    the table is stored or matched by.
+    No other value or row depends on such a column. It does not count if the table is stored or
+    matched by it.
     """
     items = [
         item for scope in list_outer_scopes(query.scopes) for item in scope.expression.expressions
@@ -241,9 +241,9 @@ def _decides_rows(column: str, model: Model) -> bool:
 
 
 def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
-    """Variables of the run's time that decide something, each with its place.
+    """Lists variables of the run's time that affect rows or values, each with its position.
 
-    Of a template, which has no variables that could be placed, the values that a run puts in.
+    A template has no variables with a position: there the values that a run inserts are listed.
     """
     if query.written is None:
         root = build_scope(query.rendered_apart) if query.rendered_apart is not None else None
@@ -283,7 +283,7 @@ def _is_in_deciding_column(var: exp.Expr, query: ModelQuery, model: Model) -> bo
 
 
 def _is_upper_bound(var: exp.Expr) -> bool:
-    """Whether a condition on rows only keeps out what lies after the run: no old row does."""
+    """Whether a condition only removes rows that are later than the run: no old row is."""
     below, above = var, var.parent
     while above is not None and not isinstance(above, (*_ORDERINGS, exp.Between, exp.Select)):
         if isinstance(above, exp.Least):
@@ -316,12 +316,12 @@ def _strip_cast(item: exp.Expr) -> exp.Expr:
 
 
 def _list_functions(calls: Sequence[str]) -> list[str]:
-    """The functions of `NOW in WHERE` and the like, each once."""
+    """Lists the functions in texts such as `NOW in WHERE`, each once."""
     return list(dict.fromkeys(call.partition(" in ")[0] for call in calls))
 
 
 def _describe_calls(calls: Sequence[str]) -> str:
-    """`NOW` (in WHERE and column day)."""
+    """Describes calls for a sentence: `NOW` (in WHERE and column day)."""
     places = list(dict.fromkeys(call.partition(" in ")[2] for call in calls))
     rest = f" and {len(places) - PLACES_NAMED} more places" if len(places) > PLACES_NAMED else ""
     return f"{quote_names(_list_functions(calls))} (in {', '.join(places[:PLACES_NAMED])}{rest})"
@@ -330,7 +330,7 @@ def _describe_calls(calls: Sequence[str]) -> str:
 def _list_all_calls(
     query: ModelQuery, types: tuple[type[exp.Expr], ...], named: frozenset[str], *, clock: bool
 ) -> list[str]:
-    """The calls in a query, also those that variables put in, and macros only while it runs."""
+    """Lists the calls in a query, also those that variables insert, or macros only in a run."""
     found = _list_clock_calls(query.tree, query, types, named, clock=clock)
     if _is_completed_later(query):
         known = Counter(call.partition(" in ")[0] for call in found)
@@ -344,7 +344,7 @@ def _list_all_calls(
 
 
 def _is_completed_later(query: ModelQuery) -> bool:
-    """Whether a variable or a macro that is none of the interval stands in the query."""
+    """Whether the query has a variable or a macro other than those of the interval."""
     if query.written is None or query.hides_structure:
         return True
     return any(
@@ -360,9 +360,9 @@ def _list_clock_calls(
     *,
     clock: bool,
 ) -> list[str]:
-    """Function calls of the kind, each with its place: `NOW in WHERE`.
+    """Lists function calls of some types or names, each with its position: `NOW in WHERE`.
 
-    Functions are called as the dialect writes them; strings and names never count.
+    Functions have the dialect's names; strings and names of columns never count.
     """
     found: list[tuple[str, Any]] = []
     for node in tree.find_all(*types):

@@ -1,4 +1,4 @@
-"""What a model promises and relies on: named columns, types, and registered sources."""
+"""Declarations of a model: named columns, types, registered sources, and dependencies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SYSTEM_SCHEMAS = frozenset({"information_schema", "system", "pg_catalog", "sys"
 
 @on_model
 class ExternalUnregistered(ModelRule):
-    """A table that SQLMesh does not know can change without any plan seeing it."""
+    """A table that SQLMesh does not know can change, and no plan shows it."""
 
     spec = find_rule("external-unregistered")
 
@@ -53,7 +53,7 @@ class ExternalUnregistered(ModelRule):
                 "not known, and no plan sees it change.",
                 "`sqlmesh create_external_models` has added it, with its columns",
                 subject=[called],
-                # If a project registers nothing at all, that is its habit and not this change.
+                # If a project registers no table at all, this change is not the cause.
                 severity=None if registers else "medium",
                 anchors=(called, plain_name(name).rpartition(".")[2]),
             )
@@ -66,7 +66,7 @@ def _is_system(name: str) -> bool:
 
 @on_model
 class ExternalWithoutAudits(ModelRule):
-    """The border of a project is where data should be checked first."""
+    """Data that enters a project should be checked first."""
 
     spec = find_rule("external-without-audits")
 
@@ -82,7 +82,7 @@ class ExternalWithoutAudits(ModelRule):
 
 @on_model
 class SelectStar(ModelRule):
-    """A star passes on whatever the source has today."""
+    """A star passes on all columns that the source has today."""
 
     spec = find_rule("select-star")
 
@@ -120,7 +120,7 @@ class SelectStar(ModelRule):
 
 
 def _iterate_stored(item: exp.Expr, scope: Scope) -> Iterator[str]:
-    """Tables that a star reads directly; a CTE that names its columns is as good as a list."""
+    """Yields tables that a star reads directly; a CTE that names its columns counts as a list."""
     table = item.table if isinstance(item, exp.Column) else ""
     for alias, (_, source) in scope.selected_sources.items():
         if table and alias != table:
@@ -133,7 +133,7 @@ def _iterate_stored(item: exp.Expr, scope: Scope) -> Iterator[str]:
 
 @on_model
 class UncastProjection(ModelRule):
-    """A column whose type nobody can tell is whatever the engine makes of it."""
+    """If the type of a column is unknown, the engine chooses it."""
 
     spec = find_rule("uncast-projection")
 
@@ -144,7 +144,7 @@ class UncastProjection(ModelRule):
         if not types or "*" in types:
             return
         if any(name not in self.project.models for name in model.depends_on):
-            return  # with an unknown source every type is unknown, and that is said elsewhere
+            return  # with an unknown source every type is unknown; another rule reports that
         unknown = [name for name, kind in types.items() if kind.is_type(exp.DataType.Type.UNKNOWN)]
         if unknown and not model.violated_rules_for_query:
             yield self.make_observation(
@@ -160,7 +160,7 @@ class UncastProjection(ModelRule):
 
 @on_model
 class MissingColumn(ModelRule):
-    """A column that no table of the query has."""
+    """A column that does not exist in any table of the query."""
 
     spec = find_rule("missing-column")
 
@@ -168,7 +168,7 @@ class MissingColumn(ModelRule):
         query = self.query_of(model)
         if query is None:
             return
-        # SQLMesh tried to qualify the query against the schemas that it knows, and failed.
+        # SQLMesh could not qualify the query with the schemas that it knows.
         violated = model.violated_rules_for_query
         if not violated.get(AmbiguousOrInvalidColumn):
             return
@@ -186,7 +186,7 @@ class MissingColumn(ModelRule):
 def iterate_unresolved(
     query: ModelQuery, by_table: Mapping[str, Model]
 ) -> Iterator[tuple[str, str]]:
-    """(table, column) pairs that a query reads although the table is known not to have them."""
+    """Yields (table, column) pairs that a query reads although the table has no such column."""
     for scope in iterate_selects(query.root or query.written_root):
         sources = scope.selected_sources
         single = next(iter(sources.values()))[1] if len(sources) == 1 else None
@@ -206,7 +206,7 @@ def iterate_unresolved(
                 yield table_name(source), name
 
 
-# What a Python model reads, against what it says that it reads.
+# The tables that a Python model reads, compared with its `depends_on`.
 
 
 # Methods of SQLMesh's ExecutionContext and of the Spark session behind it.
@@ -219,7 +219,7 @@ _READS = re.compile(r"\b(?:FROM|JOIN)\s+([`\"\w.]+)", re.IGNORECASE)
 
 @on_model
 class PythonDependencyMissing(ModelRule):
-    """SQLMesh waits for, rebuilds after and resolves what a model says that it depends on."""
+    """SQLMesh waits only for the models in `depends_on`, and rebuilds this model after them."""
 
     spec = find_rule("python-dependency-missing")
 
@@ -248,7 +248,7 @@ class PythonDependencyMissing(ModelRule):
 
 
 def _iterate_read_names(tree: ast.AST) -> Iterator[str]:
-    """Names of tables that stand in the code as text."""
+    """Yields names of tables that the code contains as text."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue

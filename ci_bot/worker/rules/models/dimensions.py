@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from ci_bot.protocol.plan import Severity
 
 MAX_DEPTH = 8
-# Tables that are named for holding what has changed, and nothing else.
+# Names of tables that hold only changed rows.
 _CHANGES = re.compile(
     r"(^|_)(delta|deltas|changes?|changed|changelog|cdc|updates|updated|increments?|incremental)($|_)"
 )
-# Joins that keep every row of what stands before them.
+# Joins that keep every row of the tables before them.
 _KEEPING = frozenset({"LEFT", "FULL"})
 
 
 @on_model
 class ScdValidity(ModelRule):
-    """SQLMesh writes the validity columns of an SCD type 2 model; the query must not."""
+    """SQLMesh writes the validity columns of an SCD type 2 model, so the query must not."""
 
     spec = find_rule("scd-validity")
 
@@ -138,7 +138,7 @@ class HardDeletesPartialSource(ModelRule):
         )
 
     def _iterate_losses(self, query: ModelQuery, depth: int) -> Iterator[tuple[str, str]]:
-        """What keeps rows of the source from the result: a short key, and the words for it."""
+        """Yields the causes by which the query leaves rows out: a short key, and words for it."""
         for branch in list_outer_scopes(query.scopes):
             yield from self._iterate_scope_losses(branch, depth)
 
@@ -189,7 +189,7 @@ class HardDeletesPartialSource(ModelRule):
                 "changes",
                 f"`{self._name_source(node, scope)}` holds changes only, as its name says",
             )
-        # What is computed anew each time holds no more than its query gives.
+        # A model that is computed whole each time has only the rows of its query.
         if parent is not None and (
             parent.kind.is_view or parent.kind.is_full or parent.kind.is_embedded
         ):
@@ -212,9 +212,9 @@ class HardDeletesPartialSource(ModelRule):
 
 
 def _moves_with_time(condition: exp.Expr) -> bool:
-    """Whether fewer rows meet a condition as time goes by, or those of one interval alone.
+    """Whether rows stop to meet a condition as time passes, or it selects one interval.
 
-    `x <= now` lets more pass from day to day, and none of them leaves again.
+    `x <= now` selects more rows from day to day, and each stays selected.
     """
     if isinstance(condition, exp.LT | exp.LTE) and _is_time(condition.expression):
         return _is_time(condition.this)

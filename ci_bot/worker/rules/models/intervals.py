@@ -35,7 +35,7 @@ from ci_bot.worker.sqlmesh_compat import is_python_model
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model, PythonModel
 
-# Seconds of the units that a date can be cut to, and of SQLMesh's interval units.
+# Seconds of the units to which a date can be truncated, and of SQLMesh's interval units.
 UNITS = {
     "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800,
     "month": 2_592_000, "quarter": 7_776_000, "year": 31_536_000,
@@ -61,7 +61,7 @@ def _list_roots(query: ModelQuery) -> list[Scope]:
 
 @on_model
 class TimeFilterMissing(ModelRule):
-    """Every row of an incremental query has to come from its interval."""
+    """Every row of an incremental query must belong to its interval."""
 
     spec = find_rule("time-filter-missing")
 
@@ -126,7 +126,7 @@ class TimeFilterMissing(ModelRule):
     def _observe_single_day_filter(
         self, model: Model, query: ModelQuery
     ) -> Iterator[RuleObservation]:
-        """A run of several intervals, as every backfill is, gets start and end of all of them."""
+        """A run of several intervals, such as a backfill, has one start and one end for all."""
         alone = model.batch_size == 1 and not model.lookback
         if alone or query.written is None:
             return
@@ -158,7 +158,7 @@ class IntervalEdge(ModelRule):
             return
         for test in query.written_tree.find_all(exp.LT, exp.GT):
             left = isinstance(test, exp.LT)
-            # x < end and x > start, written either way round.
+            # x < end and x > start, or end > x and start < x.
             for side, loses_end in ((test.expression, left), (test.this, not left)):
                 name = read_day_macro(side)
                 if name is not None and name.startswith("end_" if loses_end else "start_"):
@@ -183,7 +183,7 @@ class IntervalEdge(ModelRule):
                 )
 
     def _has_hours(self, scope: Scope, side: exp.Expr) -> bool:
-        """Whether every value is a timestamp, as far as casts and models say."""
+        """Whether every value is a timestamp, as far as casts and models show."""
         if isinstance(side, exp.Cast | exp.TryCast):
             return str(side.to.this.value) in TIMESTAMPS
         found = find_origins(scope, side)
@@ -198,7 +198,7 @@ class IntervalEdge(ModelRule):
 
 @on_model
 class TimeFilterWrongColumn(ModelRule):
-    """The filter has to speak of the same time as the time column."""
+    """The filter must use the same time as the time column."""
 
     spec = find_rule("time-filter-wrong-column")
 
@@ -224,7 +224,7 @@ class TimeFilterWrongColumn(ModelRule):
 
 @on_model
 class TimeColumnOutsideInterval(ModelRule):
-    """A time column that is rounded or moved leaves the interval that it was read for."""
+    """A time column that is truncated or shifted can leave the interval of its run."""
 
     spec = find_rule("time-column-outside-interval")
 
@@ -271,7 +271,7 @@ def _read_interval_unit(model: Model) -> str:
 
 
 def _resolve_column(branch: Scope, name: str, depth: int = 0) -> exp.Expr | None:
-    """The expression of a result column, followed through CTEs that only pass it on."""
+    """Finds the expression of a result column, through CTEs that only pass it on."""
     item = find_projection(branch, name)
     if isinstance(item, exp.Column) and depth < 10:  # noqa: PLR2004 - deeper is a loop
         source = branch.sources.get(item.table) if item.table else None
@@ -285,7 +285,7 @@ def _resolve_column(branch: Scope, name: str, depth: int = 0) -> exp.Expr | None
 
 
 def _find_truncation(node: exp.Expr) -> str | None:
-    """The unit that an expression rounds a date down to, through casts."""
+    """Finds the unit to which an expression truncates a date, through casts."""
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren | exp.TsOrDsToDate):
         if isinstance(node, exp.TsOrDsToDate) or (
             isinstance(node, exp.Cast | exp.TryCast) and node.to.this == exp.DataType.Type.DATE
@@ -304,7 +304,7 @@ def _find_truncation(node: exp.Expr) -> str | None:
 
 
 def _find_time_shift(node: exp.Expr) -> str | None:
-    """The function that shifts a time to another zone or day, if there is one."""
+    """Finds the function that shifts a time to another zone or day; None if there is none."""
     for inner in node.walk():
         if isinstance(inner, exp.ConvertTimezone | exp.AtTimeZone | exp.FromTimeZone):
             return _name_function(inner)
@@ -324,7 +324,7 @@ def _name_function(node: exp.AtTimeZone | exp.FromTimeZone | exp.Func) -> str:
 
 
 def _shifts_filter(query: ModelQuery, how: str) -> bool:
-    """Whether a filter on the interval shifts its column too."""
+    """Whether a filter on the interval shifts its column, too."""
     for where in query.tree.find_all(exp.Where):
         for part in split_conditions(where.this):
             if is_interval_predicate(part) and _find_time_shift(part):
@@ -332,7 +332,7 @@ def _shifts_filter(query: ModelQuery, how: str) -> bool:
     return False
 
 
-# Windows and totals that see one interval and claim more.
+# Windows and totals over one interval only, in models that need the whole history.
 
 
 _ORDERED = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
@@ -342,7 +342,7 @@ _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 
 @on_model
 class WindowOverInterval(ModelRule):
-    """A window sees only the rows of its interval."""
+    """A window contains only the rows of its interval."""
 
     spec = find_rule("window-over-interval")
 
@@ -398,7 +398,7 @@ def _is_harmless_window(
         if named & times:
             return True
     if isinstance(function, _RANKS):
-        # Picking one row of each key is how duplicates are removed inside an interval.
+        # Such a filter removes duplicates inside an interval: one row of each key remains.
         alias = window.parent.alias.lower() if isinstance(window.parent, exp.Alias) else ""
         return alias in ranks or window.find_ancestor(exp.Qualify) is not None
     if isinstance(function, _ORDERED):
@@ -407,7 +407,7 @@ def _is_harmless_window(
 
 
 def _list_rank_columns(query: ModelQuery) -> frozenset[str]:
-    """Columns that are compared with a number in a WHERE or QUALIFY, as in rn = 1."""
+    """Lists columns that WHERE or QUALIFY compares with a number, as in rn = 1."""
     found: set[str] = set()
     for clause in query.tree.find_all(exp.Where, exp.Qualify):
         for test in clause.find_all(exp.EQ, exp.LTE, exp.LT):
@@ -461,7 +461,7 @@ class AggregateOverInterval(ModelRule):
 
 
 def _forgets_history(item: exp.Expr, scope: Scope, times: set[tuple[str, str]]) -> bool:
-    """Whether an aggregate loses what earlier intervals contributed to it.
+    """Whether an aggregate loses the rows of earlier intervals.
 
     The latest time of an interval is later than all before, so MAX of the time column is safe.
     """

@@ -1,4 +1,4 @@
-"""Joins that count a row several times, and NOT IN that lets nothing through."""
+"""Joins that count a row several times, and NOT IN that no row meets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
 
 
 def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
-    """Sets of columns that identify a row of a model, as far as it says so."""
+    """Lists sets of columns that identify a row, by the model's own declarations and audits."""
     if model is None:
         return []
     found = set(list_grains(model)) | set(read_audit_promises(model).unique)
@@ -40,7 +40,7 @@ def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
 
 
 def list_fixed_columns(join: exp.Join) -> frozenset[str]:
-    """Columns of a join's partner that equal something, as they are, for a given row."""
+    """Lists columns of a join's partner that the join compares for equality, without a function."""
     mine = join.this.alias_or_name
     found = {key.name.lower() for key in join.args.get("using") or []}
     on = join.args.get("on")
@@ -56,7 +56,7 @@ def list_fixed_columns(join: exp.Join) -> frozenset[str]:
                 ):
                     found.add(side.name.lower())
         elif isinstance(inner, exp.Is) and isinstance(inner.this, exp.Column):
-            # valid_to IS NULL picks the current row of a history.
+            # valid_to IS NULL selects the current row of a history.
             found |= {inner.this.name.lower(), "valid_from"}
     return frozenset(found)
 
@@ -64,7 +64,7 @@ def list_fixed_columns(join: exp.Join) -> frozenset[str]:
 def _iterate_partners(
     scope: Scope, by_table: Mapping[str, Model]
 ) -> Iterator[tuple[exp.Join, str, Model]]:
-    """(join, table, model) for each join of a stored table whose model is known."""
+    """Yields (join, table, model) for each join of a stored table whose model is known."""
     for join in scope.expression.args.get("joins") or []:
         source = scope.sources.get(join.this.alias_or_name)
         if isinstance(source, exp.Table):
@@ -79,7 +79,7 @@ def _has_joins(query: ModelQuery | None) -> bool:
 
 @on_model
 class FanOutTotal(ModelRule):
-    """A sum over rows that a join has multiplied counts them several times."""
+    """If a join multiplies rows, a sum over them counts them several times."""
 
     spec = find_rule("fan-out-total")
 
@@ -174,7 +174,7 @@ class HistoryJoin(ModelRule):
 
 @on_model
 class NotInNullable(ModelRule):
-    """One NULL in the list, and NOT IN is never true."""
+    """If the list contains one NULL, NOT IN is never true."""
 
     spec = find_rule("not-in-nullable")
 
@@ -204,7 +204,7 @@ class NotInNullable(ModelRule):
         return ", ".join(sorted(found))
 
     def _is_certain(self, column: exp.Column, subquery: exp.Query) -> bool:
-        """Whether a filter, an audit or a grain keeps the listed column from being NULL."""
+        """Whether a filter, an audit or a grain ensures that the listed column is never NULL."""
         for test in subquery.find_all(exp.Not):
             inner = test.this
             if isinstance(inner, exp.Is) and inner.this.name.lower() == column.name.lower():
@@ -222,7 +222,7 @@ class NotInNullable(ModelRule):
 
 
 def _list_not_in(node: exp.Expr) -> list[exp.Query]:
-    """The subquery of NOT (x IN (SELECT …)), if that is what a node is."""
+    """Lists the subquery of NOT (x IN (SELECT …)); empty for any other node."""
     inner = node.this.unnest()
     query = inner.args.get("query") if isinstance(inner, exp.In) else None
     return [query.unnest()] if query is not None else []
@@ -237,7 +237,7 @@ def _find_listed_column(subquery: exp.Query) -> exp.Column | None:
 
 @on_model
 class BroadcastHint(ModelRule):
-    """A hint makes Spark send a table to every executor, however large it has become."""
+    """A hint makes Spark send a table to every executor, even if it has become large."""
 
     spec = find_rule("broadcast-hint")
 
@@ -270,7 +270,7 @@ class BroadcastHint(ModelRule):
 
 
 def _list_broadcast_names(hint: exp.Expr) -> list[str]:
-    """The names in a SELECT that its hints tell Spark to broadcast."""
+    """Lists the names that the hints of a SELECT make Spark broadcast."""
     return [
         table.alias_or_name
         for item in hint.expressions

@@ -1,4 +1,4 @@
-"""Keys: what identifies a row, and what proves that it does."""
+"""Keys: the columns that identify a row, and the audits that prove it."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 _AUDIT_CAN_RUN = "the audit reads columns that are there, and is given what it asks for"
 
 WIDE_KEY = 5
-# There SQLMesh deletes and inserts, and compares keys as one text that leaves NULL out.
+# There SQLMesh deletes and inserts instead, and compares keys as one text without NULLs.
 _WITHOUT_MERGE = frozenset({"duckdb", "mysql"})
 _POOR_KEY_TYPES = frozenset({"DOUBLE", "FLOAT", "BINARY", "VARBINARY", "TIMESTAMP", "TIMESTAMPTZ"})
 
 
 def list_grains(model: Model) -> list[frozenset[str]]:
-    """The declared grains, each a set of columns."""
+    """Lists the declared grains, each a set of columns."""
     return [frozenset(list_column_names(grain)) for grain in model.grains]
 
 
@@ -59,7 +59,7 @@ def _render_key_columns(columns: Iterable[str]) -> str:
 
 
 def _may_deduplicate(query: ModelQuery | None) -> bool:
-    """Whether the query has what makes one row of several, on whatever."""
+    """Whether the query may combine several rows into one, by any columns."""
     return query is None or query.tree.has_any(exp.Group, exp.RowNumber, exp.Distinct)
 
 
@@ -104,7 +104,7 @@ class MergeKeyNull(ModelRule):
         merges = kind.is_incremental_by_unique_key and model.dialect not in _WITHOUT_MERGE
         if not (merges or kind.is_scd_type_2):
             return
-        # A part that is computed, as COALESCE(x, '') is, was given a value on purpose.
+        # A computed part, such as COALESCE(x, ''), has a value on purpose.
         bare = [item for item in model.unique_key if isinstance(item, exp.Column | exp.Tuple)]
         reasons = {
             column: reason
@@ -124,7 +124,7 @@ class MergeKeyNull(ModelRule):
         yield from self._observe_shared_key(model)
 
     def _observe_shared_key(self, model: Model) -> Iterator[RuleObservation]:
-        """One key for all rows without one: no part is left that tells them apart."""
+        """All rows without a key get the same key: no other part distinguishes them."""
         parts = [
             part
             for item in model.unique_key
@@ -189,14 +189,14 @@ class HighCardinalityKey(ModelRule):
 
 @on_model
 class MissingGrain(ModelRule):
-    """Without a key no data diff can compare two versions of a table."""
+    """A data diff needs a key to compare two versions of a table."""
 
     spec = find_rule("missing-grain")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if model.kind.is_embedded or model.kind.is_external or model.kind.is_symbolic:
             return
-        # What a model merges by is a key as much as a grain is.
+        # The key of a merge serves as well as a grain.
         if not list_key_columns(model):
             yield self.make_observation(
                 model,
@@ -208,17 +208,17 @@ class MissingGrain(ModelRule):
 
 @on_model
 class MissingKeyAudit(ModelRule):
-    """A key that nobody checks is a hope."""
+    """Without an audit nobody knows whether a key is unique."""
 
     spec = find_rule("missing-key-audit")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         if not is_computed_table(model) or model.kind.is_symbolic:
             return
-        told = read_audit_promises(model)
+        promises = read_audit_promises(model)
         grains = list_grains(model)
         if not grains:
-            if not (told.not_null or told.unique or told.other):
+            if not (promises.not_null or promises.unique or promises.other):
                 yield self.make_observation(
                     model,
                     "The table has no audit at all: duplicates and missing keys pass unseen.",
@@ -226,7 +226,7 @@ class MissingKeyAudit(ModelRule):
                 )
             return
         for grain in grains:
-            if not told.makes_unique(grain) and not (grain & told.not_null.keys()):
+            if not promises.makes_unique(grain) and not (grain & promises.not_null.keys()):
                 yield self.make_observation(
                     model,
                     f"No audit watches the grain {quote_names(grain)}.",
@@ -261,7 +261,7 @@ class MissingKeyColumn(ModelRule):
                     partial(_describe_unreturned_columns, where),
                     "the column is returned, or no longer named",
                     subject=[f"{where} {column}" for column in gone],
-                    # A grain is a remark to readers; the others are executed.
+                    # A grain only informs readers; the others are executed.
                     severity="medium" if where == "grain" else None,
                     anchors=(*gone, where),
                 )
@@ -291,7 +291,7 @@ def _make_fault_subject(fault: AuditFault, called: Callable[[str], str]) -> str:
 
 
 def _list_fault_anchors(fault: AuditFault) -> tuple[str, ...]:
-    """How the text may write what is not there: a column also behind the name of its table."""
+    """Lists spellings of the missing name, to find its line: also a column after its table."""
     if fault.column is None:
         return (f"@{fault.argument}",)
     return fault.column, f".{fault.column}"
@@ -300,7 +300,7 @@ def _list_fault_anchors(fault: AuditFault) -> tuple[str, ...]:
 def _describe_failing_audit(
     called: Callable[[str], str], faults: Mapping[str, AuditFault], subjects: Sequence[str]
 ) -> str:
-    """The sentence on one audit of a model."""
+    """Describes a failing audit of a model."""
     named = [faults[subject] for subject in subjects]
     lacks = _describe_missing_parts(called, named, NOT_RETURNED)
     return f"The audit `{named[0].audit.name}` {lacks}: it fails each time that the model is built."
@@ -309,7 +309,7 @@ def _describe_failing_audit(
 def _describe_failing_standalone_audit(
     called: Callable[[str], str], faults: Mapping[str, AuditFault], subjects: Sequence[str]
 ) -> str:
-    """The sentence on one audit that no model has attached."""
+    """Describes a failing audit that belongs to no model."""
     named = [faults[subject] for subject in subjects]
     lacks = _describe_missing_parts(called, named, "which no model that it reads has")
     return f"The standalone audit `{named[0].audit.name}` {lacks}: it fails each time that it runs."
@@ -323,20 +323,20 @@ def _describe_missing_parts(
         for fault in faults
         if fault.column
     }
-    told = [
+    parts = [
         f"reads {columns}, "
         + (of_no_table if table is None else f"which `{called(table)}` does not have")
         for table, columns in read.items()
     ]
     missing = [fault.argument for fault in faults if fault.argument]
     if missing:
-        told.append(f"is not given {quote_names(missing)}")
-    return ", and ".join(told)
+        parts.append(f"is not given {quote_names(missing)}")
+    return ", and ".join(parts)
 
 
 @on_project(MissingKeyColumn.spec)
 def check_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Audits that no model has attached, where the change is in them or in what they read."""
+    """Audits that belong to no model, if the change touches them or the models that they read."""
     changed = (inputs.added | inputs.direct | inputs.indirect | inputs.metadata) - inputs.from_base
     files = inputs.changed_files
     now = ProjectView(inputs.after, names=inputs.names)

@@ -1,4 +1,4 @@
-"""What our linter rules share: a catalogue entry, a view of the project, and file positions."""
+"""The base of the rules on one model: declaration, view of the project, and file positions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProjectView:
-    """What a rule may ask about the project around a model.
+    """The facts of a project that a rule on one model may use.
 
-    Stands in for SQLMesh's context if there is none, and is made from one if there is.
+    It takes the place of SQLMesh's context. If there is a context, it is made from that.
     """
 
     models: Mapping[str, Model]
@@ -44,7 +44,7 @@ class ProjectView:
     gateways: Mapping[str, GatewayFacts] = field(default_factory=dict)
 
     def name_of_table(self, table: str) -> str:
-        """How reports call a table that a query reads, or a model by its full name."""
+        """The name for reports of a table that a query reads, or of a model's full name."""
         model = self.by_table.get(plain_name(table))
         return self.names.short_name(model.fqn if model is not None else table)
 
@@ -57,7 +57,7 @@ class ProjectView:
         return frozenset(name.lower() for name in types)
 
     def get_model(self, fqn: str) -> Model | None:
-        """The model of that fully qualified name, or None."""
+        """The model with that fully qualified name, or None."""
         return self.models.get(fqn)
 
     @cached_property
@@ -70,7 +70,7 @@ class ProjectView:
 
 
 class ModelRule(Rule):
-    """A rule on one model. Subclasses give `spec` and `see`."""
+    """A rule on one model. Subclasses define `spec` and `find_observations`."""
 
     spec: ClassVar[RuleSpec]
 
@@ -79,11 +79,11 @@ class ModelRule(Rule):
         self.project = context if isinstance(context, ProjectView) else make_project_view(context)
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        """What the rule has to say about `model`."""
+        """Finds the observations of this rule on `model`."""
         raise NotImplementedError
 
     def check_model(self, model: Model) -> list[RuleViolation] | None:
-        """SQLMesh's way in: the same observations as violations with a range in the file."""
+        """Called by SQLMesh: the same observations as violations with a range in the file."""
         found = [
             self.violation(
                 observation.described_text,
@@ -111,7 +111,7 @@ class ModelRule(Rule):
         severity: Severity | None = None,
         anchors: tuple[str, ...] = (),
     ) -> RuleObservation:
-        """An observation of this rule on `model`."""
+        """Makes an observation of this rule on `model`."""
         return RuleObservation(
             self.spec, evidence, clears, severity, model, anchors, subject=tuple(subject)
         )
@@ -128,7 +128,7 @@ def on_model(kind: Kind) -> Kind:
 
 
 def make_project_view(context: GenericContext[Any]) -> ProjectView:
-    """A view of a real SQLMesh context, for projects that use the rules in their own linter."""
+    """Makes a view of a SQLMesh context, for projects that use the rules in their own linter."""
     models = getattr(context, "models", None) or getattr(context, "_models", {})
     config = getattr(context, "config", None)
     variables = frozenset(name.lower() for name in getattr(config, "variables", {}) or {})
@@ -141,7 +141,7 @@ def make_project_view(context: GenericContext[Any]) -> ProjectView:
 
 
 def refuse_policy(message: str) -> NoReturn:
-    """Ends the linter with a sentence, as SQLMesh ends for a wrong configuration.
+    """Ends the linter with a sentence, as SQLMesh does for a wrong configuration.
 
     Raises:
         ConfigError: always.
@@ -150,8 +150,8 @@ def refuse_policy(message: str) -> NoReturn:
 
 
 def find_observation_range(model: Model, observation: RuleObservation) -> Range | None:
-    """Where in the model's file an observation is, as the language server's protocol counts: lines
-    and UTF-16 code units from 0. None if the model has no file.
+    """Finds the range of an observation in the model's file, in the units of the language server's
+    protocol: lines and UTF-16 code units from 0. None if the model has no file.
     """
     path = getattr(model, "_path", None)
     if path is None or not Path(path).is_file():
@@ -173,7 +173,7 @@ def _count_units(text: str) -> int:
 
 
 def is_computed_table(model: Model) -> bool:
-    """Whether the model stores rows of its own that SQLMesh computes."""
+    """Whether the model has its own table, and SQLMesh computes the rows."""
     return not (
         model.kind.is_view or model.kind.is_embedded or model.kind.is_external or model.kind.is_seed
     )

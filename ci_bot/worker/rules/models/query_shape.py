@@ -58,7 +58,7 @@ class CrossJoin(ModelRule):
 
 
 def _may_be_untied(join: exp.Join) -> bool:
-    """Whether a join may lack a condition: no ON with an equality of two columns."""
+    """Whether a join may lack a condition: its ON has no equality of two columns."""
     on = join.args.get("on")
     return on is None or not any(
         isinstance(test.this, exp.Column) and isinstance(test.expression, exp.Column)
@@ -67,7 +67,7 @@ def _may_be_untied(join: exp.Join) -> bool:
 
 
 def iterate_unconditional_joins(query: ModelQuery) -> Iterator[tuple[exp.Expr, Scope]]:
-    """(what is joined, the scope) of joins whose rows all meet all others."""
+    """Yields (joined source, scope) of each join that pairs every row with every other row."""
     for scope in iterate_selects(query.root or query.written_root):
         select = scope.expression
         from_ = select.args.get(FROM)
@@ -99,14 +99,14 @@ def _is_tied(join: exp.Join, scope: Scope, left: list[exp.Expr], where: exp.Expr
             tables = {column.table for column in part.find_all(exp.Column)}
             if "" in tables or (mine in tables and tables & others):
                 return True
-    # A correlated LATERAL ties itself.
+    # A correlated LATERAL has its condition inside.
     return isinstance(join.this, exp.Subquery) and any(
         column.table in others for column in join.this.find_all(exp.Column)
     )
 
 
 def _has_one_row(node: exp.Expr, scope: Scope) -> bool:
-    """Whether a source has one row at most, or is a list written out or generated."""
+    """Whether a source has at most one row, or is a written or generated list."""
     source = scope.sources.get(node.alias_or_name)
     expression = source.expression if isinstance(source, Scope) else node
     if isinstance(expression, _GENERATORS) or isinstance(node, _GENERATORS):
@@ -155,7 +155,7 @@ class LimitInModel(ModelRule):
 
 @on_model
 class UnboundedRecursion(ModelRule):
-    """A recursion without a bound ends only if the data happen to have no cycle."""
+    """A recursion without a bound ends only if the data have no cycle."""
 
     spec = find_rule("unbounded-recursion")
 
@@ -185,7 +185,7 @@ class UnboundedRecursion(ModelRule):
 
 
 def _list_stored_tables(cte: exp.Expr) -> set[str]:
-    """The stored tables that a CTE reads: its own name is no part of what it is."""
+    """Lists the stored tables that a CTE reads, without the CTE itself."""
     return {table_name(table) for table in cte.this.find_all(exp.Table)} - {cte.alias.lower()}
 
 
@@ -210,7 +210,7 @@ def _is_bounded(cte: exp.Expr) -> bool:
         and cte.this.args.get("distinct")
         and not _computes_values(cte)
     ):
-        return True  # equal rows are dropped, so a finite set of values comes to an end
+        return True  # equal rows are dropped, so with finitely many values it ends
     return all(_has_stop(member, cte.alias.lower()) for member in _list_members(cte))
 
 
@@ -240,7 +240,7 @@ def _has_stop(member: exp.Expr, name: str) -> bool:
             ):
                 return True
         for test in condition.find_all(exp.Not):
-            # The path so far does not hold the next step.
+            # The path so far does not contain the next step.
             if test.find(exp.ArrayContains, exp.In, exp.Like, exp.StrPosition, exp.Exists):
                 return True
         if any(
@@ -252,7 +252,7 @@ def _has_stop(member: exp.Expr, name: str) -> bool:
 
 @on_model
 class UnionColumnOrder(ModelRule):
-    """A union goes by position, not by name."""
+    """A union pairs columns by position, not by name."""
 
     spec = find_rule("union-column-order")
 
@@ -277,7 +277,7 @@ class UnionColumnOrder(ModelRule):
 
 
 def list_moved_names(union: exp.SetOperation) -> list[str]:
-    """The columns that both branches name, each at another place."""
+    """Lists the columns that both branches have, at different positions."""
     left, right = _list_named(union.left), _list_named(union.right)
     if sorted(left) != sorted(right) or len(set(left)) != len(left):
         return []
@@ -289,7 +289,7 @@ def _list_named(side: exp.Expr) -> list[str]:
     return found if all(found) and "*" not in found else []
 
 
-# Subqueries that stand for one value.
+# Subqueries in the place of one value.
 
 
 _LISTS = (exp.In, exp.Exists, exp.From, exp.Join, exp.SetOperation, exp.CTE, exp.Lateral, exp.Array,
@@ -298,7 +298,7 @@ _LISTS = (exp.In, exp.Exists, exp.From, exp.Join, exp.SetOperation, exp.CTE, exp
 
 @on_model
 class ScalarSubqueryRows(ModelRule):
-    """A subquery in the place of a value may give one row and no more."""
+    """A subquery in the place of a value may return only one row."""
 
     spec = find_rule("scalar-subquery-rows")
 
@@ -351,7 +351,7 @@ class ScalarSubqueryRows(ModelRule):
 
 
 def _list_fixed_columns(select: exp.Select, alias: str) -> set[str]:
-    """Columns that equal something from outside of the subquery."""
+    """Lists columns that the subquery compares for equality with a value from outside."""
     where = select.args.get("where")
     found: set[str] = set()
     for part in split_conditions(where.this) if where is not None else []:

@@ -1,4 +1,7 @@
-"""Partitions: on Spark they decide which rows a run replaces, and how many files there are."""
+"""Partitions, starts, sizes and merges: the stored table of a model.
+
+On Spark, partitions decide which rows a run replaces, and how many files there are.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 # Dialects whose adapter replaces intervals with INSERT OVERWRITE, which takes whole partitions.
 _OVERWRITES = frozenset({"spark", "spark2", "databricks", "hive"})
-# Values that hardly ever repeat, as far as a type can tell.
+# Types whose values hardly ever repeat.
 _FINE = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME",
                    "DOUBLE", "FLOAT", "UUID"})  # fmt: skip
 
@@ -43,7 +46,7 @@ class PartitionsWithoutTime(ModelRule):
             yield from self._find_partial_partitions(model)
 
     def _find_partial_partitions(self, model: Model) -> Iterator[RuleObservation]:
-        """A query that delivers a part of a partition, which replaces all of it."""
+        """A query that returns a part of a partition: the run replaces the whole partition."""
         query = self.query_of(model)
         bounds = find_interval_bounds(query) if query is not None else None
         if query is None or bounds is None or not bounds.is_bounded:
@@ -109,15 +112,15 @@ _SECONDS = {
 }
 # The spellings of `trunc` and `date_trunc`, by Spark's documentation.
 _UNITS = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DAY"}
-# A text as 20240101 has so many characters; of fewer, several days begin with the same.
+# A text such as 20240101 has so many characters; several days share a shorter beginning.
 _CHARACTERS_OF_A_DAY = 8
 
 
 def _count_seconds(part: exp.Expr) -> float:
-    """How long the time is whose rows share a partition; 0 if nothing says so.
+    """Counts the seconds whose rows share a partition; 0 if that is unknown.
 
     Iceberg's transforms are `years`, `months`, `days`, `hours` (also without the s), `bucket` and
-    `truncate`. A bucket holds rows of any time.
+    `truncate`. A bucket has rows of any time.
     """
     if isinstance(part, exp.PartitionedByBucket):
         return float("inf")
@@ -148,7 +151,7 @@ class PartitionPerRow(ModelRule):
         fine = []
         for part in model.partitioned_by:
             if not isinstance(part, exp.Column) or part.name.lower() == time:
-                continue  # a transform, as bucket or days, is there to make it coarse
+                continue  # a transform such as bucket or days makes it coarse
             name = part.name.lower()
             kind = types.get(part.name) or types.get(name)
             if name in keys or (kind is not None and kind.this.value in _FINE):
@@ -175,7 +178,7 @@ def _list_columns(part: exp.Expr) -> list[exp.Column]:
     return [part] if isinstance(part, exp.Column) else list(part.find_all(exp.Column))
 
 
-# Starts and sizes: how much is computed, and from when on.
+# Starts and sizes: how much is computed, and from which day.
 
 
 MANY_ROWS = 1_000_000
@@ -185,7 +188,7 @@ MAX_DEPTH = 50
 
 @on_model
 class NoStart(ModelRule):
-    """An incremental model without a start begins yesterday, or where its parents begin."""
+    """An incremental model without a start begins yesterday, or at the start of its parents."""
 
     spec = find_rule("no-start")
 
@@ -246,7 +249,7 @@ class HugeFullModel(ModelRule):
             )
 
 
-# Tables that SQLMesh merges into, and that Spark cannot merge into.
+# Tables into which SQLMesh merges although Spark cannot.
 
 
 @on_model

@@ -1,4 +1,4 @@
-"""Aggregates whose value hangs on the order in which rows come, which nothing sets."""
+"""Aggregates whose value depends on the order of rows, although the query sets no order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LISTS = _find_aggregate_types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSO
 _SETS = _find_aggregate_types("ArrayUniqueAgg")
 _EXTREMES = _find_aggregate_types("ArgMax", "ArgMin")
 _ALL = (*_PICKS, *_LISTS, *_SETS, *_EXTREMES)
-# What does not ask in which order the elements of an array stand.
+# Functions that do not depend on the order of an array's elements.
 _ORDER_FREE = _find_aggregate_types(
     "SortArray", "ArraySort", "ArraySize", "ArrayContains", "ArrayMax", "ArrayMin",
     "ArrayOverlaps", "ArraysOverlap", "ArrayContainsAll", "ArrayAny", "ArrayAll", "ArraySum",
@@ -47,7 +47,7 @@ _PASSING = _find_aggregate_types(
 
 @on_model
 class UnorderedAggregate(ModelRule):
-    """FIRST takes the row that comes first, and a list has the order in which rows came."""
+    """FIRST takes the first row that arrives, and a list has the order in which rows arrive."""
 
     spec = find_rule("unordered-aggregate")
 
@@ -95,7 +95,7 @@ class UnorderedAggregate(ModelRule):
         return _classify_array_reader(node) == "free"
 
     def _is_one_value(self, node: exp.Expr, scope: Scope) -> bool:
-        """Whether a group has one value: it is grouped by, or hangs on a key that is."""
+        """Whether a group has one value: it is a group key, or a group key determines it."""
         select, value = scope.expression, node.this
         while isinstance(value, exp.IgnoreNulls | exp.RespectNulls | exp.Cast | exp.Distinct):
             value = value.this
@@ -127,7 +127,7 @@ class UnorderedAggregate(ModelRule):
 
 
 def _weigh_aggregate(node: exp.Expr) -> Severity | None:
-    """Ties are rare, and a set that nobody takes an element of is a set."""
+    """The severity of an aggregate: ties are rare, and most readers do not need a set's order."""
     if isinstance(node, _EXTREMES):
         return "medium"
     return "low" if isinstance(node, _SETS) and _classify_array_reader(node) == "result" else None
@@ -152,7 +152,7 @@ def _describe_ties(calls: Sequence[str]) -> str:
 def _list_equal_columns(
     join: exp.Join, alias: str, grouped: set[Any], *, anywhere: bool = False
 ) -> set[str]:
-    """Columns of `alias` that a join compares with what is grouped by."""
+    """Lists columns of `alias` that a join compares with group keys."""
     on = join.args.get("on")
     if on is None or not (anywhere or list_fixed_columns(join)):
         return set()
@@ -167,7 +167,7 @@ def _list_equal_columns(
 
 
 def _resolve_group_keys(keys: list[exp.Expr], select: exp.Expr) -> list[exp.Expr]:
-    """What is grouped by, with places and names of results written out."""
+    """Replaces positions and result names among the group keys by their expressions."""
     results = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
     found: list[exp.Expr] = []
     for key in keys:
@@ -189,7 +189,7 @@ def _has_order(node: exp.Expr) -> bool:
 
 
 def _classify_array_reader(node: exp.Expr) -> str:
-    """Classifies the use of an array: `free` of its order, a `result` as it is, or another."""
+    """Classifies the use of an array: `free` of its order, a `result` column, or `other`."""
     above = node.parent
     while isinstance(above, _PASSING):
         above = above.parent

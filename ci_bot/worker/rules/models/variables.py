@@ -33,14 +33,14 @@ class UndefinedVariable(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         known = (self.project.variables or frozenset()) | _list_own_variables(model)
-        asked: list[str] = []
+        required: list[str] = []
         if model.is_sql:
             query = self.query_of(model)
-            asked = _list_required_variables(query) if query is not None else []
+            required = _list_required_variables(query) if query is not None else []
         elif model.is_python:
             payloads = "\n".join(item.payload for item in model.python_env.values())
-            asked = [name for name, default in _PYTHON_VAR.findall(payloads) if not default]
-        gone = sorted({name for name in asked if name.lower() not in known})
+            required = [name for name, default in _PYTHON_VAR.findall(payloads) if not default]
+        gone = sorted({name for name in required if name.lower() not in known})
         if gone:
             yield self.make_observation(
                 model,
@@ -56,12 +56,12 @@ class UndefinedVariable(ModelRule):
 
 @on_model
 class EnvironmentVariable(ModelRule):
-    """What a machine's environment holds is no part of the project, and makes its results."""
+    """A variable of the machine's environment is no part of the project, but changes results."""
 
     spec = find_rule("environment-variable")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        # How to sign in somewhere is what variables of the environment are for.
+        # Environment variables are the right place for credentials.
         found = [name for name in find_environment_reads(model) if not is_suspect(name)]
         if found:
             yield self.make_observation(
@@ -80,7 +80,7 @@ class EnvironmentVariable(ModelRule):
 
 
 def _list_required_variables(query: ModelQuery) -> list[str]:
-    """Names in calls of @VAR that give no default."""
+    """Lists names in calls of @VAR without a default."""
     calls = [call.this for call in query.written_tree.find_all(d.MacroFunc)]
     return [
         call.expressions[0].name
@@ -90,7 +90,7 @@ def _list_required_variables(query: ModelQuery) -> list[str]:
 
 
 def _list_own_variables(model: Model) -> frozenset[str]:
-    """Variables that SQLMesh stored with the model: gateway, defaults and blueprints."""
+    """Lists variables that SQLMesh stored with the model: gateway, defaults and blueprints."""
     found: set[str] = set()
     for name in ("__sqlmesh__vars__", "__sqlmesh__blueprint__vars__"):
         item = model.python_env.get(name)
