@@ -76,12 +76,12 @@ class Machine:
         """Whether Spark can be expected: only the image for reviews has none."""
         return self.worker_user is None or self.worker_user.java_home is not None
 
-    def timestamp(self) -> str:
+    def format_timestamp(self) -> str:
         """Now, ISO 8601 in UTC, to the second."""
         return self.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def today(self) -> date:
-        """The day of `timestamp`."""
+    def read_date(self) -> date:
+        """Today, in UTC."""
         return self.utc_now().date()
 
 

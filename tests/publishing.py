@@ -180,7 +180,7 @@ def publisher_of(
             number=number,
             key=template.project,
             monotonic=machine.monotonic,
-            now=machine.timestamp,
+            now=machine.format_timestamp,
         ),
         template=template,
         key=template.project,

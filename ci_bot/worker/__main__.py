@@ -154,13 +154,13 @@ def perform_request(
     """
     version = metadata.version("sqlmesh")
     if not is_supported(version):
-        told = describe_unsupported(f"SQLMesh {version} is installed")
-        raise BadInput(told, hint=WAY_OUT, reason_code="sqlmesh_version")
+        sentence = describe_unsupported(f"SQLMesh {version} is installed")
+        raise BadInput(sentence, hint=WAY_OUT, reason_code="sqlmesh_version")
     from ci_bot.worker.runtime import java
 
     progress = channel.send_progress
 
-    def brief() -> None:
+    def brief_java() -> None:
         os.environ.update(java.brief_run_options(os.environ))
 
     @cache
@@ -176,7 +176,7 @@ def perform_request(
             )
         )
         if not isinstance(request, ApplyRequest):
-            brief()  # catalogs are asked, and no data is read
+            brief_java()  # catalogs are asked, and no data is read
 
     def before_spark() -> None:
         ready_java()
@@ -231,7 +231,7 @@ def perform_request(
             progress,
             before_spark,
             lambda: stop.is_requested,
-            brief,
+            brief_java,
             keep=channel.write_last_words,
             last_words=last_words,
             at_the_end=stop.at_the_end,

@@ -283,7 +283,7 @@ def test_own__not_the_table_of_a_model_that_prod_shares(shop: Shop) -> None:
     (found,) = judged(shop)
 
     assert found.severity == "blocker"
-    assert "of shop.orders" in found.said
+    assert "of shop.orders" in found.description
 
 
 def test_own__of_a_forward_only_change_is_the_preview(shop: Shop) -> None:

@@ -311,7 +311,11 @@ def _run_pull_request(
         report = _review_change(client, machine, commits, CHANGE)
         stage.print_text(_render_text(report, client, machine))
         shown.add_document(
-            "The comment after the review", "report", report, machine.timestamp(), number=CHANGE
+            "The comment after the review",
+            "report",
+            report,
+            machine.format_timestamp(),
+            number=CHANGE,
         )
     if report.plan_id is None:
         return EXIT_FAILED
@@ -326,7 +330,11 @@ def _run_pull_request(
         )
         stage.print_text(_render_text(applied, client, machine))
         shown.add_document(
-            "The comment after the apply", "apply", applied, machine.timestamp(), number=CHANGE
+            "The comment after the apply",
+            "apply",
+            applied,
+            machine.format_timestamp(),
+            number=CHANGE,
         )
     if apply.exit_code(applied) != EXIT_DONE:
         return apply.exit_code(applied)
@@ -345,7 +353,11 @@ def _run_pull_request(
         )
         stage.print_text(_render_text(cleaned, client, machine))
         shown.add_document(
-            "The comment after the merge", "cleanup", cleaned, machine.timestamp(), number=CHANGE
+            "The comment after the merge",
+            "cleanup",
+            cleaned,
+            machine.format_timestamp(),
+            number=CHANGE,
         )
     return cleanup.cleanup_exit_code(cleaned)
 
@@ -366,7 +378,7 @@ def _show_restatement(
     repository.start_branch(_CORRECTION_BRANCH)
     (repository.root / "CORRECTIONS.md").write_text(f"{start} to {end}: {reason}.\n", "utf-8")
     head = repository.commit_change("Note that January was sent again")
-    now = stage.machine.timestamp()
+    now = stage.machine.format_timestamp()
     wish = RestatementWish(
         model=_RESTATED, start=start, end=end, by="flight-data", at=now, reason=reason, comment_id=1
     )
@@ -454,5 +466,5 @@ def _review_change(
             commits=commits,
             wish=wish,
         ),
-        planned_at=machine.timestamp(),
+        planned_at=machine.format_timestamp(),
     )

@@ -195,7 +195,7 @@ def accept_finding(
         severity=found[0].severity,
         subjects=sorted({risk.subject or "" for risk in found}),
         by=by,
-        at=publisher.machine.timestamp(),
+        at=publisher.machine.format_timestamp(),
         reason=publisher.redactor.redact(command.reason),
         comment_id=activity.comment_id,
     )

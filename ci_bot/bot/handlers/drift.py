@@ -25,7 +25,7 @@ class DriftHandler(Handler[activities.Drift]):
                 run=str(settings.runner.run_id),
             ),
             context.github.pull_states,
-            planned_at=publisher.machine.timestamp(),
+            planned_at=publisher.machine.format_timestamp(),
         )
         return publish_drift(publisher.redactor.redact_document(found), publisher, context)
 

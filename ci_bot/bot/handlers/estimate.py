@@ -108,7 +108,7 @@ def estimate_environment(
         commits,
         hours=inputs.max_executor_hours,
         price=inputs.executor_hour_price,
-        today=publisher.machine.today(),
+        today=publisher.machine.read_date(),
     )
     document = request_estimate(
         client,

@@ -94,7 +94,7 @@ def review_again(
         find_authors=make_author_finder(github, pull.number, pull.head_sha),
         wish=wish,
     )
-    now = publisher.machine.timestamp()
+    now = publisher.machine.format_timestamp()
     return review.review_or_failure(client, options, planned_at=now)
 
 

@@ -148,7 +148,7 @@ class Publisher:
         if before is not None and phase == "planning" and self.template.each_plan:
             return None  # the comment is about another plan, and is folded when this one is made
         others = tuple((each.author, each.url) for each in self.sticky.foreign_comments)
-        now = self.machine.timestamp()
+        now = self.machine.format_timestamp()
         context = replace(self.template, phase=phase, now=now, others=others, **extra)
         marker = self._make_marker(phase, facts, before)
         rendered = render(replace(context, marker=marker), COMMENT_BYTES)
@@ -186,7 +186,7 @@ class Publisher:
             decision=facts.decision,
             run_id=runner.run_id,
             attempt=runner.run_attempt,
-            valid_at=self.machine.timestamp(),
+            valid_at=self.machine.format_timestamp(),
             report_sha256=facts.report_sha256,
             report_run=self.report_run
             or (before.report_run if before and facts.report_sha256 else None),
@@ -207,7 +207,7 @@ class Publisher:
         """
         if self.github is None or self.template.fork or self.left_newer:
             return False
-        context = replace(self.template, now=self.machine.timestamp())
+        context = replace(self.template, now=self.machine.format_timestamp())
         check = make_check_run(report, context, evidence=evidence)
         if check is None:
             return False
@@ -246,7 +246,7 @@ class Publisher:
 
         None if they could not be written: that is reported in an annotation, and all else goes on.
         """
-        context = replace(self.template, phase=phase, now=self.machine.timestamp())
+        context = replace(self.template, phase=phase, now=self.machine.format_timestamp())
         texts = DocumentTexts(
             markdown=lambda: render(context, None).text,
             page=lambda: self._render_page(document, context),
@@ -273,7 +273,7 @@ class Publisher:
 
     def write_summary(self, render: Render, phase: Phase, **extra: Any) -> None:
         """The same text as the comment, with more room, in the step's summary."""
-        context = replace(self.template, phase=phase, now=self.machine.timestamp(), **extra)
+        context = replace(self.template, phase=phase, now=self.machine.format_timestamp(), **extra)
         self.summary.append_markdown(render(context, SUMMARY_BYTES).text)
 
     def set_outputs_and_post(
@@ -411,7 +411,7 @@ def make_comment_context(
     return CommentContext(
         project=make_project_key(settings),
         environment=EnvironmentName.for_pull_request(settings.prefix, number or 0),
-        now=machine.timestamp(),
+        now=machine.format_timestamp(),
         phase="planning",
         repository=runner.repository,
         server_url=runner.server_url,
@@ -435,7 +435,7 @@ def make_publisher_for(publisher: Publisher, number: int) -> Publisher:
             number=number,
             key=publisher.key,
             monotonic=publisher.machine.monotonic,
-            now=publisher.machine.timestamp,
+            now=publisher.machine.format_timestamp,
             each_plan=publisher.template.each_plan,
         )
         if github is not None

@@ -60,7 +60,7 @@ def restate_model(
         start=command.start,
         end=command.end,
         by=by,
-        at=publisher.machine.timestamp(),
+        at=publisher.machine.format_timestamp(),
         reason=publisher.redactor.redact(command.reason),
         comment_id=activity.comment_id,
     )

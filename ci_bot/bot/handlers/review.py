@@ -160,7 +160,7 @@ def report_review_failure(
         ),
         projects=settings.inputs.project,
         gateway=settings.inputs.gateway,
-        planned_at=publisher.machine.timestamp(),
+        planned_at=publisher.machine.format_timestamp(),
     )
     return publish_review(report, activity, settings, publisher)
 
@@ -236,7 +236,7 @@ def make_report(
         no_lighter=explain_strict_policy(pull, activity, checked_out=client.git.read_head()),
         find_authors=make_author_finder(github, activity.number, commits.head),
     )
-    now = publisher.machine.timestamp()
+    now = publisher.machine.format_timestamp()
     return reviewing.review_or_failure(client, options, planned_at=now)
 
 

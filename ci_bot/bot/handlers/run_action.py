@@ -308,7 +308,7 @@ def _make_publisher(
             number=number,
             key=key,
             monotonic=machine.monotonic,
-            now=machine.timestamp,
+            now=machine.format_timestamp,
             asked=isinstance(chosen, activities.Review) and chosen.was_dispatched,
             each_plan=settings.inputs.comment == "new",
         )

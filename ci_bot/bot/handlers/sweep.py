@@ -120,7 +120,7 @@ def _refresh_base_cache(directory: str, publisher: Publisher, client: WorkerClie
 def publish_sweep(swept: sweeping.SweepOutcome, publisher: Publisher) -> int:
     """The table and the outputs first, then each pull request's comment."""
     report = publisher.redactor.redact_document(swept.make_report())
-    context = replace(publisher.template, now=publisher.machine.timestamp())
+    context = replace(publisher.template, now=publisher.machine.format_timestamp())
     publisher.summary.append_markdown(render_sweep(report, context))
     code = sweeping.sweep_exit_code(swept)
     left = swept.leftover_environments

@@ -82,7 +82,7 @@ def apply_locally(
             ReviewCommits(),
             hours=max_executor_hours,
             price=executor_hour_price,
-            today=machine.today(),
+            today=machine.read_date(),
         )
         document = apply.request_apply(
             client,
@@ -179,7 +179,7 @@ def make_laptop_context(
     return reports.CommentContext(
         project=client.project_title,
         environment=environment,
-        now=machine.timestamp(),
+        now=machine.format_timestamp(),
         phase="planned",
         options=reports.advice.format_project_options(
             client.projects, client.python_path, client.gateway
@@ -323,7 +323,7 @@ def estimate_locally(
             ReviewCommits(),
             hours=max_executor_hours,
             price=executor_hour_price,
-            today=machine.today(),
+            today=machine.read_date(),
         )
         document = request_estimate(
             client,

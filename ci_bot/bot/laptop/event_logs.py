@@ -67,7 +67,7 @@ def write_exposures(
         if isinstance(document, Failure):
             raise make_error_of_failure(document)
         document = client.redactor.redact_document(document)
-    text = render_exposures(document, until=machine.today().isoformat())
+    text = render_exposures(document, until=machine.read_date().isoformat())
     if file is None:
         print(text, file=machine.out, end="", flush=True)
     else:

@@ -328,7 +328,7 @@ def _review_once(machine: Machine, asked: LocalReview, *, show: bool = True) -> 
         timeout_minutes=asked.timeout_minutes,
     ) as client:
         options = _make_review_options(client, machine, asked)
-        report = reviewing.make_review(client, options, planned_at=machine.timestamp())
+        report = reviewing.make_review(client, options, planned_at=machine.format_timestamp())
         if not _breaks_configuration(report.failure, client, options):
             raise_bad_input(report.failure)
         if show:

@@ -67,7 +67,7 @@ def check_policy(machine: Machine, *, path: str) -> int:
             "every finding has its rule's own weight.",
             reason_code="bad_policy",
         )
-    found = read_policy(content, path=shown, rules=list_known_rules(), today=machine.today())
+    found = read_policy(content, path=shown, rules=list_known_rules(), today=machine.read_date())
     policy = Policy((found,))
     if policy.list_scopes():
         project = os.path.relpath(file.parent, machine.directory)
@@ -99,7 +99,7 @@ def explain_policy(
     with open_local_client(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        today = machine.today()
+        today = machine.read_date()
         if base_ref is None:
             team = read_working_tree_policy(client.checkout, client.projects, today=today)
         else:
@@ -147,7 +147,7 @@ def _render_entries(policy: Policy, path: str, machine: Machine) -> str:
     entries = policy.entries
     count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     page.add_title(f"{path} · {count}, all of them can be used", "green")
-    today = machine.today()
+    today = machine.read_date()
     for entry in sorted(entries, key=lambda item: item.line):
         _print_entry(page, entry, today)
     for name, value in policy.limits:

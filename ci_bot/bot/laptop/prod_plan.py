@@ -87,7 +87,7 @@ def prod_plan_locally(
             ),
             python_path=tuple(client.python_path),
         )
-        report = review.make_review(client, options, planned_at=machine.timestamp())
+        report = review.make_review(client, options, planned_at=machine.format_timestamp())
     plan = DeploymentPlan(
         **dict(read_prod_plan(report)),
         restatements=report.prod_restatements,

@@ -220,7 +220,7 @@ def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
 
     # Many rules read the same file.
     @lru_cache(maxsize=_KEPT)
-    def read(path: str) -> bytes | None:
+    def read_file(path: str) -> bytes | None:
         if path in closed or not is_read(path):
             return None
         target = os.path.realpath(
@@ -236,7 +236,7 @@ def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
             return None
         return content if len(content) <= LARGEST_FILE_BYTES else None
 
-    return read
+    return read_file
 
 
 def _find_named_file(top: str, path: str) -> str:

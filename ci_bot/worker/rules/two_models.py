@@ -40,13 +40,13 @@ def compare_models(before: Any, after: Any) -> SameAnswer:
             sentence = (
                 "They give different results on generated rows, of which no small ones are left."
             )
-        return SameAnswer(verdict="differs", data_sets=sets, sentence=sentence, example=example)
+        return SameAnswer(verdict="differs", data_sets=sets, told=sentence, example=example)
     if other_columns := _compare_columns(pair):
-        return SameAnswer(verdict="differs", data_sets=sets, sentence=other_columns)
+        return SameAnswer(verdict="differs", data_sets=sets, told=other_columns)
     if is_reported_as_same(pair, inputs):
-        return SameAnswer(verdict="same", data_sets=sets, sentence=_describe_same(pair, executed))
+        return SameAnswer(verdict="same", data_sets=sets, told=_describe_same(pair, executed))
     reason = f"{_describe_unknown(pair, executed)}{_describe_missing(pair)}"
-    return SameAnswer(verdict="not_known", data_sets=sets, sentence=reason)
+    return SameAnswer(verdict="not_known", data_sets=sets, told=reason)
 
 
 def _describe_same(pair: ModelPair, executed: ExecutionVerdict) -> str:

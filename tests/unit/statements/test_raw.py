@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ci_bot.worker.sql_effects.raw_files import FileReading, read_raw_file
-from ci_bot.worker.sql_effects.read_statement import _DEEDS, ACTING_WORDS
+from ci_bot.worker.sql_effects.read_statement import _ACTING_NODES, ACTING_WORDS
 
 
 def model(post: str = "", pre: str = "", properties: str = "") -> FileReading:
@@ -191,8 +191,8 @@ def test_query__that_does_more_is_not_passed_over(text: str) -> None:
 
 def test_words_that_act__hold_one_for_each_node_that_does_something() -> None:
     """A query without any of them is not parsed."""
-    for deed in _DEEDS - {"command"}:
-        assert any(deed.startswith(word) for word in ACTING_WORDS), deed
+    for key in _ACTING_NODES - {"command"}:
+        assert any(key.startswith(word) for word in ACTING_WORDS), key
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,9 @@ def test_maintenance__of_the_models_own_table_is_left_alone(statement: str) -> N
     text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{statement};"
 
     assert [
-        j.said for j in read_raw_file("m.sql", text, "spark").judged if j.severity == "blocker"
+        j.description
+        for j in read_raw_file("m.sql", text, "spark").judged
+        if j.severity == "blocker"
     ] == []
 
 
@@ -237,6 +239,8 @@ def test_load__into_the_models_own_table_moves_files_of_others(statement: str) -
     text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{statement};"
 
     (said,) = (
-        j.said for j in read_raw_file("m.sql", text, "spark").judged if j.severity == "blocker"
+        j.description
+        for j in read_raw_file("m.sql", text, "spark").judged
+        if j.severity == "blocker"
     )
     assert said == "moves away the files of '/x' (LOAD DATA)"

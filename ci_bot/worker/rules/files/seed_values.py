@@ -158,7 +158,7 @@ def _describe_inferred_changes(
 
 
 def _are_all_numbers(values: list[str]) -> bool:
-    def number(text: str) -> bool:
+    def is_number(text: str) -> bool:
         try:
             float(text)
         except ValueError:
@@ -166,7 +166,7 @@ def _are_all_numbers(values: list[str]) -> bool:
         return True
 
     filled = [value for value in values if value.strip()]
-    return bool(filled) and all(number(value) for value in filled)
+    return bool(filled) and all(is_number(value) for value in filled)
 
 
 def _describe_dates(new: set[str]) -> str:

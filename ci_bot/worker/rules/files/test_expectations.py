@@ -250,10 +250,10 @@ def _find_nearest(
 ) -> tuple[str, str, str] | None:
     """Finds the value in which the most similar unused row differs; the row counts as used."""
 
-    def equal(other: ExpectedRow) -> int:
+    def count_equal_values(other: ExpectedRow) -> int:
         return sum(other.get(column) == row[column] for column in row if column in compared)
 
-    nearest = max(unused, key=equal, default=None)
+    nearest = max(unused, key=count_equal_values, default=None)
     if nearest is None:
         return None
     unused.remove(nearest)
