@@ -63,9 +63,8 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
         yield RuleObservation(
             DESTRUCTIVE,
             f"Forward-only with on_destructive_change ignore: SQLMesh leaves {quote_names(lost)} "
-            "in the "
-            "production table as they are. A column that the query no longer gives is NULL in "
-            "what is written from now on, and one of another type keeps the old type.",
+            "in the production table as they are. A column that the query no longer gives is NULL "
+            "in what is written from now on, and one of another type keeps the old type.",
             "its owner confirms that the table and the query may differ",
             severity="high",
             model=after,
@@ -75,9 +74,8 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
         return
     yield RuleObservation(
         DESTRUCTIVE,
-        f"Forward-only {_explain_acceptance(allowed, compared, by_input)}: {quote_names(lost)} are "
-        "dropped or "
-        "retyped in the production table, and its history cannot be built again.",
+        f"Forward-only {_explain_acceptance(allowed, compared, by_input)}: {quote_names(lost)} "
+        "are dropped or retyped in the production table, and its history cannot be built again.",
         "its owner confirms that this data may go",
         severity="high",
         model=after,

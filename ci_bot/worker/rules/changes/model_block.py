@@ -116,8 +116,7 @@ def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
         yield RuleObservation(
             UNIQUE_KEY,
             f"The key grows from {quote_names(old)} to {quote_names(new)}: one {quote_names(old)} "
-            "may now have "
-            "several rows.",
+            "may now have several rows.",
             "readers expect several rows for each of the old keys",
             model=pair.after,
             anchors=("unique_key",),
@@ -127,8 +126,7 @@ def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
         yield RuleObservation(
             UNIQUE_KEY,
             f"The key changes from {quote_names(old)} to {quote_names(new)}; rows stored under "
-            "the old key "
-            "stay beside the new ones.",
+            "the old key stay beside the new ones.",
             "the table is built again",
             severity="medium",
             model=pair.after,
@@ -139,8 +137,7 @@ def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
     yield RuleObservation(
         UNIQUE_KEY,
         f"The key changes from {quote_names(old)} to {quote_names(new)} ({proof}), and nothing "
-        "shows that it "
-        "is unique: rows that share it overwrite or close each other.",
+        "shows that it is unique: rows that share it overwrite or close each other.",
         "an audit proves the new key, or the old one is back",
         model=pair.after,
         anchors=("unique_key",),

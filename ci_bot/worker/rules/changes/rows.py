@@ -158,9 +158,8 @@ def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
                 yield RuleObservation(
                     TIES,
                     f"The window of {what[0].upper()} is no longer ordered by "
-                    f"{quote_names(lost)}: of "
-                    "rows that are equal in what is left, chance decides which comes first, and "
-                    "the next run may decide differently.",
+                    f"{quote_names(lost)}: of rows that are equal in what is left, chance decides "
+                    "which comes first, and the next run may decide differently.",
                     "the order ends with columns that tell every row from the others",
                     model=pair.after,
                     subject=tuple(sorted(lost)),
@@ -397,9 +396,8 @@ def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservatio
         yield RuleObservation(
             UnionColumnOrder.spec,
             "A union goes by position, and its branches are no longer in line: "
-            f"{quote_names(moved)} "
-            f"{'takes its' if len(moved) == 1 else 'take their'} values from another column of "
-            "the other branch.",
+            f"{quote_names(moved)} {'takes its' if len(moved) == 1 else 'take their'} values from "
+            "another column of the other branch.",
             SAME_COLUMN_ORDER,
             model=model,
             subject=(", ".join(sorted(moved)),),

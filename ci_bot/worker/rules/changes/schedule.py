@@ -174,8 +174,7 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         yield RuleObservation(
             SIGNAL,
             f"The model no longer waits for {quote_names(gone)}: an interval whose data are not "
-            "there "
-            "yet is computed without them, and counts as done.",
+            "there yet is computed without them, and counts as done.",
             "the data are there when the model runs, or the signal is back",
             model=pair.after,
             subject=tuple(gone),

@@ -74,8 +74,7 @@ def _observe_macro(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterato
         yield RuleObservation(
             SIDE_EFFECT,
             f"{quote_names(effects)}: macros run while the project is loaded, for every model "
-            "that uses "
-            "them, also on laptops and in CI.",
+            "that uses them, also on laptops and in CI.",
             "the macro returns SQL and does nothing else",
             path=path,
             line=find_anchor_line(text, _list_call_anchors(effects)),
@@ -248,9 +247,8 @@ def _observe_pair(
                 spec,
                 f"The macro {quote_names(f'@{name}' for name in found)} {effect} "
                 f"({quote_names(call for calls in found.values() for call in calls)}) while it "
-                "writes "
-                "the query: each load makes another query, so every plan may find a change, and "
-                "prod keeps what was true when its plan was made.",
+                "writes the query: each load makes another query, so every plan may find a "
+                "change, and prod keeps what was true when its plan was made.",
                 clears,
                 model=after,
                 subject=tuple(

@@ -63,8 +63,8 @@ def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
             yield RuleObservation(
                 RUNS_CODE,
                 f"{quote_names('.'.join(parts) for parts in found)}: what is named there is "
-                "loaded or "
-                "started when the connection is opened, in a review for the unit tests already.",
+                "loaded or started when the connection is opened, in a review for the unit tests "
+                "already.",
                 "a person has read what it loads and where that comes from",
                 path=path,
                 line=find_anchor_line(

@@ -195,8 +195,7 @@ def _judge_test(
         yield RuleObservation(
             REMOVED,
             f"The unit test `{test.name}` of {inputs.names.short_name(test.case.model)} is gone, "
-            "and the "
-            "model is still there.",
+            "and the model is still there.",
             "the test is back, or its owner says what replaces it",
             model=model,
             path=test.path,

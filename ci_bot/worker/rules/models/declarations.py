@@ -238,8 +238,8 @@ class PythonDependencyMissing(ModelRule):
             yield self.make_observation(
                 model,
                 f"The code reads {quote_names(missing)}, which `depends_on` does not name: "
-                "SQLMesh does "
-                "not wait for it, and does not compute this model again when it changes.",
+                "SQLMesh does not wait for it, and does not compute this model again when it "
+                "changes.",
                 "`depends_on` names every model that the code reads, or is left out where the "
                 "code names them as text in `context.resolve_table`",
                 subject=sorted(missing),

@@ -88,8 +88,7 @@ class ScdValidity(ModelRule):
                 yield self.make_observation(
                     model,
                     f"The grain {quote_names(grain)} has no validity column, but a key has one "
-                    "row for "
-                    "each of its versions.",
+                    "row for each of its versions.",
                     f"the grain includes `{kind.valid_from_name.name}`",
                     subject=[f"({', '.join(sorted(grain))})"],
                     severity="low",

@@ -213,8 +213,7 @@ class TimeFilterWrongColumn(ModelRule):
             yield self.make_observation(
                 model,
                 f"The time column `{target}` is made of {quote_names(made_of)}, but the interval "
-                "is "
-                f"compared with {quote_names(filtered)}: rows of one interval carry dates of "
+                f"is compared with {quote_names(filtered)}: rows of one interval carry dates of "
                 "another.",
                 f"the filter is on what `{target}` is made of",
                 subject=[f"{target} by {', '.join(sorted(filtered))}"],
@@ -451,8 +450,8 @@ class AggregateOverInterval(ModelRule):
                     model,
                     lambda columns: (
                         f"{quote_names(columns)} count one interval, and the merge on "
-                        f"{quote_names(key)} "
-                        "replaces the stored value with it: totals shrink to those of the last run."
+                        f"{quote_names(key)} replaces the stored value with it: totals shrink to "
+                        "those of the last run."
                     ),
                     "the model is FULL or groups by the interval too, or WHEN MATCHED adds up",
                     subject=totals,

@@ -94,8 +94,8 @@ class PartitionsWithoutTime(ModelRule):
             by = f"not partitioned, not by the time column `{time}` either"
         yield self.make_observation(
             model,
-            f"The table is {by}: a run of some intervals "
-            "overwrites whole partitions, and with them the rows of all other intervals.",
+            f"The table is {by}: a run of some intervals overwrites whole partitions, and with "
+            "them the rows of all other intervals.",
             f"`{time}` itself is among the partitions (SQLMesh adds it unless "
             "`partitioned_by` names it or partition_by_time_column is false)",
             anchors=("partition_by_time_column", "partitioned_by"),
@@ -160,8 +160,7 @@ class PartitionPerRow(ModelRule):
             yield self.make_observation(
                 model,
                 f"Partitioned by {quote_names(fine)}, which is another value in nearly every row: "
-                "each "
-                "of them becomes a directory with a file, for the metastore and every reader.",
+                "each of them becomes a directory with a file, for the metastore and every reader.",
                 "the partitions are coarse, such as a day, and the rest is clustered or bucketed",
                 subject=sorted(fine),
                 anchors=("partitioned_by", *fine),

@@ -136,16 +136,14 @@ def _weigh_aggregate(node: exp.Expr) -> Severity | None:
 def _describe_missing_order(calls: Sequence[str]) -> str:
     return (
         f"{quote_names(calls)}: nothing says in which order rows come, so two runs over the same "
-        "data "
-        "may give two values."
+        "data may give two values."
     )
 
 
 def _describe_ties(calls: Sequence[str]) -> str:
     return (
         f"{quote_names(calls)}: of rows that are equal in the order, any may be picked, and the "
-        "next run "
-        "may pick another."
+        "next run may pick another."
     )
 
 
