@@ -247,7 +247,7 @@ def test_code_that_silences_the_judge_of_statements__does_not_reach_the_scan(
 
     (told,) = [risk for risk in lying.risks if risk.rule == "destructive-statement"]
     assert (told.severity, told.path) == ("blocker", "project/models/revenue.sql")
-    assert "as it stands in the file: it drops `prod.keep`" in told.evidence
+    assert "as the file has it: it drops `prod.keep`" in told.evidence
     assert lying.decision == "no_go"
 
 

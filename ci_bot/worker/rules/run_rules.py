@@ -216,7 +216,7 @@ def _run_safely(
         return [
             RuleObservation(
                 CRASHED,
-                f"{name} could not look at this: {type(error).__name__}.",
+                f"{name} could not check this: {type(error).__name__}.",
                 "nothing to do; please report it with the model's definition",
                 model=model,
                 subject=(name,),

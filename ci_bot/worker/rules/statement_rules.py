@@ -35,9 +35,9 @@ _OF_THE_SESSION = (
 )
 _CLEARS = {
     "code": "the program is no longer called, or its owner runs it outside of the models",
-    "sets": "the setting stands in the connection's `config`, where it holds for all models, or "
+    "sets": "the setting is in the connection's `config`, where it holds for all models, or "
     "the query itself says what it means",
-    "fails": "the statement is written in the way that is named, or gone",
+    "fails": "the statement is written as the finding says, or gone",
 }
 
 

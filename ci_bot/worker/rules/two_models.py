@@ -38,7 +38,7 @@ def compare_models(before: Any, after: Any) -> SameAnswer:
         sentence = "They give different results if they read the rows below."
         if example is None:
             sentence = (
-                "They give different results on generated rows, of which no small ones are left."
+                "They give different results on generated rows, but no small example was found."
             )
         return SameAnswer(verdict="differs", data_sets=sets, told=sentence, example=example)
     if other_columns := _compare_columns(pair):
@@ -54,7 +54,7 @@ def _describe_same(pair: ModelPair, executed: ExecutionVerdict) -> str:
     if executed.verdict != "alike" or executed.reason == ONE_TEXT:
         sentence = "Spark gets the same text for both."
     before, after = (_list_columns(query) for query in (pair.query_before, pair.query_after))
-    return sentence + (" Their columns stand in another order." if before != after else "")
+    return sentence + (" Their columns are in another order." if before != after else "")
 
 
 def _describe_unknown(pair: ModelPair, executed: ExecutionVerdict) -> str:

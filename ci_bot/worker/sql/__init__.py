@@ -91,12 +91,6 @@ if TYPE_CHECKING:
         table_name,
     )
     from ci_bot.worker.sql.nullability import NEVER, UNKNOWN, find_null_default, find_null_reason
-    from ci_bot.worker.sql.personal_data import (
-        is_personal,
-        list_exposed_columns,
-        list_query_names,
-        trace_column_sources,
-    )
     from ci_bot.worker.sql.positional_references import (
         ClauseKey,
         describe_moved_positions,
@@ -154,7 +148,6 @@ __all__ = [
     "find_time_column_origins",
     "inline_model_queries",
     "is_interval_predicate",
-    "is_personal",
     "is_pure_macro",
     "is_signal_always_ready",
     "iterate_code_trees",
@@ -163,14 +156,12 @@ __all__ = [
     "list_clause_keys",
     "list_column_changes",
     "list_column_names",
-    "list_exposed_columns",
     "list_grain_columns",
     "list_jinja_macros",
     "list_key_columns",
     "list_known_types",
     "list_last_days",
     "list_outer_scopes",
-    "list_query_names",
     "list_standalone_audit_faults",
     "list_unused_edges",
     "make_impact",
@@ -189,7 +180,6 @@ __all__ = [
     "split_conditions",
     "strip_quotes",
     "table_name",
-    "trace_column_sources",
 ]
 
 __getattr__ = open_on_demand(
@@ -251,12 +241,6 @@ __getattr__ = open_on_demand(
             "inline_model_queries",
         ],
         "nullability": ["NEVER", "UNKNOWN", "find_null_default", "find_null_reason"],
-        "personal_data": [
-            "trace_column_sources",
-            "is_personal",
-            "list_exposed_columns",
-            "list_query_names",
-        ],
         "positional_references": [
             "ClauseKey",
             "describe_moved_positions",

@@ -143,7 +143,7 @@ def _list_listed_changes(model: LineageModel) -> Iterator[OwnPart]:
         yield from (OwnPart(model.name, n, "added", shifts=shifts) for n in new if n not in old)
         common = [name for name in old if name in new]
         if common != [name for name in new if name in old]:
-            yield OwnPart(model.name, None, "reordered", "Its columns stand in another order.")
+            yield OwnPart(model.name, None, "reordered", "Its columns are in another order.")
     yield from (OwnPart(model.name, name, how) for name, how in sorted(model.changed.items()))
 
 

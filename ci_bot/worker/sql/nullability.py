@@ -257,7 +257,7 @@ def _find_null_test(table: str, name: str, project: ProjectQueries) -> str:
                     and not _find_unmatched_join(scope.expression, column.table)
                 ):
                     return (
-                        f"`{project.name_of_table(model.fqn)}` asks whether it is NULL in its "
+                        f"`{project.name_of_table(model.fqn)}` tests whether it is NULL in its "
                         "source"
                     )
     return UNKNOWN

@@ -33,7 +33,7 @@ _DESCRIPTIONS = {
 }
 # The table in place of SQLMesh's own, if only a part of its statement is read.
 PLACEHOLDER: ObjectName = ("__its_own__",)
-_RUNS_WHERE = "something that is named only when it runs"
+_RUNS_WHERE = "an object whose name is known only when it runs"
 
 
 @dataclass(frozen=True)

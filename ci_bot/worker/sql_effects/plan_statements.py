@@ -81,7 +81,7 @@ def check_statements(context: Context, planned: BuiltPlan, names: ModelNames) ->
             raise RequestRefused(
                 f"The {statement.slot}{where} is new or changed and {item.description}. "
                 f"Nothing was built.",
-                hint="Write the statement in the way that is named, or take it out."
+                hint="Write the statement as this message says, or take it out."
                 if fails
                 else "An apply changes only the views and tables of its own environment. Take the "
                 "statement out, or let a person run it once.",

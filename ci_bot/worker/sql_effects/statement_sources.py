@@ -75,7 +75,7 @@ class StatementRenderer:
                 with silence_log("sqlmesh.core.renderer"):
                     given = render()
                 if given is None:
-                    texts.setdefault(None, "it asks the engine")
+                    texts.setdefault(None, "it queries the engine")
                     continue
                 for tree in given if isinstance(given, list) else [given]:
                     texts.setdefault(self._render_text(tree), "")

@@ -73,4 +73,4 @@ def test_setting__by_what_nobody_does_any_more(old: str, new: str, expected: str
 def test_setting__says_which_failures_nobody_hears_of() -> None:
     inputs = files({"config.yaml": f"a: 1\n{NOTIFIED}"}, {"config.yaml": "a: 1\n"})
     (found,) = seen(inputs, "configuration-changed")
-    assert "nobody here hears of audit_failure, run_failure any more" in found.evidence
+    assert "nobody here gets notice of audit_failure, run_failure any more" in found.evidence

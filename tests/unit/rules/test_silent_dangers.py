@@ -133,7 +133,7 @@ def test_key__whose_column_another_query_gives_a_value_can_be_null() -> None:
         change({}, {"models/o.sql": other, "models/m.sql": MERGE.format("", "o.status", "")}),
         "merge-key-null",
     )
-    assert "`mart.o` asks whether it is NULL in its source" in found.evidence
+    assert "`mart.o` tests whether it is NULL in its source" in found.evidence
     # A value for rows without a match says nothing about the column itself.
     joined = other.replace("FROM raw.orders AS o", f"FROM raw.customers AS c {_LEFT_OF_ORDERS}")
     assert weights(MERGE.format("", "o.status", ""), "merge-key-null", o=joined) == []

@@ -10,13 +10,15 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
+from ci_bot.worker.rules.personal_data import (
+    list_exposed_columns,
+    list_query_names,
+    trace_column_sources,
+)
 from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.sql import (
     ModelQueries,
-    list_exposed_columns,
-    list_query_names,
     plain_name,
-    trace_column_sources,
 )
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ _UNWAITED = (
 )
 _LOST = "`depends_on` no longer names {}, and "
 _MAY_READ = (
-    f"{_LOST}its code may read that, since it asks the engine by itself or names it: "
+    f"{_LOST}its code may read that, since it queries the engine itself or names it: "
     f"{_CONSEQUENCE}."
 )
 _NOT_READ = f"{_LOST}nothing here reads that, so only the order of runs changes."

@@ -48,8 +48,8 @@ class _MovedColumns:
         if len(self.before) != len(self.after):
             return (
                 f"`{self.name}` has {len(self.after)} column{'s' if len(self.after) != 1 else ''}, "
-                f"and had {len(self.before)}: Spark refuses the statement where the numbers "
-                "differ, and else writes values into other columns"
+                f"and had {len(self.before)}: Spark refuses the statement if the numbers "
+                "differ, and otherwise writes values into other columns"
             )
         for number, (old, new) in enumerate(zip(self.before, self.after, strict=True), start=1):
             if old != new and (old in self.after or new in self.before):

@@ -45,7 +45,7 @@ def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
         yield RuleObservation(
             EMBEDDED,
             f"{old} becomes EMBEDDED: the model exists inside the queries of its readers only, and "
-            "whoever reads it from outside the project finds nothing any more.",
+            "readers outside the project find nothing any more.",
             "nobody outside the project reads it",
             model=pair.after,
             anchors=("kind",),
@@ -175,7 +175,7 @@ def find_start_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         yield RuleObservation(
             START,
             f"The history starts at {new}"
-            + (f", no longer at {old}" if old is not None else ", where it had no bound before")
+            + (f", no longer at {old}" if old is not None else ", and had no bound before")
             + (
                 ": the table is built again, and what is older will be missing."
                 if rebuilt

@@ -350,7 +350,7 @@ def find_same_results(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
         SAME,
         "Only the spelling differs: names, nesting, or an order that means nothing. Filters, "
         "joins, groups and columns mean the same"
-        f"{', and the columns stand in another order' if order else ''}.",
+        f"{', and the columns are in another order' if order else ''}.",
         "nothing to do",
         model=pair.after,
     )

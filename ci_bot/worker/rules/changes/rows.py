@@ -99,7 +99,7 @@ def find_moved_filters(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             where = "before" if now > was else "after"
             yield RuleObservation(
                 FILTER,
-                f"`{text}` is applied {where} a window function looks at the rows now: its ranks, "
+                f"`{text}` is applied {where} a window function reads the rows now: its ranks, "
                 "sums or neighbours are those of other rows than before.",
                 "the owner confirms which rows the window function is to see",
                 model=pair.after,
@@ -395,7 +395,7 @@ def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservatio
     if moved:
         yield RuleObservation(
             UnionColumnOrder.spec,
-            "A union goes by position, and its branches are no longer in line: "
+            "A union pairs columns by position, and its branches are no longer in line: "
             f"{quote_names(moved)} {'takes its' if len(moved) == 1 else 'take their'} values from "
             "another column of the other branch.",
             SAME_COLUMN_ORDER,

@@ -74,7 +74,7 @@ def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     if not pair.before.allow_partials and pair.after.allow_partials:
         lost.append("allow_partials true (incomplete intervals are published)")
     if pair.after.physical_version and pair.after.physical_version != pair.before.physical_version:
-        lost.append("physical_version (a table is taken over, whatever it was computed by)")
+        lost.append("physical_version (an existing table is used, even if another query built it)")
     if _writes_prod_directly(pair.after) and not _writes_prod_directly(pair.before):
         lost.append("virtual_environment_mode dev_only (prod's table is written directly)")
     if lost:
@@ -194,7 +194,7 @@ _MEANINGS: Mapping[PropertyEffect, str] = {
     "history": "old versions of the table are deleted sooner, so nobody can read or restore them",
     "readers": "programs that read the table today may not be able to read it any more",
     "feed": "programs that follow the table's change feed get nothing any more",
-    "guard": "the table takes rows, or loses rows, where it refused that",
+    "guard": "the table accepts rows, or loses rows, although it refused that before",
     "writers": "two writers at one time may leave other rows",
     "place": "files of the table go to another place, which versions and environments may share",
     "purge": "it decides whether files are deleted with the table",

@@ -76,7 +76,7 @@ def find_evaluated_arguments(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 yield RuleObservation(
                     PYTHON,
                     f"SQLMesh evaluates arguments of macros as Python, and in this one {why}. "
-                    "Whoever loads this branch runs it.",
+                    "Everybody who loads this branch runs it.",
                     "the argument is plain SQL",
                     path=path,
                     line=line,

@@ -147,7 +147,7 @@ def find_settings_in_python(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 + ", which changes what queries give or where they read and write. SQLMesh builds "
                 "all models in one session and sets nothing back: it also holds for models that "
                 "are built after it.",
-                "the setting stands in the connection's `config`, where it holds for all models",
+                "the setting is in the connection's `config`, where it holds for all models",
                 path=path,
                 line=found.line,
                 subject=(key or "computed", found.value),

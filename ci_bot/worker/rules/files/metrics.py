@@ -44,7 +44,7 @@ def find_changed_metrics(inputs: RuleInputs) -> Iterator[RuleObservation]:
             now = f"is `{new[name]}`, and was `{expression}`" if name in new else "is gone"
             yield RuleObservation(
                 CHANGED,
-                f"The metric `{name}` {now}: whoever asks for it gets something else. No model "
+                f"The metric `{name}` {now}: everybody who uses it gets another result. No model "
                 "changes, so no plan shows it.",
                 "the owner of the metric confirms it, and those who read it know",
                 path=path,

@@ -109,7 +109,7 @@ def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
     if head in {"users", "notification_targets"}:
         silent = _list_heard_failures(before) - _list_heard_failures(after)
         if silent:
-            return f"nobody here hears of {', '.join(sorted(silent))} any more"
+            return f"nobody here gets notice of {', '.join(sorted(silent))} any more"
     return None
 
 

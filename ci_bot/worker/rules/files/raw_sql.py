@@ -123,7 +123,7 @@ def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObserva
                 words = item.statement.source.split()
                 yield RuleObservation(
                     find_statement_rule(item),
-                    f"In {item.statement.slot}, as it stands in the file: it {item.description}.",
+                    f"In {item.statement.slot}, as the file has it: it {item.description}.",
                     STATEMENT_IS_GONE,
                     severity="blocker",
                     model_name=item.statement.model,

@@ -236,8 +236,8 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
                         if is_text
                         else "what is computed from them changes for all of the past."
                     ),
-                    "the old values were wrong at all times, or the new ones stand in rows of "
-                    "their own, with the day from which they hold",
+                    "the old values were always wrong, or the new ones have rows of their own, "
+                    "with the day from which they count",
                     severity="low" if is_text else None,
                     model=model,
                     path=path,

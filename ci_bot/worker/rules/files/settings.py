@@ -106,7 +106,7 @@ def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads be
         return (
             PROJECT_KEY,
             None,
-            "in a shared state it tells which models are this project's, so all of them may look "
+            "in a shared state it marks the models of this project, so all of them may look "
             "removed or new, and models of others may be removed",
             CONFIRM,
         )

@@ -108,8 +108,7 @@ def _observe_patterns(
             severity: Severity | None = "medium" if folder in _PLANNED else None
             yield RuleObservation(
                 IGNORED,
-                f"`{KEY}` takes {what} out of sight that are still there ({quote_names(shown)}): "
-                f"{effect}.",
+                f"`{KEY}` hides {what} that still exist ({quote_names(shown)}): {effect}.",
                 "the pattern matches none of them, or they are deleted on purpose",
                 severity=severity,
                 path=path,

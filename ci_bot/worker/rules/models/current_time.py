@@ -30,7 +30,7 @@ from ci_bot.worker.sqlmesh_compat import is_python_model, is_scd_type_2, is_scd_
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model, PythonModel
 
-_BY_THE_INTERVAL = "@start_ts or @end_ts stands in its place"
+_BY_THE_INTERVAL = "@start_ts or @end_ts is used instead"
 
 _CLOCK = tuple(
     getattr(exp, name)
@@ -85,7 +85,7 @@ class CurrentTime(ModelRule):
                         f"The Python model reads the clock ({quote_names(calls)}), so the same "
                         "interval gives another result tomorrow."
                     ),
-                    "`execution_time` (or start and end) is used in its place",
+                    "`execution_time` (or start and end) is used instead",
                     subject=calls,
                     anchors=tuple(calls),
                 )
@@ -111,9 +111,7 @@ class CurrentTime(ModelRule):
         yield self.make_observation(
             model,
             lambda calls: f"{_describe_calls(calls)}: {effect}",
-            _BY_THE_INTERVAL
-            if incremental
-            else "@execution_ts (or start and end) stands in its place",
+            _BY_THE_INTERVAL if incremental else "@execution_ts (or start and end) is used instead",
             subject=found,
             severity="medium" if view or _is_only_stamp(query, len(found), model) else None,
             anchors=(*_list_functions(found), *sorted(_CLOCK_NAMES)),
@@ -127,9 +125,9 @@ class CurrentTime(ModelRule):
             yield self.make_observation(
                 model,
                 "The Python model reads `execution_time`, which is the time of the run and not of "
-                "the interval: where it decides rows or values, whatever computes old intervals "
-                "again gives them others than the runs of those days did.",
-                "`start` or `end` stands in its place, or it only says when a row was written",
+                "the interval: if it decides rows or values, a run that computes old intervals "
+                "again gives other ones than the runs of those days did.",
+                "`start` or `end` is used instead, or it only says when a row was written",
                 subject=["execution_time"],
                 severity="medium",
                 anchors=("execution_time",),
@@ -149,7 +147,7 @@ class CurrentTime(ModelRule):
                     "are made by it, so every run closes all rows and opens them again."
                     if versioned
                     else f"{_describe_calls(calls)}: it is the time of the run and not of the "
-                    "interval. Whatever computes old intervals again gives them other rows than "
+                    "interval. A run that computes old intervals again gives them other rows than "
                     "the runs of those days did, or none."
                 ),
                 "the column does not take part in making versions"

@@ -92,7 +92,7 @@ class TimeFilterMissing(ModelRule):
             yield self.make_observation(
                 model,
                 f"The filter on the interval has no {end}, so a run reads more than its interval.",
-                f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin)",
+                f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or the like)",
                 subject=[end],
                 severity="medium",
                 anchors=("@start_ds", "@start_ts", "@start_dt", "@end_ds", "@end_ts", "WHERE"),
@@ -105,7 +105,7 @@ class TimeFilterMissing(ModelRule):
             "branch without the filter), so each run reads rows of all time."
             if stands
             else "The query does not filter on the interval, so each run reads all of history.",
-            f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or their kin) for every row",
+            f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or the like) for every row",
             subject=["start", "end"],
             anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "FROM"),
         )

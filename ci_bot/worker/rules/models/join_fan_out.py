@@ -165,7 +165,7 @@ class HistoryJoin(ModelRule):
                     yield self.make_observation(
                         model,
                         f"`{called}` keeps a row for each version of a key, and the join "
-                        f"asks for none of {quote_names(validity)}: rows meet every version.",
+                        f"compares none of {quote_names(validity)}: rows meet every version.",
                         f"the join picks one version: {kind.valid_to_name.name} IS NULL",
                         subject=[called],
                         anchors=(f"JOIN {called}", "JOIN"),
@@ -190,9 +190,9 @@ class NotInNullable(ModelRule):
                 if column is not None and not self._is_certain(column, inner):
                     yield self.make_observation(
                         model,
-                        f"NOT IN over `{column.name}`, which nothing keeps from being NULL: one "
-                        "NULL, and no row passes.",
-                        "NOT EXISTS stands in its place, or the subquery has IS NOT NULL",
+                        f"NOT IN over `{column.name}`, and no filter, audit or grain shows that "
+                        "it is never NULL: one NULL, and no row passes.",
+                        "NOT EXISTS is used instead, or the subquery has IS NOT NULL",
                         subject=[f"{self._name_tables(inner)} {column.name.lower()}"],
                         anchors=("NOT IN", "NOT"),
                     )
@@ -258,7 +258,7 @@ class BroadcastHint(ModelRule):
                 called = self.project.name_of_table(table_name(source))
                 yield self.make_observation(
                     model,
-                    f"The hint sends all of `{called}` to every executor, by way of the driver"
+                    f"The hint sends all of `{called}` to every executor, through the driver"
                     + (", and that table grows with each interval" if grows else "")
                     + ". No setting overrules a hint: Spark fails from 8 GB or 512 million rows "
                     "on, or before that for lack of memory.",

@@ -41,7 +41,7 @@ from ci_bot.worker.sql import (
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-_AUDIT_CAN_RUN = "the audit reads columns that are there, and is given what it asks for"
+_AUDIT_CAN_RUN = "the columns that the audit reads exist, and it gets each argument that it needs"
 
 WIDE_KEY = 5
 # There SQLMesh deletes and inserts instead, and compares keys as one text without NULLs.
@@ -222,7 +222,7 @@ class MissingKeyAudit(ModelRule):
                 yield self.make_observation(
                     model,
                     "The table has no audit at all: duplicates and missing keys pass unseen.",
-                    "not_null and unique_values (or their kin) watch the key",
+                    "not_null and unique_values (or similar audits) watch the key",
                 )
             return
         for grain in grains:
@@ -230,7 +230,7 @@ class MissingKeyAudit(ModelRule):
                 yield self.make_observation(
                     model,
                     f"No audit watches the grain {quote_names(grain)}.",
-                    "not_null and unique_values (or their kin) watch the grain",
+                    "not_null and unique_values (or similar audits) watch the grain",
                     subject=[_render_key_columns(grain)],
                     anchors=("grain", "grains"),
                 )

@@ -321,7 +321,7 @@ class ScalarSubqueryRows(ModelRule):
             yield self.make_observation(
                 model,
                 lambda subjects: (
-                    f"The {quote_names(subjects)} is used as one value, and nothing keeps it to "
+                    f"The {quote_names(subjects)} is used as one value, and nothing limits it to "
                     "one row: with two rows the run fails, or Spark refuses the query."
                 ),
                 "the subquery has an aggregate without GROUP BY, or compares a whole key",

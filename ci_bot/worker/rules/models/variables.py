@@ -72,7 +72,7 @@ class EnvironmentVariable(ModelRule):
                     "environment of whichever machine loads the project: two machines may plan "
                     "and compute two results, and no plan shows which."
                 ),
-                "the value is a variable of the project (`variables`), or stands in the code",
+                "the value is a variable of the project (`variables`), or is in the code",
                 subject=found,
                 severity="medium" if model.is_python else None,
                 anchors=tuple(found),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.model_query import ModelQueries, find_origins, list_outer_scopes
+from ci_bot.worker.sql import ModelQueries, find_origins, list_outer_scopes
 
 if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
