@@ -137,9 +137,9 @@ def format_exception(error: BaseException) -> str:
 def make_unforeseen_error(error: BaseException) -> UnforeseenDefect:
     """The failure that stands for an exception of any kind: one line of it."""
     lines = str(error).strip().splitlines()
-    told = f"{type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"
+    description = f"{type(error).__name__}{f': {lines[0][:200]}' if lines else ''}"
     return UnforeseenDefect(
-        f"Something happened that ci-bot does not know: {told}.",
+        f"Something happened that ci-bot does not know: {description}.",
         hint="This is a defect of ci-bot: please report it with its traceback, which "
         "`ci-bot --verbose` shows, and a workflow's log has in a group of its own.",
     )

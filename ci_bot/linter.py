@@ -139,9 +139,9 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
             if severity is None:
                 return None
             page = f"`ci-bot explain {self.spec.id}` says more."
-            told = f"{observation.described_text} ({severity}) {page}"
+            message = f"{observation.described_text} ({severity}) {page}"
             place = find_observation_range(model, observation)
-            return self.violation(told, violation_range=place)
+            return self.violation(message, violation_range=place)
 
         def get_definition_location(self) -> Any:
             """The rule's page, which an editor opens."""

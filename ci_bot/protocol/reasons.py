@@ -215,14 +215,14 @@ UNCATEGORIZED_HINT = (
 )
 
 
-def describe_other_plan(asked: str | None, now: str | None) -> str:
+def describe_other_plan(requested: str | None, now: str | None) -> str:
     """The sentence on a plan that is not the reviewed one; both are plan ids, if there are any."""
     # With pydantic, which an event that needs nothing does not wait for.
     from ci_bot.protocol.base import shorten_plan_id
 
     return (
-        f"The plan is no longer the reviewed one: asked for {shorten_plan_id(asked)}, the current "
-        f"plan is {shorten_plan_id(now)}."
+        f"The plan is no longer the reviewed one: asked for {shorten_plan_id(requested)}, "
+        f"the current plan is {shorten_plan_id(now)}."
     )
 
 

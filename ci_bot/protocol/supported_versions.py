@@ -51,14 +51,14 @@ def find_excluding_requirement(requirement: str) -> str | None:
     A line that allows a version that does not exist counts as allowing it. What is no requirement
     (PEP 508) excludes nothing: pip refuses it.
     """
-    asked = _read_bounds("sqlmesh", requirement)
-    if asked is None:
+    bounds = _read_bounds("sqlmesh", requirement)
+    if bounds is None:
         return None
     minors = range(OLDEST[1], BEYOND[1])
     releases = [f"0.{minor}.{patch}" for minor in minors for patch in range(_PATCHES)]
-    named = [bound.version for bound in asked]
+    named = [bound.version for bound in bounds]
     supported = filter(is_supported, [*releases, *named])
-    return None if any(asked.filter(supported, prereleases=True)) else f"sqlmesh{asked}"
+    return None if any(bounds.filter(supported, prereleases=True)) else f"sqlmesh{bounds}"
 
 
 def find_exact_version(bounds: str) -> str | None:
@@ -78,10 +78,10 @@ def _read_bounds(package: str, requirement: str) -> SpecifierSet | None:
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
-        asked = Requirement(re.split(r"\s(?:--|#)", requirement, maxsplit=1)[0])
+        parsed = Requirement(re.split(r"\s(?:--|#)", requirement, maxsplit=1)[0])
     except InvalidRequirement:
         return None
-    return asked.specifier if asked.name.lower() == package and asked.url is None else None
+    return parsed.specifier if parsed.name.lower() == package and parsed.url is None else None
 
 
 def describe_unsupported(what: str) -> str:

@@ -157,8 +157,8 @@ def choose_projects(found: Sequence[str]) -> Sequence[str]:
     """Asks a person at the terminal which of several projects is meant."""
     for number, project in enumerate(found, start=1):
         click.echo(f"  {number}  {project}", err=True)
-    asked = f"Which SQLMesh project, 1 to {len(found)}"
-    number = click.prompt(asked, type=click.IntRange(1, len(found)), err=True)
+    question = f"Which SQLMesh project, 1 to {len(found)}"
+    number = click.prompt(question, type=click.IntRange(1, len(found)), err=True)
     return (found[number - 1],)
 
 
@@ -313,9 +313,9 @@ def with_flags(options: dict[str, Any]) -> dict[str, Any]:
     from ci_bot.protocol.plan_identity import GivenFlags
 
     rest = {name: value for name, value in options.items() if name not in (*_FLAGS, *_LISTS)}
-    asked = {name: options[name] for name in _FLAGS}
-    asked |= {name: sorted(options[name]) for name in _LISTS}
-    return {**rest, "flags": GivenFlags(**asked)}
+    flags = {name: options[name] for name in _FLAGS}
+    flags |= {name: sorted(options[name]) for name in _LISTS}
+    return {**rest, "flags": GivenFlags(**flags)}
 
 
 # A model's name stands at its beginning.

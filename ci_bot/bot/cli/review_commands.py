@@ -116,5 +116,5 @@ def witness_command(model: str, *, write: bool, **options: Any) -> None:
     """
     from ci_bot.bot.laptop import LocalReview, make_witness
 
-    asked = LocalReview(**with_projects(options))
-    run_guarded(lambda machine: make_witness(machine, asked, model=model, write=write))
+    review = LocalReview(**with_projects(options))
+    run_guarded(lambda machine: make_witness(machine, review, model=model, write=write))

@@ -24,11 +24,11 @@ def find_prod_restatements(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
     for item in facts.prod_restatements:
         recorded = item.recorded
         off = f"`/sqlmesh restate {recorded.model} off`"
-        asked = f"`@{recorded.by}` asks prod to build it again {describe_range(recorded)}"
+        request = f"`@{recorded.by}` asks prod to build it again {describe_range(recorded)}"
         if item.problem is not None:
             yield make_risk(
                 RESTATED_AFTER_MERGE,
-                f"{asked}, and that does not hold any more: {item.problem} A deployment refuses "
+                f"{request}, and that does not hold any more: {item.problem} A deployment refuses "
                 "it.",
                 f"an owner asks again, or it is taken back with {off}",
                 severity="high",
@@ -38,7 +38,7 @@ def find_prod_restatements(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
             continue
         yield make_risk(
             RESTATED_AFTER_MERGE,
-            f"{asked}, after the merge ({recorded.reason}). {_describe_work(item)}",
+            f"{request}, after the merge ({recorded.reason}). {_describe_work(item)}",
             f"the owners of these models agree, or it is taken back with {off}",
             model=recorded.model,
             path=item.path,

@@ -124,8 +124,8 @@ def _render_texts(lines: Sequence[str], inline: Callable[[str], str]) -> Iterato
         elif kind == "table":
             yield _render_table(found, inline)
         elif kind == "alert":
-            said = " ".join(inline(_ALERT.sub("", line).lstrip("> ")) for line in found)
-            yield f"<blockquote><p>{said.strip()}</p></blockquote>"
+            sentence = " ".join(inline(_ALERT.sub("", line).lstrip("> ")) for line in found)
+            yield f"<blockquote><p>{sentence.strip()}</p></blockquote>"
         elif kind == "item":
             yield _render_list(found, inline)
         elif kind == "text":

@@ -241,10 +241,10 @@ class GitProgram:
             raise self._make_unreadable_error(done.stderr.decode("utf-8", "replace").strip())
         return done.stdout
 
-    def _make_unreadable_error(self, said: str) -> BadInput:
-        first = said.splitlines()[:1] or ["it ended before it was done"]
+    def _make_unreadable_error(self, message: str) -> BadInput:
+        first = message.splitlines()[:1] or ["it ended before it was done"]
         failed = f"Git could not read the checkout {self.checkout}"
-        if _NO_SPACE.search(said):
+        if _NO_SPACE.search(message):
             return BadInput(
                 f"{failed}, because the disk is full: {first[0]}",
                 hint=FULL_DISK_HINT,

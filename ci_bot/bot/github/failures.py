@@ -231,12 +231,12 @@ def decide_retry(
     kind = classify_failure(failure)
     if kind == "final":
         return GiveUp()
-    wait = asked = _read_requested_wait(failure, now)
+    wait = requested_wait = _read_requested_wait(failure, now)
     if wait is None:
         step = limits.secondary_wait if kind == "limited" else limits.first_wait
         wait = step * 2.0 ** (tries - 1) * (1 + jitter / 2)
     if tries >= limits.tries or wait > limits.longest_wait or spent + wait > limits.budget:
-        return GiveUp(None if asked is None else now + asked)
+        return GiveUp(None if requested_wait is None else now + requested_wait)
     return RetryAfter(wait)
 
 
@@ -319,7 +319,7 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
         return make_unexpected_answer_error(
             doing, f"(status {failure.status}) is none of GitHub's API"
         )
-    said = clean_server_text(failure.message)
+    server_text = clean_server_text(failure.message)
     match failure.status:
         case 401:
             return BadInput(
@@ -327,7 +327,7 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
                 hint="Give the action `github-token: ${{ github.token }}`, or a valid token.",
                 reason_code="bad_credentials",
             )
-        case 403 if "locked" in said.lower():
+        case 403 if "locked" in server_text.lower():
             return RequestRefused(
                 f"The bot could not {doing}: the conversation is locked.",
                 hint="Unlock the conversation, or read the report in the step summary.",
@@ -336,7 +336,7 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
         case 403:
             return RequestRefused(
                 f"The token may not {doing}: it lacks the permission `{needs}`.",
-                hint=f"Add `{needs}` under `permissions:` of the job. GitHub says: {said}",
+                hint=f"Add `{needs}` under `permissions:` of the job. GitHub says: {server_text}",
                 reason_code="missing_permission",
             )
         case 404 | 410:
@@ -355,9 +355,9 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
                 reason_code="redirected",
             )
     return RejectedContent(
-        f"GitHub refused to {doing} (status {failure.status}): {said}",
+        f"GitHub refused to {doing} (status {failure.status}): {server_text}",
         hint="This looks like a defect of the bot; please report it with the log of this run.",
-        said=said,
+        said=server_text,
     )
 
 

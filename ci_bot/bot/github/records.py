@@ -248,8 +248,8 @@ class RestClient:
     ) -> Iterator[Parsed]:
         before: list[Parsed] = []
         for page in range(first_page, first_page + _MOST_PAGES):
-            asked = {**(query or {}), "per_page": PER_PAGE, "page": page}
-            records, more = self.request_page(path, read, doing, needs, asked)
+            page_query = {**(query or {}), "per_page": PER_PAGE, "page": page}
+            records, more = self.request_page(path, read, doing, needs, page_query)
             if records and records == before:
                 raise make_unexpected_answer_error(doing, "is the same page again and again")
             yield from records

@@ -213,12 +213,14 @@ def _refuse_command(
     activity: activities.CommentCommand, publisher: Publisher, github: GitHub, error: BotError
 ) -> int:
     """Thumbs down, and one short reply with the reason and the next step."""
-    said = make_activity_failure(error, "command", publisher.redactor)
-    publisher.commands.annotate_error(f"{said.message} {said.hint or ''}".strip())
+    failure = make_activity_failure(error, "command", publisher.redactor)
+    publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
     _set_command_outputs(activity, publisher, "refused", error.reason_code)
     _add_reaction(activity, publisher, github, "-1")
     publisher.try_note(
-        notices.render_refused(said.reason_code, said.message, said.hint, publisher.template)
+        notices.render_refused(
+            failure.reason_code, failure.message, failure.hint, publisher.template
+        )
     )
     return error.exit_code
 

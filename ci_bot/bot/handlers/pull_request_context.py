@@ -159,10 +159,12 @@ def read_command(
 
 def answer_refused(error: BotError, stage: str, publisher: Publisher) -> None:
     """Says in the log and in a note of its own why nothing was done; the comment stays as it is."""
-    said = make_activity_failure(error, stage, publisher.redactor)
-    publisher.commands.annotate_error(f"{said.message} {said.hint or ''}".strip())
+    failure = make_activity_failure(error, stage, publisher.redactor)
+    publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
     publisher.try_note(
-        notices.render_refused(said.reason_code, said.message, said.hint, publisher.template)
+        notices.render_refused(
+            failure.reason_code, failure.message, failure.hint, publisher.template
+        )
     )
 
 

@@ -68,12 +68,12 @@ def restate_model(
     own = review_again(
         settings, publisher, client, pull=pull, marker=marker, github=github, wish=wish
     )
-    asked = find_asked(own)
-    model = asked.recorded.model
+    planned_restatement = find_asked(own)
+    model = planned_restatement.recorded.model
     ownership = accept.find_model_ownership(own, model)
     if not accept.is_owner(by, ownership, github):
         raise accept.make_not_owner_error(by, model, ownership, what="ask for it")
-    _write_restatement(client, settings, pull, model, asked.recorded)
+    _write_restatement(client, settings, pull, model, planned_restatement.recorded)
     sentence = f"`@{by}` lets prod build `{model}` again after the merge."
     publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
     note = notices.render_restated(sentence, publisher.template)
@@ -89,12 +89,12 @@ def find_asked(own: Report) -> ProdRestatement:
     accept.check_reviewed(own)
     if own.refused_wish is not None:
         raise make_error_of_failure(own.refused_wish)
-    asked = own.prod_restatements[-1]
-    if asked.problem is not None:
+    restatement = own.prod_restatements[-1]
+    if restatement.problem is not None:
         raise RequestRefused(
-            asked.problem, hint="Fix that first, and ask again.", reason_code="not_restatable"
+            restatement.problem, hint="Fix that first, and ask again.", reason_code="not_restatable"
         )
-    return asked
+    return restatement
 
 
 def check_was_recorded(model: str, before: Sequence[RecordedRestatement]) -> None:

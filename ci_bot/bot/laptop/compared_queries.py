@@ -97,11 +97,11 @@ _NO_BASE = ("no_commit", "no_base", "dbt_project")
 _PRINTED = "Without `--write` the test is printed."
 
 
-def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: bool) -> int:
+def make_witness(machine: Machine, local_review: LocalReview, *, model: str, write: bool) -> int:
     """Prints or writes a unit test that passes with the change and fails without it.
 
     Args:
-        asked: the review that finds the example.
+        local_review: the review that finds the example.
         model: the changed model.
         write: whether it goes into its file, which must not be there yet.
 
@@ -109,7 +109,7 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
         BadInput: the model is not changed, or the file is there already.
         RequestRefused: no such test is known; the message has the reason.
     """
-    report = _review_against_base(machine, asked)
+    report = _review_against_base(machine, local_review)
     if report.failure is not None:
         raise make_error_of_failure(report.failure)
     one = _find_execution(report.executions, model)
@@ -128,7 +128,7 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
     if not write:
         print(f"# {witness.path}\n{witness.text}", file=machine.out, end="", flush=True)
         return EXIT_DONE
-    path = _find_project_of(report, one.model, asked, machine) / witness.path
+    path = _find_project_of(report, one.model, local_review, machine) / witness.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -147,18 +147,18 @@ def make_witness(machine: Machine, asked: LocalReview, *, model: str, write: boo
     return EXIT_DONE
 
 
-def _review_against_base(machine: Machine, asked: LocalReview) -> Report:
+def _review_against_base(machine: Machine, local_review: LocalReview) -> Report:
     """The review against the base branch, which is what the test fails on.
 
     `auto` would ask the state first, and review a second time if it has no prod. It remains for a
     project that cannot be compared with a base branch.
     """
     try:
-        return make_local_report(machine, replace(asked, baseline="base-branch"))
+        return make_local_report(machine, replace(local_review, baseline="base-branch"))
     except BadInput as error:
         if error.reason_code not in _NO_BASE:
             raise
-    return make_local_report(machine, asked)
+    return make_local_report(machine, local_review)
 
 
 def _find_execution(executions: Iterable[ModelExecution], model: str) -> ModelExecution | None:
@@ -194,9 +194,9 @@ def _list_models(models: Iterable[str]) -> str:
     return f"Models with a changed query: {', '.join(sorted(named)[:_NAMED])}."
 
 
-def _find_project_of(report: Report, model: str, asked: LocalReview, machine: Machine) -> Path:
+def _find_project_of(report: Report, model: str, review: LocalReview, machine: Machine) -> Path:
     """The directory of the project that holds the model's file."""
-    root, projects = make_relative_projects(asked.projects, machine.directory)
+    root, projects = make_relative_projects(review.projects, machine.directory)
     paths = [change.path for change in report.changes if change.model == model and change.path]
     for path in paths:
         for project in sorted(projects, key=len, reverse=True):

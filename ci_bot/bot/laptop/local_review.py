@@ -270,69 +270,74 @@ class LocalReview:
         return cls(environment=parse_local_environment(environment), **options)
 
 
-def review_locally(machine: Machine, asked: LocalReview) -> int:
+def review_locally(machine: Machine, local_review: LocalReview) -> int:
     """Reviews the project, and with `--watch` again and again. Returns the exit code.
 
     Raises:
         BadInput: the options do not fit together, or the project cannot be reviewed at all.
         Cancelled: somebody has ended it.
     """
-    for name, given in (("full", asked.full), ("watch", asked.watch)):
-        if given and asked.form != "terminal":
+    for name, given in (("full", local_review.full), ("watch", local_review.watch)):
+        if given and local_review.form != "terminal":
             raise BadInput(
-                f"`--{name}` is for a terminal, and `--format {asked.form}` asks for another form.",
+                f"`--{name}` is for a terminal, and `--format {local_review.form}` asks for "
+                "another form.",
                 hint=LEAVE_ONE_OUT,
                 reason_code="bad_input",
             )
-    check_files(machine, asked.output)
-    if asked.watch:
-        places = [machine.directory / path for path in (*asked.projects, *asked.python_path)]
-        return watch_project(machine, places, _ReviewRounds(machine, asked).review_next)
-    return review_exit_code(_review_once(machine, asked), asked.fail_on)
+    check_files(machine, local_review.output)
+    if local_review.watch:
+        places = [
+            machine.directory / path for path in (*local_review.projects, *local_review.python_path)
+        ]
+        return watch_project(machine, places, _ReviewRounds(machine, local_review).review_next)
+    return review_exit_code(_review_once(machine, local_review), local_review.fail_on)
 
 
 class _ReviewRounds:
     """Reviews one after the other; each says what it changes."""
 
-    def __init__(self, machine: Machine, asked: LocalReview) -> None:
+    def __init__(self, machine: Machine, local_review: LocalReview) -> None:
         self._machine = machine
-        self._asked = asked
+        self._asked = local_review
         self._last: Report | None = None
 
     def review_next(self) -> None:
         # One page is opened, however often a file changes.
-        asked = replace(self._asked, open_report=self._asked.open_report and self._last is None)
-        before, self._last = self._last, _review_once(self._machine, asked)
+        local_review = replace(
+            self._asked, open_report=self._asked.open_report and self._last is None
+        )
+        before, self._last = self._last, _review_once(self._machine, local_review)
         if before is not None:
             changes = reports.compare_rounds(before, self._last) or ["nothing that a review shows"]
             for line in changes:
                 print(f"since the last round: {line}", file=self._machine.out, flush=True)
 
 
-def make_local_report(machine: Machine, asked: LocalReview) -> Report:
+def make_local_report(machine: Machine, local_review: LocalReview) -> Report:
     """A review's report, which is shown nowhere.
 
     Raises:
         BadInput: the project cannot be reviewed at all.
     """
-    return _review_once(machine, asked, show=False)
+    return _review_once(machine, local_review, show=False)
 
 
-def _review_once(machine: Machine, asked: LocalReview, *, show: bool = True) -> Report:
+def _review_once(machine: Machine, local_review: LocalReview, *, show: bool = True) -> Report:
     with open_local_client(
         machine,
-        asked.projects,
-        asked.gateway,
-        asked.worker_env,
-        asked.python_path,
-        timeout_minutes=asked.timeout_minutes,
+        local_review.projects,
+        local_review.gateway,
+        local_review.worker_env,
+        local_review.python_path,
+        timeout_minutes=local_review.timeout_minutes,
     ) as client:
-        options = _make_review_options(client, machine, asked)
+        options = _make_review_options(client, machine, local_review)
         report = reviewing.make_review(client, options, planned_at=machine.format_timestamp())
         if not _breaks_configuration(report.failure, client, options):
             raise_bad_input(report.failure)
         if show:
-            _show_review(machine, client, report, asked)
+            _show_review(machine, client, report, local_review)
     return report
 
 
@@ -350,40 +355,45 @@ def _breaks_configuration(
 
 
 def _make_review_options(
-    client: WorkerClient, machine: Machine, asked: LocalReview
+    client: WorkerClient, machine: Machine, local_review: LocalReview
 ) -> ReviewOptions:
     return ReviewOptions(
-        environment=asked.environment,
+        environment=local_review.environment,
         owner=make_owner(run_owner(None, read_origin_url(client))),
-        commits=find_local_commits(client, machine, asked.base_ref, asked.baseline),
-        baseline=asked.baseline,
-        flags=asked.flags,
-        start=asked.start,
-        end=asked.end,
+        commits=find_local_commits(client, machine, local_review.base_ref, local_review.baseline),
+        baseline=local_review.baseline,
+        flags=local_review.flags,
+        start=local_review.start,
+        end=local_review.end,
         limits=TeamLimits(
-            max_intervals=asked.max_intervals, max_executor_hours=asked.max_executor_hours
+            max_intervals=local_review.max_intervals,
+            max_executor_hours=local_review.max_executor_hours,
         ),
-        executor_hour_price=asked.executor_hour_price,
+        executor_hour_price=local_review.executor_hour_price,
         python_path=tuple(client.python_path),
-        cache_dir=asked.cache_dir,
+        cache_dir=local_review.cache_dir,
     )
 
 
 def _show_review(
-    machine: Machine, client: WorkerClient, report: Report, asked: LocalReview
+    machine: Machine, client: WorkerClient, report: Report, local_review: LocalReview
 ) -> None:
-    given = reports.advice.format_plan_flags(asked.flags, asked.start, asked.end)
+    given = reports.advice.format_plan_flags(
+        local_review.flags, local_review.start, local_review.end
+    )
     context = make_laptop_context(machine, client, report.environment, given)
-    if asked.form == "terminal" and not asked.full:
+    if local_review.form == "terminal" and not local_review.full:
         print(
             reports.render_short_review(report, context, reports.make_screen(machine)),
             file=machine.out,
             end="",
             flush=True,
         )
-        write_documents(machine, "report", report, context, asked.output)
+        write_documents(machine, "report", report, context, local_review.output)
     else:
-        show_document(machine, client, "report", report, asked.output, asked.form, given)
-    if asked.open_report:
-        output = machine.directory / asked.output if asked.output else None
+        show_document(
+            machine, client, "report", report, local_review.output, local_review.form, given
+        )
+    if local_review.open_report:
+        output = machine.directory / local_review.output if local_review.output else None
         open_page(reports.render_page(report, context), output, machine)

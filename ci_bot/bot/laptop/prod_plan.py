@@ -267,11 +267,11 @@ def _fill_page(page: TextPage, plan: DeploymentPlan, report: Report, absence: st
         page.add_heading("What prod builds again after it")
     for item in plan.restatements:
         built = words.format_count(len(item.work), "model")
-        asked = f"asked by @{item.recorded.by}: {item.recorded.reason}"
+        request = f"asked by @{item.recorded.by}: {item.recorded.reason}"
         verdict = item.problem or (
             f"{item.window.start} to {item.window.end}, {built}" if item.window else built
         )
-        page.add_item(f"{item.recorded.model}: {verdict} ({asked})")
+        page.add_item(f"{item.recorded.model}: {verdict} ({request})")
 
 
 def _add_changes(page: TextPage, plan: DeploymentPlan, report: Report) -> None:

@@ -124,8 +124,8 @@ def _compare_severities(before: Policy, after: Policy, weights: Weights) -> Iter
 
 def _may_lower(entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights) -> bool:
     """Whether a new entry may make a finding lighter than all earlier entries."""
-    said = [_rank_weight(other.severity) for other in others if _share_a_rule(entry, other)]
-    heaviest = min([*said, *(_find_heaviest_weight(rule, weights) for rule in entry.rule)])
+    ranks = [_rank_weight(other.severity) for other in others if _share_a_rule(entry, other)]
+    heaviest = min([*ranks, *(_find_heaviest_weight(rule, weights) for rule in entry.rule)])
     return _rank_weight(entry.severity) > heaviest
 
 
@@ -133,8 +133,8 @@ def _may_have_raised(
     entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights
 ) -> bool:
     """Whether an entry that goes may have made a finding heavier than what is left does."""
-    said = [_rank_weight(other.severity) for other in others if _share_a_rule(entry, other)]
-    lightest = max([*said, *(_find_lightest_weight(rule, weights) for rule in entry.rule)])
+    ranks = [_rank_weight(other.severity) for other in others if _share_a_rule(entry, other)]
+    lightest = max([*ranks, *(_find_lightest_weight(rule, weights) for rule in entry.rule)])
     return _rank_weight(entry.severity) < lightest
 
 

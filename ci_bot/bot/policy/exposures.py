@@ -185,7 +185,7 @@ def _make_listed(item: _ListedExposure, path: str, line: int, entry: ExposureEnt
         fault = f"{quote_text(wrong[0])} {NO_ACCOUNT}"
         raise make_unfit_policy(path, [(line, fault)])
     accounts = tuple(name.removeprefix("@") for name in item.owner.github)
-    asked = () if accounts else tuple(entry.owner or ())
+    owners = () if accounts else tuple(entry.owner or ())
     name = item.owner.name
     own = () if accounts else (*((name,) if name else ()), *item.owner.email)
     columns = {**item.meta.columns, **item.config.meta.columns}
@@ -196,8 +196,8 @@ def _make_listed(item: _ListedExposure, path: str, line: int, entry: ExposureEnt
             reads[model] = _lower_columns(columns.get(text, columns.get(model)))
     return Exposure(
         name=item.label or item.name,
-        accounts=(*accounts, *filter(is_account, asked)),
-        contacts=(*own, *(name for name in asked if not is_account(name))),
+        accounts=(*accounts, *filter(is_account, owners)),
+        contacts=(*own, *(name for name in owners if not is_account(name))),
         reads=reads,
         path=path,
         line=line,

@@ -307,8 +307,8 @@ def describe_exposure_entry(entry: ExposureEntry) -> str:
     """Who reads which models, or which file says so."""
     owners = " and ".join(quote_text(name) for name in entry.owner or ())
     if entry.file is not None:
-        asked = f", and asks {owners} where it names nobody on GitHub" if owners else ""
-        return f"{quote_text(entry.file)} lists readers outside of the project{asked}"
+        clause = f", and asks {owners} where it names nobody on GitHub" if owners else ""
+        return f"{quote_text(entry.file)} lists readers outside of the project{clause}"
     models = list_entry_names(entry.reads)
     return f"{quote_text(entry.name or '')} of {owners} reads {models} from outside of the project"
 

@@ -198,22 +198,22 @@ def _is_of_wish(answer: ReviewFacts, request: ReviewRequest) -> bool:
     if wish is None or answer.refused_wish is not None or answer.failure is not None:
         return answer.refused_wish is None or wish is not None
     own = [item.recorded for item in answer.prod_restatements[-1:]]
-    asked = (wish.by, wish.at, wish.reason, wish.comment_id)
-    return [(item.by, item.at, item.reason, item.comment_id) for item in own] == [asked]
+    wanted = (wish.by, wish.at, wish.reason, wish.comment_id)
+    return [(item.by, item.at, item.reason, item.comment_id) for item in own] == [wanted]
 
 
-def _is_of(answer: ApplyDocument, asked: str) -> bool:
+def _is_of(answer: ApplyDocument, requested_id: str) -> bool:
     if answer.plan_id is None:
         # Where prod is what the project makes of it there is no plan by now, so the worker repeats
         # the id that was asked for; of one that was given in short it does not know the whole.
-        return answer.result == "nothing_to_apply" and find_full_plan_id(asked, None) is None
-    return answer.plan_id.startswith(asked.lower())
+        return answer.result == "nothing_to_apply" and find_full_plan_id(requested_id, None) is None
+    return answer.plan_id.startswith(requested_id.lower())
 
 
 def _check_sweep(answer: SweepDocument, request: SweepRequest) -> None:
-    asked = {target.environment for target in request.targets}
+    targets = {target.environment for target in request.targets}
     answered = [document.environment for document in answer.cleanups]
-    if len(set(answered)) != len(answered) or not asked.issuperset(answered):
+    if len(set(answered)) != len(answered) or not targets.issuperset(answered):
         raise AnswerRefusedError(_OTHER_ENVIRONMENT)
     for document in answer.cleanups:
         if document.failure is not None:

@@ -66,17 +66,17 @@ def set_path(config: dict[str, object]) -> None:
 
 def start_trace(config: dict[str, object], descriptor: str) -> None:
     """Tell the bot from now on what is opened, where CONFIG asks for it."""
-    asked = config.get("trace")
-    if not isinstance(asked, dict):
+    trace = config.get("trace")
+    if not isinstance(trace, dict):
         return
     # By its path, and before any package can be imported under that name.
-    spec = importlib.util.spec_from_file_location(asked["module"], asked["file"])
+    spec = importlib.util.spec_from_file_location(trace["module"], trace["file"])
     if spec is None or spec.loader is None:
-        raise ImportError(asked["file"])
+        raise ImportError(trace["file"])
     module = importlib.util.module_from_spec(spec)
-    sys.modules[asked["module"]] = module
+    sys.modules[trace["module"]] = module
     spec.loader.exec_module(module)
-    module.install_trace(int(descriptor), asked["roots"])
+    module.install_trace(int(descriptor), trace["roots"])
 
 
 def main(arguments: list[str]) -> None:

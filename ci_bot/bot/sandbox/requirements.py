@@ -76,8 +76,8 @@ def check_requirements(repository: Path, file: str) -> list[str]:
                 problems.append(
                     f"`{name}` asks for `{shorten_redacted(line.split('#')[0].strip(), 80)}`"
                 )
-            elif (asked := find_excluding_requirement(line)) is not None:
-                versions.append(f"`{name}` asks for `{shorten_redacted(asked, 80)}`")
+            elif (bounds := find_excluding_requirement(line)) is not None:
+                versions.append(f"`{name}` asks for `{shorten_redacted(bounds, 80)}`")
     if problems:
         raise BadInput(
             f"The requirements cannot be used: {'; '.join(problems)}.",

@@ -56,7 +56,7 @@ def open_pull_request(root: Path, paths: Sequence[str], environ: Mapping[str, st
         BotError: a command failed. Its message names it, its hint the commands that are left.
     """
     commands = list_pull_request_commands(paths)
-    said = ""
+    output = ""
     for number, command in enumerate(commands):
         done = _run_command(command, root, environ)
         if done.returncode:
@@ -68,9 +68,9 @@ def open_pull_request(root: Path, paths: Sequence[str], environ: Mapping[str, st
                 hint=f"Mend that, then:\n{left}",
                 reason_code="output",
             )
-        said = done.stdout.strip()
-    address = re.search(r"https?://\S+", said)
-    return address.group() if address else said
+        output = done.stdout.strip()
+    address = re.search(r"https?://\S+", output)
+    return address.group() if address else output
 
 
 def _run_command(

@@ -88,13 +88,13 @@ def _of_git(direct_url: str | None) -> ActionRelease | None:
     try:
         known = json.loads(direct_url or "{}")
         address, commit = known["url"], known["vcs_info"]["commit_id"]
-        asked = known["vcs_info"].get("requested_revision") or ""
+        revision = known["vcs_info"].get("requested_revision") or ""
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     repository = _ADDRESS.match(str(address))
     if repository is None or not re.fullmatch(r"[0-9a-f]{40}", str(commit)):
         return None
-    version = asked if _TAG.fullmatch(str(asked)) else f"v{__version__}"
+    version = revision if _TAG.fullmatch(str(revision)) else f"v{__version__}"
     return ActionRelease(repository["repository"], str(commit), version)
 
 

@@ -59,15 +59,15 @@ def find_versions(files: Mapping[str, str]) -> dict[str, FoundVersion]:
     """
     found: dict[str, FoundVersion] = {}
     for package in PACKAGES:
-        said = [
+        named = [
             version
             for path, text in sorted(files.items(), key=lambda each: _lock_order(each[0]))
             if (version := read_version(package, path, text)) is not None
         ]
         # One that allows several versions counts only if nothing names one.
-        exact = [each for each in said if each.version is not None]
-        if said:
-            found[package] = (exact or said)[0]
+        exact = [each for each in named if each.version is not None]
+        if named:
+            found[package] = (exact or named)[0]
     return found
 
 
@@ -80,27 +80,31 @@ def read_version(package: str, path: str, text: str) -> FoundVersion | None:
         )
         return FoundVersion(locked[1], f"=={locked[1]}", path) if locked else None
     if name == "Pipfile.lock":
-        asked = _read_pipfile_lock(package, text)
+        requirement = _read_pipfile_lock(package, text)
     elif is_requirements(name):
-        asked = _find_group(
+        requirement = _find_group(
             rf"(?mi)^[ \t]*{package}(?![\w.-])[ \t]*(?:\[[^\]]*\])?[ \t]*([^;#\\\n]*)", text
         )
     else:
         # A line of a list (PEP 621), or a key of Poetry's table.
-        asked = _find_group(
+        requirement = _find_group(
             rf"(?i)['\"]{package}(?![\w.-])\s*(?:\[[^\]]*\])?\s*([^;'\"\n]*)['\"]", text
         )
-        if asked is None:
-            asked = _find_group(
+        if requirement is None:
+            requirement = _find_group(
                 rf"(?mi)^\s*{package}\s*=\s*(?:\{{[^}}\n]*?version\s*=\s*)?['\"]([^'\"]+)['\"]",
                 text,
             )
-    if asked is None:
+    if requirement is None:
         return None
-    asked = asked.strip().strip("()")
-    bare = re.fullmatch(r"\d+(?:\.\d+)+", asked) if name in ("pyproject.toml", "Pipfile") else None
-    exact = bare[0] if bare else find_exact_version(asked)
-    return FoundVersion(exact, asked, path)
+    requirement = requirement.strip().strip("()")
+    bare = (
+        re.fullmatch(r"\d+(?:\.\d+)+", requirement)
+        if name in ("pyproject.toml", "Pipfile")
+        else None
+    )
+    exact = bare[0] if bare else find_exact_version(requirement)
+    return FoundVersion(exact, requirement, path)
 
 
 def find_python(files: Mapping[str, str]) -> str | None:

@@ -182,9 +182,9 @@ def _on_base(
 def _match_requested_names(
     answer: BaseTests, wanted: list[tuple[str, str]]
 ) -> dict[tuple[str | None, str], TestOnBase]:
-    asked = {(path or None, name) for path, name in wanted}
+    requested = {(path or None, name) for path, name in wanted}
     return {
         (outcome.path, outcome.name): outcome.result
         for outcome in answer.outcomes
-        if (outcome.path, outcome.name) in asked
+        if (outcome.path, outcome.name) in requested
     }

@@ -232,8 +232,8 @@ def sort_out(
 ) -> list[SweptEnvironment]:
     """How each environment stands. GitHub is asked once, and only about what may be removed."""
     rows = [_judge_by_itself(item, options) for item in found]
-    asked = [row for row in rows if row.is_removed or row.standing == "other_prefix"]
-    numbers = {row.number for row in asked if row.number is not None}
+    candidates = [row for row in rows if row.is_removed or row.standing == "other_prefix"]
+    numbers = {row.number for row in candidates if row.number is not None}
     states = ask_states(numbers) if numbers else {}
     return [_judge_by_state(row, states) for row in rows]
 
@@ -419,13 +419,13 @@ def _with_documents(
     failure: Failure | None,
 ) -> list[SweptEnvironment]:
     by_name = {document.environment: document for document in documents}
-    asked = {row.environment for row in chosen}
+    chosen_names = {row.environment for row in chosen}
     not_reached = failure.message if failure else "The worker ended before it got here."
 
     def add_document(row: SweptEnvironment) -> SweptEnvironment:
         document = by_name.get(row.environment)
         if document is None:
-            return replace(row, waits=not_reached) if row.environment in asked else row
+            return replace(row, waits=not_reached) if row.environment in chosen_names else row
         why = document.failure.message if document.failure else reports.SENTENCES.cleanup_incomplete
         done = replace(row, document=document)
         return done if done.is_gone else replace(done, waits=why)

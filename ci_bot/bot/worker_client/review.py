@@ -123,7 +123,7 @@ def _make_report(
     if changed is not None:
         loaded = client.list_loaded_among(changed.paths)
         on_load = _code_on_load(client, changed, loaded, options.commits)
-        facts = add_scan_findings(facts, client.scanned, believed=not on_load, loaded=loaded)
+        facts = add_scan_findings(facts, client.scanned, trusted=not on_load, loaded=loaded)
         bot = replace(
             bot,
             code_on_load=tuple(on_load),
@@ -343,4 +343,4 @@ def _explain_not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool
         ),
         (facts.identity is None, no_plan),
     )
-    return next((why for stands, why in conditions if stands), None)
+    return next((why for applies, why in conditions if applies), None)

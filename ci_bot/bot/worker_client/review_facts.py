@@ -53,7 +53,7 @@ def make_scan_request(
 
 
 def add_scan_findings(
-    facts: ReviewFacts, scanned: ScanFacts | None, *, believed: bool, loaded: Container[str] | None
+    facts: ReviewFacts, scanned: ScanFacts | None, *, trusted: bool, loaded: Container[str] | None
 ) -> ReviewFacts:
     """Adds the scan's findings to the facts; more of them if no model is known.
 
@@ -70,7 +70,7 @@ def add_scan_findings(
     )
     if unplanned:
         found += scanned.without_plan
-    if unplanned or not believed:
+    if unplanned or not trusted:
         # Only a blocker of the plan's own takes its place: a milder word may be a lie.
         known = {(item.rule, item.path) for item in facts.findings if item.severity == "blocker"}
         found += [

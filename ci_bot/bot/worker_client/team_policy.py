@@ -104,8 +104,8 @@ def find_owners_of_models(
     """Who may accept which of these findings, by what the base commit says, and who may let prod
     build a model again."""
     codeowners = _read_codeowners(git, commit)
-    asked = {risk.model for risk in risks if may_be_accepted(risk)}
-    paths = {change.model: change.path for change in facts.changes if change.model in asked}
+    acceptable = {risk.model for risk in risks if may_be_accepted(risk)}
+    paths = {change.model: change.path for change in facts.changes if change.model in acceptable}
     restated = {item.recorded.model: item.path for item in facts.prod_restatements}
     found = []
     for model, path in [*{**restated, **paths}.items()][:MOST_MODELS_WITH_OWNERS]:
@@ -129,10 +129,10 @@ def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list
     for risk in risks:
         if risk.rule != EXPOSURE_AFFECTED.id or not may_be_accepted(risk):
             continue
-        asked = [item for item in weighing.policy.exposures if item.name == risk.subject]
-        accounts = list(dict.fromkeys(name for item in asked for name in item.accounts))
+        exposures = [item for item in weighing.policy.exposures if item.name == risk.subject]
+        accounts = list(dict.fromkeys(name for item in exposures for name in item.accounts))
         if accounts:
-            owned = ModelOwnership.from_accounts(tuple(accounts), asked[0].source_position)
+            owned = ModelOwnership.from_accounts(tuple(accounts), exposures[0].source_position)
             found.append(
                 ModelOwners(
                     model=risk.model or "",

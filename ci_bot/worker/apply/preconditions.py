@@ -344,13 +344,13 @@ class PlanRepetition:
 
     def _compare_identity(self, identity: PlanIdentity) -> ApplyDocument | None:
         """Refuses if the current plan is not the requested one; else None."""
-        asked, now = self._request.plan_id, identity.plan_id()
+        requested_id, now = self._request.plan_id, identity.plan_id()
         self._report.plan_id, self._report.identity = now, identity
-        if asked is None or matches_plan_id(asked, now):
+        if requested_id is None or matches_plan_id(requested_id, now):
             return None
         if self._request.reviewed is not None:
             self._report.difference = compare_identities(self._request.reviewed, identity)
-        failure = make_plan_changed_failure(describe_other_plan(asked, now))
+        failure = make_plan_changed_failure(describe_other_plan(requested_id, now))
         return self._report.make_refused_document(failure)
 
     def plan_again(self) -> BuiltPlan:

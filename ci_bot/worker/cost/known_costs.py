@@ -221,10 +221,12 @@ def add_reused_tables(
     if not reused:
         return cost
     ran = {run.model for run in ledger.list_runs({names.short_name(s.name) for s in reused})}
-    asked = reused if ledger.knows_prod else [s for s in reused if names.short_name(s.name) in ran]
+    snapshots = (
+        reused if ledger.knows_prod else [s for s in reused if names.short_name(s.name) in ran]
+    )
     work = describe_plan.list_backfill(
         planned,
-        make_plan.list_target_intervals(planned, asked),
+        make_plan.list_target_intervals(planned, snapshots),
         names,
         reused=lambda _snapshot: True,
     )

@@ -180,8 +180,8 @@ def _estimate_model(item: Backfill, known: KnownCosts) -> ModelEstimate | None:
     size = known.by_size.get(item.model)
     if size is None:
         return None
-    told = _make_model_estimate(item.model, "input_size", size.expected, size.runs)
-    return told.model_copy(update={"input_bytes": size.input_bytes})
+    estimate = _make_model_estimate(item.model, "input_size", size.expected, size.runs)
+    return estimate.model_copy(update={"input_bytes": size.input_bytes})
 
 
 def _make_model_estimate(

@@ -355,7 +355,7 @@ def estimate_by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) ->
         return None
     of_model = Counter(item.model for item in like)
     smallest = min((run.input_bytes or 0) / run.batches for run in runs)
-    asked = PastRun(
+    planned_run = PastRun(
         intervals=1,
         batches=size.batches,
         seconds=0.0,
@@ -365,7 +365,7 @@ def estimate_by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) ->
         runs, fewest=FEWEST_OF_A_KIND, weights=[1 / of_model[item.model] for item in like]
     )
     if line is not None:
-        middle = compute_seconds_on_line(line, asked)
+        middle = compute_seconds_on_line(line, planned_run)
         off = [run.seconds / max(compute_seconds_on_line(line, run), 1e-9) for run in runs]
     else:
         rates = [run.seconds / (run.input_bytes or 1) for run in runs]

@@ -245,8 +245,8 @@ def _read_counts(
         names = ", ".join(
             f"{c.shown_name} ({c.prod_type.ddl_text})" for c in layout.unknown_columns
         )
-        told = f"Spark cannot compare these columns: {names}."
-        counts["skipped_because"] = shorten_redacted(told, _LINE)
+        reason = f"Spark cannot compare these columns: {names}."
+        counts["skipped_because"] = shorten_redacted(reason, _LINE)
     return counts
 
 

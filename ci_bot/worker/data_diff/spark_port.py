@@ -223,8 +223,8 @@ def spark_failures() -> Iterator[None]:
 
 def _error_condition(error: PySparkException) -> str | None:
     # PySpark's name for it since version 4; the older name gives a warning there.
-    asked: Any = getattr(error, "getCondition", None) or error.getErrorClass
-    named: str | None = asked()
+    getter: Any = getattr(error, "getCondition", None) or error.getErrorClass
+    named: str | None = getter()
     return named
 
 

@@ -49,8 +49,8 @@ def list_key_checks(context: Context, first: Path) -> Iterator[ProjectCheck]:
                 yield _check_key(key, _judge_key(key, settings.get(key)))
         for key, what in _DEFAULTS.items():
             if key not in settings and key in sqlmesh_compat.list_known_bot_settings(bot):
-                told = f"is not written, and {what}: here only what is written counts."
-                yield _check_key(key, ("ok", told, None))
+                detail = f"is not written, and {what}: here only what is written counts."
+                yield _check_key(key, ("ok", detail, None))
         yield _check_key("checks", _CHECKS)
     for note in plan_settings(context.configs).notes:
         yield _check_key("projects", ("warn", note, "Write it in the first project."))
@@ -83,10 +83,10 @@ def _judge_key(key: str, value: Any) -> KeyVerdict:
         if value is None:
             return "ok", "says what holds anyway", None
         return "ok", f"honoured: {_HONOURED[key].format(value=_show_value(value))}", None
-    told = _OTHERS.get(key)
-    if told is None:
+    judge = _OTHERS.get(key)
+    if judge is None:
         return "warn", "is not known here, and does nothing", _REMOVE
-    return told(value)
+    return judge(value)
 
 
 def _show_value(value: Any) -> str:

@@ -165,13 +165,13 @@ def check_listing(context: Context, known: Sequence[Relation]) -> ProjectCheck:
 
 def check_rights(context: Context, known: Sequence[Relation]) -> ProjectCheck:
     """Checks whether prod can be read. The right to create schemas shows at the first apply."""
-    asked = known[:_MOST_VIEWS]
-    if not asked:
+    checked_views = known[:_MOST_VIEWS]
+    if not checked_views:
         message = "there is nothing to read yet; creating was not tried"
         return ProjectCheck(name="rights", status="ok", message=message)
-    answers = SparkCatalog(AdapterSql(context.engine_adapter)).resolve_relations(asked)
+    answers = SparkCatalog(AdapterSql(context.engine_adapter)).resolve_relations(checked_views)
     broken = {view: why for view, why in answers.items() if why is not None}
-    read = f"{len(asked) - len(broken)} of {len(asked)} views of prod can be read"
+    read = f"{len(checked_views) - len(broken)} of {len(checked_views)} views of prod can be read"
     if not broken:
         message = f"{read}; creating was not tried"
         return ProjectCheck(name="rights", status="ok", message=message)

@@ -159,7 +159,7 @@ class _Judge:
         for side in self._sides:
             session.check_query(side.text)
         live: list[DataSet] = []
-        told = 0
+        differing = 0
         try:
             for number in range(data_sets):
                 if number in _WIDE_DATA_SETS:
@@ -174,26 +174,26 @@ class _Judge:
                 results = self._try_data(session, data)
                 if results is None:
                     continue
-                told += any(results)
+                differing += any(results)
                 if results[0] != results[1] and self._is_steady(session, data, results):
-                    return self._make_differing_verdict(session, data, results, told)
+                    return self._make_differing_verdict(session, data, results, differing)
                 if any(results):
                     live = [*live[-5:], self._find_live_part(session, data)]
         except OutOfTimeError:
-            if told < _FEWEST:
+            if differing < _FEWEST:
                 return ExecutionVerdict("not_tried", reason="more time than the judge has")
-        if not told:
+        if not differing:
             return ExecutionVerdict("not_tried", reason="rows that no generated data let through")
-        return ExecutionVerdict("alike", told)
+        return ExecutionVerdict("alike", differing)
 
     def _make_differing_verdict(
-        self, session: ClosedSession, data: DataSet, results: Results, told: int
+        self, session: ClosedSession, data: DataSet, results: Results, differing: int
     ) -> ExecutionVerdict:
         # Where the time ends, the smallest rows so far are the example.
         with suppress(OutOfTimeError):
             for smaller in self._iterate_smaller_differing(session, data):
                 data, results = smaller
-        return ExecutionVerdict("differs", told, example=self._describe_example(data, results))
+        return ExecutionVerdict("differs", differing, example=self._describe_example(data, results))
 
     def _try_data(self, session: ClosedSession, data: DataSet, mode: int = 0) -> Results | None:
         """Runs both sides; None if one fails."""

@@ -206,12 +206,12 @@ def _explain_missing_name(error: BaseException, root: Path) -> LoadCause | None:
 def _explain_process_exit(error: SystemExit, root: Path) -> LoadCause:
     path, line = _find_innermost_position(error, root)
     who = f"`{path}` ends" if path else "The project's code ends"
-    said = f": {error.code}" if isinstance(error.code, str) else ""
-    call = "sys.exit()" if error.code is None or said else f"sys.exit({error.code!r})"
+    exit_text = f": {error.code}" if isinstance(error.code, str) else ""
+    call = "sys.exit()" if error.code is None or exit_text else f"sys.exit({error.code!r})"
     return LoadCause(
         path,
         line,
-        f"{who} the process (`{call}`) while it is loaded{said or '.'}",
+        f"{who} the process (`{call}`) while it is loaded{exit_text or '.'}",
         'Put what is a program of its own behind `if __name__ == "__main__":`, or raise an '
         "exception that says what is wrong.",
         reason_code="ends_the_process",

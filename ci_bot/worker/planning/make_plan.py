@@ -364,10 +364,10 @@ def _resolve_plan_range(
         )
         return start, names_and_times.to_milliseconds(plan_request.window.end or frontier), []
     notes: list[str] = []
-    said = name_option("start", plan_request.said)
+    option = name_option("start", plan_request.said)
     start, end = None, frontier
     if plan_request.start:
-        start = names_and_times.parse_start(plan_request.start, relative_to=execution, name=said)
+        start = names_and_times.parse_start(plan_request.start, relative_to=execution, name=option)
     if plan_request.end:
         end = names_and_times.parse_end(plan_request.end, relative_to=execution)
     if end > frontier:
@@ -379,10 +379,10 @@ def _resolve_plan_range(
         end = frontier
     if start is not None and start >= end:
         raise BadInput(
-            f"`{said}` ({names_and_times.format_iso(start)}) is not before the end "
+            f"`{option}` ({names_and_times.format_iso(start)}) is not before the end "
             f"({names_and_times.format_iso(end)}).",
             hint="Swap the dates, or leave `end` out to use the end of prod's data."
-            if said == "start"
+            if option == "start"
             else "Correct it in the configuration, or give the input `start`, which wins over it.",
             reason_code="bad_window",
         )
@@ -396,8 +396,8 @@ def _resolve_preview_start(plan_request: PlanRequest, execution: int) -> int | N
     text = plan_request.flags.preview_start
     if text is None:
         return None
-    said = name_option("preview-start", plan_request.said)
-    return names_and_times.parse_start(text, relative_to=execution, name=said)
+    option = name_option("preview-start", plan_request.said)
+    return names_and_times.parse_start(text, relative_to=execution, name=option)
 
 
 def name_category(snapshot: Snapshot) -> Category:

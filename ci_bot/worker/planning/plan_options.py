@@ -191,9 +191,9 @@ def _forward_only_by_branch(bot: Any, head_branch: str | None) -> bool | None:
     return True if suffix and head_branch and head_branch.endswith(suffix) else None
 
 
-def name_option(name: OptionName, said: tuple[PlanOption, ...]) -> str:
+def name_option(name: OptionName, options: tuple[PlanOption, ...]) -> str:
     """Returns a message's name for an option: the project's key if that is its source."""
-    key = next((option.key for option in said if option.name == name), None)
+    key = next((option.key for option in options if option.name == name), None)
     return key or name
 
 
@@ -283,9 +283,9 @@ def check_models(context: Context, flags: PlanFlags) -> None:
         if missing:
             every = sorted(names.short_name(fqn) for fqn in known)
             near = [match for item in missing for match in difflib.get_close_matches(item, every)]
-            told = ", ".join(quote_value(item) for item in missing[:_SHOWN])
+            listed = ", ".join(quote_value(item) for item in missing[:_SHOWN])
             raise BadInput(
-                f"`{name}` names what is no model of this project: {told}.",
+                f"`{name}` names what is no model of this project: {listed}.",
                 hint=f"Did you mean {' or '.join(near[:_SHOWN])}?"
                 if near
                 else f"The project has {len(context.models)} models, for example "

@@ -260,13 +260,13 @@ def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadIn
     if cause.message and path is not None and Path(path).name not in ALL_CONFIG_FILENAMES:
         # The error is in a file that the configuration imports; the message names that file.
         where, wrong = "", "does not load"
-    said = cause.message or PrivateDirectories({place.repository: ""}).hide_in_text(
+    detail = cause.message or PrivateDirectories({place.repository: ""}).hide_in_text(
         extract_sentence(error)
     )
     unset = list_unset_variables(place.projects, os.environ) if "Invalid field" in text else []
     hint = describe_missing_variables(unset) if unset else cause.hint
     return BadInput(
-        f"The SQLMesh configuration{where} {wrong}: {said}",
+        f"The SQLMesh configuration{where} {wrong}: {detail}",
         hint=hint or "Correct the configuration; `sqlmesh info` shows the same error locally.",
         reason_code="bad_config",
         path=path,

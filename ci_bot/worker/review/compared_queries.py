@@ -126,8 +126,8 @@ def _add_table(schema: MappingSchema, table: str, columns: Any, file_name: str) 
         types = source.columns_to_types
         schema.add_table(source.fqn, types, dialect=_DIALECT, normalize=False, match_depth=False)
     except Exception as error:  # pydantic, SQLGlot and SQLMesh each have their own
-        told = f"table `{table}` cannot be read: {extract_headline(error)}"
-        raise _unfit_schema(file_name, told) from error
+        problem = f"table `{table}` cannot be read: {extract_headline(error)}"
+        raise _unfit_schema(file_name, problem) from error
 
 
 def _unfit_query(name: str, why: str) -> BadInput:

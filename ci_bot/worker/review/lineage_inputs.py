@@ -104,7 +104,7 @@ def describe_change_beside_query(
         return None if same or before.column_hashes == after.column_hashes else "Its rows change."
     deciding = _DECIDING if kinds <= _SAME_DATA else _DECIDING | _OF_INTERVALS
     found = next(
-        (told for name, told in deciding.items() if _differs_in(before, after, name)), None
+        (sentence for name, sentence in deciding.items() if _differs_in(before, after, name)), None
     )
     statements = list_own_statements(before), list_own_statements(after)
     if found is None and statements_change_rows(*statements, after.dialect):

@@ -221,8 +221,8 @@ class PlanFacts:
 
     def _has_other_cause(self, name: str, change: ChangeType, path: str | None) -> bool:
         """Whether a difference has another cause than the pull request."""
-        told = change == "direct" and name in self._reworded_models
-        return told or self.base_drift.is_from_base(name, change, path)
+        is_reworded = change == "direct" and name in self._reworded_models
+        return is_reworded or self.base_drift.is_from_base(name, change, path)
 
     def _column_comparer(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
         """Makes the comparison of a model's columns, with the models that still read removed

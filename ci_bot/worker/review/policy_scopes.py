@@ -67,19 +67,26 @@ def evaluate_scopes(
 
 
 def evaluate_review_scopes(
-    context: Context, scopes: Sequence[ModelScope], inputs: RuleInputs, told: Iterable[Any]
+    context: Context,
+    scopes: Sequence[ModelScope],
+    inputs: RuleInputs,
+    changes_and_findings: Iterable[Any],
 ) -> list[ScopedModels]:
     """Evaluates the scopes of a review for the models in its report.
 
     Args:
-        told: Changes and findings; each has a model, or None.
+        changes_and_findings: Changes and findings; each has a model, or None.
     """
     return evaluate_scopes(
         context,
         scopes,
         before=inputs.before,
         after=inputs.after,
-        about={inputs.names.short_name(item.model) for item in told if item.model is not None},
+        about={
+            inputs.names.short_name(item.model)
+            for item in changes_and_findings
+            if item.model is not None
+        },
         names=inputs.names,
     )
 
@@ -210,30 +217,30 @@ _MOST_NEAR = 3
 _ALIKE = 0.8
 
 
-def find_exposed_models(asked: Sequence[str], inputs: RuleInputs) -> list[ExposedModel]:
+def find_exposed_models(requested: Sequence[str], inputs: RuleInputs) -> list[ExposedModel]:
     """The model of each name: the one that is called so, or the only one that ends in it.
 
     Args:
-        asked: Names as people write them: with or without the catalog, or the last part alone.
+        requested: Names as people write them: with or without the catalog, or the last part alone.
     """
-    if not asked:
+    if not requested:
         return []
     ends: dict[str, list[str]] = defaultdict(list)
     known = {plain_name(fqn): fqn for fqn in (*inputs.before, *inputs.after)}
     for name in known:
         ends[name.rpartition(".")[2]].append(name)
     shown = sorted({inputs.names.short_name(fqn) for fqn in known.values()})
-    return [_find_model(name, known, ends, shown, inputs) for name in asked]
+    return [_find_model(name, known, ends, shown, inputs) for name in requested]
 
 
 def _find_model(
-    asked: str,
+    requested: str,
     known: Mapping[str, str],
     ends: Mapping[str, Sequence[str]],
     shown: Sequence[str],
     inputs: RuleInputs,
 ) -> ExposedModel:
-    plain = plain_name(asked)
+    plain = plain_name(requested)
     alike = ends.get(plain.rpartition(".")[2], ())
     found = [name for name in alike if f".{name}".endswith(f".{plain}")]
     called_so = [
@@ -242,13 +249,13 @@ def _find_model(
     names = [known[name] for name in called_so or found]
     if len(names) == 1:
         return ExposedModel(
-            name=asked,
+            name=requested,
             model=inputs.names.short_name(names[0]),
             columns=_list_columns(names[0], inputs),
         )
     several = sorted(inputs.names.short_name(fqn) for fqn in names)[:_MOST_NEAR]
-    near = several or difflib.get_close_matches(asked, shown, n=_MOST_NEAR, cutoff=_ALIKE)
-    return ExposedModel(name=asked, model=None, several=bool(several), near=near)
+    near = several or difflib.get_close_matches(requested, shown, n=_MOST_NEAR, cutoff=_ALIKE)
+    return ExposedModel(name=requested, model=None, several=bool(several), near=near)
 
 
 def _list_columns(fqn: str, inputs: RuleInputs) -> list[str] | None:

@@ -86,8 +86,8 @@ def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp
         return None  # it asks for what dbt's does not
     try:
         template = JINJA_PARSER.parse(text)
-        asked = {name for part in (text, *macros) for name in _names_in(part)}
-        if any(name in _OBJECTS_OF_THE_RUN or _is_known_only_in_run(name) for name in asked):
+        used = {name for part in (text, *macros) for name in _names_in(part)}
+        if any(name in _OBJECTS_OF_THE_RUN or _is_known_only_in_run(name) for name in used):
             return None
         branches = template.find_all((nodes.If, nodes.CondExpr))
         if template.find(nodes.For) is not None or not all(map(_is_of_earlier_runs, branches)):

@@ -52,20 +52,20 @@ class FoundRestatements:
 def plan_restatements(facts: PlanFacts) -> FoundRestatements:
     """Plans each recorded restatement again, and the one that is asked for."""
     wish, refused = facts.request.wish, None
-    asked: ProdRestatement | None = None
+    requested: ProdRestatement | None = None
     if wish is not None:
         try:
-            asked = _plan_wish(facts, wish)
+            requested = _plan_wish(facts, wish)
         except BotError as error:
             refused = make_failure_of_error(error, stage="restate", repository=facts.repository)
-    replaced = asked.recorded.model if asked is not None else None
+    replaced = requested.recorded.model if requested is not None else None
     items = [
         _plan_recorded(facts, item) for item in _list_recorded(facts) if item.model != replaced
     ]
     return FoundRestatements(
-        items=[*items, asked] if asked is not None else items,
+        items=[*items, requested] if requested is not None else items,
         refused=refused,
-        wished=asked is not None,
+        wished=requested is not None,
     )
 
 

@@ -171,8 +171,8 @@ def describe_refused_plan(
         )
         inputs = make_refused_plan_inputs(opened, drift, request, flags)
         found = find_project_findings(inputs)
-        told = (*found, *checked.lint.findings)
-        scoped = evaluate_review_scopes(context, request.scopes, inputs, told)
+        reported = (*found, *checked.lint.findings)
+        scoped = evaluate_review_scopes(context, request.scopes, inputs, reported)
     failure = make_failure_of_error(error, stage="plan", repository=repository)
     paths = {
         names.short_name(fqn): inputs.find_path(model)
@@ -273,8 +273,8 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         )
         found = find_project_findings(inputs)
         executions = add_witnesses(context, inputs, list_executions(inputs))
-        told = (*parts.changes, *found, *checked.lint.findings, *restated.list_models())
-        scoped = evaluate_review_scopes(context, request.scopes, inputs, told)
+        reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_models())
+        scoped = evaluate_review_scopes(context, request.scopes, inputs, reported)
         exposed = find_exposed_models(request.exposed, inputs)
     ports.progress("impact", "following the changed columns")
     with clock.time_phase("impact"):

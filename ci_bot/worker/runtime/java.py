@@ -173,7 +173,7 @@ def find_java_runtime(
 
 def _read_java_version(java: Path) -> str:
     try:
-        told = subprocess.run(
+        process = subprocess.run(
             [java, "-version"],
             capture_output=True,
             text=True,
@@ -183,7 +183,7 @@ def _read_java_version(java: Path) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return told.stderr + told.stdout
+    return process.stderr + process.stdout
 
 
 def _parse_major(text: str) -> int | None:

@@ -279,10 +279,10 @@ class SparkCatalog:
                 metastore do the work.
             analyse: How to analyse a relation, if the result is to be kept.
         """
-        asked = list(relations)
+        names = list(relations)
         ask = partial(_find_analysis_error, analyse or self.analyse_relation)
         with ThreadPoolExecutor(at_once, thread_name_prefix="ci-bot-resolve") as pool:
-            return dict(zip(asked, pool.map(ask, asked), strict=True))
+            return dict(zip(names, pool.map(ask, names), strict=True))
 
     def count_rows(
         self, relations: Sequence[Relation], names: Mapping[str, str] = MappingProxyType({})

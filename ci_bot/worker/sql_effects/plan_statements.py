@@ -140,8 +140,8 @@ def _judge_new_statements(
     literal: list[RenderedStatement] = []
     done: set[EffectKey] = set()
     for site in where:
-        texts, stands = _sort_statements(now(site))
-        literal = literal or stands  # the same for each environment
+        texts, literal_of_site = _sort_statements(now(site))
+        literal = literal or literal_of_site  # the same for each environment
         if literal or any(e.action != "nothing" for each in texts for e in each.effects):
             ours = own(site)
             done |= list_effect_keys(texts, ours)

@@ -134,8 +134,8 @@ def renders_without_project_code(node: Node, source: str) -> bool:
 
 def list_render_stages(node: Node, source: str) -> tuple[RuntimeStage, ...]:
     """The stages to render for: both if the text, or code of the project, may read the stage."""
-    asks = _STAGE.search(source) or not renders_without_project_code(node, source)
-    return _BUILDING if asks else _BUILDING[-1:]
+    reads_stage = _STAGE.search(source) or not renders_without_project_code(node, source)
+    return _BUILDING if reads_stage else _BUILDING[-1:]
 
 
 def list_model_statements(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:

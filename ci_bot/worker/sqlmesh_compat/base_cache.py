@@ -79,7 +79,7 @@ def digest_load_settings(
     try:
         if any(sign in _as_text(rendered) for sign in _TEMPLATES):
             return None
-        told = [
+        settings = [
             [ci_bot.__version__, platform.python_version()],
             [sqlmesh.__version__, sqlglot.__version__],
             defaults,
@@ -94,7 +94,7 @@ def digest_load_settings(
             [sorted(macros), sorted(audits), sorted(signals)],
             [sorted(jinja_macros.root_macros), sorted(jinja_macros.packages)],
         ]
-        digest = hashlib.sha256(_as_text(told).encode())
+        digest = hashlib.sha256(_as_text(settings).encode())
         for path in _list_files_around(loader.config_path):
             name = path.relative_to(loader.config_path).as_posix()
             content = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -228,9 +228,9 @@ def _judged_eval(
             return name in CONVERTERS or not hasattr(builtins, name)
         return found is ENV.get(name) or getattr(found, "__globals__", None) is variables
 
-    told = find_objection(source, may_call) if isinstance(source, str) else "there is no text"
-    if told is not None:
-        raise MacroRefusedError(told)
+    objection = find_objection(source, may_call) if isinstance(source, str) else "there is no text"
+    if objection is not None:
+        raise MacroRefusedError(objection)
     return builtins.eval(source, variables, local_variables)  # noqa: S307 - it was judged above
 
 

@@ -177,8 +177,8 @@ def make_plan_builder(context: Context, environment: str, **options: Any) -> Pla
     Raises:
         BadInput: one was asked for that the installed version does not know.
     """
-    asked = {name: value for name, value in options.items() if value is not None}
-    unknown = sorted(asked.keys() - inspect.signature(context.plan_builder).parameters.keys())
+    given = {name: value for name, value in options.items() if value is not None}
+    unknown = sorted(given.keys() - inspect.signature(context.plan_builder).parameters.keys())
     if unknown:
         named = ", ".join(f"`{name.replace('_', '-')}`" for name in unknown)
         raise BadInput(
@@ -186,7 +186,7 @@ def make_plan_builder(context: Context, environment: str, **options: Any) -> Pla
             hint="Leave it out, or pin a newer version in `requirements`.",
         )
     with reuse_loaded_nodes(context):
-        return context.plan_builder(environment, **asked)
+        return context.plan_builder(environment, **given)
 
 
 def read_prod_interval_ends(context: Context) -> dict[str, datetime]:
@@ -352,18 +352,20 @@ def note_refused_changes(builder: PlanBuilder) -> list[RefusedChange]:
     (`PlanBuilder._check_destructive_additive_changes`)
     """
     refused: list[RefusedChange] = []
-    told: Any = builder._console
+    builder_console: Any = builder._console
 
     class Noting:
         def __getattr__(self, name: str) -> Any:
-            return getattr(told, name)
+            return getattr(builder_console, name)
 
         def log_destructive_change(
             self, model: str, operations: Any, dialect: str, error: bool = True
         ) -> None:
             if error:
-                told = tuple(operation.expression.sql(dialect) for operation in operations)
-                refused.append(RefusedChange(model, told))
+                builder_console = tuple(
+                    operation.expression.sql(dialect) for operation in operations
+                )
+                refused.append(RefusedChange(model, builder_console))
 
         log_additive_change = log_destructive_change
 

@@ -182,7 +182,7 @@ class Lease:
         rows = self._rows
         pause = self._timing.heartbeat
         while rows is not None and not self._done.wait(pause):
-            asked = self._monotonic()
+            asked_at = self._monotonic()
             pause = self._timing.heartbeat
             try:
                 stop = (
@@ -202,7 +202,7 @@ class Lease:
                 if stop is None:
                     self._ended = "lease_lost"
                 else:
-                    self._renewed = asked
+                    self._renewed = asked_at
                     if stop:
                         self._ended = "stop_requested"
             if self._ended is not None and not self._done.is_set():
@@ -300,7 +300,7 @@ class LeaseBook:
         Raises:
             HeldByAnother: the lease, or one that must not overlap with it, is not free.
         """
-        token, asked = self._token(), self._monotonic()
+        token, asked_at = self._token(), self._monotonic()
         fencing = 0
         if self._rows is not None:
             self._rows.prepare_table()
@@ -312,7 +312,7 @@ class LeaseBook:
             fencing=fencing,
             timing=self.timing,
             monotonic=self._monotonic,
-            renewed=asked,
+            renewed=asked_at,
             on_end=on_end,
         )
 
@@ -344,7 +344,7 @@ class LeaseBook:
             HeldByAnother: it was not free in time.
         """
         began = self._monotonic()
-        told: tuple[str, float] | None = None
+        reported: tuple[str, float] | None = None
         while True:
             try:
                 return self.acquire_lease(name, holder, on_end=on_end)
@@ -352,8 +352,12 @@ class LeaseBook:
                 now = self._monotonic()
                 if now - began >= seconds:
                     raise
-                if told is None or told[0] != error.held.token or now - told[1] >= _TELL_SECONDS:
-                    told = (error.held.token, now)
+                if (
+                    reported is None
+                    or reported[0] != error.held.token
+                    or now - reported[1] >= _TELL_SECONDS
+                ):
+                    reported = (error.held.token, now)
                     progress("lease", f"waiting: {error.message}", None, None)
                 if stop_applies and not error.held.stop_requested:
                     self.request_stop(name)

@@ -73,8 +73,8 @@ def make_table_part(
 
 def make_prose_part(*texts: str | None, title: str = "") -> list[PageItem]:
     """Sentences, one below the other; no part if there is none."""
-    said = [text for text in texts if text]
-    return [{"type": "prose", "title": title, "texts": said}] if said else []
+    sentences = [text for text in texts if text]
+    return [{"type": "prose", "title": title, "texts": sentences}] if sentences else []
 
 
 def make_code_part(text: str, title: str = "") -> list[PageItem]:

@@ -144,8 +144,10 @@ def _format_share(rate: float | None) -> str:
 
 def _describe_schema(diff: DiffView) -> str:
     found = diff.schema_
-    said = [f"+`{n}`" for n in found.added] + [f"−`{n}`" for n in found.removed]
-    return ", ".join([*said, *(f"`{n}` has another type" for n in found.changed)]) or "the same"
+    differences = [f"+`{n}`" for n in found.added] + [f"−`{n}`" for n in found.removed]
+    return (
+        ", ".join([*differences, *(f"`{n}` has another type" for n in found.changed)]) or "the same"
+    )
 
 
 def _describe_comparison(diff: DiffView) -> str:
@@ -235,8 +237,8 @@ def _describe_audits(audits: list[ModelAudit]) -> str:
     ]
     passed = sum(a.status == "passed" for a in audits)
     skipped = sum(a.status == "skipped" for a in audits)
-    said = [*failed, *([f"{passed} passed"] if passed else [])]
-    return "; ".join([*said, *([f"{skipped} not run"] if skipped else [])]) or "none"
+    results = [*failed, *([f"{passed} passed"] if passed else [])]
+    return "; ".join([*results, *([f"{skipped} not run"] if skipped else [])]) or "none"
 
 
 def _describe_failed_rows(audit: ModelAudit) -> str:

@@ -72,8 +72,8 @@ class ReviewedReport:
 
 def is_gap(risk: Risk) -> bool:
     """Whether it only says that something was not checked, and weighs nothing."""
-    looked = risk.rule in RULES and find_rule(risk.rule).scope == "evidence"
-    return looked and risk.severity == "info"
+    is_evidence_rule = risk.rule in RULES and find_rule(risk.rule).scope == "evidence"
+    return is_evidence_rule and risk.severity == "info"
 
 
 def make_findings_section(sources: ReviewedReport) -> list[PageItem]:
@@ -165,8 +165,8 @@ def _describe_file_position(risk: Risk) -> str:
 
 def _describe_finding(risk: Risk) -> str:
     weighed = markdown_text.describe_weight(risk)
-    said = f"Your team says: {risk.message}" if risk.message else ""
-    return " ".join(filter(None, (risk.evidence, weighed, said)))
+    team_message = f"Your team says: {risk.message}" if risk.message else ""
+    return " ".join(filter(None, (risk.evidence, weighed, team_message)))
 
 
 def _list_owners_of(group: Sequence[Risk], sources: ReviewedReport) -> str:

@@ -269,8 +269,8 @@ def _list_applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
 def _list_checks(report: Report | None) -> list[str]:
     if report is None:
         return []
-    said = (describe_tests(report.checks.tests), describe_lint_short(report.checks.lint))
-    return [f"{MARKS[found.result]} {found.text}" for found in said]
+    checks = (describe_tests(report.checks.tests), describe_lint_short(report.checks.lint))
+    return [f"{MARKS[found.result]} {found.text}" for found in checks]
 
 
 def _list_warnings(report: Report | None, context: CommentContext) -> list[str]:

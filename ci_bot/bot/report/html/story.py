@@ -66,7 +66,7 @@ def _make_check_rows(checks: Checks) -> list[list[object]]:
     need = "needs" if len(form.files) == 1 else "need"
     changed = words.format_count(form.checked, "changed file")
     unformatted = f"{len(form.files):,} of {changed} {need} `sqlmesh format`"
-    said = {
+    descriptions = {
         "passed": ("ok", "formatted" if form.checked else "nothing to format"),
         "needs_format": ("warn", f"{unformatted}: {', '.join(f'`{name}`' for name in form.files)}"),
         "not_run": ("not_run", ""),
@@ -90,7 +90,7 @@ def _make_check_rows(checks: Checks) -> list[list[object]]:
             _make_result_chip(describe_lint_short(lint).result),
             describe_lint_short(lint).text,
         ],
-        ["Format", _make_result_chip(said[form.status][0]), said[form.status][1]],
+        ["Format", _make_result_chip(descriptions[form.status][0]), descriptions[form.status][1]],
         ["Audits", _make_result_chip(audited), f"{amount}{audits.not_run_because or ''}"],
         [
             "Data diff",

@@ -124,11 +124,11 @@ def _make_title(view: ReviewView) -> str:
 def _make_annotation(item: PlacedFinding) -> CheckAnnotation:
     risk = item.risk
     clears = f"\nClears when: {risk.clears_when}" if risk.clears_when else ""
-    said = f"\nYour team says: {one_line(risk.message)}" if risk.message else ""
+    team_message = f"\nYour team says: {one_line(risk.message)}" if risk.message else ""
     return CheckAnnotation(
         path=item.path,
         line=item.line,
         level=_LEVELS[risk.severity],
         title=one_line(f"{risk.severity}: {risk.rule}", _ANNOTATION_TITLE),
-        message=clip_text(f"{one_line(risk.evidence)}{clears}{said}", _MESSAGE),
+        message=clip_text(f"{one_line(risk.evidence)}{clears}{team_message}", _MESSAGE),
     )

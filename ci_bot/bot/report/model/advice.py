@@ -113,13 +113,17 @@ def format_project_options(
 
 def format_plan_flags(given: GivenFlags, start: str | None, end: str | None) -> str:
     """The options of a plan as a laptop was given them, each after a blank."""
-    said: list[tuple[str, object]] = []
+    named_options: list[tuple[str, object]] = []
     for field, value in given:
         # A list is an option that was repeated, and is called after one of its values.
         values = value if isinstance(value, list) else [value]
-        said += [(field.replace("_models", "_model").replace("_", "-"), item) for item in values]
-    said += [("start", start), ("end", end)]
-    return "".join(f" {_format_option(name, value)}" for name, value in said if value is not None)
+        named_options += [
+            (field.replace("_models", "_model").replace("_", "-"), item) for item in values
+        ]
+    named_options += [("start", start), ("end", end)]
+    return "".join(
+        f" {_format_option(name, value)}" for name, value in named_options if value is not None
+    )
 
 
 def _format_plan_inputs(options: Sequence[PlanOption]) -> str:

@@ -208,9 +208,9 @@ class ApplyView:
         judge what the data diff found."""
         audits = self.doc.audits
         views = self.resolving_views == len(self.doc.views)
-        looked = self.doc.evidence_missing is None
+        has_evidence = self.doc.evidence_missing is None
         calm = self.data not in ("differs", "suspect")
-        return looked and views and calm and not (audits.failed or audits.blocking_failed)
+        return has_evidence and views and calm and not (audits.failed or audits.blocking_failed)
 
     @property
     def failure_head(self) -> tuple[str, int]:

@@ -256,8 +256,8 @@ class ReviewView(PlannedWork):
     def prod_fails(self) -> bool:
         """Whether the plan for prod would fail, and no finding says so."""
         plan = self.report.prod_plan
-        said = any(risk.rule == "R01-prod-plan-fails" for risk in self.report.risks)
-        return plan is not None and plan.would_fail and not said
+        is_reported = any(risk.rule == "R01-prod-plan-fails" for risk in self.report.risks)
+        return plan is not None and plan.would_fail and not is_reported
 
     @cached_property
     def build(self) -> list[BuildRow]:

@@ -228,14 +228,14 @@ _SHOWN = 8
 
 def describe_options(options: Sequence[PlanOption]) -> str | None:
     """ "`skip-backfill: true` (project's `cicd_bot.skip_pr_backfill`), ..."; None without any."""
-    said = [option for option in options if option.source != "review"]
-    if not said:
+    chosen = [option for option in options if option.source != "review"]
+    if not chosen:
         return None
     shown = ", ".join(
         f"`{option.name}: {_plain_text(option.value)}` ({describe_option_source(option)})"
-        for option in said[:_SHOWN]
+        for option in chosen[:_SHOWN]
     )
-    return f"{shown} and {len(said) - _SHOWN:,} more" if len(said) > _SHOWN else shown
+    return f"{shown} and {len(chosen) - _SHOWN:,} more" if len(chosen) > _SHOWN else shown
 
 
 def describe_option_source(option: PlanOption) -> str:

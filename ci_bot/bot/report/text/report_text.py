@@ -152,14 +152,14 @@ def _list_reasons(view: ReviewView, screen: OutputScreen, room: int) -> list[str
     room -= len(first)
     page = TextPage(width=screen.width)
     page.add_paragraph(f"{view.head.sentence}{also}")
-    said = _fit_lines(page, screen, _SENTENCE)
+    lines = _fit_lines(page, screen, _SENTENCE)
     failure = view.report.failure
     hint = _list_texts([failure.hint], screen, _HINT) if failure and failure.hint else []
     found = view.findings.by_rule[:_REASONS]
     hidden = len(view.risks) - len(found)
     more = [f"  and {words.format_count(hidden, 'more finding')}", *hint] if hidden else hint
-    reasons = _list_texts(map(_describe_reason, found), screen, room - len(said) - len(more))
-    return [*first, *said, *reasons, *more]
+    reasons = _list_texts(map(_describe_reason, found), screen, room - len(lines) - len(more))
+    return [*first, *lines, *reasons, *more]
 
 
 def _list_texts(texts: Iterable[str], screen: OutputScreen, room: int) -> list[str]:

@@ -48,16 +48,16 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             subject=(_make_join_subject(was, old, inputs),),
             anchors=(f"JOIN {called(was.target)}", called(was.target), "JOIN"),
         )
-    for came in after:
-        if came.how == "INNER":
-            partner = inputs.names.shorten_in_text(came.target)
+    for new_join in after:
+        if new_join.how == "INNER":
+            partner = inputs.names.shorten_in_text(new_join.target)
             yield RuleObservation(
                 CHANGED,
                 f"`{partner}` is joined newly, and rows without a match are dropped.",
                 "every row has a match, or the others are meant to go",
                 severity="medium",
                 model=pair.after,
-                subject=(_make_join_subject(came, new, inputs),),
+                subject=(_make_join_subject(new_join, new, inputs),),
                 anchors=(f"JOIN {partner}", partner, "JOIN"),
             )
 

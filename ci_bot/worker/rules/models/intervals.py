@@ -98,12 +98,12 @@ class TimeFilterMissing(ModelRule):
                 anchors=("@start_ds", "@start_ts", "@start_dt", "@end_ds", "@end_ts", "WHERE"),
             )
             return
-        stands = mentions_interval(query)
+        is_mentioned = mentions_interval(query)
         yield self.make_observation(
             model,
             "Start and end occur, but not every row has to pass them (an OR, an outer join, or a "
             "branch without the filter), so each run reads rows of all time."
-            if stands
+            if is_mentioned
             else "The query does not filter on the interval, so each run reads all of history.",
             f"`{column}` is filtered BETWEEN @start_ds AND @end_ds (or the like) for every row",
             subject=["start", "end"],
