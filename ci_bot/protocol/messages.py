@@ -170,6 +170,11 @@ class ReviewRequest(_Planning, _Request):
     before_apply: bool = Field(
         default=False, description="Whether an apply of this run loads the same project again."
     )
+    plan_without_prod: bool = Field(
+        default=True,
+        description="Whether a state without prod is planned against; if not, the answer only "
+        "says that there is none.",
+    )
     execution_time: str | None = None
     executor_hour_price: Price | None = None
     scopes: list[ModelScope] = Field(

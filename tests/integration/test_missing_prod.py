@@ -112,8 +112,13 @@ def test_state_without_prod__is_no_knowledge_and_the_base_branch_stands_for_prod
     repository = Repository(tmp_path / "checkout")
     commits = repository.pull_request(files(state), head)
 
-    report = Client(repository.root).review("pr_7", commits=commits)
+    client = Client(repository.root)
+    report = client.review("pr_7", commits=commits)
 
+    # The state is opened, and planned against is the base branch alone.
+    assert [step.phase for step in client.heard.progress if step.phase in {"load", "plan"}] == [
+        *("load", "load", "plan")
+    ]
     assert (report.baseline, report.decision) == ("base-branch", "review")
     assert change in {c.change for c in report.changes if c.model == "shop.counts"}
     assert rule in {risk.rule for risk in report.risks}

@@ -28,6 +28,7 @@ from ci_bot.protocol.review_inputs import KnownFile, ScanFacts
 from ci_bot.protocol.review_report import (
     Baseline,
     FirstDeployment,
+    ProdNotFound,
     Project,
     ReviewFacts,
     what_does_not_load,
@@ -181,13 +182,20 @@ def request_facts(
     """
     if options.baseline == "base-branch":
         return *_review_base(client, options, changed, team), None
-    before = client.export_before(changed.list_old_sides()) if changed is not None else None
-    answer = _request_facts(
-        client, options, changed, team, baseline="state", base=None, before=before
+    has_substitute = (
+        options.baseline != "state"
+        and options.commits.base is not None
+        and client.git.has_commit(options.commits.base)
     )
+    answer = _request_against_state(
+        client, options, changed, team, plan_without_prod=not has_substitute
+    )
+    missing = answer.prod_not_found if isinstance(answer, ReviewFacts) else None
+    if missing is not None and has_substitute:
+        answer = _replace_missing_prod(missing, client, options, changed, team)
+    elif missing is not None and options.baseline == "state":
+        answer = _accept_without_prod(answer, "chosen")
     if isinstance(answer, ReviewFacts):
-        if answer.prod_not_found is not None:
-            answer = _retry_without_prod(answer, client, options, changed, team)
         return answer, answer.baseline, None
     if answer.base_failures:
         # What the state holds of other projects does not load; no file of this one is about it.
@@ -225,33 +233,36 @@ def _review_base_too(
     return make_failed_facts(failure, client, options), "state", None
 
 
-def _retry_without_prod(
-    answer: ReviewFacts,
+def _replace_missing_prod(
+    missing: ProdNotFound,
     client: WorkerClient,
     options: ReviewOptions,
     changed: FileChanges | None,
     team: TeamPolicy,
-) -> ReviewFacts:
-    """Repeats the review if the state holds no prod of this project."""
-    missing = answer.prod_not_found
-    if missing is None:
-        return answer
+) -> ReviewFacts | FailedAnswer:
+    """The facts if the state holds no prod of this project: the base branch stands for it.
 
-    def accept_without_prod(why: FirstDeployment) -> ReviewFacts:
-        first = missing.model_copy(update={"first_deployment": why})
-        return answer.model_copy(update={"prod_not_found": first})
-
-    if options.baseline == "state":
-        return accept_without_prod("chosen")
-    if options.commits.base is None or not client.git.has_commit(options.commits.base):
-        return answer
+    The state's answer has said only that. It is planned against if the base branch cannot stand
+    for prod: it has no models or does not load.
+    """
     facts, _ = _review_base(client, options, changed, team)
-    if facts.base_models == 0 and facts.failure is None:
-        return accept_without_prod("base-without-models")
-    if facts.failure is not None or not facts.project.models:
-        # What the state's answer has found counts on; nothing was found out about prod.
+    if facts.failure is None and facts.project.models and facts.base_models != 0:
+        return facts.model_copy(update={"prod_not_found": missing})
+    answer = _request_against_state(client, options, changed, team, plan_without_prod=True)
+    if facts.failure is None and facts.base_models == 0:
+        return _accept_without_prod(answer, "base-without-models")
+    # What the state's answer has found counts on; nothing was found out about prod.
+    return answer
+
+
+def _accept_without_prod(
+    answer: ReviewFacts | FailedAnswer, why: FirstDeployment
+) -> ReviewFacts | FailedAnswer:
+    """Marks a plan against a state without prod as a first deployment."""
+    if isinstance(answer, FailedAnswer) or answer.prod_not_found is None:
         return answer
-    return facts.model_copy(update={"prod_not_found": missing})
+    first = answer.prod_not_found.model_copy(update={"first_deployment": why})
+    return answer.model_copy(update={"prod_not_found": first})
 
 
 def _review_base(
@@ -272,6 +283,27 @@ def _review_base(
     return _make_unplanned_facts(found.old, client, options, "base-branch"), "base-branch"
 
 
+def _request_against_state(
+    client: WorkerClient,
+    options: ReviewOptions,
+    changed: FileChanges | None,
+    team: TeamPolicy,
+    *,
+    plan_without_prod: bool,
+) -> ReviewFacts | FailedAnswer:
+    before = client.export_before(changed.list_old_sides()) if changed is not None else None
+    return _request_facts(
+        client,
+        options,
+        changed,
+        team,
+        baseline="state",
+        base=None,
+        before=before,
+        plan_without_prod=plan_without_prod,
+    )
+
+
 def _make_unplanned_facts(
     failures: Sequence[Failure], client: WorkerClient, options: ReviewOptions, baseline: Baseline
 ) -> ReviewFacts:
@@ -290,6 +322,7 @@ def _request_facts(
     baseline: BaselineChoice,
     base: list[str] | None,
     before: str | None,
+    plan_without_prod: bool = True,
 ) -> ReviewFacts | FailedAnswer:
     request = client.make_request(
         ReviewRequest,
@@ -308,6 +341,7 @@ def _request_facts(
         head_branch=options.commits.head_branch,
         base_names=options.commits.base_names(),
         before_apply=options.before_apply,
+        plan_without_prod=plan_without_prod,
         execution_time=options.execution_time,
         executor_hour_price=options.executor_hour_price,
         scopes=team.list_scopes,

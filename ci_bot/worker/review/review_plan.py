@@ -16,7 +16,15 @@ from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.errors import BadInput
 from ci_bot.protocol.messages import RememberRequest, ReviewRequest
-from ci_bot.protocol.plan import AuditsCheck, Checks, Lineage, ProjectCheck, TableDiffCheck
+from ci_bot.protocol.plan import (
+    AuditsCheck,
+    Checks,
+    Lineage,
+    LintCheck,
+    ProjectCheck,
+    TableDiffCheck,
+    TestsCheck,
+)
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_inputs import BaseCache
 from ci_bot.protocol.review_report import ReviewFacts
@@ -207,6 +215,41 @@ def describe_refused_plan(
     )
 
 
+def describe_missing_prod(
+    opened: OpenProject, request: ReviewRequest, clock: PhaseClock
+) -> ReviewFacts:
+    """Makes the facts of a state without prod, if the base branch is to stand for prod: nothing is
+    planned or checked.
+    """
+    reason = "The state holds no prod."
+    place = make_project_place(request, request.projects)
+    return ReviewFacts(
+        project=describe_project(opened, place),
+        environment=request.environment,
+        baseline=opened.baseline,
+        prod_plan=None,
+        findings=[],
+        checks=Checks(
+            lint=LintCheck(status="not_run"),
+            tests=TestsCheck(status="not_run", not_run_because=reason),
+            audits=AuditsCheck(status="not_run", not_run_because=reason),
+            table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
+        ),
+        versions=collect_versions(opened),
+        timings=dict(clock.phases),
+        prod_not_found=opened.prod_not_found,
+        identity=None,
+        changes=[],
+        backfill=[],
+        work=[],
+        restatements=[],
+        statements=[],
+        lineage=Lineage(),
+        cost=predict_plan_cost([]),
+        stages=[],
+    )
+
+
 ReportProgress = Callable[[str, str], None]
 
 
@@ -233,6 +276,8 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     names = ModelNames(context.default_catalog, context.default_dialect)
     repository = Path(request.workplace.repository)
     clock = ports.clock
+    if opened.prod_not_found is not None and not request.plan_without_prod:
+        return describe_missing_prod(opened, request, clock)
     ports.progress("plan", f"planning {len(context.models)} models against prod")
     settings = plan_settings(context.configs)
     plan_request = PlanRequest.from_options(
