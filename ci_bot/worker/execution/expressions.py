@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from ci_bot.worker.execution.arithmetic import write_arithmetic, write_cast
-from ci_bot.worker.execution.functions import PLAIN_PATTERN
+from ci_bot.worker.execution.functions import AGGREGATE_NAMES, PLAIN_PATTERN
 from ci_bot.worker.execution.scopes import QueryScope, TypedText, WrittenRelation, select_from
 from ci_bot.worker.execution.spark_types import (
     BIGINT,
@@ -223,6 +223,7 @@ class OperatorWriter:
         value = self.write_expression(node.this, scope)
         query = node.args.get("query")
         if query is not None:
+            _refuse_total_of_outer_rows(query)
             inner = self._write_query(
                 query.this if isinstance(query, exp.Subquery) else query, scope
             )
@@ -346,6 +347,7 @@ class OperatorWriter:
         return TypedText(f"({inner.text})", inner.columns[0][1])
 
     def _write_exists(self, node: exp.Expr, scope: QueryScope) -> TypedText:
+        _refuse_total_of_outer_rows(node.this)
         return TypedText(f"EXISTS ({self._write_query(node.this, scope).text})", BOOLEAN)
 
     def write_ordered(self, node: exp.Expr, scope: QueryScope) -> str:
@@ -411,6 +413,24 @@ class OperatorWriter:
                 raise UntriedError(f"{kind} beside {value.kind}")
             kind = found
         return kind, [write_cast(value.text, value.kind, kind) for value in values]
+
+
+def _refuse_total_of_outer_rows(query: exp.Expr) -> None:
+    """Refuses a total without GROUP BY in EXISTS or IN, of rows that a query around it chooses.
+
+    Where it has no row, the total is a row by the standard. Spark 3.5 reads the query as a semi
+    join and finds none (the pair `equal_rewrites.exists_of_a_total` shows it).
+    """
+    select = query.unnest()
+    if not isinstance(select, exp.Select) or select.args.get("group") is not None:
+        return
+    own = {part.alias_or_name for part in select.find_all(exp.Table, exp.Subquery, exp.CTE)}
+    calls = [call for item in select.expressions for call in item.find_all(exp.Func)]
+    totals = any(
+        isinstance(call, exp.AggFunc) or call.name.lower() in AGGREGATE_NAMES for call in calls
+    )
+    if totals and any(c.table and c.table not in own for c in select.find_all(exp.Column)):
+        raise UntriedError("a total in EXISTS or IN over rows of the query around it")
 
 
 def _list_operands(node: exp.Expr, kind: Any) -> list[exp.Expr]:

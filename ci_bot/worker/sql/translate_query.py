@@ -9,12 +9,18 @@ from sqlglot import exp
 
 from ci_bot.worker.sql import translate_clauses
 from ci_bot.worker.sql.algebra_blocks import (
+    DependentSource,
+    Hanging,
+    NestedQuery,
+    OuterJoin,
     QueryBlock,
     SetKind,
     SetOperation,
     SourceColumn,
     SourcePart,
     Term,
+    TermOperation,
+    make_comparison,
     make_leaf,
     split_conjuncts,
 )
@@ -343,7 +349,12 @@ class QueryTranslator:
         kept, block.outputs = block.outputs, outputs
         clauses.translate_order(block, select, select.expressions, clauses.by_place(select))
         if found.alone is None:
-            block.part.where += where
+            for condition in where:
+                hung = _find_semi_join(condition)
+                if hung is None:
+                    block.part.where.append(condition)
+                else:
+                    block.part.hung.append(hung)
             block.group = group
             block.having, block.qualify = having, qualify
             block.distinct = list(outputs.values()) if distinct is not None else None
@@ -371,6 +382,29 @@ class QueryTranslator:
                 self.notes.filters += [(term, part) for term in terms]
             found += terms
         return found
+
+
+def _find_semi_join(condition: Term) -> DependentSource | None:
+    """The semi or anti join that a condition of WHERE is, if it is EXISTS, NOT EXISTS or IN over a
+    query that only filters one source. NOT IN is none: one NULL decides about all rows."""
+    how: Hanging = "semi"
+    if isinstance(condition, TermOperation) and condition.op == "not":
+        condition, how = condition.parts[0], "anti"
+    if not isinstance(condition, TermOperation):
+        return None
+    nested = condition.parts[-1] if condition.parts else None
+    if not isinstance(nested, NestedQuery) or not nested.block.is_simple:
+        return None
+    part = nested.block.part
+    if len(part.inner) != 1 or part.hung or isinstance(part.inner[0], OuterJoin):
+        return None
+    if condition.op == "exists":
+        return DependentSource(part.inner[0], how, list(part.where))
+    if condition.op == "in query" and how == "semi" and len(nested.block.outputs) == 1:
+        (output,) = nested.block.outputs.values()
+        equal = make_comparison("eq", condition.parts[0], output)
+        return DependentSource(part.inner[0], how, [equal, *part.where])
+    return None
 
 
 def _may_stand_for(

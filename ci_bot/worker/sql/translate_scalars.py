@@ -81,6 +81,10 @@ class ScalarTranslator:
             exp.Select: self._value_of_query,
             exp.Exists: self._translate_exists,
             exp.Count: self._translate_count,
+            exp.Concat: self._translate_concatenation,
+            exp.DPipe: self._translate_concatenation,
+            exp.Left: self._translate_left,
+            exp.TsOrDsToDate: self._translate_to_date,
             exp.Alias: self._translate_named,
             exp.PropertyEQ: self._translate_named,
             exp.DataType: lambda node: make_leaf("type", node.sql(dialect="spark")),
@@ -223,7 +227,9 @@ class ScalarTranslator:
     def _translate_in(self, node: exp.Expr) -> Term:
         value, query = self.translate_scalar(node.this), node.args.get("query")
         if query is not None:
-            return TermOperation("in query", (value, self._translate_nested(query, 1)))
+            # Spark compares values of two types in another way than `=` does.
+            name = "in query" if _has_type_of_query(node.this, query) else "in query of other types"
+            return TermOperation(name, (value, self._translate_nested(query, 1)))
         if node.args.get("unnest") or node.args.get("field"):
             self.host.add_gap("IN of an array")
             return self._translate_generic(node)
@@ -272,6 +278,36 @@ class ScalarTranslator:
         ):
             return TermOperation("count(*)", aggregate=True)
         return self._translate_generic(node)
+
+    def _translate_concatenation(self, node: exp.Expr) -> Term:
+        """CONCAT and `||`, which are one function of Spark. Of binary values, or of arrays, how
+        they are nested decides about the type (https://spark.apache.org/docs/3.5.6/api/sql/)."""
+        items = node.expressions if isinstance(node, exp.Concat) else [node.left, node.right]
+        if node.args.get("coalesce") or not all(_is_written_as_text(item) for item in items):
+            return self._translate_generic(node)
+        terms = [self.translate_scalar(item) for item in items]
+        flat = [
+            part
+            for term in terms
+            for part in (
+                term.parts
+                if isinstance(term, TermOperation) and term.op == "concatenated"
+                else (term,)
+            )
+        ]
+        return TermOperation("concatenated", tuple(flat))
+
+    def _translate_left(self, node: exp.Expr) -> Term:
+        """LEFT, which Spark replaces by SUBSTRING from 1."""
+        return self._translate_generic(
+            exp.Substring(this=node.this, start=exp.Literal.number(1), length=node.expression)
+        )
+
+    def _translate_to_date(self, node: exp.Expr) -> Term:
+        """TO_DATE without a format, which Spark replaces by CAST."""
+        if node.args.get("format") is not None:
+            return self._translate_generic(node)
+        return self._translate_generic(exp.TryCast(this=node.this, to=exp.DataType.build("DATE")))
 
     def _translate_window(self, node: exp.Expr) -> Term:
         function = self.translate_scalar(node.this)
@@ -345,6 +381,32 @@ def _frame_in_full(frame: exp.Expr | None, *, ordered: bool) -> str:
 
 def _is_text(frame: exp.Expr, name: str) -> bool:
     return not isinstance(frame.args.get(name), exp.Expression)
+
+
+def _has_type_of_query(value: exp.Expr, query: exp.Expr) -> bool:
+    """Whether a value and the one column of a query are known to have one type."""
+    select = query.unnest()
+    columns = select.selects if isinstance(select, exp.Select) else []
+    return (
+        len(columns) == 1
+        and value.type is not None
+        and not value.type.is_type(exp.DataType.Type.UNKNOWN)
+        and value.type == columns[0].type
+    )
+
+
+def _is_written_as_text(item: exp.Expr) -> bool:
+    """Whether a concatenation casts a value to text, or has no need to."""
+    item = item.unnest()
+    if isinstance(item, exp.Literal):
+        return True
+    if isinstance(item, exp.Concat | exp.DPipe):
+        parts = item.expressions if isinstance(item, exp.Concat) else [item.left, item.right]
+        return all(_is_written_as_text(part) for part in parts)
+    kind = item.to if isinstance(item, exp.Cast | exp.TryCast) else item.type
+    return kind is not None and kind.is_type(
+        *exp.DataType.TEXT_TYPES, *exp.DataType.INTEGER_TYPES, exp.DataType.Type.DATE
+    )
 
 
 def _translate_literal(node: exp.Expr) -> Term:
