@@ -17,7 +17,8 @@ from ci_bot.worker.execution import (
     write_query,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.sql import ModelQueries, plain_name
+from ci_bot.worker.sql import ModelQueries, plain_name, table_name
+from ci_bot.worker.sqlmesh_compat import FROM
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 TypesByColumn = Mapping[str, ValueType]
 # SQLGlot's word for an unknown type.
 _UNKNOWN = "unknown"
+# Clauses of a SELECT that give no column its type.
+_CHOOSING_CLAUSES = ("where", "having", "qualify", "order", "limit", "offset", "sort")
 # The type of a column is followed through at most so many models.
 _MOST_LEVELS = 6
 
@@ -60,13 +63,15 @@ class SourceTables:
             queries: the readers' queries; only the columns that they name are followed.
             new_names: of models that got another name.
         """
-        wanted = {node.name.lower() for query in queries for node in query.find_all(exp.Column)}
-        return self._read_tables(models, wanted, new_names, _MOST_LEVELS)
+        used = _UsedColumns()
+        for query in queries:
+            used.add_query(query)
+        return self._read_tables(models, used, new_names, _MOST_LEVELS)
 
     def _read_tables(
         self,
         models: Iterable[Model],
-        wanted: set[str],
+        used: _UsedColumns,
         new_names: Mapping[str, str],
         levels: int,
     ) -> dict[str, TypesByColumn]:
@@ -78,10 +83,10 @@ class SourceTables:
                     if known.setdefault(column, kind) != kind:
                         known[column] = ValueType(f"{known[column]} and {kind}")
         for name, columns in found.items():
-            guessed = [one for one in wanted & columns.keys() if _is_uncertain_type(columns[one])]
-            if guessed and levels:
-                known_types = self._read_definitions(name, set(guessed), levels - 1)
-                columns |= {one: known_types[one] for one in guessed if one in known_types}
+            guessed = used.list_to_verify(name, columns) if levels else set()
+            if guessed:
+                read = self._read_definitions(name, guessed, levels - 1)
+                columns |= {one: read[one] for one in guessed if one in read}
         return dict(found)
 
     def _read_definitions(self, name: str, wanted: set[str], levels: int) -> dict[str, ValueType]:
@@ -121,9 +126,10 @@ class SourceTables:
         # SQLMesh casts columns to the types that a model declares.
         if query is None or query.rendered_apart is None or model.columns_to_types_ is not None:
             return {}
-        tree = _keep_columns(query.rendered_apart, wanted)
-        named = {node.name.lower() for node in tree.find_all(exp.Column)}
-        tables = self._read_tables([model], named, {}, levels)
+        tree = _drop_conditions(_keep_columns(query.rendered_apart, wanted))
+        used = _UsedColumns()
+        used.add_query(tree)
+        tables = self._read_tables([model], used, {}, levels)
         sources = {name: SourceTable(name, columns) for name, columns in tables.items()}
         try:
             written = write_query(parse_plain(tree.sql(dialect="spark", comments=False)), sources)
@@ -147,8 +153,73 @@ def _keep_columns(query: exp.Query, wanted: set[str]) -> exp.Query:
     return query.select(*kept, append=False)
 
 
-def _is_uncertain_type(kind: ValueType) -> bool:
-    return kind.name == _UNKNOWN or kind.is_numeric
+def _drop_conditions(query: exp.Query) -> exp.Query:
+    """The query without what chooses and orders rows, for which no type of a column counts: each
+    column that a condition names would have to be followed through the models above.
+    """
+    copied = query.copy()
+    for select in list(copied.find_all(exp.Select)):
+        for clause in _CHOOSING_CLAUSES:
+            select.set(clause, None)
+        for join in select.args.get("joins") or ():
+            if join.args.get("on") is not None:
+                join.set("on", exp.true())
+    return copied
+
+
+class _UsedColumns:
+    """The columns that queries use, by table: `""` for columns of which the table is not known."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, set[str]] = {}
+        # Those that more is done with than a cast to a number, so that their own digits count.
+        self._computed: dict[str, set[str]] = {}
+
+    def add_query(self, query: exp.Expr) -> None:
+        """Adds the columns of a query whose names are qualified, as SQLMesh renders it."""
+        sources = {id(one): _map_aliases_to_tables(one) for one in query.find_all(exp.Select)}
+        for column in query.find_all(exp.Column):
+            table = _find_table(column, sources)
+            if table is None:
+                continue
+            self._named.setdefault(table, set()).add(column.name.lower())
+            if not _is_cast_to_number(column.parent):
+                self._computed.setdefault(table, set()).add(column.name.lower())
+
+    def list_to_verify(self, table: str, columns: TypesByColumn) -> set[str]:
+        """Those of `columns` whose types SQLGlot may have guessed, and that count."""
+        found: set[str] = set()
+        for key in ("", table):
+            named, computed = self._named.get(key, set()), self._computed.get(key, set())
+            found |= {one for one in named & columns.keys() if columns[one].name == _UNKNOWN}
+            found |= {one for one in computed & columns.keys() if columns[one].is_numeric}
+        return found
+
+
+def _is_cast_to_number(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Cast | exp.TryCast) and node.to.is_type(*exp.DataType.NUMERIC_TYPES)
+
+
+def _map_aliases_to_tables(select: exp.Select) -> dict[str, str | None]:
+    """The tables that a SELECT reads, by alias; None for a query in their place."""
+    first = select.args.get(FROM)
+    nodes = [first.this] if first is not None else []
+    nodes += [join.this for join in select.args.get("joins") or ()]
+    return {
+        node.alias_or_name.lower(): table_name(node) if isinstance(node, exp.Table) else None
+        for node in nodes
+    }
+
+
+def _find_table(column: exp.Column, sources: Mapping[int, Mapping[str, str | None]]) -> str | None:
+    """The table of a column: None if a query stands in its place, `""` if it is not known."""
+    alias, select = column.table.lower(), column.find_ancestor(exp.Select)
+    while select is not None:
+        known = sources.get(id(select), {})
+        if alias in known:
+            return known[alias]
+        select = select.find_ancestor(exp.Select)
+    return ""
 
 
 def iterate_schema_tables(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -282,7 +282,7 @@ class ScalarTranslator:
     def _translate_concatenation(self, node: exp.Expr) -> Term:
         """CONCAT and `||`, which are one function of Spark. Of binary values, or of arrays, how
         they are nested decides about the type (https://spark.apache.org/docs/3.5.6/api/sql/)."""
-        items = node.expressions if isinstance(node, exp.Concat) else [node.left, node.right]
+        items = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
         if node.args.get("coalesce") or not all(_is_written_as_text(item) for item in items):
             return self._translate_generic(node)
         terms = [self.translate_scalar(item) for item in items]

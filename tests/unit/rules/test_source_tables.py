@@ -111,3 +111,33 @@ def test_types__of_a_deep_chain_are_worked_out_once(monkeypatch: pytest.MonkeyPa
     find_project_findings(inputs)
     assert [verdict.verdict for verdict in inputs.judged_models.found.values()] == ["not_tried"]
     assert 0 < len(asked) <= 2 * 7 * 5
+
+
+def test_type__of_a_column_that_only_a_condition_names__is_followed_nowhere() -> None:
+    """Models side by side on each floor: a key of a join would lead to all of them."""
+    names = "abcdefgh"
+    files = {
+        f"models/{one}0.sql": VALUES.format("f.qty").replace("amounts", f"{one}0") for one in names
+    }
+    for floor in range(1, 5):
+        for one, other in zip(names, names[1:] + names[0], strict=True):
+            files[f"models/{one}{floor}.sql"] = (
+                f"MODEL (name mart.{one}{floor}, kind FULL);\nSELECT x.account, x.v + 1 AS v "
+                f"FROM mart.{one}{floor - 1} AS x JOIN mart.{other}{floor - 1} AS y ON x.v = y.v"
+            )
+    inputs = change({}, files, external=EXTERNAL)
+    queries = ModelQueries(inputs.after)
+    asked: list[str] = []
+    query_of = queries.query_of
+    queries.query_of = lambda model: asked.append(model.name) or query_of(model)  # type: ignore[method-assign]
+    top = inputs.after['"spark_catalog"."mart"."a4"']
+    query = query_of(top)
+    assert query is not None
+    assert query.rendered_apart is not None
+
+    found = SourceTables(inputs, queries).read_tables([top], [query.rendered_apart], {})
+
+    assert str(found["spark_catalog.mart.a3"]["v"]) == "bigint"
+    # The joined sides of the query itself, and below each of them its own first source alone.
+    followed = sorted(set(asked) - {"raw.fills"})
+    assert followed == [f"mart.{one}{floor}" for one in "ab" for floor in range(4)]
