@@ -35,7 +35,7 @@ class Contract(BaseModel):
         Pydantic keeps a set for each, and that is a third of the memory of a large answer. They
         can be shared, because a record is frozen and a copy of one copies its set.
         """
-        every = _every_field(type(self))
+        every = _list_every_field(type(self))
         if self.__pydantic_fields_set__ == every:
             object.__setattr__(self, "__pydantic_fields_set__", every)
 
@@ -64,7 +64,7 @@ class Contract(BaseModel):
 
 
 @cache
-def _every_field(record: type[BaseModel]) -> set[str]:
+def _list_every_field(record: type[BaseModel]) -> set[str]:
     return set(record.model_fields)
 
 
@@ -90,7 +90,7 @@ Count = Annotated[int, Field(ge=0)]
 Bytes = Annotated[int, Field(ge=0, description="A size in bytes.")]
 
 
-def readable_path(path: str) -> str:
+def make_readable_path(path: str) -> str:
     """A path as everybody can write it: each byte that is no UTF-8 is one U+FFFD.
 
     Python keeps such bytes as lone surrogates, which no document can hold. The bot reads the names
@@ -106,7 +106,7 @@ def readable_path(path: str) -> str:
 
 
 def _make_readable(value: Any) -> Any:
-    return readable_path(value) if isinstance(value, str) else value
+    return make_readable_path(value) if isinstance(value, str) else value
 
 
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]

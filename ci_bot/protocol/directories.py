@@ -40,7 +40,7 @@ class PrivateDirectories:
         for directory, name in names.items():
             # A temporary directory may be reached through a link, as on macOS.
             for spelling in (str(directory), str(directory.resolve())):
-                for form in (spelling, _in_json(spelling)):
+                for form in (spelling, _escape_for_json(spelling)):
                     self._names.setdefault(form, name)
         self._names.pop("/", None)  # the root of the file system is no private place
         longest = sorted(self._names, key=len, reverse=True)
@@ -89,5 +89,5 @@ def _strip_package_paths(text: str) -> str:
     return "".join([*parts, text[position:]])
 
 
-def _in_json(text: str) -> str:
+def _escape_for_json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]

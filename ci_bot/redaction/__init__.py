@@ -26,10 +26,10 @@ if TYPE_CHECKING:
         classify_setting,
         is_random,
         is_sample,
+        is_stand_in,
         is_suspect,
         judge_likeness,
         list_entry_passwords,
-        stands_for_one,
     )
     from ci_bot.redaction.redactor import (
         MASK,
@@ -66,6 +66,7 @@ __all__ = [
     "hide_shapes",
     "is_random",
     "is_sample",
+    "is_stand_in",
     "is_suspect",
     "judge_likeness",
     "list_encodings",
@@ -74,7 +75,6 @@ __all__ = [
     "quote_value",
     "read_dotenv_secrets",
     "shorten_redacted",
-    "stands_for_one",
     "strip_terminal_codes",
 ]
 
@@ -90,7 +90,7 @@ __getattr__ = open_on_demand(
             "is_sample",
             "judge_likeness",
             "list_entry_passwords",
-            "stands_for_one",
+            "is_stand_in",
             "SettingContent",
             "classify_setting",
             "is_suspect",

@@ -207,7 +207,7 @@ class KnownValues:
             if head in self._alone:
                 for form in self._alone[head]:
                     end = start + len(form)
-                    if folded.startswith(form, start) and _stands_alone(folded, start, end):
+                    if folded.startswith(form, start) and _is_separate_word(folded, start, end):
                         yield start, end
 
 
@@ -219,7 +219,7 @@ def fold_case(text: str) -> str:
     return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
 
 
-def _stands_alone(text: str, start: int, end: int) -> bool:
+def _is_separate_word(text: str, start: int, end: int) -> bool:
     around = text[max(0, start - 1) : start] + text[end : end + 1]
     return not any(char.isascii() and (char.isalnum() or char == "_") for char in around)
 

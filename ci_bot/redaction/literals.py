@@ -188,7 +188,7 @@ def judge_likeness(text: str, *, made_by_people: bool, may_be_path: bool = True)
             not.
     """
     text = text.strip()
-    if len(text) < SHORTEST or not text.isprintable() or stands_for_one(text):
+    if len(text) < SHORTEST or not text.isprintable() or is_stand_in(text):
         return SecretLikeness.NO
     if is_random(text):
         return SecretLikeness.YES
@@ -209,7 +209,7 @@ def _judge_as_password(text: str) -> SecretLikeness:
     return SecretLikeness.WORD if any(char.isalnum() for char in text) else SecretLikeness.NO
 
 
-def stands_for_one(text: str) -> bool:
+def is_stand_in(text: str) -> bool:
     """Whether `text` names a source or a type of credentials, or says that one is left out."""
     text = text.strip()
     return bool(
@@ -333,7 +333,7 @@ def pair_spans(line: str) -> Iterator[Span]:
 def _is_secret(match: re.Match[str], group: str) -> bool:
     """Whether the value of `key sign value` is a secret, or only SQL that looks like one."""
     key, sign, value = match["key"], match["sign"], match[group]
-    if stands_for_one(value) or (key.lower() == "auth" and not is_random(value)):
+    if is_stand_in(value) or (key.lower() == "auth" and not is_random(value)):
         return False
     password = _ALWAYS.search(key) is not None
     compares = sign == "==" or (bool(match["space"]) and sign == "=")
@@ -415,7 +415,7 @@ def list_entry_passwords(lines: Sequence[str], number: int) -> list[Span]:
 
 
 def _is_password(value: str, *, sure: bool) -> bool:
-    if stands_for_one(value):
+    if is_stand_in(value):
         return False
     return sure or judge_likeness(value, made_by_people=True) is SecretLikeness.YES
 

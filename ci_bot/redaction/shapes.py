@@ -310,7 +310,7 @@ class ShapeSet:
     placed: tuple[CredentialShape, ...] = PLACED
 
     @classmethod
-    def that_may_be_in(cls, text: str) -> ShapeSet:
+    def select_for_text(cls, text: str) -> ShapeSet:
         """Those of which a mark stands somewhere in `text`."""
         lowered = text.lower()
         return cls(*(_select_marked_shapes(shapes, lowered) for shapes in (ISSUED, PLACED)))

@@ -45,7 +45,7 @@ def server(maria: str) -> Iterator[str]:
             cursor.execute(f"DROP USER IF EXISTS '{user}'@'%'")
 
 
-def as_user(url: str, user: str) -> str:
+def run_as_user(url: str, user: str) -> str:
     """The server's URL with that account, and the database that the page names."""
     place = urlsplit(url).netloc.rpartition("@")[2]
     return f"mysql://{user}:{PASSWORDS[user]}@{place}/sqlmesh"
@@ -61,7 +61,10 @@ def grant(url: str) -> None:
 
 
 def refused(url: str, user: str, *statements: str) -> None:
-    with closing(connect_mysql(as_user(url, user))) as connection, connection.cursor() as cursor:
+    with (
+        closing(connect_mysql(run_as_user(url, user))) as connection,
+        connection.cursor() as cursor,
+    ):
         for statement in statements:
             with pytest.raises(pymysql.err.OperationalError, match="denied"):
                 cursor.execute(statement)
@@ -87,7 +90,9 @@ def test_ledger__that_the_account_may_not_read__is_never_taken_for_an_empty_one(
     run_prod(shop, "2024-01-10")
     grant(server)
     config = (shop.project / "config.yaml").read_text("utf-8")
-    shop.write("config.yaml", config.replace(state_on(server), state_on(as_user(server, REVIEW))))
+    shop.write(
+        "config.yaml", config.replace(state_on(server), state_on(run_as_user(server, REVIEW)))
+    )
     deployment = {"restated_by": (7,)}
     before = client(shop).review("pr_0", **deployment)
     assert before.failure is None, "without a ledger there is nothing to know"
@@ -113,13 +118,13 @@ def test_state__is_read_by_one_account_and_written_by_the_other(
     prod = (shop.project / "config.yaml").read_text("utf-8")
 
     def become(user: str) -> None:
-        own, other = state_on(server), state_on(as_user(server, user))
+        own, other = state_on(server), state_on(run_as_user(server, user))
         assert own in prod
         shop.write("config.yaml", prod.replace(own, other))
 
     run_prod(shop, "2024-01-10")
     grant(server)
-    applier = as_user(server, APPLY)
+    applier = run_as_user(server, APPLY)
     check_leases(on_maria(applier), on_maria(applier))
     LedgerTables(mysql_connection(applier).create_engine_adapter()).prepare_tables()
     shop.edit("models/orders.sql", "customer_id * 10", "customer_id * 20")
@@ -150,7 +155,9 @@ def test_life__with_exactly_the_rights_of_the_page(server: str, tmp_path: Path, 
     worker = client(shop)
 
     def become(user: str) -> None:
-        shop.write("config.yaml", prod.replace(state_on(server), state_on(as_user(server, user))))
+        shop.write(
+            "config.yaml", prod.replace(state_on(server), state_on(run_as_user(server, user)))
+        )
 
     shop.edit("models/revenue.sql", *ADD_ORDERS)
     become(REVIEW)

@@ -397,7 +397,7 @@ def test_reclaim__a_drop_that_fails_is_exit_4_and_the_next_run_finishes(
     document = jvm.cleanup("pr_12", merged=False, reclaim="always")
 
     assert document.result == "incomplete"
-    assert cleanup.cleanup_exit_code(document) == 4
+    assert cleanup.choose_cleanup_exit_code(document) == 4
     assert document.state_record_removed
     assert [item.object for item in document.leftovers] == [name]
     assert document.leftovers[0].why

@@ -651,7 +651,7 @@ code = 0
 try:
     with handle_signals(token), open_private_workspace(
         Path(ground) / "checkout", parent=Path(ground), identity=identity, copy=True
-    ) as space, token.last_act(space.remove_in_background):
+    ) as space, token.set_last_act(space.remove_in_background):
         if scenario == "wait":
             print("waiting", flush=True)
             time.sleep(600)

@@ -40,9 +40,9 @@ from ci_bot.bot.report.markdown.marker import (
     CLOSING,
     LONGEST,
     OPENING,
-    claims_news,
     decode_marker,
     encode_marker,
+    is_news_claim,
     mark_news,
 )
 from ci_bot.errors import GitHubUnavailable
@@ -860,7 +860,7 @@ def test_news__folds_our_own_older_news_of_the_project_alone() -> None:
     assert github.held[first].minimized
     assert not any(github.held[number].minimized for number in kept)
     assert shown(github)[-1].startswith("Applied."), "the newest alone is shown"
-    assert len([text for text in shown(github) if claims_news(text, KEY)]) == 2
+    assert len([text for text in shown(github) if is_news_claim(text, KEY)]) == 2
 
 
 def test_news__that_cannot_be_folded__is_followed_by_a_new_one_anyway() -> None:
@@ -879,8 +879,8 @@ def test_news__that_cannot_be_folded__is_followed_by_a_new_one_anyway() -> None:
 @pytest.mark.parametrize("key", ["a-->b", "<img src=x>", "@team #1", '"', "`\u202e`"])
 def test_news__of_any_project__is_marked_by_a_comment_that_stays_one(key: str) -> None:
     text = mark_news("News.", key)
-    assert claims_news(text, key)
-    assert not claims_news(text, "other")
+    assert is_news_claim(text, key)
+    assert not is_news_claim(text, "other")
     page = cmarkgfm.github_flavored_markdown_to_html(text)
     assert page.startswith("<p>News.</p>")
     assert "@team" not in page and "<img" not in page

@@ -74,7 +74,7 @@ class Client:
         return True
 
     @contextmanager
-    def files_of(self, commit: str, *, at_most: int) -> Iterator[Any]:
+    def open_commit_files(self, commit: str, *, at_most: int) -> Iterator[Any]:
         yield lambda _path: self.policy.encode() if self.policy and commit == BASE else None
 
     def read_head(self) -> str:

@@ -93,7 +93,7 @@ def choose_activity(  # noqa: PLR0911 - one return per event
             _check_mode_fits(inputs.mode, {"auto", "sweep", "drift"}, "schedule")
             return Drift() if inputs.mode == "drift" else Sweep()
         case WorkflowRunEvent():
-            return _workflow_run(event, inputs.mode)
+            return _choose_for_workflow_run(event, inputs.mode)
         case MergeGroupEvent():
             return _merge_group(event, inputs.mode)
         case OtherEvent():
@@ -250,7 +250,7 @@ def _choose_for_comment(event: CommentEvent, mode: Mode) -> Activity:
     )
 
 
-def _workflow_run(event: WorkflowRunEvent, mode: Mode) -> Activity:
+def _choose_for_workflow_run(event: WorkflowRunEvent, mode: Mode) -> Activity:
     _check_mode_fits(mode, {"auto"}, "workflow_run")
     if event.action != "completed":
         return NothingToDo("The other workflow has not ended yet.")

@@ -378,7 +378,7 @@ def _read_schedule_event(root: PayloadNode, _: str | None) -> ScheduleEvent:
     return ScheduleEvent(cron=root.read_optional("schedule", PayloadNode.read_text))
 
 
-def _workflow_run(root: PayloadNode, _: str | None) -> WorkflowRunEvent:
+def _read_workflow_run(root: PayloadNode, _: str | None) -> WorkflowRunEvent:
     run = root.get_child("workflow_run")
     return WorkflowRunEvent(
         action=root.get_child("action").read_name(),
@@ -416,6 +416,6 @@ _PARSERS: dict[str, Callable[[PayloadNode, str | None], Event]] = {
     "workflow_dispatch": _read_dispatch_event,
     "issue_comment": _read_comment_event,
     "schedule": _read_schedule_event,
-    "workflow_run": _workflow_run,
+    "workflow_run": _read_workflow_run,
     "merge_group": _merge_group,
 }

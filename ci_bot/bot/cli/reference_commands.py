@@ -31,9 +31,9 @@ def schema_command(document: str) -> None:
     from pydantic import BaseModel
 
     if document == "policy":
-        from ci_bot.bot.policy import policy_schema
+        from ci_bot.bot.policy import render_policy_schema
 
-        click.echo(json.dumps(policy_schema(), indent=2))
+        click.echo(json.dumps(render_policy_schema(), indent=2))
         return
 
     from ci_bot.protocol.apply_report import ApplyDocument

@@ -97,13 +97,13 @@ def _find_gap(model: str, readers: Iterable[str], found: Mapping[str, TableDiff]
     """The first thing that keeps the diffs of a model and its readers from being a proof."""
     for name in (model, *readers):
         diff = found.get(name)
-        why = "it was not compared" if diff is None else _gap_of(diff)
+        why = "it was not compared" if diff is None else _describe_gap(diff)
         if why is not None:
             return why if name == model else f"`{name}`, which reads it: {why}"
     return None
 
 
-def _gap_of(diff: TableDiff) -> str | None:
+def _describe_gap(diff: TableDiff) -> str | None:
     skipped = diff.skipped_because or ""
     schema = diff.schema_
     same = {diff.rows_pr, diff.matched, diff.full_match, diff.same} == {diff.rows_prod}

@@ -158,7 +158,7 @@ def find_fork(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator
 
 
 @judges(PROD_NOT_FOUND)
-def prod_not_found(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_absent_prod(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R10: the state answered and holds no prod, which is no knowledge of prod."""
     missing = facts.prod_not_found
     if missing is None:

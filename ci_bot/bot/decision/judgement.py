@@ -157,13 +157,15 @@ def _list_reasons(risks: Sequence[Risk]) -> list[str]:
         f"{item.rule}{on}: {item.evidence}"[:4_000]
         for group in groups[:MAX_REASONS]
         for item in group[:1]
-        for on in (f"{f' on {item.model}' if item.model else ''}{_and_more(len(group) - 1)}",)
+        for on in (
+            f"{f' on {item.model}' if item.model else ''}{_describe_remainder(len(group) - 1)}",
+        )
     ]
     rest = len(groups) - len(first)
     return [*first, f"{rest} more of the same weight."] if rest > 0 else first
 
 
-def _and_more(number: int) -> str:
+def _describe_remainder(number: int) -> str:
     return f" and {number:,} more" if number else ""
 
 

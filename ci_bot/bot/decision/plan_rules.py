@@ -75,7 +75,7 @@ def plan_failed(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterat
 
 
 @judges(BASE_BROKEN)
-def base_broken(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_broken_base(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R01: the base branch does not load. That is not the pull request's doing, whatever it is."""
     if not facts.base_failures or facts.failure is not None:
         return
@@ -232,7 +232,7 @@ def _list_refused_models(text: str) -> list[str | None]:
 
 
 @judges(PROD_PLAN_FAILS, PROD_GAPS)
-def prod_plan(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_prod_plan_faults(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R01 on the plan that a merge would cause in prod, and the gaps that it would meet."""
     plan = facts.prod_plan
     if plan is None:

@@ -61,7 +61,7 @@ class JudgedWork:
     prod_known: bool
 
 
-def judged_work(facts: ReviewFacts) -> JudgedWork:
+def choose_judged_work(facts: ReviewFacts) -> JudgedWork:
     """What a change builds, by the larger of both plans."""
     plan = facts.prod_plan
     known = plan is not None and not plan.would_fail
@@ -105,7 +105,7 @@ def _join_model_work(here: Backfill | None, there: Backfill | None) -> ModelWork
     return ModelWork(here, "environment", here.intervals)
 
 
-def judged_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
+def list_judged_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
     """The estimates of both plans, the dearer one first."""
     costs: list[tuple[Cost, Where]] = [(facts.cost, "environment")]
     if facts.prod_plan is not None and facts.prod_plan.cost is not None:

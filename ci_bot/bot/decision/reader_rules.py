@@ -52,7 +52,7 @@ class ChangedModel:
         if known is None or _EFFECTS.index(effect) < _EFFECTS.index(known):
             self.columns[column] = effect
 
-    def restrict_to(self, columns: Sequence[str] | None) -> dict[str, ColumnEffect]:
+    def select_effects(self, columns: Sequence[str] | None) -> dict[str, ColumnEffect]:
         """The effects on some columns; None: on all."""
         return {
             name: effect
@@ -146,7 +146,7 @@ class AffectedReader:
 
     def is_affected(self, changed: ChangedModel) -> bool:
         """Whether anything is known to change of what it reads."""
-        return bool(changed.removed or changed.rows or changed.restrict_to(self.columns))
+        return bool(changed.removed or changed.rows or changed.select_effects(self.columns))
 
     def may_be_affected(self, changed: ChangedModel) -> bool:
         """Whether anything may change of it: what nobody can read, or the order of all columns."""
@@ -215,7 +215,7 @@ def _describe_reading(reader: AffectedReader) -> str:
 def _describe_effects(reader: AffectedReader, changed: ChangedModel) -> str:
     if changed.removed:
         return "the model goes away"
-    effects = changed.restrict_to(reader.columns)
+    effects = changed.select_effects(reader.columns)
     phrases = [
         _describe_effect(effect, names, changed)
         for effect in _EFFECTS

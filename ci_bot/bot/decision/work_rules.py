@@ -10,8 +10,8 @@ from ci_bot.bot.decision.planned_work import (
     JudgedWork,
     TeamLimits,
     Where,
-    judged_costs,
-    judged_work,
+    choose_judged_work,
+    list_judged_costs,
     map_models_below,
 )
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
@@ -50,7 +50,7 @@ SAME_RESULT = RULES["same-result"].id  # the worker's proof
 @judges(BREAKING_REBUILD)
 def find_rebuilds(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a breaking change builds the model, and everything that reads it, from its start."""
-    work = judged_work(facts)
+    work = choose_judged_work(facts)
     downstream = map_models_below(facts)
     same = {f.model for f in facts.findings if f.rule == SAME_RESULT}
     for change in facts.changes:
@@ -249,7 +249,7 @@ def judge_metadata_backfill(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
     """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
-    work = judged_work(facts)
+    work = choose_judged_work(facts)
     gaps = {gap.model for gap in facts.prod_plan.gaps} if facts.prod_plan else set()
     for change in facts.changes:
         judged = work.models.get(change.model)
@@ -319,7 +319,7 @@ def judge_shared_code(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
 
 
 @judges(CODE_ON_LOAD)
-def code_on_load(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_code_on_load(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R12: the code that computed this report is part of the change."""
     if not bot.code_on_load:
         return
@@ -384,7 +384,7 @@ BATCHLESS_INTERVALS = 100
 @judges(INTERVAL_LIMIT)
 def judge_amount_of_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: more intervals than the limit."""
-    work, given = judged_work(facts), limits.max_intervals
+    work, given = choose_judged_work(facts), limits.max_intervals
     total = work.total.intervals
     limit = DEFAULT_MAX_INTERVALS if given is None else given
     if total > limit:
@@ -414,12 +414,12 @@ def _describe_place_of_plan(where: Where, facts: ReviewFacts) -> str:
 
 
 @judges(NEAR_BUDGET, NOT_KNOWN, OVER_BUDGET)
-def over_budget(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_budget_excess(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R07: the estimate is, or may be, above the budget, or that is not known."""
     cap = limits.max_executor_hours
     if cap is None:
         return
-    costs = judged_costs(facts)
+    costs = list_judged_costs(facts)
     clears = "the plan is smaller, or `max-executor-hours` is raised"
     dearest, where = costs[0]
     middle = dearest.find_hours_above(cap)
@@ -469,7 +469,7 @@ def judge_one_job_backfill(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
     plan = facts.prod_plan
     built = {item.model for item in facts.backfill} - {item.model for item in facts.work}
     later = {item.model: item for item in plan.backfill} if plan else {}
-    for name, judged in judged_work(facts).models.items():
+    for name, judged in choose_judged_work(facts).models.items():
         # Of what an apply has built here, the rest is left that prod does not take over.
         item = later.get(name) if name in built else judged.item
         where: Where = "prod" if name in built else judged.where

@@ -359,7 +359,7 @@ def _run_pull_request(
             machine.format_timestamp(),
             number=CHANGE,
         )
-    return cleanup.cleanup_exit_code(cleaned)
+    return cleanup.choose_cleanup_exit_code(cleaned)
 
 
 def _show_restatement(

@@ -85,7 +85,9 @@ class GitObjects:
             yield lambda blob: read(check_object_id(blob))
 
     @contextmanager
-    def files_of(self, commit: Sha, *, at_most: int) -> Iterator[Callable[[str], bytes | None]]:
+    def open_commit_files(
+        self, commit: Sha, *, at_most: int
+    ) -> Iterator[Callable[[str], bytes | None]]:
         """The same for files of a commit, by path; of a link it is the name that it leads to.
 
         Of a file that is larger it is the first `at_most` bytes and one more.

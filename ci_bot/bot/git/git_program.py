@@ -224,7 +224,7 @@ class GitProgram:
         """A directory of the bot alone."""
         return self._private
 
-    def own_config(self, arguments: Sequence[str]) -> str:
+    def read_own_config(self, arguments: Sequence[str]) -> str:
         """The checkout's own configuration file, read as a file: nothing it names is followed."""
         done = self.run_inside(["rev-parse", "--path-format=absolute", "--git-common-dir"])
         path = Path(done.stdout.decode("utf-8", "surrogateescape").strip()) / "config"
@@ -291,7 +291,7 @@ class GitProgram:
         found = self.run_inside(["rev-parse", "--path-format=absolute", "--git-path", name])
         return Path(found.stdout.decode("utf-8", "surrogateescape").rstrip("\n"))
 
-    def as_user(
+    def run_as_user(
         self, arguments: Sequence[str], environment: Mapping[str, str], *, feed: bytes = b""
     ) -> subprocess.CompletedProcess[bytes]:
         """git as the user runs it, with all that their configuration names: see `working_tree`."""

@@ -67,16 +67,16 @@ class WorkingTree:
             None where git cannot make one (in the middle of a merge, or a file that it cannot
             read).
         """
-        variables = self._git_variables(environ)
-        listed = self._program.as_user([*_PLAIN, *_UNCOMMITTED], variables)
+        variables = self._choose_git_variables(environ)
+        listed = self._program.run_as_user([*_PLAIN, *_UNCOMMITTED], variables)
         if listed.returncode != 0:
             return None
         update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
         feed = b"".join(path + b"\0" for path in self._count_listed(listed.stdout))
-        done = self._program.as_user([*_PLAIN, *update], variables, feed=feed)
+        done = self._program.run_as_user([*_PLAIN, *update], variables, feed=feed)
         if done.returncode != 0:
             return None
-        written = self._program.as_user([*_PLAIN, "write-tree"], variables)
+        written = self._program.run_as_user([*_PLAIN, "write-tree"], variables)
         tree = written.stdout.decode("ascii", "replace").strip()
         return tree if written.returncode == 0 and SHA.fullmatch(tree) else None
 
@@ -96,7 +96,7 @@ class WorkingTree:
         except OSError:
             return False  # it went while we were looking
 
-    def _git_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
+    def _choose_git_variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """The user's own; git's are ours: a hook has those of the repository that it runs in."""
         self._objects.mkdir(parents=True, exist_ok=True)
         index = self._program.locate_inside("index")
@@ -366,7 +366,7 @@ class GitRepository:
 
     def read_origin(self) -> str | None:
         """The URL of `origin` without credentials; the owner of environments on a laptop."""
-        url = self._program.own_config(["--get", "remote.origin.url"]).strip()
+        url = self._program.read_own_config(["--get", "remote.origin.url"]).strip()
         return strip_credentials(url) if url else None
 
     def _resolve_commit(self, revision: str) -> str:

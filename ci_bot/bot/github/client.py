@@ -191,7 +191,7 @@ class GitHubClient:
     def create_comment(
         self, number: int, body: str, *, is_it: Callable[[PullComment], bool] | None = None
     ) -> PullComment:
-        recognised = is_it or (lambda comment: same_text(comment.body, body))
+        recognised = is_it or (lambda comment: is_same_text(comment.body, body))
         for tries in range(1, self._limits.tries + 1):
             try:
                 written = self._rest.request_record(
@@ -462,10 +462,10 @@ def _make_start_error(workflow: str, ref: str, why: str) -> BadInput:
     )
 
 
-def same_text(one: str, other: str) -> bool:
+def is_same_text(one: str, other: str) -> bool:
     """Whether two bodies are the same but for line ends and blanks at their ends."""
-    return _plain_text(one) == _plain_text(other)
+    return _normalize_comment_text(one) == _normalize_comment_text(other)
 
 
-def _plain_text(text: str) -> str:
+def _normalize_comment_text(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_bot.bot.github.port import PER_PAGE, GitHub, NotFound, PullComment
-from ci_bot.bot.report import claims_news, decode_marker, mark_news
+from ci_bot.bot.report import decode_marker, is_news_claim, mark_news
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.comment_marker import Marker, Phase
@@ -412,7 +412,7 @@ class StickyComment:
         self._news |= {
             each.id: each
             for each in comments
-            if not each.minimized and claims_news(each.body, self._key)
+            if not each.minimized and is_news_claim(each.body, self._key)
         }
         login = self._github.my_login() if found else ""
         mine = choose_own_comment(found, login)

@@ -58,7 +58,7 @@ class HttpConnection:
         self._inner = inner
         self._sent = 0
 
-    def for_one_call(self) -> Any:
+    def copy_for_one_call(self) -> Any:
         """Itself, with nothing sent yet. PyGithub's annotations allow two classes of its own."""
         self._sent = 0
         return self
@@ -301,7 +301,7 @@ class HttpTransport:
                 path,
                 parameters=dict(query or {}),
                 input=None if body is None else dict(body),
-                cnx=self._connection.for_one_call(),
+                cnx=self._connection.copy_for_one_call(),
             )
         except (OSError, HTTPError) as error:  # every exception of `requests` is an OSError
             why = classify_network_error(error)

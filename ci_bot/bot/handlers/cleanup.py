@@ -216,7 +216,7 @@ def publish_cleanup(document: CleanupDocument, publisher: Publisher) -> int:
     def render_tombstone(context: CommentContext, budget: int | None) -> RenderedText:
         return render_cleanup(document, context, budget, review=review)
 
-    code = cleaning.cleanup_exit_code(document)
+    code = cleaning.choose_cleanup_exit_code(document)
     publisher.keep_report_files("cleanup", document, render_tombstone, phase)
     publisher.write_summary(render_tombstone, phase)
     if document.failure is not None:

@@ -105,15 +105,17 @@ def check_variables(worker_env: str, environ: Mapping[str, str]) -> Iterator[Pro
     except BotError as error:
         yield ProjectCheck(name="variables", status="fail", message=error.message, fix=error.hint)
         return
-    empty = sorted(name for name, value in environ.items() if wanted.asks_for(name) and not value)
+    empty = sorted(
+        name for name, value in environ.items() if wanted.requires_variable(name) and not value
+    )
     absent = sorted(name for name in wanted.names if name not in environ)
     none = [f"{prefix}*" for prefix in wanted.prefixes if not _has_any(prefix, environ)]
     if empty:
-        yield _missing_variables(
+        yield _make_missing_variables_check(
             empty, "empty", "Set the secret or variable that the workflow's `env` reads for it."
         )
     if absent or none:
-        yield _missing_variables(
+        yield _make_missing_variables_check(
             [*absent, *none],
             "not set in this job",
             "Add it to the `env` of this step, or take it out of `worker-env`.",
@@ -135,7 +137,7 @@ def _has_any(prefix: str, environ: Mapping[str, str]) -> bool:
     return any(name.startswith(prefix) for name in environ)
 
 
-def _missing_variables(names: list[str], what: str, fix: str) -> ProjectCheck:
+def _make_missing_variables_check(names: list[str], what: str, fix: str) -> ProjectCheck:
     listed = ", ".join(f"`{name}`" for name in names)
     are = "is" if len(names) == 1 else "are"
     return ProjectCheck(name="variables", status="warn", message=f"{listed} {are} {what}", fix=fix)

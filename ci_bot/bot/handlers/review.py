@@ -323,14 +323,14 @@ def publish_review(
         _annotate_findings(report, publisher)
     shown = publisher.not_replaced.decision if publisher.not_replaced else None
     if code == EXIT_DONE and is_misleading(report, shown, settings.inputs.fail_on):
-        return _fail_unshown(result, publisher)
+        return _fail_hidden_review(result, publisher)
     moved = before is not None and before.decision not in (None, report.decision)
     if posted and before is not None and moved:
         _notify_of_review(publisher, before, report)
     return code
 
 
-def _fail_unshown(result: Mapping[str, Any], publisher: Publisher) -> int:
+def _fail_hidden_review(result: Mapping[str, Any], publisher: Publisher) -> int:
     """Fails the check of a review that nobody would see; returns the exit code."""
     publisher.commands.annotate_error(
         "This check fails because the comment could not be updated and shows a lighter decision "

@@ -161,7 +161,7 @@ def cleanup_locally(
         )
         raise_bad_input(document.failure)
         show_document(machine, client, "cleanup", document, output, form)
-    return cleanup.cleanup_exit_code(document)
+    return cleanup.choose_cleanup_exit_code(document)
 
 
 def check_files(machine: Machine, output: str | None) -> None:

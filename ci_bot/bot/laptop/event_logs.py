@@ -122,7 +122,7 @@ def _check_target(file: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _not_written(file, error) from error
+        raise _make_not_written_error(file, error) from error
     if not ours:
         raise BadInput(
             f"{quote_value(str(file))} is there already, and `ci-bot exposures` has not written "
@@ -139,10 +139,10 @@ def _write_whole(file: Path, text: str) -> None:
         part.replace(file)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise _not_written(file, error) from error
+        raise _make_not_written_error(file, error) from error
 
 
-def _not_written(file: Path, error: OSError) -> BadInput:
+def _make_not_written_error(file: Path, error: OSError) -> BadInput:
     return BadInput(
         f"{quote_value(str(file))} cannot be written: {(error.strerror or '').lower()}.",
         hint="Name another file with `--output`; without it the exposures are printed.",

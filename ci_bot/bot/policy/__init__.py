@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         PolicyEntry,
         PolicyFile,
         ScopedEntry,
-        policy_schema,
+        render_policy_schema,
     )
     from ci_bot.bot.policy.exposures import (
         MOST_EXPOSURE_BYTES,
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
         compare_ignore_comments,
         find_ignore_comments,
         is_on_path,
+        make_scope_key,
         may_ignore,
-        scope_key,
         why_not,
     )
     from ci_bot.bot.policy.policy_file import (
@@ -93,14 +93,14 @@ __all__ = [
     "list_fingerprints",
     "list_known_rules",
     "list_policy_changes",
+    "make_scope_key",
     "make_unfit_policy",
     "may_be_accepted",
     "may_ignore",
-    "policy_schema",
     "quote_text",
     "read_listed_exposures",
     "read_policy",
-    "scope_key",
+    "render_policy_schema",
     "severity_overrides",
     "why_not",
 ]
@@ -114,7 +114,7 @@ __getattr__ = open_on_demand(
             "PolicyFile",
             "IgnoreEntry",
             "ScopedEntry",
-            "policy_schema",
+            "render_policy_schema",
         ],
         "exposures": [
             "Exposure",
@@ -143,7 +143,7 @@ __getattr__ = open_on_demand(
             "find_ignore_comments",
             "is_on_path",
             "may_ignore",
-            "scope_key",
+            "make_scope_key",
             "why_not",
         ],
         "policy_file": [

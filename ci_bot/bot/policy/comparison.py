@@ -300,7 +300,7 @@ def _compare_exposures(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         (new.keys() - old.keys(), "would be new", False),
     ):
         if names:
-            listed = severity_overrides.list_entry_names(sorted(map(_plain_name, names)))
+            listed = severity_overrides.list_entry_names(sorted(map(_normalize_name, names)))
             one = "exposure" if len(names) == 1 else "exposures"
             paths = {item.path for item in (*after.exposures, *before.exposures)}
             path = next(iter(paths)) if len(paths) == 1 else _find_policy_path(after)
@@ -316,7 +316,7 @@ def _map_exposures(policy: Policy) -> dict[str, list[object]]:
     return found
 
 
-def _plain_name(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.replace("`", "'")
 
 

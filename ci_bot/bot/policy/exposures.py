@@ -114,7 +114,7 @@ def read_listed_exposures(
     return tuple(found)
 
 
-def _as_texts(value: Any) -> Any:
+def _convert_to_texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else [] if value is None else value
 
 
@@ -126,7 +126,7 @@ def _validate_text(text: str) -> str:
 
 
 _Text = Annotated[str, Field(max_length=500), AfterValidator(_validate_text)]
-_Texts = Annotated[list[_Text], Field(max_length=500), BeforeValidator(_as_texts)]
+_Texts = Annotated[list[_Text], Field(max_length=500), BeforeValidator(_convert_to_texts)]
 
 
 class _FilePart(BaseModel):

@@ -129,7 +129,7 @@ class Policy:
 
     def list_scopes(self) -> list[ModelScope]:
         """What has to be asked of SQLMesh, each question once."""
-        keys = dict.fromkeys(key for entry in self.entries if any(key := scope_key(entry)))
+        keys = dict.fromkeys(key for entry in self.entries if any(key := make_scope_key(entry)))
         return [ModelScope(models=list(models), owners=list(owners)) for models, owners in keys]
 
 
@@ -140,7 +140,7 @@ def _list_set_limits(limits: Iterable[PolicyLimits]) -> dict[str, object]:
     return found
 
 
-def scope_key(entry: PolicyEntry) -> ScopeKey:
+def make_scope_key(entry: PolicyEntry) -> ScopeKey:
     """The models and owners of an entry; two entries with the same ask the same."""
     if isinstance(entry, ExposureEntry):
         return (), ()  # whose `owner` is whom to ask
@@ -188,7 +188,7 @@ class ScopeMatches:
         return self._match_versions(entry, model)[0]
 
     def _match_versions(self, entry: PolicyEntry, model: str | None) -> tuple[bool, bool]:
-        key = scope_key(entry)
+        key = make_scope_key(entry)
         if not any(key):
             return True, True
         before, after = self.known.get(key, (frozenset(), frozenset()))
@@ -209,10 +209,10 @@ def is_on_path(entry: ScopedEntry, path: str | None) -> bool:
 
 def is_target(patterns: Iterable[str], target: Sequence[str]) -> bool:
     """Whether a table's name, part by part, is one of these: `audit.*` is no `prod.audit.x`."""
-    return any(_each_part(pattern.lower().split("."), target) for pattern in patterns)
+    return any(_matches_each_part(pattern.lower().split("."), target) for pattern in patterns)
 
 
-def _each_part(pattern: Sequence[str], target: Sequence[str]) -> bool:
+def _matches_each_part(pattern: Sequence[str], target: Sequence[str]) -> bool:
     return len(pattern) == len(target) and all(map(fnmatchcase, target, pattern))
 
 

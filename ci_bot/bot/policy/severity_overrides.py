@@ -150,7 +150,7 @@ class PolicyWeighing:
         return None
 
     def _is_ignored_by(self, entry: IgnoreEntry, risk: Risk) -> bool:
-        return names_rule(entry, risk.rule) and self._surely_matches(entry, risk)
+        return names_rule(entry, risk.rule) and self._matches_surely(entry, risk)
 
     def _find_statement_entry(self, risk: Risk) -> Weighed | None:
         effect = risk.effect
@@ -193,9 +193,9 @@ class PolicyWeighing:
         return risk
 
     def _may_be_lighter(self, entry: SeverityEntry, risk: Risk) -> bool:
-        return self.loosens and risk.rule not in PROTECTED and self._surely_matches(entry, risk)
+        return self.loosens and risk.rule not in PROTECTED and self._matches_surely(entry, risk)
 
-    def _surely_matches(self, entry: ScopedEntry, risk: Risk) -> bool:
+    def _matches_surely(self, entry: ScopedEntry, risk: Risk) -> bool:
         if not self.matches.matches_both_versions(entry, risk.model) or not is_on_path(
             entry, risk.path
         ):

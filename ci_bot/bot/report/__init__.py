@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.report.markdown.marker import (
         MarkerFacts,
-        claims_news,
         decode_marker,
+        is_news_claim,
         list_plans_before,
         mark_news,
     )
@@ -108,13 +108,13 @@ __all__ = [
     "baseline_notice",
     "check_output",
     "check_within",
-    "claims_news",
     "compare_rounds",
     "decode_marker",
     "describe_baseline",
     "describe_error",
     "extract_code_spans",
     "find_resource",
+    "is_news_claim",
     "list_plans_before",
     "make_check_run",
     "make_sarif",
@@ -165,7 +165,7 @@ __getattr__ = open_on_demand(
         "markdown.check_run": ["make_check_run", "name_check", "CheckAnnotation", "CheckRun"],
         "markdown.marker": [
             "decode_marker",
-            "claims_news",
+            "is_news_claim",
             "mark_news",
             "MarkerFacts",
             "list_plans_before",

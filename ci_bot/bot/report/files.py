@@ -51,7 +51,7 @@ def write_files(directory: Path, name: str, document: Contract, texts: DocumentT
             with (directory / file).open("wb") as opened:
                 opened.writelines(parts)
     except OSError as error:
-        raise _not_written(directory, error) from error
+        raise _make_not_written_error(directory, error) from error
 
 
 def check_output(directory: Path, *, option: str = "--output") -> None:
@@ -101,8 +101,8 @@ def write_within(
         finally:
             os.close(place)
     except OSError as error:
-        raise _not_written(workspace / folder, error) from error
-    return written[_of_document(name)]
+        raise _make_not_written_error(workspace / folder, error) from error
+    return written[_name_document(name)]
 
 
 def check_within(workspace: Path, folder: str) -> None:
@@ -135,7 +135,7 @@ def _list_report_files(
     name: str, document: Contract, texts: DocumentTexts
 ) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The files in the order in which they are written; each is made only then."""
-    yield _of_document(name), chain(document.iterate_parts(indent=2), [b"\n"])
+    yield _name_document(name), chain(document.iterate_parts(indent=2), [b"\n"])
     yield f"{name}.md", [texts.markdown().encode()]
     sarif = texts.sarif()
     if sarif is not None:
@@ -145,7 +145,7 @@ def _list_report_files(
         yield PAGE, map(str.encode, page)
 
 
-def _of_document(name: str) -> str:
+def _name_document(name: str) -> str:
     return f"{name}.json"
 
 
@@ -182,7 +182,7 @@ def _give_to_owner(handle: int, owner: os.stat_result) -> None:
         os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
-def _not_written(directory: Path, error: OSError) -> BotError:
+def _make_not_written_error(directory: Path, error: OSError) -> BotError:
     return BotError(
         f"The report could not be written to {directory}: {_describe_os_error(error)}.",
         hint="What was done stays done; only its files are missing.",

@@ -203,7 +203,7 @@ class CancelToken:
             self._deferred -= 1
 
     @contextmanager
-    def last_act(self, act: Callable[[], object]) -> Iterator[None]:
+    def set_last_act(self, act: Callable[[], object]) -> Iterator[None]:
         """While inside, a second signal runs `act` (quick, in the handler) before it exits."""
         self._last_acts.append(act)
         try:

@@ -43,12 +43,12 @@ class WorkerVariables:
     names: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
 
-    def asks_for(self, name: str) -> bool:
+    def requires_variable(self, name: str) -> bool:
         return name in self.names or name.startswith(self.prefixes)
 
     def pass_on(self, name: str) -> bool:
         """Whether the project gets the variable: what it asks for, and what its engines read."""
-        wanted = name.startswith(DEFAULT_PREFIXES) or self.asks_for(name)
+        wanted = name.startswith(DEFAULT_PREFIXES) or self.requires_variable(name)
         return wanted and not _is_never(name)
 
 

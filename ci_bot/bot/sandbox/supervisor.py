@@ -348,7 +348,7 @@ def supervise_process(
             deadline_seconds=watch.deadline_seconds,
         )
         thread = threading.Thread(target=watcher.run, name="worker-watch", daemon=True)
-        with watch.cancel.last_act(lambda: _kill_quietly(family)):
+        with watch.cancel.set_last_act(lambda: _kill_quietly(family)):
             try:
                 thread.start()
                 _hand_on(watcher, watch)

@@ -79,7 +79,7 @@ def list_steps(
 def list_notes(request: SetupRequest) -> list[str]:
     """What a person should know of this repository, a sentence or two each."""
     return [
-        *_release_note(request),
+        *_list_release_notes(request),
         *_list_version_notes(request),
         *_list_state_notes(request),
         *_list_bot_notes(request),
@@ -209,7 +209,7 @@ def _make_required_check() -> RemainingStep:
     )
 
 
-def _release_note(request: SetupRequest) -> Iterator[str]:
+def _list_release_notes(request: SetupRequest) -> Iterator[str]:
     if not request.release.is_released:
         yield (
             "This ci-bot was not installed from a release, so the workflows name a placeholder. "

@@ -74,7 +74,7 @@ def find_action_release(direct_url: str | None) -> ActionRelease:
         direct_url: What pip wrote down of an installation from git (PEP 610); None if it came from
             elsewhere.
     """
-    return _of_git(direct_url) or parse_action_release(_RELEASED)
+    return _read_git_release(direct_url) or parse_action_release(_RELEASED)
 
 
 def read_action_release(workflow: str) -> ActionRelease | None:
@@ -84,7 +84,7 @@ def read_action_release(workflow: str) -> ActionRelease | None:
     return release if release is not None and release.is_released else None
 
 
-def _of_git(direct_url: str | None) -> ActionRelease | None:
+def _read_git_release(direct_url: str | None) -> ActionRelease | None:
     try:
         known = json.loads(direct_url or "{}")
         address, commit = known["url"], known["vcs_info"]["commit_id"]

@@ -120,7 +120,7 @@ def _visit_node(
 def _note_call(
     node: ast.Call, path: tuple[str, ...], gateway: str | None, facts: PythonFacts
 ) -> None:
-    name = _dotted_name(node.func).rpartition(".")[2]
+    name = _read_dotted_name(node.func).rpartition(".")[2]
     connection = _CONNECTION_CLASS.fullmatch(name)
     if connection is not None:
         target = facts.states if "state_connection" in path else facts.engines
@@ -149,10 +149,10 @@ def _iterate_entries(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
 
 def _read_variable(node: ast.AST, path: tuple[str, ...], gateway: str | None) -> VariableUse | None:
     """The variable that exactly this expression reads."""
-    if isinstance(node, ast.Subscript) and _dotted_name(node.value) in _MAPPINGS:
+    if isinstance(node, ast.Subscript) and _read_dotted_name(node.value) in _MAPPINGS:
         if isinstance(node.slice, ast.Constant) and isinstance(node.ctx, ast.Load):
             return VariableUse(str(node.slice.value), path, gateway, False, True)
-    elif isinstance(node, ast.Call) and _dotted_name(node.func) in _READERS and node.args:
+    elif isinstance(node, ast.Call) and _read_dotted_name(node.func) in _READERS and node.args:
         name = node.args[0]
         if isinstance(name, ast.Constant):
             has_default = len(node.args) + len(node.keywords) > 1
@@ -164,9 +164,9 @@ def _read_variable(node: ast.AST, path: tuple[str, ...], gateway: str | None) ->
     return None
 
 
-def _dotted_name(node: ast.expr) -> str:
+def _read_dotted_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
-        return f"{_dotted_name(node.value)}.{node.attr}"
+        return f"{_read_dotted_name(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
 

@@ -93,7 +93,7 @@ def find_projects(root: Path) -> list[str]:
     found = []
     for directory in _iterate_directories(root):
         if _list_configuration_files(directory):
-            found.append(_relative_path(directory, root))
+            found.append(_make_relative_path(directory, root))
     return found
 
 
@@ -180,7 +180,7 @@ def _read_version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]
     for place in dict.fromkeys([*places, root, root / "requirements"]):
         for file in sorted(place.iterdir()) if place.is_dir() else ():
             if is_version_file(file.name) and file.is_file():
-                files[_relative_path(file, root)] = _read_text(file)
+                files[_make_relative_path(file, root)] = _read_text(file)
     return files
 
 
@@ -202,7 +202,7 @@ def _list_old_bot_workflows(root: Path) -> Iterator[str]:
     directory = root / WORKFLOWS
     for file in sorted(directory.glob("*.y*ml")) if directory.is_dir() else ():
         if file.is_file() and _OLD_BOT.search(_read_text(file)):
-            yield _relative_path(file, root)
+            yield _make_relative_path(file, root)
 
 
 def _find_default_branch(root: Path) -> str:
@@ -230,7 +230,7 @@ def _find_git_directory(root: Path) -> Path:
     return git
 
 
-def _relative_path(path: Path, root: Path) -> str:
+def _make_relative_path(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 

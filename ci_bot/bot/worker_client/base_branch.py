@@ -44,7 +44,7 @@ def read_base_cache(client: WorkerClient, directory: str, commit: Sha | None) ->
     """
     file = _locate_cache_file(client, directory)
     if commit is not None and client.git.objects.has_path(
-        commit, _relative_path(client, file.parent)
+        commit, _make_relative_path(client, file.parent)
     ):
         return []
     try:
@@ -91,7 +91,7 @@ def _locate_cache_file(client: WorkerClient, directory: str) -> Path:
     return folder / f"base-{hashlib.sha256(named).hexdigest()[:16]}.json"
 
 
-def _relative_path(client: WorkerClient, path: Path) -> str:
+def _make_relative_path(client: WorkerClient, path: Path) -> str:
     return path.relative_to(os.path.realpath(client.checkout)).as_posix()
 
 

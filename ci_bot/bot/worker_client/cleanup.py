@@ -93,7 +93,7 @@ def make_failed_document(failure: Failure, *, environment: str) -> CleanupDocume
     )
 
 
-def cleanup_exit_code(document: CleanupDocument) -> int:
+def choose_cleanup_exit_code(document: CleanupDocument) -> int:
     """The exit code of a cleanup."""
     if document.result in ("removed", "nothing_to_do"):
         return EXIT_DONE

@@ -118,7 +118,7 @@ class LoadTrace:
         self._traces.append(TraceReader())
         return self._traces[-1]
 
-    def never_began(self) -> None:
+    def note_no_start(self) -> None:
         """The process of the last `begin` could not be started, so it has opened nothing."""
         self._traces.pop()
 
@@ -324,7 +324,7 @@ class WorkerClient:
             )
         except BotError:
             if second is not None and not second.started:
-                self._loads.never_began()
+                self._loads.note_no_start()
                 self._ask_alone(second)
             raise
         finally:

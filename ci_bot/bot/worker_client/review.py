@@ -122,7 +122,7 @@ def _make_report(
     )
     if changed is not None:
         loaded = client.list_loaded_among(changed.paths)
-        on_load = _code_on_load(client, changed, loaded, options.commits)
+        on_load = _list_code_on_load(client, changed, loaded, options.commits)
         facts = add_scan_findings(facts, client.scanned, trusted=not on_load, loaded=loaded)
         bot = replace(
             bot,
@@ -216,7 +216,7 @@ def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_a
         )
 
 
-def _code_on_load(
+def _list_code_on_load(
     client: WorkerClient,
     changed: FileChanges,
     loaded: frozenset[str] | None,

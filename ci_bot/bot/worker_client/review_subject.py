@@ -267,7 +267,7 @@ def read_contents(
     git: GitRepository, commit: Sha, paths: Sequence[str], at_most: int = MOST_POLICY_BYTES
 ) -> list[bytes | None]:
     """Reads the contents of a commit's files; None for one that is missing."""
-    with git.objects.files_of(commit, at_most=at_most) as read:
+    with git.objects.open_commit_files(commit, at_most=at_most) as read:
         return [read(path) for path in paths]
 
 
@@ -322,7 +322,7 @@ def read_unchanged_texts(
     """The same for files that do not change."""
     if not paths:
         return
-    with git.objects.files_of(commit, at_most=LARGEST_FILE_BYTES) as read:
+    with git.objects.open_commit_files(commit, at_most=LARGEST_FILE_BYTES) as read:
         for path in paths:
             content = read(path)
             if content is not None and _MARK in content:

@@ -72,7 +72,7 @@ def open_client(
             copy=identity is not None,
             deadline=deadline,
         ) as workspace,
-        cancel.last_act(workspace.remove_in_background),
+        cancel.set_last_act(workspace.remove_in_background),
     ):
         environment = build_worker_environment(
             machine.environ,

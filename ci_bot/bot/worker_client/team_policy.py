@@ -31,9 +31,9 @@ from ci_bot.bot.policy import (
     find_ownership,
     list_known_rules,
     list_policy_changes,
+    make_scope_key,
     make_unfit_policy,
     may_be_accepted,
-    scope_key,
     why_not,
 )
 from ci_bot.bot.worker_client.client import WorkerClient
@@ -147,7 +147,7 @@ def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list
 
 
 def _read_codeowners(git: GitRepository, commit: Sha) -> CodeOwnersFile | None:
-    with git.objects.files_of(commit, at_most=CODEOWNERS_BYTES) as read:
+    with git.objects.open_commit_files(commit, at_most=CODEOWNERS_BYTES) as read:
         for path in PLACES:
             content = read(path)
             if content is not None:
@@ -252,7 +252,7 @@ def check_selections(
         if answer.problem is not None
     }
     for entry in policy.entries:
-        problem = problems.get(scope_key(entry))
+        problem = problems.get(make_scope_key(entry))
         if problem is not None:
             raise make_unfit_policy(entry.path, [(entry.line, problem)])
 

@@ -369,7 +369,7 @@ def repeat_audits_on_prod(
         there: Prod's views, by the name of their model.
     """
     tables = {name: view.sql_text for name, view in there.items()}
-    for model, key, question in recorder.failed_audits():
+    for model, key, question in recorder.list_failed_audits():
         rows, why = None, None
         if question.snapshot.name not in tables:
             why = NEW_MODEL

@@ -152,7 +152,7 @@ class ConsoleRecorder(NoopConsole):
                 if outcome.question is not None:
                     record.questions[key] = outcome.question.cover_both(record.questions.get(key))
 
-    def failed_audits(self) -> list[tuple[str, str, AuditQuestion]]:
+    def list_failed_audits(self) -> list[tuple[str, str, AuditQuestion]]:
         """Lists model, key and query of each failed audit."""
         with self._lock:
             return [

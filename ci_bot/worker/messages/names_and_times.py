@@ -16,7 +16,7 @@ from sqlmesh.utils.date import (
 )
 
 from ci_bot.errors import BadInput
-from ci_bot.protocol.base import readable_path
+from ci_bot.protocol.base import make_readable_path
 from ci_bot.redaction import quote_value
 
 _QUOTE = '[`"]?'
@@ -81,7 +81,7 @@ class ModelNames:
 def file_name(path: Path, repository: Path) -> str:
     """Returns a file relative to the repository, or its whole path if it lies elsewhere."""
     inside = path.is_relative_to(repository)
-    return readable_path(str(path.relative_to(repository)) if inside else str(path))
+    return make_readable_path(str(path.relative_to(repository)) if inside else str(path))
 
 
 def name_file_or_last_part(path: Path | str | None, repository: Path) -> str | None:

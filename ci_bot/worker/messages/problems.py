@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
-from ci_bot.protocol.base import Failure, readable_path
+from ci_bot.protocol.base import Failure, make_readable_path
 from ci_bot.protocol.directories import PrivateDirectories
 from ci_bot.redaction import strip_terminal_codes
 from ci_bot.worker.messages.load_failures import find_load_cause, iterate_causes
@@ -130,7 +130,7 @@ def _clean_word(token: re.Match[str]) -> str:
 
 def make_encodable(text: str) -> str:
     """Returns `text` without bytes that are not UTF-8, which no JSON document can hold."""
-    return readable_path(text)
+    return make_readable_path(text)
 
 
 def _is_end_of_java(error: BaseException) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlglot import exp
 from sqlmesh.core.snapshot import Snapshot, SnapshotId, SnapshotTableInfo, merge_intervals
 
-from ci_bot.protocol.base import readable_path
+from ci_bot.protocol.base import make_readable_path
 from ci_bot.protocol.plan import (
     Backfill,
     BackfillAction,
@@ -300,7 +300,7 @@ def relative_path(snapshot: Snapshot, repository: Path) -> str | None:
         return None
     path = Path(path)
     inside = path.is_relative_to(repository)
-    return readable_path(str(path.relative_to(repository)) if inside else path.name)
+    return make_readable_path(str(path.relative_to(repository)) if inside else path.name)
 
 
 def choose_backfill_action(snapshot: Snapshot) -> BackfillAction:

@@ -13,7 +13,7 @@ from sqlmesh.core.plan import stages
 from sqlmesh.core.plan.stages import PlanStage
 
 from ci_bot.errors import RequestRefused
-from ci_bot.protocol.base import readable_path
+from ci_bot.protocol.base import make_readable_path
 from ci_bot.protocol.environment import PROD_HINT
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.worker.messages import ModelNames, names_and_times
@@ -148,15 +148,15 @@ class BaseDrift:
         """
         if changed_files is None or any(reaches_every_model(path) for path in changed_files):
             return cls(None)
-        files = {readable_path(str(repository / path)) for path in changed_files}
-        models = {readable_path(str(node._path)) for node in nodes.values()}
-        read = files.intersection(map(readable_path, opened))
+        files = {make_readable_path(str(repository / path)) for path in changed_files}
+        models = {make_readable_path(str(node._path)) for node in nodes.values()}
+        read = files.intersection(map(make_readable_path, opened))
         if any(not path.endswith(_DATA) for path in read - models):
             return cls(None)
         caused = {
             name
             for name, node in nodes.items()
-            if not files.isdisjoint(map(readable_path, list_defining_files(node)))
+            if not files.isdisjoint(map(make_readable_path, list_defining_files(node)))
         }
         pending = list(caused)
         readers: dict[str, list[str]] = {}

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ci_bot.protocol.base import readable_path
+from ci_bot.protocol.base import make_readable_path
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, is_read
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.messages import ModelNames
@@ -126,7 +126,7 @@ class RuleInputs:
         path = Path(path)
         if path.is_relative_to(self.repository):
             path = path.relative_to(self.repository)
-        return readable_path(path.as_posix())
+        return make_readable_path(path.as_posix())
 
     @cached_property
     def models_by_file(self) -> Mapping[str, Sequence[Model | NamedModel]]:
@@ -184,7 +184,7 @@ def _decode_content(content: bytes | None) -> str | None:
 # Reading the files of a change, as data.
 
 
-# Replaces a byte that is no UTF-8 in a name (`readable_path`).
+# Replaces a byte that is no UTF-8 in a name (`make_readable_path`).
 _REPLACED = "\ufffd"
 # The contents of so many files of each side are kept; each may have `LARGEST_FILE_BYTES`.
 _KEPT = 4
@@ -248,5 +248,7 @@ def _find_named_file(top: str, path: str) -> str:
             names = sorted(entry.name for entry in beside)
         except OSError:
             names = []
-        found = f"{found}/{next((name for name in names if readable_path(name) == part), part)}"
+        found = (
+            f"{found}/{next((name for name in names if make_readable_path(name) == part), part)}"
+        )
     return found

@@ -57,9 +57,9 @@ def test_handle_signals__the_second_one_ends(token: CancelToken, first: int, sec
     with (
         handle_signals(token, exit_now=happened.append),
         token.defer_signal(),
-        token.last_act(lambda: happened.append("older")),
-        token.last_act(failing),
-        token.last_act(lambda: happened.append("newer")),
+        token.set_last_act(lambda: happened.append("older")),
+        token.set_last_act(failing),
+        token.set_last_act(lambda: happened.append("newer")),
     ):
         os.kill(os.getpid(), first)
         assert token.signal_number == first
@@ -89,7 +89,7 @@ def test_deferred__nests(token: CancelToken) -> None:
 
 def test_last_act__only_while_inside(token: CancelToken) -> None:
     happened: list[str] = []
-    with token.last_act(lambda: happened.append("inside")):
+    with token.set_last_act(lambda: happened.append("inside")):
         pass
     token.run_last_acts()
     assert happened == []

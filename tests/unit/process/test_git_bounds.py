@@ -130,7 +130,7 @@ def test_files__of_a_commit_are_found_by_path(repository: Repository, ground: Pa
     for name in names:
         (repository.root / name).write_text("not committed")
     reads = GitRepository(repository.root, private=private(ground))
-    with reads.objects.files_of(commit, at_most=100) as read:
+    with reads.objects.open_commit_files(commit, at_most=100) as read:
         for name in names:
             assert read(name) == (b"" if name == "empty" else name.encode()), name
         assert read("link") == b"/etc/passwd"
@@ -151,7 +151,7 @@ def test_files__of_a_commit_are_found_by_path(repository: Repository, ground: Pa
         ):
             assert read(gone) is None, gone
         assert read("README") == b"x", "it still answers"
-    with reads.objects.files_of(commit[::-1], at_most=100) as read:
+    with reads.objects.open_commit_files(commit[::-1], at_most=100) as read:
         assert read("README") is None
 
 

@@ -71,7 +71,7 @@ def test_working_tree__its_content_can_be_read(repository: Repository, git: GitR
     (repository.root / "models/a.sql").write_text("SELECT 3")
     tree = git.working.write_tree(USER)
     assert tree is not None
-    with git.objects.files_of(tree, at_most=100) as read:
+    with git.objects.open_commit_files(tree, at_most=100) as read:
         assert read("models/a.sql") == b"SELECT 3"
         assert read("models/b.sql") == b"SELECT 2"
     assert git.list_files_mentioning(tree, "3") == ["models/a.sql"]

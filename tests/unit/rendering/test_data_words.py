@@ -153,14 +153,14 @@ def test_audits__are_named_with_what_prod_has() -> None:
         for answer in answers
     ]
     model = AppliedModel(model="m.x", table="t", intervals=1, batches=1, seconds=1, audits=audits)
-    assert data_words.failed_audits([model], blocking=False) == [
+    assert data_words.list_failed_audits([model], blocking=False) == [
         "`a` on `m.x`, 7 rows (same in `prod`)",
         "`a` on `m.x`, 7 rows (0 rows in `prod`)",
         "`a` on `m.x`, 7 rows (1 row in `prod`)",
         "`a` on `m.x`, 7 rows (`prod` could not be asked)",
         "`a` on `m.x`, 7 rows",
     ]
-    assert data_words.failed_audits([model], blocking=True) == []
+    assert data_words.list_failed_audits([model], blocking=True) == []
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,9 @@ def _make_build_rows(sources: ReviewedReport) -> tuple[list[list[Any]], Extent]:
     later = {item.model: item for item in plan.full_backfill} if plan else {}
     left = {item.model: item for item in plan.backfill} if plan else {}
     held, gaps, lost = (
-        (_by_model(plan.held), _by_model(plan.gaps), _by_model(plan.lost)) if plan else ({}, {}, {})
+        (_group_by_model(plan.held), _group_by_model(plan.gaps), _group_by_model(plan.lost))
+        if plan
+        else ({}, {}, {})
     )
     spans: list[Extent] = [(item.start, item.end) for item in (*here.values(), *later.values())]
     axis = _cover_extents([*spans, *((one.start, one.end) for one in (plan.held if plan else []))])
@@ -137,7 +139,7 @@ def _make_build_rows(sources: ReviewedReport) -> tuple[list[list[Any]], Extent]:
     return rows, axis
 
 
-def _by_model(ranges: Iterable[ModelRange]) -> dict[str, list[list[int | None]]]:
+def _group_by_model(ranges: Iterable[ModelRange]) -> dict[str, list[list[int | None]]]:
     found: dict[str, list[list[int | None]]] = {}
     for one in ranges:
         found.setdefault(one.model, []).append(_list_moments((one.start, one.end)))

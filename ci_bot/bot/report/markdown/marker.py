@@ -59,7 +59,7 @@ def mark_news(body: str, key: str) -> str:
     return f"{body.rstrip()}\n\n{_mark_of_news(key)}\n"
 
 
-def claims_news(body: str, key: str) -> bool:
+def is_news_claim(body: str, key: str) -> bool:
     """Whether a body claims to be such a comment of this project. Anybody can paste the mark."""
     return body.rstrip().endswith(f"\n{_mark_of_news(key)}")
 

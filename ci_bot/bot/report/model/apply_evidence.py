@@ -149,11 +149,11 @@ class ApplyView:
     @property
     def blocking_audits(self) -> list[SafeMarkdown]:
         """Those that stopped the apply, by name."""
-        return data_words.failed_audits(self.doc.models, blocking=True)
+        return data_words.list_failed_audits(self.doc.models, blocking=True)
 
     @property
     def warning_audits(self) -> list[SafeMarkdown]:
-        return data_words.failed_audits(self.doc.models, blocking=False)
+        return data_words.list_failed_audits(self.doc.models, blocking=False)
 
     @property
     def first_view(self) -> str | None:

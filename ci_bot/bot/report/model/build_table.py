@@ -41,7 +41,7 @@ def build_rows(report: Report) -> list[BuildRow]:
     kept = list_forward_only_models(report)
     rows = [
         ("Incremental", _describe_history(here, kept), _describe_history(later, kept)),
-        ("Forward-only", _describe_previews(here, kept), _old_rows(report)),
+        ("Forward-only", _describe_previews(here, kept), _describe_old_rows(report)),
         (
             "Whole tables",
             _format_number(_count_whole_tables(here, kept)),
@@ -51,7 +51,7 @@ def build_rows(report: Report) -> list[BuildRow]:
         (
             "Executor time",
             _format_expected_time(report.cost),
-            _format_expected_time(_prod_cost(report)),
+            _format_expected_time(_find_prod_cost(report)),
         ),
     ]
     return [
@@ -61,7 +61,7 @@ def build_rows(report: Report) -> list[BuildRow]:
     ]
 
 
-def _old_rows(report: Report) -> str:
+def _describe_old_rows(report: Report) -> str:
     """What becomes of the rows that prod's forward-only tables hold."""
     forward, kept = list_forward_only_models(report), list_history_keepers(report)
     if not forward:
@@ -87,7 +87,7 @@ def _describe_intervals(items: Sequence[Backfill]) -> str:
     if not items:
         return ""
     tables = "" if len(items) == 1 else f"{words.format_count(len(items), 'table')}, "
-    amount = words.format_count(sum(item.intervals for item in items), _interval_unit(items))
+    amount = words.format_count(sum(item.intervals for item in items), _name_interval_unit(items))
     starts = [item.start for item in items if item.start]
     if starts and amount == "1 day":
         return f"{amount}, {_format_day(starts[0])}"
@@ -100,7 +100,7 @@ def _format_day(moment: str) -> str:
     return words.format_day(moment).replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
-def _interval_unit(items: Sequence[Backfill]) -> str:
+def _name_interval_unit(items: Sequence[Backfill]) -> str:
     """What an interval is, where that can be known from the windows."""
     return "day" if all(map(_is_daily, items)) else "interval"
 
@@ -129,7 +129,7 @@ def _format_number(value: int) -> str:
     return words.format_number(value) if value else ""
 
 
-def _prod_cost(report: Report) -> Cost | None:
+def _find_prod_cost(report: Report) -> Cost | None:
     return report.prod_plan.cost if report.prod_plan else None
 
 

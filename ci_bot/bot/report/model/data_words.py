@@ -151,7 +151,7 @@ def _describe_rows(diff: DiffView) -> str:
     if not gone and not new:
         return "no row is gone or new"
     parts = [
-        f"{_verb_for(gone)} gone" if gone else "no row is gone",
+        f"{_choose_verb(gone)} gone" if gone else "no row is gone",
         f"{words.format_number(new)} new",
     ]
     if not new:
@@ -159,7 +159,7 @@ def _describe_rows(diff: DiffView) -> str:
     return f"{parts[0]}, {parts[1]}"
 
 
-def _verb_for(number: int) -> str:
+def _choose_verb(number: int) -> str:
     return f"{words.format_count(number, 'row')} {'is' if number == 1 else 'are'}"
 
 
@@ -295,7 +295,7 @@ def _format_extreme(text: str | None) -> str:
     return _shorten_number(float(number)) if number.is_finite() else make_table_cell(text, 40)
 
 
-def failed_audits(models: Sequence[AppliedModel], *, blocking: bool) -> list[SafeMarkdown]:
+def list_failed_audits(models: Sequence[AppliedModel], *, blocking: bool) -> list[SafeMarkdown]:
     """Each audit that failed: its name and model, its rows, and whether prod has them."""
     return [
         SafeMarkdown(

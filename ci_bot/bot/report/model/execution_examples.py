@@ -145,7 +145,9 @@ def _shorten_example(model: str, example: ExecutionExample) -> ShortExample | No
         return None
     before, after = changed[0].before, changed[0].after
     if before is None or after is None:
-        return ShortExample(model, None, _row_or_none(before), _row_or_none(after), given)
+        return ShortExample(
+            model, None, _render_row_or_none(before), _render_row_or_none(after), given
+        )
     places = [place for place, value in enumerate(before) if value != after[place]]
     if len(places) != 1:
         return None
@@ -154,7 +156,7 @@ def _shorten_example(model: str, example: ExecutionExample) -> ShortExample | No
     return ShortExample(model, column, show_value(before[place]), show_value(after[place]), given)
 
 
-def _row_or_none(row: Iterable[str | None] | None) -> str | None:
+def _render_row_or_none(row: Iterable[str | None] | None) -> str | None:
     return None if row is None else ", ".join(map(show_value, row))
 
 

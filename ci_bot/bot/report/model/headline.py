@@ -117,7 +117,7 @@ class _HeadlineFacts:
         if self._drift:
             rest.append(f"{words.format_count(self._drift, 'change')} of {self._base_name}")
         if self._elsewhere:
-            rest.append(self._perhaps_of_another_project())
+            rest.append(self._describe_other_projects())
         sentence, models = found[lead]
         if self._report.decision == "go":
             sentence = f"{sentence.removesuffix('.')}{self._describe_large_build()}."
@@ -148,10 +148,10 @@ class _HeadlineFacts:
             )
             return f"{what} {words.format_count(len(models), 'model')}"
         amounts: dict[str, tuple[int, str]] = {
-            "retyped": (len(self._of_columns(_is_retyped)), "retyped column"),
+            "retyped": (len(self._list_column_changes(_is_retyped)), "retyped column"),
             "forward": (len(self._forward_only_models), "forward-only change"),
             "restated": (len(self._restated), "restatement of `prod`"),
-            "columns": (len(self._of_columns(_is_added)), "new column"),
+            "columns": (len(self._list_column_changes(_is_added)), "new column"),
             "models": (len(self._changes_of_kind("added")), "new model"),
             "metadata": (len(self._only_metadata), "metadata-only change"),
         }
@@ -173,34 +173,34 @@ class _HeadlineFacts:
             return (
                 f"{words.format_count(len(self._own), 'model')} {are} built again; none is edited."
             )
-        return self._nothing_of_its_own()
+        return self._describe_no_own_change()
 
-    def _nothing_of_its_own(self) -> str:
+    def _describe_no_own_change(self) -> str:
         if self._drift:
             others = words.format_count(self._drift, "model")
             differ = "differs" if self._drift == 1 else "differ"
             return f"No model changes here; {others} {differ} because of {self._base_name}."
         if self._elsewhere:
-            return f"No model changes here; prod has {self._perhaps_of_another_project()}."
+            return f"No model changes here; prod has {self._describe_other_projects()}."
         if any(item.change != "unchanged" for item in self._report.statements):
             return "No model changes, but the statements that run around every plan do."
         return "No model changes."
 
-    def _perhaps_of_another_project(self) -> str:
+    def _describe_other_projects(self) -> str:
         models = words.format_count(self._elsewhere, "model")
         return f"{models} that may belong to another project"
 
     # ------------------------------------------------------------------ what goes
 
     def _describe_loss(self) -> tuple[str, list[str]] | None:
-        removed, dropped = self._changes_of_kind("removed"), self._of_columns(_is_dropped)
+        removed, dropped = self._changes_of_kind("removed"), self._list_column_changes(_is_dropped)
         parts = []
         if removed:
             parts.append(
                 f"the {words.pluralize(len(removed), 'model')} {list_names(_list_names(removed))}"
             )
         if dropped:
-            parts.append(self._named_columns(dropped))
+            parts.append(self._quote_columns(dropped))
         if not parts:
             return None
         models = list(
@@ -218,13 +218,13 @@ class _HeadlineFacts:
         return (describe_past_numbers(self._report), past.models) if past.changed else None
 
     def _describe_retyped(self) -> tuple[str, list[str]] | None:
-        found = self._of_columns(_is_retyped)
+        found = self._list_column_changes(_is_retyped)
         if not found:
             return None
         change, column = found[0]
         models = list(dict.fromkeys(change.model for change, _ in found))
         if len(found) > 1:
-            return f"Changes the type of {self._named_columns(found)}.", models
+            return f"Changes the type of {self._quote_columns(found)}.", models
         before, after = quote_name(column.before or "?"), quote_name(column.after or "?")
         name = f"{quote_name(column.name)} in {quote_name(change.model)}"
         return f"Changes the type of {name} from {before} to {after}.", models
@@ -277,11 +277,11 @@ class _HeadlineFacts:
     # ------------------------------------------------------------------ what comes
 
     def _describe_columns(self) -> tuple[str, list[str]] | None:
-        found = self._of_columns(_is_added)
+        found = self._list_column_changes(_is_added)
         if not found:
             return None
         models = list(dict.fromkeys(change.model for change, _ in found))
-        return f"Adds {self._named_columns(found, 'to')}{self._describe_harmless()}.", models
+        return f"Adds {self._quote_columns(found, 'to')}{self._describe_harmless()}.", models
 
     def _describe_models(self) -> tuple[str, list[str]] | None:
         added = self._changes_of_kind("added")
@@ -334,14 +334,14 @@ class _HeadlineFacts:
     def _changes_of_kind(self, kind: str) -> list[Change]:
         return [change for change in self._own if change.change == kind]
 
-    def _of_columns(
+    def _list_column_changes(
         self, is_it: Callable[[ColumnChange], bool]
     ) -> list[tuple[Change, ColumnChange]]:
         edited = self._changes_of_kind("direct")
         return [(change, column) for change in edited for column in change.columns if is_it(column)]
 
     @staticmethod
-    def _named_columns(
+    def _quote_columns(
         found: Sequence[tuple[Change, ColumnChange]], preposition: str = "of"
     ) -> str:
         models = list(dict.fromkeys(change.model for change, _ in found))

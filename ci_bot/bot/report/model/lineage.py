@@ -193,22 +193,22 @@ def draw_lineage(
 def _choose_models(changes: dict[str, str], readers: dict[str, list[str]], limit: int) -> list[str]:
     """The models to draw: changed ones by weight and reach, then readers of those, and so on."""
 
-    def by_reach(models: Iterable[str]) -> list[str]:
+    def sort_by_reach(models: Iterable[str]) -> list[str]:
         return sorted(models, key=lambda model: (-len(readers[model]), model))
 
     roots = sorted(
-        by_reach(model for model, change in changes.items() if change in _FIRST),
+        sort_by_reach(model for model, change in changes.items() if change in _FIRST),
         key=lambda model: _FIRST[changes[model]],
     )
     # Where not all fits, most of the room is kept for readers: a chain says more than boxes.
-    first = roots if len(changes) <= limit else by_reach(roots)[: max(limit // 4, 1)]
+    first = roots if len(changes) <= limit else sort_by_reach(roots)[: max(limit // 4, 1)]
     chosen = dict.fromkeys(first[:limit])
     level = list(chosen)
     while level and len(chosen) < limit:
         below = {reader for model in level for reader in readers[model]} - chosen.keys()
-        level = by_reach(below)[: limit - len(chosen)]
+        level = sort_by_reach(below)[: limit - len(chosen)]
         chosen |= dict.fromkeys(level)
-    for model in (*roots, *by_reach(changes)):
+    for model in (*roots, *sort_by_reach(changes)):
         if len(chosen) >= limit:
             break
         chosen.setdefault(model)

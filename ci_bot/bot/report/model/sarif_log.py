@@ -81,7 +81,7 @@ def _describe_rule(rule: str, context: CommentContext) -> dict[str, object]:
         "properties": {
             "tags": ["sqlmesh", *([spec.topic] if spec.topic else [])],
             "precision": "high",
-            "problem.severity": _severity_of_problem(spec.severity),
+            "problem.severity": _map_problem_severity(spec.severity),
         },
     }
     if context.rules_url is not None:
@@ -89,7 +89,7 @@ def _describe_rule(rule: str, context: CommentContext) -> dict[str, object]:
     return found
 
 
-def _severity_of_problem(severity: Severity) -> str:
+def _map_problem_severity(severity: Severity) -> str:
     """GitHub's word for a level."""
     level = _LEVELS[severity]
     return "recommendation" if level == "note" else level

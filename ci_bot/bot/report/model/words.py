@@ -232,7 +232,7 @@ def describe_options(options: Sequence[PlanOption]) -> str | None:
     if not chosen:
         return None
     shown = ", ".join(
-        f"`{option.name}: {_plain_text(option.value)}` ({describe_option_source(option)})"
+        f"`{option.name}: {_strip_markup(option.value)}` ({describe_option_source(option)})"
         for option in chosen[:_SHOWN]
     )
     return f"{shown} and {len(chosen) - _SHOWN:,} more" if len(chosen) > _SHOWN else shown
@@ -240,7 +240,7 @@ def describe_options(options: Sequence[PlanOption]) -> str | None:
 
 def describe_option_source(option: PlanOption) -> str:
     """Who said it, as a part of a sentence."""
-    return f"project's `{_plain_text(option.key)}`" if option.key else "input"
+    return f"project's `{_strip_markup(option.key)}`" if option.key else "input"
 
 
 def find_plan_option(options: Sequence[PlanOption], name: OptionName) -> PlanOption | None:
@@ -248,7 +248,7 @@ def find_plan_option(options: Sequence[PlanOption], name: OptionName) -> PlanOpt
     return next((option for option in options if option.name == name), None)
 
 
-def _plain_text(text: str) -> str:
+def _strip_markup(text: str) -> str:
     return text.replace("`", "'")
 
 
@@ -282,7 +282,7 @@ def short_window(window: ShortWindow, environment: str, options: Sequence[PlanOp
 
 def _describe_window_reason(window: ShortWindow, options: Sequence[PlanOption]) -> str:
     if window.cause == "start":
-        return _of_start(find_plan_option(options, "start"))
+        return _describe_start_source(find_plan_option(options, "start"))
     if window.cause == "min_intervals":
         option = find_plan_option(options, "min-intervals")
         name = (
@@ -301,7 +301,7 @@ def _describe_window_reason(window: ShortWindow, options: Sequence[PlanOption]) 
     return f"because forward-only {names} {'is' if one else 'are'} in the plan"
 
 
-def _of_start(option: PlanOption | None) -> str:
+def _describe_start_source(option: PlanOption | None) -> str:
     if option is not None and option.source == "review":
         return "because the reviewed plan begins there"
     named = describe_option_source(option) if option is not None and option.key else "input `start`"

@@ -24,9 +24,9 @@ from ci_bot.redaction import (
     find_placed_credentials,
     is_random,
     is_sample,
+    is_stand_in,
     judge_likeness,
     list_entry_passwords,
-    stands_for_one,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation
@@ -322,7 +322,7 @@ def find_hardcoded_secrets(inputs: RuleInputs) -> Iterator[RuleObservation]:
         after = inputs.read_text_after(path) if is_read(path) else None
         if after is None:
             continue
-        shapes = ShapeSet.that_may_be_in(after)
+        shapes = ShapeSet.select_for_text(after)
         if not may_hold_credential(after, path, shapes):
             continue
         lines = after.splitlines()
@@ -358,7 +358,7 @@ def _list_credentials_before(inputs: RuleInputs) -> frozenset[str]:
 
 
 def _list_values(text: str, path: str) -> Iterator[str]:
-    shapes = ShapeSet.that_may_be_in(text)
+    shapes = ShapeSet.select_for_text(text)
     if may_hold_credential(text, path, shapes):
         lines = text.splitlines()
         for number in range(len(lines)):
@@ -448,7 +448,7 @@ def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _is_filled(value: str) -> bool:
-    return len(value) >= SHORTEST and not stands_for_one(value)
+    return len(value) >= SHORTEST and not is_stand_in(value)
 
 
 def _find_unignored(inputs: RuleInputs) -> Iterator[RuleObservation]:

@@ -154,7 +154,7 @@ def list_version_bounds(path: str, text: str) -> Mapping[str, VersionBound]:
     bare = "\n".join(line.partition(" #")[0] for line in text.splitlines() if line[:1] != "#")
     held: dict[str, VersionBound] = {}
     for one in _REQUIREMENT.finditer(bare):
-        if one["asked"] is not None or _stands_alone(one, bare):
+        if one["asked"] is not None or _is_requirement(one, bare):
             held.setdefault(
                 _name_package(one), _parse_bound((one["asked"] or "").strip(" (,"), is_exact=False)
             )
@@ -174,7 +174,7 @@ def _name_package(match: re.Match[str]) -> str:
     return match["name"].lower()
 
 
-def _stands_alone(match: re.Match[str], text: str) -> bool:
+def _is_requirement(match: re.Match[str], text: str) -> bool:
     """Whether a name without a version is a requirement: a line, or an item of a list."""
     before, after = text[: match.start()], text[match.end() :]
     return before[-1:] in {"", "\n", '"', "'"} and after[:1] in {"", "\n", '"', "'", "\r"}

@@ -74,7 +74,7 @@ def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservatio
                     line=1,
                     subject=(name,),
                 )
-            elif _skips_head(new) and not _skips_head(head):
+            elif _is_skipped(new) and not _is_skipped(head):
                 yield RuleObservation(
                     AUDIT_WEAKENED,
                     f"The standalone audit `{name}` is skipped from now on.",
@@ -132,7 +132,7 @@ def _list_bound_queries(text: str | None) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _skips_head(head: str) -> bool:
+def _is_skipped(head: str) -> bool:
     return bool(re.search(r"\bskip\s+true\b", head, re.IGNORECASE))
 
 

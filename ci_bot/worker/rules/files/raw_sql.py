@@ -114,12 +114,12 @@ def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObserva
         if after is None or not new:
             continue
         old = Counter(
-            _effect_key(item)
+            _make_statement_key(item)
             for item in _list_blockers(inputs, path, inputs.read_text_before(path))
         )
         for item in new:
-            old[_effect_key(item)] -= 1
-            if old[_effect_key(item)] < 0:
+            old[_make_statement_key(item)] -= 1
+            if old[_make_statement_key(item)] < 0:
                 words = item.statement.source.split()
                 yield RuleObservation(
                     find_statement_rule(item),
@@ -142,5 +142,5 @@ def _list_blockers(inputs: RuleInputs, path: str, text: str | None) -> list[Judg
     return [item for item in reading.judged if item.severity == "blocker"]
 
 
-def _effect_key(item: JudgedEffect) -> tuple[str, ...]:
+def _make_statement_key(item: JudgedEffect) -> tuple[str, ...]:
     return *make_statement_subject(item), item.statement.source

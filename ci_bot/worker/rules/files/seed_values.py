@@ -312,13 +312,13 @@ class SeedRows:
         """Describes the differences; None if there are none."""
         parts = []
         if self.added:
-            parts.append(f"gets {self.added:,} more row{plural_suffix(self.added)}")
+            parts.append(f"gets {self.added:,} more row{choose_plural_suffix(self.added)}")
         if self.removed:
-            parts.append(f"loses {self.removed:,} row{plural_suffix(self.removed)}")
+            parts.append(f"loses {self.removed:,} row{choose_plural_suffix(self.removed)}")
         return f"It {' and '.join(parts)}." if parts else None
 
 
-def plural_suffix(number: int) -> str:
+def choose_plural_suffix(number: int) -> str:
     return "" if number == 1 else "s"
 
 
@@ -361,7 +361,7 @@ def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows |
     if old is None or new is None:
         return None
     common = [name for name in old.header if name in new.header]
-    left, right = old.values_of(common), new.values_of(common)
+    left, right = old.list_row_values(common), new.list_row_values(common)
     gone, come = Counter(left) - Counter(right), Counter(right) - Counter(left)
     if len(left) != len(right):
         return SeedRows((), come.total(), gone.total())
@@ -389,7 +389,7 @@ class _SeedRecords:
     header: Mapping[str, int]
     rows: list[list[str]]
 
-    def values_of(self, names: list[str]) -> list[tuple[str, ...]]:
+    def list_row_values(self, names: list[str]) -> list[tuple[str, ...]]:
         return [tuple(row[self.header[name]] for name in names) for row in self.rows]
 
 
