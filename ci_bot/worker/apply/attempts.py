@@ -113,9 +113,9 @@ class BuildAttempts:
                     Attempt(
                         number=number,
                         result="failed",
-                        error=_one_line(error, recorder),
+                        error=_describe_error_in_one_line(error, recorder),
                         retried_because=why,
-                        seconds=self._seconds_since(begun),
+                        seconds=self._measure_seconds_since(begun),
                     )
                 )
                 if why is None:
@@ -126,9 +126,9 @@ class BuildAttempts:
                 try:
                     current = self._replan()
                 except Exception as refused:
-                    return self._final_failure(refused, recorder)
+                    return self._make_final_failure(refused, recorder)
             else:
-                seconds = self._seconds_since(begun)
+                seconds = self._measure_seconds_since(begun)
                 self.made.append(Attempt(number=number, result="succeeded", seconds=seconds))
                 return None
         return None
@@ -140,7 +140,7 @@ class BuildAttempts:
         )
         return {table.shown_name for table in tables}
 
-    def _final_failure(self, error: Exception, recorder: ConsoleRecorder) -> Failure:
+    def _make_final_failure(self, error: Exception, recorder: ConsoleRecorder) -> Failure:
         """Makes the failure without a retry; it names the tables that the first attempt built."""
         if self._hold.should_stop():
             return self._hold.make_failure()
@@ -180,7 +180,7 @@ class BuildAttempts:
         plan = make_evaluatable(planned.plan, self._context.state_reader)
         evaluator.evaluate(plan, circuit_breaker=self._hold.must_stop)
 
-    def _seconds_since(self, begun: float) -> float:
+    def _measure_seconds_since(self, begun: float) -> float:
         return round(self._clock.now() - begun, 3)
 
     def _make_failure(self, error: Exception, recorder: ConsoleRecorder) -> Failure:
@@ -202,11 +202,11 @@ class BuildAttempts:
             update["message"] = f"The audit `{audit.name}` cannot run: {base.message}"
             if audit.path is not None:
                 update["path"] = file_name(audit.path, self._repository)
-                update["line"] = _line_of(audit.path, audit.name)
+                update["line"] = _find_line_of_word(audit.path, audit.name)
         return base.model_copy(update=update)
 
 
-def _line_of(path: Path, word: str) -> int | None:
+def _find_line_of_word(path: Path, word: str) -> int | None:
     """Returns the first line of a file that has the word."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -239,7 +239,7 @@ def find_retry_reason(
     ours = any(
         name in named
         for table in tables
-        for name in (table, f"Database {_schema_of_table(table)} ")
+        for name in (table, f"Database {_cut_table_to_schema(table)} ")
     )
     if ours and any(sign in texts for sign in _IN_BETWEEN):
         return "another run was making the same table"
@@ -248,10 +248,10 @@ def find_retry_reason(
     return None
 
 
-def _schema_of_table(table: str) -> str:
+def _cut_table_to_schema(table: str) -> str:
     return table.rpartition(".")[0]
 
 
-def _one_line(error: BaseException, recorder: ConsoleRecorder) -> str:
+def _describe_error_in_one_line(error: BaseException, recorder: ConsoleRecorder) -> str:
     cause = find_root_cause(recorder.failures[0] if recorder.failures else error)
     return shorten_redacted(extract_headline(cause), 1_000)

@@ -80,7 +80,7 @@ class RunReport:
     def begin_writing(self, planned: BuiltPlan, recorder: ConsoleRecorder, estimate: Cost) -> None:
         """Marks the first write; later documents report the built work."""
         self._recorder = recorder
-        self._audits = _expected_audits(planned)
+        self._audits = _count_expected_audits(planned)
         self.estimate = estimate
 
     def amend_record(self, look: Callable[[ConsoleRecorder], None]) -> None:
@@ -228,7 +228,7 @@ class RunReport:
         return collect_versions(self._opened)
 
 
-def _expected_audits(planned: BuiltPlan) -> int:
+def _count_expected_audits(planned: BuiltPlan) -> int:
     built = {item.snapshot_id for item in planned.plan.missing_intervals}
     return sum(
         len(snapshot.model.audits_with_args)

@@ -151,17 +151,17 @@ def _list_ledger_snapshots(
 
 def _keep_first_observation(before: LedgerRow, found: list[LedgerObject]) -> list[LedgerObject]:
     """Keeps objects that an earlier apply created as ours, although they exist by now."""
-    known = {_snapshot_tables(item): item.existed for item in before.objects}
+    known = {_list_snapshot_tables(item): item.existed for item in before.objects}
     kept = [
-        item.model_copy(update={"existed": known.get(_snapshot_tables(item), item.existed)})
+        item.model_copy(update={"existed": known.get(_list_snapshot_tables(item), item.existed)})
         for item in found
     ]
-    seen = {_snapshot_tables(item) for item in kept}
+    seen = {_list_snapshot_tables(item) for item in kept}
     # Objects of an earlier plan that this one no longer has must still be found by a cleanup.
-    return kept + [item for item in before.objects if _snapshot_tables(item) not in seen]
+    return kept + [item for item in before.objects if _list_snapshot_tables(item) not in seen]
 
 
-def _snapshot_tables(item: LedgerObject) -> tuple[str, str, str, str]:
+def _list_snapshot_tables(item: LedgerObject) -> tuple[str, str, str, str]:
     return item.kind, item.catalog, item.db, item.name
 
 

@@ -381,7 +381,7 @@ class CleanupTables:
 
     def prepare_row(self, row: LedgerRow) -> LedgerRow:
         """Returns the row that the cleanup continues with; call it before anything is changed."""
-        if self._reclaim_mode(row) != "never":
+        if self._choose_reclaim_mode(row) != "never":
             row = drop_foreign_snapshots(row, self._context)
         # The mark of an apply that was cut off stays, whatever the result of this cleanup.
         known = row.phase in ("applying", "cleaning", "leftover")
@@ -389,7 +389,7 @@ class CleanupTables:
 
     def needs_spark(self, row: LedgerRow) -> bool:
         """Whether `settle_tables` may need Spark."""
-        return self._reclaim_mode(row) == "now"
+        return self._choose_reclaim_mode(row) == "now"
 
     def settle_tables(self, row: LedgerRow, *, complete: bool) -> None:
         """Settles the tables after the environment is removed. If a part of it is left, its views
@@ -399,7 +399,7 @@ class CleanupTables:
             why = "the cleanup is not complete"
             self._report_kept(row, why, why)
             return
-        mode = self._reclaim_mode(row)
+        mode = self._choose_reclaim_mode(row)
         if mode == "now":
             self._reclaim_now(write_phase(self._ledger, row, "reclaimable"))
         elif mode == "later":
@@ -409,7 +409,7 @@ class CleanupTables:
 
     def settle_removed_row(self, row: LedgerRow) -> None:
         """Settles the tables if an earlier cleanup removed the environment and left them."""
-        mode = self._reclaim_mode(row)
+        mode = self._choose_reclaim_mode(row)
         due = self._ask.merged is False and is_reclaim_due(row)
         # SQLMesh has no record of the tables of a row in `reclaiming`: its janitor never drops
         # them.
@@ -420,7 +420,7 @@ class CleanupTables:
         else:
             self._leave_tables(row)
 
-    def _reclaim_mode(self, row: LedgerRow) -> Literal["never", "later", "now"]:
+    def _choose_reclaim_mode(self, row: LedgerRow) -> Literal["never", "later", "now"]:
         """Returns the effect of the input `reclaim` for this environment.
 
         After a merge prod uses the tables. If the end of the pull request is not known, because it

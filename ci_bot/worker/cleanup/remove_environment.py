@@ -357,7 +357,7 @@ class _EnvironmentRemoval:
         return self._make_document(
             ("removed" if done else "nothing_to_do") if complete else "incomplete",
             existed=existed,
-            failure=None if complete else self._incomplete_failure(),
+            failure=None if complete else self._make_incomplete_failure(),
         )
 
     def _make_stopped_document(self) -> CleanupDocument:
@@ -365,7 +365,7 @@ class _EnvironmentRemoval:
             "incomplete", existed=True, failure=make_cancelled_failure("cleanup")
         )
 
-    def _incomplete_failure(self) -> Failure:
+    def _make_incomplete_failure(self) -> Failure:
         left = [leftover.object for leftover in self.leftovers] + self.foreign
         objects_are = "1 object is" if len(left) == 1 else f"{len(left)} objects are"
         message = f"{objects_are} left of {self.request.environment}: {', '.join(left[:5])}."

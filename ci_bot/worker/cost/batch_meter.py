@@ -161,7 +161,7 @@ class BatchMeter:
         with self._lock:
             batches, now = list(self._batches), self._now()
         parts = share_allocation(
-            list(self._executors.values()), [_batch_span(batch, now) for batch in batches]
+            list(self._executors.values()), [_make_batch_span(batch, now) for batch in batches]
         )
         found: dict[str, list[MeteredBatch]] = {}
         for batch in batches:
@@ -203,7 +203,7 @@ class BatchMeter:
         self.seconds += max(0.0, self._now() - before)
 
 
-def _batch_span(batch: MeteredBatch, now: float) -> BusySpan:
+def _make_batch_span(batch: MeteredBatch, now: float) -> BusySpan:
     end = now if batch.end is None else batch.end
     used = batch.counters.used_seconds if batch.counters else 0.0
     return BusySpan(key=batch.group, start=batch.start, end=end, used=used)

@@ -247,7 +247,7 @@ def read_directory(
     @cache
     def open_hadoop_files() -> HadoopFiles:
         ports.before_java()
-        return HadoopFiles(_spark_jvm(), settings)
+        return HadoopFiles(_start_spark_jvm(), settings)
 
     def decompress_log(path: str) -> AbstractContextManager[str]:
         return open_hadoop_files().decompress_log(f"file://{path}")
@@ -268,7 +268,7 @@ def read_hadoop_settings(context: Context) -> dict[str, str]:
     return {key: str(value) for key, value in connection.config.items()}
 
 
-def _spark_jvm() -> Any:
+def _start_spark_jvm() -> Any:
     """Returns Spark's JVM without a session: that of a running session, or a new one."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway

@@ -56,7 +56,7 @@ def find_written_table(plan: Mapping[str, Any]) -> str | None:
     """
     for node in iterate_nodes(plan):
         if any(sign in str(node.get("nodeName", "")) for sign in _WRITES):
-            found = _first_table(str(node.get("simpleString", "")))
+            found = _find_first_table(str(node.get("simpleString", "")))
             if found is not None:
                 return found
     return None
@@ -68,7 +68,7 @@ def find_read_tables(plan: Mapping[str, Any]) -> set[str]:
         found
         for node in iterate_nodes(plan)
         if "Scan" in str(node.get("nodeName", ""))
-        and (found := _first_table(f"{node.get('nodeName')} {node.get('simpleString')}"))
+        and (found := _find_first_table(f"{node.get('nodeName')} {node.get('simpleString')}"))
     }
 
 
@@ -90,7 +90,7 @@ def _parse_range(line: str) -> Range | None:
     if line.lstrip().startswith("PushedFilters"):
         return None  # cut at a hundred characters, and the conditions say the same
     lower = [_lower_bound(*match) for match in _LOWER.findall(line)]
-    upper = [_upper_bound(*match) for match in _UPPER.findall(line)]
+    upper = [_read_upper_bound(*match) for match in _UPPER.findall(line)]
     if not lower or not upper or max(lower) >= min(upper):
         return None
     return max(lower), min(upper)
@@ -101,7 +101,7 @@ def _lower_bound(operator: str, text: str) -> datetime:
     return moment if operator == ">=" else moment + step
 
 
-def _upper_bound(operator: str, text: str) -> datetime:
+def _read_upper_bound(operator: str, text: str) -> datetime:
     moment, step = _parse_moment(text)
     return moment + step if operator == "<=" else moment
 
@@ -118,7 +118,7 @@ def _parse_moment(text: str) -> tuple[datetime, timedelta]:
     )
 
 
-def _first_table(text: str) -> str | None:
+def _find_first_table(text: str) -> str | None:
     match = _TABLE.search(text.replace("`", ""))
     return f"{match[1]}.{match[2]}".lower() if match else None
 
@@ -206,7 +206,7 @@ class LoggedApplication:
             "SparkListenerJobStart": self._on_job,
             "SparkListenerStageCompleted": self._on_stage,
             f"{SQL_EVENTS}ExecutionStart": self._on_statement,
-            f"{SQL_EVENTS}ExecutionEnd": self._statement_end,
+            f"{SQL_EVENTS}ExecutionEnd": self._note_statement_end,
         }
         wanted = {f'{{"Event":"{name}"'.encode(): reader for name, reader in readers.items()}
         for line in lines:
@@ -295,7 +295,7 @@ class LoggedApplication:
             start=event["time"] / _MS,
         )
 
-    def _statement_end(self, event: Mapping[str, Any]) -> None:
+    def _note_statement_end(self, event: Mapping[str, Any]) -> None:
         known = self.statements.get(int(event["executionId"]))
         if known is not None:
             known.end = event["time"] / _MS

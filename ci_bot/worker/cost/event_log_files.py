@@ -147,7 +147,7 @@ class HadoopFiles:
         self._conf = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark)
 
     def list_entries(self, path: str) -> list[ListedFile]:
-        where = self._hadoop_path(path)
+        where = self._make_hadoop_path(path)
         try:
             return [
                 ListedFile(
@@ -170,7 +170,7 @@ class HadoopFiles:
         """Gives a local file with the plain content of a log, until the end of the block."""
         with tempfile.TemporaryDirectory(prefix="event-log-") as directory:
             target = str(Path(directory, "plain"))
-            self._copy_file(self._hadoop_path(path), target)
+            self._copy_file(self._make_hadoop_path(path), target)
             yield target
 
     def _copy_file(self, source: Any, target: str) -> None:
@@ -186,7 +186,7 @@ class HadoopFiles:
         finally:
             out.close()
 
-    def _hadoop_path(self, path: str) -> Any:
+    def _make_hadoop_path(self, path: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(path)
 
 

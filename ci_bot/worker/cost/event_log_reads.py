@@ -206,23 +206,23 @@ def map_physical_tables(infos: Iterable[Any]) -> dict[str, str]:
         infos: What prod's environment says of its snapshots.
     """
     models = [info for info in infos if info.is_model and not info.is_symbolic]
-    names = {info.name: _plain_name(info.name) for info in models}
-    prefixes = {name.removesuffix(_last_parts(name)) for name in names.values()}
+    names = {info.name: _normalize_name(info.name) for info in models}
+    prefixes = {name.removesuffix(_drop_catalog(name)) for name in names.values()}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
     return {
-        _VERSION.sub("", _last_parts(_plain_name(info.table_name()).lower())): (
+        _VERSION.sub("", _drop_catalog(_normalize_name(info.table_name()).lower())): (
             names[info.name].removeprefix(prefix)
         )
         for info in models
     }
 
 
-def _last_parts(name: str) -> str:
+def _drop_catalog(name: str) -> str:
     """Schema and table, without the catalog."""
     return ".".join(name.split(".")[-2:])
 
 
-def _plain_name(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.replace('"', "").replace("`", "")
 
 

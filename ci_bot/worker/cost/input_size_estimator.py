@@ -193,7 +193,7 @@ class PlanEstimator:
         newest = self.ledger.list_runs(newest=_NEWEST)
         rows = [row for row in newest if row.model in kinds and row.counters]
         runs: dict[str, list[PastRun]] = list_past_runs(rows)
-        for model, found in self._of_prod().items():
+        for model, found in self._read_runs_of_prod().items():
             if model in kinds and model not in runs:
                 runs[model] = found
         return [
@@ -202,7 +202,7 @@ class PlanEstimator:
             for run in found[:_NEWEST_OF_A_MODEL]
         ]
 
-    def _of_prod(self) -> dict[str, list[PastRun]]:
+    def _read_runs_of_prod(self) -> dict[str, list[PastRun]]:
         reader = self.context.state_reader
         prod = reader.get_environment(c.PROD) if self.ledger.knows_prod else None
         if prod is None:

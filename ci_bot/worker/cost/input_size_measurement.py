@@ -91,7 +91,7 @@ class BatchQueries:
             if name in self._building:
                 query = _fit_prod_columns(query, parent, stand_ins.get(name))
         return sqlmesh_compat.render_executed_text(
-            self._bound_query(query, model, span), self._dialect
+            self._limit_query_to_batch(query, model, span), self._dialect
         )
 
     def _list_read_tables(self, snapshot: Snapshot) -> tuple[dict[str, Snapshot], set[str]]:
@@ -114,7 +114,7 @@ class BatchQueries:
                 tables[name] = parent
         return tables, views
 
-    def _bound_query(self, query: exp.Query, model: Model, span: Interval) -> exp.Query:
+    def _limit_query_to_batch(self, query: exp.Query, model: Model, span: Interval) -> exp.Query:
         """Limits the query to the batch's rows, as SQLMesh does.
         (`insert_overwrite_by_time_partition`)
         """
@@ -143,14 +143,16 @@ def _fit_prod_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None)
 
     # The subqueries contain the table, too, so list the nodes before replacing any.
     for node in [
-        each for each in query.find_all(exp.Table) if _table_parts(each) == _table_parts(table)
+        each
+        for each in query.find_all(exp.Table)
+        if _split_table_name(each) == _split_table_name(table)
     ]:
         shaped = exp.select(*nulls) if prod is None else exp.select("*", *nulls).from_(table.copy())
         node.replace(shaped.subquery(node.alias or table.name))
     return query
 
 
-def _table_parts(table: exp.Table) -> tuple[str, ...]:
+def _split_table_name(table: exp.Table) -> tuple[str, ...]:
     return tuple(part.name for part in table.parts)
 
 
@@ -320,16 +322,16 @@ class QuerySizes:
         leaves: list[Any] = []
         needed: set[str] = set()
         for each in plans:
-            needed |= _column_ids(each.output())
+            needed |= _list_column_ids(each.output())
             for node in _iterate_nodes(each):
                 if node.children().isEmpty():
                     leaves.append(node)
                 else:
-                    needed |= _column_ids(node.references())
-        sizes = [self._bytes_read(leaf, needed) for leaf in leaves]
+                    needed |= _list_column_ids(node.references())
+        sizes = [self._count_bytes_read(leaf, needed) for leaf in leaves]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
-    def _bytes_read(self, leaf: Any, needed: set[str]) -> int | None:
+    def _count_bytes_read(self, leaf: Any, needed: set[str]) -> int | None:
         """Returns the bytes of a leaf that are read for the columns that the plan needs."""
         files = self._list_files(leaf)
         size = int(str(leaf.stats().sizeInBytes()))
@@ -337,7 +339,7 @@ class QuerySizes:
             size = int(files.sizeInBytes())
         if size >= UNKNOWN_SIZE:
             return None
-        if files is None or _table_format(leaf) not in _COLUMNAR:
+        if files is None or _read_table_format(leaf) not in _COLUMNAR:
             return size
         paths = files.inputFiles()
         share = self._share_of_columns(leaf, paths, needed)
@@ -365,17 +367,23 @@ class QuerySizes:
         columns = str(leaf.output().mkString(_SEPARATOR)).split(_SEPARATOR)
         if len(columns) != len(fields):
             return 1.0
-        stored = self._stored_sizes(leaf, paths) if _table_format(leaf) == "parquet" else None
+        stored = (
+            self._read_stored_sizes(leaf, paths) if _read_table_format(leaf) == "parquet" else None
+        )
         sizes = [
-            _type_width(field["type"]) if stored is None else stored.get(field["name"].lower(), 0)
+            _measure_type_width(field["type"])
+            if stored is None
+            else stored.get(field["name"].lower(), 0)
             for field in fields
         ]
         used = [
-            size for text, size in zip(columns, sizes, strict=True) if _column_id(text) in needed
+            size
+            for text, size in zip(columns, sizes, strict=True)
+            if _read_column_id(text) in needed
         ]
         return sum(used) / sum(sizes) if sum(sizes) else 1.0
 
-    def _stored_sizes(self, leaf: Any, paths: Any) -> Mapping[str, int] | None:
+    def _read_stored_sizes(self, leaf: Any, paths: Any) -> Mapping[str, int] | None:
         """Reads the size of each column in one of the table's files; None if no file has it."""
         table = leaf.catalogTable()
         roots = leaf.relation().location().rootPaths()
@@ -387,7 +395,7 @@ class QuerySizes:
         return self._columns[key]
 
 
-def _table_format(leaf: Any) -> str:
+def _read_table_format(leaf: Any) -> str:
     return str(leaf.relation().toString()).lower()
 
 
@@ -395,26 +403,26 @@ def _is_instance(thing: Any, kind: str) -> bool:
     return str(thing.getClass().getSimpleName()) == kind
 
 
-def _type_width(kind: Any) -> int:
-    return _WIDTHS.get(kind, _OTHER_WIDTH) if isinstance(kind, str) else _nested_width(kind)
+def _measure_type_width(kind: Any) -> int:
+    return _WIDTHS.get(kind, _OTHER_WIDTH) if isinstance(kind, str) else _measure_nested_width(kind)
 
 
-def _nested_width(kind: Mapping[str, Any]) -> int:
+def _measure_nested_width(kind: Mapping[str, Any]) -> int:
     if kind["type"] == "struct":
-        return sum(_type_width(field["type"]) for field in kind["fields"])
+        return sum(_measure_type_width(field["type"]) for field in kind["fields"])
     if kind["type"] == "array":
-        return _type_width(kind["elementType"])
+        return _measure_type_width(kind["elementType"])
     if kind["type"] == "map":
-        return _type_width(kind["keyType"]) + _type_width(kind["valueType"])
+        return _measure_type_width(kind["keyType"]) + _measure_type_width(kind["valueType"])
     return _OTHER_WIDTH
 
 
-def _column_ids(attributes: Any) -> set[str]:
+def _list_column_ids(attributes: Any) -> set[str]:
     """Returns the ids of Spark's columns; a column's name may add a number that is not an id."""
     return set(_ID.findall(str(attributes.mkString(_SEPARATOR))))
 
 
-def _column_id(attribute: str) -> str:
+def _read_column_id(attribute: str) -> str:
     found = _ID.findall(attribute)
     return str(found[-1]) if found else ""
 

@@ -85,18 +85,18 @@ def collect_known_costs(
     """
     models = {item.model for item in work}
     rows = ledger.list_runs(models)
-    above = _tables_above(work, context, names) if rows else {}
+    above = _map_tables_above(work, context, names) if rows else {}
     upstream = UpstreamGrowth(_list_new_tables(work, context) if above else {}, rows, above)
     applied = list_past_runs(rows, upstream.compute_input_growth)
     rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
     return KnownCosts(
         layers={"ledger": applied, "event_logs": _list_prod_history(rest, ledger, context, names)},
         accuracy=read_accuracy(ledger),
-        line=_accuracy_point(applied),
+        line=_make_accuracy_point(applied),
     )
 
 
-def _accuracy_point(applied: Mapping[str, Sequence[PastRun]]) -> tuple[float, float] | None:
+def _make_accuracy_point(applied: Mapping[str, Sequence[PastRun]]) -> tuple[float, float] | None:
     counted = [run for runs in applied.values() for run in runs[:_OF_A_MODEL] if run.input_bytes]
     return fit_line(counted[:_MOST_RUNS])
 
@@ -112,7 +112,7 @@ def _list_new_tables(work: Sequence[Backfill], context: Context) -> dict[str, Ba
     }
 
 
-def _tables_above(
+def _map_tables_above(
     work: Sequence[Backfill], context: Context, names: ModelNames
 ) -> dict[str, frozenset[str]]:
     """Maps models that the work computes whole to the models whose tables they read, also behind

@@ -96,12 +96,12 @@ def list_past_runs(
         if row.intervals:
             found.setdefault(row.model, []).append(row)
     return {
-        model: [_make_past_run(row, growth(row)) for row in _best_layer_rows(each)[:_NEWEST]]
+        model: [_make_past_run(row, growth(row)) for row in _choose_best_layer_rows(each)[:_NEWEST]]
         for model, each in found.items()
     }
 
 
-def _best_layer_rows(rows: list[RunRow]) -> list[RunRow]:
+def _choose_best_layer_rows(rows: list[RunRow]) -> list[RunRow]:
     counted = [row for row in rows if row.source == "counters"]
     return counted or rows
 

@@ -109,7 +109,7 @@ def predict_cost(
         return _widen_prediction(middle, middle * min(off), middle * max(off), len(runs))
     if _are_longer(runs, intervals, batches):
         return _predict_longer_batches(runs, intervals, batches, others)
-    rates = [run.seconds / run.intervals * _growth_factor(run, others) for run in runs]
+    rates = [run.seconds / run.intervals * _compute_growth_factor(run, others) for run in runs]
     middle = median(rates) * intervals
     return _widen_prediction(middle, min(rates) * intervals, max(rates) * intervals, len(runs))
 
@@ -162,7 +162,7 @@ def _widen_prediction(middle: float, low: float, high: float, runs: int) -> Expe
     return ExpectedCost(min(low, middle), middle, max(high, middle))
 
 
-def _growth_factor(run: PastRun, others: tuple[float, float] | None) -> float:
+def _compute_growth_factor(run: PastRun, others: tuple[float, float] | None) -> float:
     """Returns the factor by which a run would take longer with its larger input; its start does not
     grow.
     """
@@ -206,25 +206,27 @@ def fit_line(
         return None
     batches, size = (sum(point[axis] for point in points) for axis in (0, 1))
     scaled = [(x / batches, y / size, weight) for x, y, weight in points]
-    share = _narrowest_share(scaled)
-    level = math.exp(-_line_level(scaled, share)[0])
+    share = _find_narrowest_share(scaled)
+    level = math.exp(-_fit_line_level(scaled, share)[0])
     return level * (1 - share) / batches, level * share / size
 
 
-def _narrowest_share(points: Sequence[tuple[float, float, float]]) -> float:
+def _find_narrowest_share(points: Sequence[tuple[float, float, float]]) -> float:
     """Finds the share of the bytes (0 to 1) whose line is closest to the runs."""
     low, high = 0.0, 1.0
     for _ in range(_ZOOMS):
         step = (high - low) / _STEPS
         best = min(
             (low + step * number for number in range(_STEPS + 1)),
-            key=lambda share: _line_level(points, share)[1],
+            key=lambda share: _fit_line_level(points, share)[1],
         )
         low, high = max(0.0, best - step), min(1.0, best + step)
     return best
 
 
-def _line_level(points: Sequence[tuple[float, float, float]], share: float) -> tuple[float, float]:
+def _fit_line_level(
+    points: Sequence[tuple[float, float, float]], share: float
+) -> tuple[float, float]:
     """Returns middle and spread of the logarithms of the runs' deviations from such a line."""
     logs = [(math.log((1 - share) * x + share * y), weight) for x, y, weight in points]
     total = sum(weight for _, weight in logs)
@@ -265,7 +267,11 @@ class UpstreamGrowth:
         above = self.tables.get(run.model, frozenset())
         apply = self._applied_runs[run.environment, run.at]
         built = [apply[model] for model in sorted(above & apply.keys())]
-        ratios = {row.model: ratio for row in built if (ratio := self._row_ratio(row)) is not None}
+        ratios = {
+            row.model: ratio
+            for row in built
+            if (ratio := self._estimate_row_ratio(row)) is not None
+        }
         if not ratios:
             return 1.0
         written = {row.model: row.counters.output_bytes if row.counters else 0 for row in built}
@@ -277,7 +283,7 @@ class UpstreamGrowth:
         share = 1.0 if ratios.keys() == above else min(1.0, total / read) if read else 0.0
         return 1.0 + share * (changed - 1.0)
 
-    def _row_ratio(self, row: RunRow) -> float | None:
+    def _estimate_row_ratio(self, row: RunRow) -> float | None:
         """Returns the future size of a table that an apply has built, as a factor of its size
         then.
         """
@@ -349,7 +355,9 @@ def estimate_by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) ->
     Args:
         seen: The project's runs.
     """
-    like = _similar_runs(model, size.kind, [item for item in seen if _is_informative(item.run)])
+    like = _list_similar_runs(
+        model, size.kind, [item for item in seen if _is_informative(item.run)]
+    )
     runs = [item.run for item in like]
     if not runs or _is_beyond_runs(size, runs):
         return None
@@ -383,7 +391,7 @@ def _is_informative(run: PastRun) -> bool:
     return bool(run.input_bytes) and run.seconds > 0 and run.batches > 0
 
 
-def _similar_runs(model: str, kind: str, seen: Sequence[CountedRun]) -> Sequence[CountedRun]:
+def _list_similar_runs(model: str, kind: str, seen: Sequence[CountedRun]) -> Sequence[CountedRun]:
     own = [item for item in seen if item.model == model]
     if own:
         return own

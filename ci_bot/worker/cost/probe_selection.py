@@ -69,7 +69,7 @@ def choose_probe(planned: BuiltPlan, missing: Missing, names: ModelNames) -> Pla
     for s_id, ranges in building.items():
         snapshot = planned.plan_snapshots[s_id]
         tables, on_the_way = upstream.list_tables_and_views(snapshot)
-        why = _explain_no_probe(planned, snapshot, ranges) or _table_condition(
+        why = _explain_no_probe(planned, snapshot, ranges) or _render_table_condition(
             sorted(map(names.short_name, tables))
         )
         if why is not None:
@@ -122,7 +122,7 @@ def _explain_no_probe(
     return None
 
 
-def _table_condition(tables: Sequence[str]) -> str | None:
+def _render_table_condition(tables: Sequence[str]) -> str | None:
     if not tables:
         return None
     more = len(tables) - _NAMED

@@ -93,7 +93,7 @@ def share_allocation(
         if not active:
             continue
         here = sum_allocation(executors, start, end)
-        rates = {number: _task_rate(running[number]) for number in active}
+        rates = {number: _compute_task_rate(running[number]) for number in active}
         total = sum(rates.values())
         for number, rate in rates.items():
             part = rate / total if total > 0 else 1 / len(rates)
@@ -101,7 +101,7 @@ def share_allocation(
     return found
 
 
-def _task_rate(span: BusySpan) -> float:
+def _compute_task_rate(span: BusySpan) -> float:
     return span.used / max(span.end - span.start, _TICK_SECONDS)
 
 

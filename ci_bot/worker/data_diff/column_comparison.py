@@ -62,7 +62,7 @@ def align_types(prod: SparkType, pr: SparkType) -> SparkType | None:
     if names <= _WHOLE.keys():
         return max(prod, pr, key=lambda kind: _WHOLE[kind.name])
     if names <= {*_WHOLE, *_FLOATING, "decimal"}:
-        return SparkType("double") if names & _FLOATING else _wider_decimal(prod, pr)
+        return SparkType("double") if names & _FLOATING else _find_wider_decimal(prod, pr)
     if names <= _MOMENTS:
         # Midnight of a date and the wall clock of a timestamp, both in the session's time zone.
         return SparkType("timestamp_ntz" if "timestamp_ntz" in names else "timestamp")
@@ -72,7 +72,7 @@ def align_types(prod: SparkType, pr: SparkType) -> SparkType | None:
     return None
 
 
-def _wider_decimal(prod: SparkType, pr: SparkType) -> SparkType | None:
+def _find_wider_decimal(prod: SparkType, pr: SparkType) -> SparkType | None:
     """Returns the decimal that holds both; None if Spark has none so wide."""
     sizes = [
         kind.sizes if kind.name == "decimal" else (_WHOLE[kind.name], 0) for kind in (prod, pr)

@@ -363,7 +363,7 @@ def compare_models(
 
     pool = ThreadPoolExecutor(max(1, controls.workers), thread_name_prefix="ci-bot-diff")
     try:
-        order = sorted(range(len(candidates)), key=lambda n: _candidate_weight(candidates[n]))
+        order = sorted(range(len(candidates)), key=lambda n: _weigh_candidate(candidates[n]))
         waiting = {pool.submit(compare_numbered, number): number for number in order}
         chances = max(1, round(controls.patience / controls.poll))
         while waiting and chances:
@@ -376,7 +376,7 @@ def compare_models(
                 controls.stop()
                 chances -= 1
         for number in waiting.values():
-            results[number] = _skipped_diff(candidates[number], CANCELLED)
+            results[number] = _make_skipped_diff(candidates[number], CANCELLED)
             tell(results[number])
     finally:
         # No wait: a query that will not end must not keep a cancelled run alive.
@@ -417,7 +417,7 @@ def _is_compared(candidate: DiffCandidate) -> bool:
     return candidate.unavailable is None and bool(candidate.spec.keys)
 
 
-def _candidate_weight(candidate: DiffCandidate) -> tuple[bool, int]:
+def _weigh_candidate(candidate: DiffCandidate) -> tuple[bool, int]:
     size = candidate.size if candidate.size is not None else candidate.rows
     return size is None, size or 0
 
@@ -426,9 +426,9 @@ def _compare_candidate(
     port: DiffPort, candidate: DiffCandidate, over: str | None, controls: DiffControls
 ) -> TableDiff:
     if candidate.unavailable is not None:
-        return _skipped_diff(candidate, candidate.unavailable)
+        return _make_skipped_diff(candidate, candidate.unavailable)
     if controls.cancelled():
-        return _skipped_diff(candidate, CANCELLED)
+        return _make_skipped_diff(candidate, CANCELLED)
     again = controls.again
     while True:
         try:
@@ -437,14 +437,14 @@ def _compare_candidate(
             return compare_tables(port, candidate.spec, clock=controls.clock)
         except SqlError as error:
             if controls.cancelled():
-                return _skipped_diff(candidate, CANCELLED)
+                return _make_skipped_diff(candidate, CANCELLED)
             if again is None:
-                return _skipped_diff(candidate, f"{FAILED}: {error}")
+                return _make_skipped_diff(candidate, f"{FAILED}: {error}")
             again()
             again = None
 
 
-def _skipped_diff(candidate: DiffCandidate, reason: str) -> TableDiff:
+def _make_skipped_diff(candidate: DiffCandidate, reason: str) -> TableDiff:
     spec = candidate.spec
     return TableDiff(
         model=spec.model,

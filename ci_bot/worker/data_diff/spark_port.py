@@ -98,7 +98,7 @@ class SparkPort:
             frame = self._kept[table] if table in self._kept else self._session.table(table)
             schema = json.loads(frame._jdf.schema().json())
         columns = [(field["name"], _declare_field(field)) for field in schema["fields"]]
-        read = _flatten_views(self._quick_session(), frame) if few else frame._jdf
+        read = _flatten_views(self._make_quick_session(), frame) if few else frame._jdf
         with self._name_frame(read) as name:
             try:
                 yield SeenTable(name, columns, lambda: _estimate_size(frame))
@@ -125,11 +125,11 @@ class SparkPort:
 
     def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         """Runs one query in this port's job group; see `DiffPort`."""
-        with self._job_group(), spark_failures():
-            session = self._quick_session() if few else self._session
+        with self._enter_job_group(), spark_failures():
+            session = self._make_quick_session() if few else self._session
             return [tuple(row) for row in session.sql(sql).collect()]
 
-    def _quick_session(self) -> SparkSession:
+    def _make_quick_session(self) -> SparkSession:
         """Returns a session on the same context that runs queries without much preparation."""
         with self._lock:
             if self._quick is None:
@@ -141,7 +141,7 @@ class SparkPort:
         self._session.sparkContext.cancelJobGroup(self._group)
 
     @contextmanager
-    def _job_group(self) -> Iterator[None]:
+    def _enter_job_group(self) -> Iterator[None]:
         """Puts this thread's jobs into the group, and restores the thread's properties
         afterwards.
         """
@@ -217,11 +217,11 @@ def spark_failures() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         # Messages of running queries quote values ("The value 'x' of the type ..."): none of their
         # text may leave the warehouse, only the class of the error.
-        name = _error_condition(error) if isinstance(error, PySparkException) else None
+        name = _read_error_condition(error) if isinstance(error, PySparkException) else None
         raise SqlError(f"{name or type(error).__name__} (see the log).") from error
 
 
-def _error_condition(error: PySparkException) -> str | None:
+def _read_error_condition(error: PySparkException) -> str | None:
     # PySpark's name for it since version 4; the older name gives a warning there.
     getter: Any = getattr(error, "getCondition", None) or error.getErrorClass
     named: str | None = getter()

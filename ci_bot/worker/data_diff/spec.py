@@ -283,14 +283,17 @@ def render_interval_condition(
     """
     ranges = []
     for start, end in merge_intervals(intervals):
-        first, last = _moment_literal(start, kind, form), _moment_literal(end, kind, form)
+        first, last = (
+            _render_moment_literal(start, kind, form),
+            _render_moment_literal(end, kind, form),
+        )
         if first is None or last is None:
             return None
         ranges.append(f"({column} >= {first} AND {column} < {last})")
     return " OR ".join(ranges) if ranges else None
 
 
-def _moment_literal(moment: int, kind: SparkType, form: str) -> str | None:
+def _render_moment_literal(moment: int, kind: SparkType, form: str) -> str | None:
     when = _to_datetime(moment)
     if kind.name == "date":
         # A date means its midnight, so the first date at or after the moment is the bound.

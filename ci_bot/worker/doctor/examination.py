@@ -186,7 +186,7 @@ class _Examination:
         configured = self._run_check("configuration", self._check_configuration)
         if configured:
             self._run_check("directories", self._check_directories)
-            self._run_check("suffix target", self._suffix_target)
+            self._run_check("suffix target", self._check_suffix_target)
             self._run_check("cicd_bot", self._check_bundled_bot)
             self._run_check("workflows", self._check_workflows)
             self._run_check("connection", self._check_connection)
@@ -224,7 +224,7 @@ class _Examination:
             configured=configured,
             seconds=round(self.ports.clock.now() - started, 3),
             timings=dict(self.ports.clock.phases),
-            versions=self._current_versions(),
+            versions=self._read_current_versions(),
         )
 
     def _run_check(self, name: str, action: Callable[[], None]) -> bool:
@@ -253,7 +253,7 @@ class _Examination:
     def _add_check(self, check: ProjectCheck) -> None:
         self.checks.append(check)
 
-    def _current_versions(self) -> Versions:
+    def _read_current_versions(self) -> Versions:
         versions = collect_versions(None)
         if self.facts is None:
             return versions
@@ -278,7 +278,7 @@ class _Examination:
     def _check_directories(self) -> None:
         self._add_check(checks.check_directories(self.place))
 
-    def _suffix_target(self) -> None:
+    def _check_suffix_target(self) -> None:
         found = checks.check_suffix_target(self.context)
         if found is not None:
             self._add_check(found)

@@ -342,7 +342,7 @@ class ExpressionWriter(OperatorWriter):
 
     def _write_window(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         if node.args.get("alias") is not None:
-            node = self._named_window(node)
+            node = self._resolve_named_window(node)
         function, ignores = node.this, ""
         if isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
             ignores = " IGNORE NULLS" if isinstance(function, exp.IgnoreNulls) else ""
@@ -388,7 +388,7 @@ class ExpressionWriter(OperatorWriter):
         end = _write_bound(spec, "end", unit) if ends[1] else "CURRENT ROW"
         return f"{kind} BETWEEN {_write_bound(spec, 'start', unit)} AND {end}"
 
-    def _named_window(self, node: exp.Expr) -> exp.Expr:
+    def _resolve_named_window(self, node: exp.Expr) -> exp.Expr:
         """The window with what its name stands for."""
         select = node.find_ancestor(exp.Select)
         for named in (select.args.get("windows") or ()) if select is not None else ():

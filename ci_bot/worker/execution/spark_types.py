@@ -186,7 +186,7 @@ _KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
 
 
 @cache
-def _plain_parser() -> Any:
+def _make_plain_parser() -> Any:
     """Spark's parser, with each function under the name that Spark reads.
 
     SQLGlot has classes of its own for functions, others in other versions, and arguments in
@@ -209,7 +209,7 @@ def parse_plain(text: str) -> exp.Expr:
         raise UntriedError(f"a text of {len(text):,} characters")
     dialect = Spark()
     try:
-        (tree,) = _plain_parser()(dialect=dialect).parse(dialect.tokenize(text), text)
+        (tree,) = _make_plain_parser()(dialect=dialect).parse(dialect.tokenize(text), text)
     except (SqlglotError, ValueError, RecursionError) as error:
         raise UntriedError("a text that cannot be read again") from error
     reading = read_as_spark(tree)

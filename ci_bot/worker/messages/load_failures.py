@@ -73,9 +73,13 @@ def find_failed_file(error: BaseException, root: Path) -> Path | None:
         if location is not None:
             return Path(location)
         for frame, _ in traceback.walk_tb(link.__traceback__):
-            if _relative_path(frame.f_code.co_filename, root) is not None:
+            if _make_relative_path(frame.f_code.co_filename, root) is not None:
                 return Path(frame.f_code.co_filename)
-        if isinstance(link, SyntaxError) and link.filename and _relative_path(link.filename, root):
+        if (
+            isinstance(link, SyntaxError)
+            and link.filename
+            and _make_relative_path(link.filename, root)
+        ):
             return Path(link.filename)
     return None
 
@@ -102,7 +106,7 @@ def _explain_cause(error: BaseException, root: Path) -> LoadCause | None:
         found = _explain_missing_name(error, root)
     elif isinstance(error, EOFError) and str(error) == "EOF when reading a line":
         found = _find_input_request(error, root)
-    elif isinstance(error, KeyError) and _raised_in(error, os.__file__):
+    elif isinstance(error, KeyError) and _is_raised_in(error, os.__file__):
         found = _explain_missing_variable(error, root)
     elif _is_out_of_processes(error):
         found = _explain_process_limit(error, root)
@@ -157,7 +161,11 @@ def _list_sqlmesh_extras() -> frozenset[str]:
 def _explain_missing_module(error: BaseException, name: str, root: Path) -> LoadCause:
     path, line = _find_innermost_position(error, root)
     hint: str | None
-    who = f"`{path}` {'imports' if _last_is_in(error, root) else 'needs'}" if path else "It needs"
+    who = (
+        f"`{path}` {'imports' if _is_last_frame_in(error, root) else 'needs'}"
+        if path
+        else "It needs"
+    )
     top = name.partition(".")[0]
     beside = _find_module_directory(top, root)
     if beside is not None and _is_searched(root / beside):
@@ -270,7 +278,7 @@ def _explain_missing_file(error: BaseException, name: str, root: Path) -> LoadCa
     path, line = _find_innermost_position(error, root)
     if path is None or Path(name).is_absolute():
         return None
-    here = _relative_path(str(Path.cwd()), root)
+    here = _make_relative_path(str(Path.cwd()), root)
     return LoadCause(
         path,
         line,
@@ -285,18 +293,18 @@ def _explain_missing_file(error: BaseException, name: str, root: Path) -> LoadCa
 def _find_innermost_position(error: BaseException, root: Path) -> tuple[str | None, int | None]:
     """Finds file and line of the innermost frame that runs code below `root`."""
     if isinstance(error, SyntaxError) and error.filename:
-        path = _relative_path(error.filename, root)
+        path = _make_relative_path(error.filename, root)
         if path is not None:
             return path, error.lineno
     found: tuple[str | None, int | None] = None, None
     for frame, line in traceback.walk_tb(error.__traceback__):
-        path = _relative_path(frame.f_code.co_filename, root)
+        path = _make_relative_path(frame.f_code.co_filename, root)
         if path is not None:
             found = path, line
     return found
 
 
-def _last_is_in(error: BaseException, root: Path) -> bool:
+def _is_last_frame_in(error: BaseException, root: Path) -> bool:
     """Whether code below `root` made the import itself, and not a package that it imports."""
     files = [
         frame.f_code.co_filename
@@ -304,10 +312,10 @@ def _last_is_in(error: BaseException, root: Path) -> bool:
         if not frame.f_code.co_filename.startswith("<frozen importlib")
         and frame.f_globals.get("__name__") != "importlib"
     ]
-    return bool(files) and _relative_path(files[-1], root) is not None
+    return bool(files) and _make_relative_path(files[-1], root) is not None
 
 
-def _raised_in(error: BaseException, file: str) -> bool:
+def _is_raised_in(error: BaseException, file: str) -> bool:
     step: TracebackType | None = error.__traceback__
     last = None
     while step is not None:
@@ -316,7 +324,7 @@ def _raised_in(error: BaseException, file: str) -> bool:
     return last == file or last == f"<frozen {Path(file).stem}>"
 
 
-def _relative_path(file: str, root: Path) -> str | None:
+def _make_relative_path(file: str, root: Path) -> str | None:
     path = Path(file)
     for top in (root, root.resolve()):
         if path.is_absolute() and path.is_relative_to(top):
@@ -341,7 +349,7 @@ def _find_module_directory(module: str, root: Path) -> str | None:
         following: list[Path] = []
         for directory in level:
             if (directory / f"{module}.py").is_file() or _is_package(directory / module):
-                return _relative_path(str(directory), root)
+                return _make_relative_path(str(directory), root)
             seen += 1
             if seen > MAX_DIRECTORIES:
                 return None

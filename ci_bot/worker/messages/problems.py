@@ -195,15 +195,15 @@ def find_error_position(
     line = int(match.group(1)) if (match := LINE_NUMBER.search(message)) else None
     for file in known_files:
         if str(file) in message:
-            return _relative_path(file, repository), line
+            return _make_path_for_report(file, repository), line
     for match in re.finditer(r"['\"]?(/[^\s'\":]+\.(?:sql|py|ya?ml|csv|sqlx))['\"]?", message):
         path = Path(match.group(1))
         if path.is_relative_to(repository):
-            return _relative_path(path, repository), line
+            return _make_path_for_report(path, repository), line
     return None, None
 
 
-def _relative_path(path: Path, repository: Path) -> str:
+def _make_path_for_report(path: Path, repository: Path) -> str:
     return make_encodable(file_name(path, repository))
 
 
@@ -236,7 +236,7 @@ def make_failure_of_error(
     text = extract_sentence(error)
     location = getattr(error, "location", None)
     path, line = find_error_position(text, repository, [Path(location)] if location else [])
-    located = _relative_path(Path(location), repository) if location else None
+    located = _make_path_for_report(Path(location), repository) if location else None
     if cause.path is not None and (cause.message is not None or located in (None, cause.path)):
         # The failing frame is more exact than the file of a whole model, or than a message.
         path, line = cause.path, cause.line or line

@@ -107,12 +107,12 @@ def make_state_error(
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return BadInput(
         f"The state database ({engine}) cannot be read: {first.strip()}",
-        hint=_state_hint(text, list_unset_variables(projects, environ)),
+        hint=_choose_state_hint(text, list_unset_variables(projects, environ)),
         reason_code="state_unreachable",
     )
 
 
-def _state_hint(text: str, unset: list[str]) -> str:
+def _choose_state_hint(text: str, unset: list[str]) -> str:
     if _OTHER_DUCKDB.search(text):
         return (
             "The file was written by another version of DuckDB than that of this run "

@@ -88,15 +88,15 @@ def list_removed_by_others(
 
 def list_schemas_of_models(names: Iterable[str]) -> frozenset[str]:
     """Lists the schemas, with their catalogs, of fully qualified names."""
-    return frozenset(_schema_of(name) for name in names)
+    return frozenset(_cut_to_schema(name) for name in names)
 
 
 def is_in_foreign_schema(name: str, schemas: Collection[str]) -> bool:
     """Whether a model lies in a schema that holds none of the project's models."""
-    return _schema_of(name) not in schemas
+    return _cut_to_schema(name) not in schemas
 
 
-def _schema_of(name: str) -> str:
+def _cut_to_schema(name: str) -> str:
     table = exp.to_table(name)
     return f"{table.catalog}.{table.db}".lower()
 
@@ -130,9 +130,9 @@ def render_model_diff(planned: BuiltPlan, snapshot: Snapshot, kind: ChangeType) 
     if kind == "added":
         lines = (_read_source(snapshot) or _render_definition(snapshot)).splitlines()
         added = "\n".join(difflib.unified_diff([], lines, n=0, lineterm=""))
-        return _bound_text(_without_headers(added)) or None
+        return _limit_text(_without_headers(added)) or None
     text = _without_headers(planned.plan.context_diff.text_diff(snapshot.name))
-    return _bound_text(text) if text.strip() else None
+    return _limit_text(text) if text.strip() else None
 
 
 def _without_headers(diff: str) -> str:
@@ -181,7 +181,7 @@ def _render_definition(snapshot: Snapshot) -> str:
     )
 
 
-def _bound_text(text: str) -> str:
+def _limit_text(text: str) -> str:
     if len(text) <= MAX_DIFF_CHARS:
         return text
     kept = text[:MAX_DIFF_CHARS].rsplit("\n", 1)[0]
@@ -250,7 +250,7 @@ def list_changes(
                 model=names.short_name(info.name),
                 change="removed",
                 category=None,
-                kind=_kind_value(info.kind_name),
+                kind=_read_kind_value(info.kind_name),
                 path=None,
                 owner=None,
                 diff=None,
@@ -286,10 +286,10 @@ def compute_model_fingerprint(snapshot: Snapshot) -> str:
 
 def name_model_kind(snapshot: Snapshot) -> str:
     """Returns SQLMesh's name of the model kind; AUDIT for a standalone audit."""
-    return _kind_value(snapshot.model_kind_name) if snapshot.is_model else "AUDIT"
+    return _read_kind_value(snapshot.model_kind_name) if snapshot.is_model else "AUDIT"
 
 
-def _kind_value(kind: Any) -> str:
+def _read_kind_value(kind: Any) -> str:
     return str(getattr(kind, "value", kind) or "UNKNOWN")
 
 

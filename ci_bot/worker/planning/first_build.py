@@ -32,7 +32,7 @@ def list_environment_build(planned: BuiltPlan) -> dict[SnapshotId, list[Interval
         and not planned.shares_prod_table(snapshot)
         and plan.is_selected_for_backfill(snapshot.name)
     ]
-    return _intervals_to_build(planned, snapshots)
+    return _list_intervals_to_build(planned, snapshots)
 
 
 def list_prod_build(
@@ -44,7 +44,7 @@ def list_prod_build(
         missing: The intervals that the plan would build now. For unchanged models, whose gaps it
             fills, these are all.
     """
-    whole = _intervals_to_build(
+    whole = _list_intervals_to_build(
         as_prod, [s for s in as_prod.changed_snapshots if s.is_model and not s.is_symbolic]
     )
     changed = {snapshot.snapshot_id for snapshot in as_prod.changed_snapshots}
@@ -65,7 +65,7 @@ def plan_begins_late(planned: BuiltPlan, built: dict[SnapshotId, list[Interval]]
     return False
 
 
-def _intervals_to_build(
+def _list_intervals_to_build(
     planned: BuiltPlan, snapshots: Iterable[Snapshot]
 ) -> dict[SnapshotId, list[Interval]]:
     return make_plan.list_missing_intervals(

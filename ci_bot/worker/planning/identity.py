@@ -64,7 +64,7 @@ def identify_plan(
         flags=planned.flags,
         window=planned.window,
         snapshots=[
-            _target_snapshot(
+            _make_target_snapshot(
                 snapshot, planned, windows.get(s_id), s_id in promoted, s_id in changed
             )
             for s_id, snapshot in sorted(covered.items())
@@ -95,7 +95,7 @@ def identify_prod_plan(plan: Plan, *, repository: Path) -> ProdIdentity:
         snapshots=[
             ProdSnapshot(
                 model=snapshot.name,
-                fingerprint=_identity_fingerprint(snapshot),
+                fingerprint=_read_identity_fingerprint(snapshot),
                 category=name_category(snapshot),
                 forward_only=snapshot.is_forward_only,
             )
@@ -108,7 +108,7 @@ def identify_prod_plan(plan: Plan, *, repository: Path) -> ProdIdentity:
     return PrivateDirectories({repository: ""}).hide_in_document(identity)
 
 
-def _identity_fingerprint(snapshot: Snapshot) -> str:
+def _read_identity_fingerprint(snapshot: Snapshot) -> str:
     fingerprint = snapshot.fingerprint
     return "-".join(
         (
@@ -120,7 +120,7 @@ def _identity_fingerprint(snapshot: Snapshot) -> str:
     )
 
 
-def _target_snapshot(
+def _make_target_snapshot(
     snapshot: Snapshot,
     planned: BuiltPlan,
     intervals: list[Interval] | None,
@@ -129,7 +129,7 @@ def _target_snapshot(
 ) -> TargetSnapshot:
     return TargetSnapshot(
         model=snapshot.name,
-        fingerprint=_identity_fingerprint(snapshot),
+        fingerprint=_read_identity_fingerprint(snapshot),
         category=name_category(snapshot) if changed else None,
         preview=not planned.deployable.is_representative(snapshot),
         promoted=promoted,
@@ -139,10 +139,10 @@ def _target_snapshot(
 
 
 def _list_statement_identities(plan: Plan) -> list[StatementIdentity]:
-    return [_statement_identity(item) for item in plan.context_diff.environment_statements]
+    return [_make_statement_identity(item) for item in plan.context_diff.environment_statements]
 
 
-def _statement_identity(statements: EnvironmentStatements) -> StatementIdentity:
+def _make_statement_identity(statements: EnvironmentStatements) -> StatementIdentity:
     environment = {name: item.payload for name, item in statements.python_env.items()}
     macros = statements.jinja_macros.data_hash_values if statements.jinja_macros else []
     text = json.dumps([environment, list(macros)], sort_keys=True, default=str)

@@ -88,7 +88,7 @@ def resolve_options(
         forward_only=options.choose_value(
             "forward-only",
             given.forward_only,
-            (f"{BOT}.forward_only_branch_suffix", _forward_only_by_branch(bot, head_branch)),
+            (f"{BOT}.forward_only_branch_suffix", _is_forward_only_by_branch(bot, head_branch)),
             ("plan.forward_only", settings.forward_only or None),
         )
         or False,
@@ -184,7 +184,7 @@ class _OptionChooser:
         self.said.append(PlanOption(name=name, value=_show_value(value), source=source, key=key))
 
 
-def _forward_only_by_branch(bot: Any, head_branch: str | None) -> bool | None:
+def _is_forward_only_by_branch(bot: Any, head_branch: str | None) -> bool | None:
     """Whether the branch's name makes the plan forward-only; None if it decides nothing."""
     suffix = bot.get("forward_only_branch_suffix")
     # With an empty one SQLMesh's bot takes its default; every name would end with it.

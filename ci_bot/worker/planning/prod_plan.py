@@ -240,7 +240,7 @@ def _list_remaining_intervals(
 def _list_held_ranges(plan: Plan, names: ModelNames) -> list[ModelRange]:
     """Lists the ranges that prod's tables of changed models hold; a view holds nothing."""
     return [
-        _model_range(names.short_name(name), interval)
+        _make_model_range(names.short_name(name), interval)
         for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items())
         if old.is_model and not old.is_view
         for interval in merge_intervals(list(old.intervals))
@@ -261,12 +261,13 @@ def _list_lost_ranges(plan: Plan, whole: Built, names: ModelNames) -> list[Model
             continue
         gone = subtract_intervals(list(old.intervals), list(whole.get(new.snapshot_id, ())))
         lost += [
-            _model_range(names.short_name(name), interval) for interval in merge_intervals(gone)
+            _make_model_range(names.short_name(name), interval)
+            for interval in merge_intervals(gone)
         ]
     return lost
 
 
-def _model_range(model: str, interval: Interval) -> ModelRange:
+def _make_model_range(model: str, interval: Interval) -> ModelRange:
     start, end = interval
     return ModelRange(
         model=model, start=names_and_times.format_iso(start), end=names_and_times.format_iso(end)
@@ -308,5 +309,5 @@ def _list_gaps(plan: Plan, names: ModelNames) -> list[ModelRange]:
         held = sorted(old.intervals)
         for (_, end), (start, _) in pairwise(held):
             if end < start:
-                gaps.append(_model_range(names.short_name(name), (end, start)))
+                gaps.append(_make_model_range(names.short_name(name), (end, start)))
     return gaps

@@ -29,11 +29,11 @@ def describe_stages(found: Iterable[stages.PlanStage], names: ModelNames) -> lis
     return [_DESCRIBE[type(stage)](stage, names) for stage in found]
 
 
-def _preview_note(snapshot: Snapshot, index: DeployabilityIndex) -> str:
+def _render_preview_note(snapshot: Snapshot, index: DeployabilityIndex) -> str:
     return "" if index.is_deployable(snapshot) else " (preview, not reused in prod)"
 
 
-def _table_sentence(snapshot: Snapshot, index: DeployabilityIndex, names: ModelNames) -> str:
+def _render_table_sentence(snapshot: Snapshot, index: DeployabilityIndex, names: ModelNames) -> str:
     return names.table_name(snapshot, deployable=index.is_deployable(snapshot))
 
 
@@ -57,7 +57,7 @@ def _describe_records(stage: stages.CreateSnapshotRecordsStage, names: ModelName
 
 def _describe_schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: ModelNames) -> Stage:
     schemas = {
-        _table_sentence(s, stage.deployability_index, names).rpartition(".")[0]
+        _render_table_sentence(s, stage.deployability_index, names).rpartition(".")[0]
         for s in stage.snapshots
         if s.is_model and not s.is_symbolic
     }
@@ -71,7 +71,8 @@ def _describe_schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: Mod
 def _describe_tables(stage: stages.PhysicalLayerUpdateStage, names: ModelNames) -> Stage:
     index = stage.deployability_index
     items = [
-        f"{names.short_name(s.name)} → {_table_sentence(s, index, names)}{_preview_note(s, index)}"
+        f"{names.short_name(s.name)} → {_render_table_sentence(s, index, names)}"
+        f"{_render_preview_note(s, index)}"
         for s in sorted(stage.snapshots, key=lambda item: str(item.name))
         if s.is_model and not s.is_symbolic
     ]
@@ -114,10 +115,10 @@ def _describe_backfill(stage: stages.BackfillStage, names: ModelNames) -> Stage:
         )
         audits = ", ".join(name for name, _ in snapshot.model.audits)
         checks = f"; audits: {audits}" if audits else ""
-        table = _table_sentence(snapshot, index, names)
+        table = _render_table_sentence(snapshot, index, names)
         items.append(
             f"{names.short_name(snapshot.name)} → {table}: {_ACTIONS[action]}{span}"
-            f"{_preview_note(snapshot, index)}{checks}"
+            f"{_render_preview_note(snapshot, index)}{checks}"
         )
     title = "Backfill" if items else "Backfill: nothing to do"
     return Stage(stage="backfill", title=title, items=sorted(items))

@@ -232,7 +232,8 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
             )
             for snapshot in snapshots
             if snapshot.evaluatable
-            and (interval := _full_history_interval(snapshot, by_id, cache, execution)) is not None
+            and (interval := _find_full_history_interval(snapshot, by_id, cache, execution))
+            is not None
         ]
     )
     infos = [snapshot.table_info for snapshot in snapshots]
@@ -251,7 +252,7 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
     state.finalize(environment)
 
 
-def _full_history_interval(
+def _find_full_history_interval(
     snapshot: Snapshot,
     by_id: dict[SnapshotId, Snapshot],
     cache: dict[str, datetime],

@@ -192,11 +192,11 @@ def check_versions(found: Versions) -> ProjectCheck:
 def check_configuration(context: Context, place: ProjectPlace) -> ProjectCheck:
     """Reports a configuration as valid: SQLMesh made a context of it."""
     gateway = context.selected_gateway or "the only one"
-    names = ", ".join(display_path(_config_file(path), place) for path in place.projects)
+    names = ", ".join(display_path(_find_config_file(path), place) for path in place.projects)
     return ProjectCheck(name="configuration", status="ok", message=f"{names}, gateway {gateway}")
 
 
-def _config_file(project: Path) -> Path:
+def _find_config_file(project: Path) -> Path:
     """Returns the project's configuration file; SQLMesh refuses a project with more than one."""
     names = [f"config.{suffix}" for suffix in ("yaml", "yml", "py")]
     return next((project / name for name in names if (project / name).is_file()), project)

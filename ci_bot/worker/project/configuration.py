@@ -253,7 +253,7 @@ def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadIn
     if (failure := find_dbt_failure(error)) is not None:
         return failure
     cause = find_load_cause(error, place.repository)
-    path = cause.path or _configuration_file(error, place)
+    path = cause.path or _find_configuration_file(error, place)
     line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
     where = f" in {path}" if path else ""
     wrong = "is not valid"
@@ -274,7 +274,7 @@ def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadIn
     )
 
 
-def _configuration_file(error: BaseException, place: ProjectPlace) -> str | None:
+def _find_configuration_file(error: BaseException, place: ProjectPlace) -> str | None:
     """Returns the file that the error names, else the only one that can have caused it."""
     location = getattr(error, "location", None)
     if location:

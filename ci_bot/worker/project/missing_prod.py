@@ -117,7 +117,7 @@ def _describe_state_location(context: Context, place: ProjectPlace) -> str:
         file = connection.database
         if not file or file == ":memory:":
             return "DuckDB, in memory"
-        return f"DuckDB, file {_quoted_path(display_path(Path(file).absolute(), place))}"
+        return f"DuckDB, file {_quote_path(display_path(Path(file).absolute(), place))}"
     parts = [str(connection.type_)]
     host, port = getattr(connection, "host", None), getattr(connection, "port", None)
     if host:
@@ -131,7 +131,7 @@ def _describe_state_location(context: Context, place: ProjectPlace) -> str:
     return ", ".join([*parts, f"gateway {quote_value(gateway)}"])
 
 
-def _quoted_path(path: str) -> str:
+def _quote_path(path: str) -> str:
     """Quotes a path. A long one keeps its end, which tells files apart."""
     text = hide_shapes(path)
     return repr(text if len(text) <= _LONGEST_PATH else f"…{text[-_LONGEST_PATH:]}")

@@ -55,11 +55,11 @@ def describe_test_failure(message: str) -> str:
         _describe_wrong_values(message)
         or _describe_wrong_rows(message)
         or _describe_wrong_columns(message)
-        or _first_reason(message)
+        or _find_first_reason(message)
     )[:MAX_CAUSE]
 
 
-def _first_reason(message: str) -> str:
+def _find_first_reason(message: str) -> str:
     """Returns the first line that names the problem and not the place."""
     rest = _WHERE_NOT_WHAT.sub("", message).strip() or message.strip()
     return next((line.strip() for line in rest.splitlines() if line.strip()), "it fails")
@@ -101,7 +101,7 @@ def _iterate_differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]
     """
     names, sides, *rows = lines
     edges = [found.end() for found in _SIDE.finditer(sides)]
-    margin = _margin_width(rows)
+    margin = _measure_margin_width(rows)
     for row in rows:
         for left in range(0, len(edges) - 1, 2):
             start = edges[left - 1] if left else margin
@@ -112,7 +112,7 @@ def _iterate_differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]
                 yield column, expected, actual
 
 
-def _margin_width(rows: Sequence[str]) -> int:
+def _measure_margin_width(rows: Sequence[str]) -> int:
     """Returns the width of the row numbers at the left."""
     return max((len(row.split(maxsplit=1)[0]) for row in rows if row.strip()), default=0)
 
@@ -158,7 +158,7 @@ def _read_rows(lines: Sequence[str], fate: str) -> _TitledRows | None:
         return None
     header, first = lines[0], lines[1]
     edges = [found.end() for found in re.finditer(r"\S+", header)]
-    starts = [_margin_width(lines[1:]), *edges]
+    starts = [_measure_margin_width(lines[1:]), *edges]
     cells = [
         f"`{header[start:end].strip()}` {_show_cell(first[start:end])}"
         for start, end in zip(starts, edges, strict=False)
@@ -272,7 +272,7 @@ def _make_test_failure(
         model=_name_test_model(context, getattr(test, "model", None)),
         path=name_file_or_last_part(getattr(test, "path", None), repository),
         message=_describe_error(error, repository),
-        cause=describe_test_failure(_full_message(error, repository)),
+        cause=describe_test_failure(_render_full_message(error, repository)),
     )
 
 
@@ -286,7 +286,7 @@ def _make_broken_test(
         model=_name_test_model(context, model) or str(test.model_name) or None,
         path=name_file_or_last_part(test.path, repository),
         message=_describe_error(error, repository),
-        cause=describe_test_failure(_full_message(error, repository)),
+        cause=describe_test_failure(_render_full_message(error, repository)),
     )
 
 
@@ -294,7 +294,7 @@ def _describe_error(error: BaseException | None, repository: Path) -> str:
     return _shorten_paths(extract_sentence(error or RuntimeError(NO_MESSAGE)), repository)
 
 
-def _full_message(error: BaseException | None, repository: Path) -> str:
+def _render_full_message(error: BaseException | None, repository: Path) -> str:
     """Returns the whole message. Its tables are read by column, so every space stays."""
     return _shorten_paths(str(error) if error else NO_MESSAGE, repository)
 

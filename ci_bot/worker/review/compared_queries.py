@@ -64,7 +64,7 @@ def _load_model(text: str, name: str, schema: MappingSchema) -> Any:
         model = create_sql_model(_NAME, query, dialect=_DIALECT, kind={"name": "FULL"})
         model.update_schema(schema)
     except Exception as error:  # SQLMesh's checks of a model raise many kinds
-        raise _unfit_query(
+        raise _make_unfit_query_error(
             name, f"SQLMesh does not take its query: {extract_headline(error)}"
         ) from error
     return model
@@ -75,7 +75,9 @@ def _read_query(text: str, name: str) -> Any:
     try:
         parsed = d.parse(text, default_dialect=_DIALECT)
     except (SqlglotError, ValueError, RecursionError) as error:
-        raise _unfit_query(name, f"it cannot be read as SQL: {extract_headline(error)}") from error
+        raise _make_unfit_query_error(
+            name, f"it cannot be read as SQL: {extract_headline(error)}"
+        ) from error
     for block in parsed:
         if isinstance(block, d.Model):
             _check_dialect(block, name)
@@ -83,11 +85,13 @@ def _read_query(text: str, name: str) -> Any:
         one for one in parsed if one is not None and not isinstance(one, d.Model | exp.Semicolon)
     ]
     if not queries:
-        raise _unfit_query(name, "it has no SQL")
+        raise _make_unfit_query_error(name, "it has no SQL")
     if len(queries) > 1:
-        raise _unfit_query(name, f"it has {len(queries)} statements, and one query is compared")
+        raise _make_unfit_query_error(
+            name, f"it has {len(queries)} statements, and one query is compared"
+        )
     if not isinstance(queries[0], exp.Query | d.JinjaQuery):
-        raise _unfit_query(name, "its statement is no query")
+        raise _make_unfit_query_error(name, "its statement is no query")
     return queries[0]
 
 
@@ -97,7 +101,9 @@ def _check_dialect(block: Any, name: str) -> None:
             value = item.args["value"]
             dialect = str(getattr(value, "name", value)).lower()
             if dialect not in _SPARKS:
-                raise _unfit_query(name, f"its dialect is {dialect}, and Spark's is compared")
+                raise _make_unfit_query_error(
+                    name, f"its dialect is {dialect}, and Spark's is compared"
+                )
 
 
 def _read_schema(request: SameRequest) -> MappingSchema:
@@ -108,13 +114,13 @@ def _read_schema(request: SameRequest) -> MappingSchema:
     try:
         tables = read_yaml(request.schema_text)
     except UnfitYaml as error:
-        raise _unfit_schema(name, "it is no YAML") from error
+        raise _make_unfit_schema_error(name, "it is no YAML") from error
     if not isinstance(tables, list):
-        raise _unfit_schema(name, "it is no list of tables")
+        raise _make_unfit_schema_error(name, "it is no list of tables")
     for number, table in enumerate(tables, 1):
         columns = table.get("columns") if isinstance(table, dict) else None
         if not isinstance(columns, dict) or not isinstance(table.get("name"), str):
-            raise _unfit_schema(name, f"table {number} has no name with columns")
+            raise _make_unfit_schema_error(name, f"table {number} has no name with columns")
         _add_table(schema, table["name"], columns, name)
     return schema
 
@@ -127,14 +133,14 @@ def _add_table(schema: MappingSchema, table: str, columns: Any, file_name: str) 
         schema.add_table(source.fqn, types, dialect=_DIALECT, normalize=False, match_depth=False)
     except Exception as error:  # pydantic, SQLGlot and SQLMesh each have their own
         problem = f"table `{table}` cannot be read: {extract_headline(error)}"
-        raise _unfit_schema(file_name, problem) from error
+        raise _make_unfit_schema_error(file_name, problem) from error
 
 
-def _unfit_query(name: str, why: str) -> BadInput:
+def _make_unfit_query_error(name: str, why: str) -> BadInput:
     return BadInput(f"`{name}` cannot be compared: {why.rstrip('.')}.", hint=_QUERY_HINT)
 
 
-def _unfit_schema(name: str, why: str) -> BadInput:
+def _make_unfit_schema_error(name: str, why: str) -> BadInput:
     return BadInput(f"`{name}` is no schema: {why.rstrip('.')}.", hint=_SCHEMA_HINT)
 
 

@@ -147,13 +147,13 @@ def _hides_code_change(before: Model, after: Model) -> bool:
     ]
     if definitions[0] != definitions[1]:
         texts += [*definitions[0], *definitions[1]]
-    jinja = [_jinja_code(node) for node in (before, after)]
+    jinja = [_list_jinja_code(node) for node in (before, after)]
     if jinja[0] != jinja[1] and any(map(_is_jinja_of_the_run, (before, after))):
         return True
     return any(OF_THE_RUN.search(text) for text in texts)
 
 
-def _jinja_code(node: Any) -> tuple[Any, ...]:
+def _list_jinja_code(node: Any) -> tuple[Any, ...]:
     """Lists the macros of a model's Jinja and the values that they can read.
 
     Left out are dbt's facts of the model itself (`model`: path, checksum, time of parsing), which

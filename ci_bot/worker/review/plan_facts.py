@@ -224,7 +224,7 @@ class PlanFacts:
         is_reworded = change == "direct" and name in self._reworded_models
         return is_reworded or self.base_drift.is_from_base(name, change, path)
 
-    def _column_comparer(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
+    def _make_column_comparer(self) -> Callable[[Snapshot, Snapshot | None], list[ColumnChange]]:
         """Makes the comparison of a model's columns, with the models that still read removed
         columns.
         """
@@ -269,9 +269,9 @@ class PlanFacts:
                 planned,
                 self.names,
                 repository=self.repository,
-                columns=self._column_comparer(),
+                columns=self._make_column_comparer(),
                 is_from_base=self._has_other_cause,
-                also_in=self._also_changed(planned),
+                also_in=self._map_also_changed(planned),
             ),
             backfill=describe_plan.list_backfill(
                 planned, self._built_intervals, self.names, reused=lambda snapshot: True
@@ -297,7 +297,7 @@ class PlanFacts:
             else describe_stages(make_plan.build_stages(self.opened.context, planned), self.names),
         )
 
-    def _also_changed(self, planned: BuiltPlan) -> Mapping[str, list[str]]:
+    def _map_also_changed(self, planned: BuiltPlan) -> Mapping[str, list[str]]:
         if self.opened.baseline != "state":
             return {}
         return find_concurrent_changes(

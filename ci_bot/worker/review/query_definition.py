@@ -142,18 +142,18 @@ def list_deciding_columns(node: Model) -> frozenset[str] | None:
     """Lists the columns by which a model kind chooses the rows it keeps; None: any column may."""
     kind = node.kind
     if compat.is_incremental_by_time_range(kind):
-        return _columns_in(kind.time_column.column)
+        return _list_columns_in(kind.time_column.column)
     if compat.is_incremental_by_unique_key(kind):
         free = kind.when_matched is None and kind.merge_filter is None
-        return _columns_in(*kind.unique_key) if free else None
+        return _list_columns_in(*kind.unique_key) if free else None
     if kind.is_incremental_by_partition or kind.is_incremental_unmanaged:
-        return _columns_in(*node.partitioned_by)
+        return _list_columns_in(*node.partitioned_by)
     if kind.is_full or kind.is_view or kind.is_embedded or kind.is_seed or kind.is_external:
         return frozenset()
     return None
 
 
-def _columns_in(*expressions: Any) -> frozenset[str]:
+def _list_columns_in(*expressions: Any) -> frozenset[str]:
     return frozenset(
         column.name.lower() for item in expressions for column in item.find_all(exp.Column)
     )

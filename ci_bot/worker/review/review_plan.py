@@ -91,7 +91,7 @@ def run_checks(
     with clock.time_phase("lint"):
         linted = lint_project(context, names, repository)
     with clock.time_phase("format"):
-        touched = _touched_files(planned, changed_files, repository)
+        touched = _list_touched_files(planned, changed_files, repository)
         formatted = check_formatting(context, touched, repository)
     with clock.time_phase("tests"):
         tested = run_unit_tests(context, repository)
@@ -109,7 +109,7 @@ def run_checks(
     )
 
 
-def _touched_files(
+def _list_touched_files(
     planned: BuiltPlan | None, changed_files: list[str] | None, repository: Path
 ) -> set[Path]:
     """Returns the files of the diff, else those of the models that the plan changes directly."""

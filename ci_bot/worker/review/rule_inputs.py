@@ -117,7 +117,7 @@ def make_refused_plan_inputs(
     )
     return replace(
         inputs,
-        before=_models_in_prod(opened),
+        before=_list_models_in_prod(opened),
         standalone_before={},
         judged=None,
         from_base=frozenset(
@@ -126,7 +126,7 @@ def make_refused_plan_inputs(
     )
 
 
-def _models_in_prod(opened: OpenProject) -> dict[str, Model]:
+def _list_models_in_prod(opened: OpenProject) -> dict[str, Model]:
     """Lists the models of prod by fully qualified name; empty without prod."""
     prod = opened.context.state_reader.get_environment(c.PROD)
     if prod is None:

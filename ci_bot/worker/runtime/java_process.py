@@ -163,18 +163,20 @@ def guess_spark_options(
         return None
     text = files[0].read_text(encoding="utf-8", errors="replace")
     document = None if "{%" in text else read(_EXPRESSION.sub(_UNKNOWN, text))
-    gateways = _as_mapping(_as_mapping(document).get("gateways"))
-    name = gateway or _as_mapping(document).get("default_gateway") or next(iter(gateways), None)
-    connection = _as_mapping(_as_mapping(gateways.get(name)).get("connection"))
+    gateways = _read_mapping(_read_mapping(document).get("gateways"))
+    name = gateway or _read_mapping(document).get("default_gateway") or next(iter(gateways), None)
+    connection = _read_mapping(_read_mapping(gateways.get(name)).get("connection"))
     if connection.get("type") != "spark" or connection.get("config_dir"):
         return None
-    options = {str(key): str(value) for key, value in _as_mapping(connection.get("config")).items()}
+    options = {
+        str(key): str(value) for key, value in _read_mapping(connection.get("config")).items()
+    }
     if _UNKNOWN in "".join((*options, *options.values())):
         return None
     return options | HIVE
 
 
-def _as_mapping(value: Any) -> Mapping[Any, Any]:
+def _read_mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, dict) else {}
 
 

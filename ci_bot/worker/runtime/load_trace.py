@@ -63,7 +63,7 @@ def install_trace(descriptor: int, roots: Sequence[str]) -> None:
     def report_program(arguments: tuple[Any, ...]) -> None:
         for word in _list_file_words(arguments):
             report_file(word)
-        _write_record(descriptor, PROGRAM, os.path.basename(_program_name(arguments)))
+        _write_record(descriptor, PROGRAM, os.path.basename(_read_program_name(arguments)))
 
     def report_executed_code(arguments: tuple[Any, ...]) -> None:
         # Byte code may be run without its source being opened.
@@ -160,7 +160,7 @@ def _write_record(descriptor: int, kind: bytes, text: str) -> None:
         raise OSError("the bot got only a part of a file's name")
 
 
-def _program_name(arguments: tuple[Any, ...]) -> str:
+def _read_program_name(arguments: tuple[Any, ...]) -> str:
     first = arguments[1] if isinstance(arguments[0], int) else arguments[0]
     if first is None:  # subprocess, whose command names its program itself
         first = next(iter(_list_file_words(arguments)), "")

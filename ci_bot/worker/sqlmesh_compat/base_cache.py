@@ -77,7 +77,7 @@ def digest_load_settings(
         return None
     rendered = {name: value for name, value in defaults.items() if name != "cron"}
     try:
-        if any(sign in _as_text(rendered) for sign in _TEMPLATES):
+        if any(sign in _render_as_text(rendered) for sign in _TEMPLATES):
             return None
         settings = [
             [ci_bot.__version__, platform.python_version()],
@@ -94,7 +94,7 @@ def digest_load_settings(
             [sorted(macros), sorted(audits), sorted(signals)],
             [sorted(jinja_macros.root_macros), sorted(jinja_macros.packages)],
         ]
-        digest = hashlib.sha256(_as_text(settings).encode())
+        digest = hashlib.sha256(_render_as_text(settings).encode())
         for path in _list_files_around(loader.config_path):
             name = path.relative_to(loader.config_path).as_posix()
             content = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -120,23 +120,23 @@ def _list_files_around(project: Path) -> list[Path]:
     return sorted([*kept, *project.glob("config.*")])
 
 
-def _as_text(value: Any) -> str:
-    return json.dumps(_as_plain(value), sort_keys=True)
+def _render_as_text(value: Any) -> str:
+    return json.dumps(_convert_to_plain(value), sort_keys=True)
 
 
-def _as_plain(value: Any) -> Any:  # noqa: PLR0911 - one return per type
+def _convert_to_plain(value: Any) -> Any:  # noqa: PLR0911 - one return per type
     if value is None or isinstance(value, str | int | float | bool):
         return value if not isinstance(value, Enum) else value.value
     if isinstance(value, Enum):
-        return _as_plain(value.value)
+        return _convert_to_plain(value.value)
     if isinstance(value, Mapping):
-        return [[_as_plain(key), _as_plain(found)] for key, found in value.items()]
+        return [[_convert_to_plain(key), _convert_to_plain(found)] for key, found in value.items()]
     if isinstance(value, list | tuple):
-        return [_as_plain(one) for one in value]
+        return [_convert_to_plain(one) for one in value]
     if isinstance(value, set | frozenset):
-        return sorted(_as_text(one) for one in value)
+        return sorted(_render_as_text(one) for one in value)
     if isinstance(value, BaseModel):
-        return [type(value).__name__, _as_plain(dict(value))]
+        return [type(value).__name__, _convert_to_plain(dict(value))]
     if isinstance(value, exp.Expression):
         return value.sql(comments=True)
     if isinstance(value, date):
@@ -259,7 +259,7 @@ class _KnownFirst:
 
     def get(self, path: Path) -> list[Any]:
         """Returns the models of a file; empty if it must be loaded. (`CacheBase.get`)"""
-        model = self._model_of(path)
+        model = self._find_model_of_file(path)
         if model is not None:
             return [model]
         self._unknown += 1
@@ -268,7 +268,7 @@ class _KnownFirst:
         found: list[Any] = self._given.get(path)
         return found
 
-    def _model_of(self, path: Path) -> Any:
+    def _find_model_of_file(self, path: Path) -> Any:
         if not path.is_relative_to(self._repository):
             return None
         file = self._known.get(path.relative_to(self._repository).as_posix())
@@ -282,11 +282,11 @@ class _KnownFirst:
                 or digest_stored_model(self._settings, stored) != file.record
             ):
                 return None
-            return self._from_prod(path, file, stored)
+            return self._take_from_prod(path, file, stored)
         except Exception:
             return None  # what is wrong with the file is said where it is loaded
 
-    def _from_prod(self, path: Path, file: KnownFile, stored: StoredModel) -> SqlModel | None:
+    def _take_from_prod(self, path: Path, file: KnownFile, stored: StoredModel) -> SqlModel | None:
         model = parse_stored_model(stored)
         if model is None or model.fqn != file.model or not model.enabled:
             return None

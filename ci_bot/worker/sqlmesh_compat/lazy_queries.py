@@ -34,10 +34,10 @@ class QueryInFile(ParsableSql):
 
     def parse(self, dialect: str) -> Any:
         if self._parsed is None and self._parsed_dialect == dialect:
-            self._parsed = self._from_file()
+            self._parsed = self._parse_from_file()
         return super().parse(dialect)
 
-    def _from_file(self) -> Any:
+    def _parse_from_file(self) -> Any:
         """Parses the tree from the file; None if the file has changed, and then the loaded text
         counts.
         """

@@ -117,7 +117,7 @@ class _CodeJudge:
             ):
                 yield f"Python's `{node.id}` is read"
         elif isinstance(node, ast.Attribute):
-            if not _TYPES.fullmatch(_dotted_name(node)):
+            if not _TYPES.fullmatch(_render_dotted_name(node)):
                 yield f"the attribute `{node.attr[:_LONGEST_SHOWN]}` is read"
         elif not isinstance(node, _PLAIN):
             yield f"there is Python ({type(node).__name__})"
@@ -128,7 +128,7 @@ class _CodeJudge:
                 yield from self.find_objections(child, bound)
 
     def _find_call_objections(self, call: ast.Call, bound: frozenset[str]) -> Iterator[str]:
-        name = _dotted_name(call.func)
+        name = _render_dotted_name(call.func)
         arguments: list[ast.AST] = list(call.args)
         if name == "self.parse_one":
             arguments += [word for word in call.keywords if not _is_kind(word)]
@@ -170,7 +170,7 @@ class _CodeJudge:
 
 def _is_kind(word: ast.keyword) -> bool:
     """`into=exp.Select`: what a text is parsed as."""
-    return word.arg == "into" and bool(_PARSED_AS.fullmatch(_dotted_name(word.value)))
+    return word.arg == "into" and bool(_PARSED_AS.fullmatch(_render_dotted_name(word.value)))
 
 
 def _is_text(arguments: list[ast.AST]) -> bool:
@@ -186,12 +186,12 @@ def _is_private(name: str) -> bool:
     return name.startswith("__")
 
 
-def _dotted_name(node: ast.AST) -> str:
+def _render_dotted_name(node: ast.AST) -> str:
     """`a.b.c` as it is written; "" for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        inner = _dotted_name(node.value)
+        inner = _render_dotted_name(node.value)
         return f"{inner}.{node.attr}" if inner else ""
     return ""
 
@@ -215,10 +215,10 @@ def guard_macro_evaluation() -> None:
     (`MacroEvaluator.eval_expression` in `core/macros.py` calls `eval`, which it looks up in its own
     module first.)
     """
-    macros.eval = _judged_eval  # type: ignore[attr-defined]
+    macros.eval = _evaluate_judged_source  # type: ignore[attr-defined]
 
 
-def _judged_eval(
+def _evaluate_judged_source(
     source: Any, variables: dict[str, object], local_variables: dict[str, object]
 ) -> Any:
     def may_call(name: str) -> bool:

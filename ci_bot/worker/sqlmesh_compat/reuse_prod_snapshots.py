@@ -92,7 +92,7 @@ def has_hashes(model: SqlModel, fingerprint: SnapshotFingerprint) -> bool:
     gives another hash.
     """
     if model.column_descriptions_ is None:
-        model.__dict__["column_descriptions"] = _column_comments(model.query)
+        model.__dict__["column_descriptions"] = _read_column_comments(model.query)
     model._columns_to_types = {}
     try:
         if model.data_hash != fingerprint.data_hash:
@@ -113,7 +113,7 @@ def adopt_fingerprint(model: SqlModel, fingerprint: SnapshotFingerprint) -> None
     model._data_hash, model._metadata_hash = fingerprint.data_hash, fingerprint.metadata_hash
 
 
-def _column_comments(query: Any) -> dict[str, str]:
+def _read_column_comments(query: Any) -> dict[str, str]:
     """The comments of columns as they stand in the text. (`SqlModel.column_descriptions`)"""
     selects: Iterable[Any] = query.selects if isinstance(query, exp.Query) else ()
     return {one.alias_or_name: one.comments[-1].strip() for one in selects if one.comments}
@@ -271,7 +271,7 @@ class _ModelLoad:
         for name, model in self._models.items():
             news = {}
             for parent in model.depends_on & fresh.keys():
-                table = self._table_of(parent)
+                table = self._find_schema_table(parent)
                 columns = table.columns_for_dialect(fresh[parent].columns_to_types, model.dialect)
                 if not _is_same(columns, table.list_columns_of(model.mapping_schema)):
                     news[parent] = columns
@@ -283,7 +283,7 @@ class _ModelLoad:
                 return
             set_mapping_schema(model, model.mapping_schema)
             for parent, columns in news.items():
-                self._table_of(parent).add_columns(model.mapping_schema, columns)
+                self._find_schema_table(parent).add_columns(model.mapping_schema, columns)
             self.waiting[name] = model
         for name in self.waiting:
             self.standing.pop(name, None)
@@ -302,7 +302,7 @@ class _ModelLoad:
         if not compared and (not is_pure(model) or model.mapping_schema):
             return False  # one that has schemas already is another project's, from the state
         reads_what_is_gone = any(
-            self._table_of(name).list_columns_of(stored.schema)
+            self._find_schema_table(name).list_columns_of(stored.schema)
             for name in model.depends_on
             if name not in self._models
         )
@@ -318,7 +318,7 @@ class _ModelLoad:
         set_mapping_schema(model, {})
         return False
 
-    def _table_of(self, name: str) -> _SchemaTable:
+    def _find_schema_table(self, name: str) -> _SchemaTable:
         if name not in self._tables:
             self._tables[name] = _SchemaTable(name)
         return self._tables[name]

@@ -47,12 +47,12 @@ def run_test_alone(context: Context, models: Mapping[str, Model], text: str) -> 
         result = unittest.TestResult()
         test.run(result)
     except Exception as error:  # the model's code runs in it, and may raise anything
-        return _first_line(str(error)) or type(error).__name__
+        return _read_first_line(str(error)) or type(error).__name__
     finally:
         adapter.close()
     failed = [*result.failures, *result.errors]
-    return _first_line(failed[0][1].strip().rpartition("Error: ")[2]) if failed else None
+    return _read_first_line(failed[0][1].strip().rpartition("Error: ")[2]) if failed else None
 
 
-def _first_line(text: str) -> str:
+def _read_first_line(text: str) -> str:
     return text.strip().partition("\n")[0][:200]

@@ -86,7 +86,7 @@ class HeldByAnother(RequestRefused):
 
     def __init__(self, wanted: str, held: HeldLease) -> None:
         who = (
-            f"{_article_for(held.activity)} ({held.who}) since "
+            f"{_choose_article(held.activity)} ({held.who}) since "
             f"{names_and_times.format_iso(held.acquired_at)}"
         )
         if held.name == RECLAIM:
@@ -152,11 +152,11 @@ class LeaseRows:
             never = exp.Literal.number(_NEVER)
             self._create_once(
                 lambda: self._insert_row(
-                    _text_literal(_COUNTER),
-                    _text_literal(""),
+                    _make_text_literal(_COUNTER),
+                    _make_text_literal(""),
                     zero,
-                    _text_literal(""),
-                    _text_literal(""),
+                    _make_text_literal(""),
+                    _make_text_literal(""),
                     zero,
                     zero,
                     never,
@@ -176,7 +176,7 @@ class LeaseRows:
 
     def _has_counter(self) -> bool:
         return (
-            self._query_one(exp.select("fencing").where(_column_equals("name", _COUNTER)))
+            self._query_one(exp.select("fencing").where(_make_column_condition("name", _COUNTER)))
             is not None
         )
 
@@ -186,10 +186,12 @@ class LeaseRows:
                 exp.update(
                     self._table,
                     {"fencing": exp.column("fencing") + 1},
-                    where=_column_equals("name", _COUNTER),
+                    where=_make_column_condition("name", _COUNTER),
                 )
             )
-            row = self._query_one(exp.select("fencing").where(_column_equals("name", _COUNTER)))
+            row = self._query_one(
+                exp.select("fencing").where(_make_column_condition("name", _COUNTER))
+            )
             if row is None:
                 raise RuntimeError("the counter of the leases is gone")
             fencing = int(row[0])
@@ -198,14 +200,14 @@ class LeaseRows:
                     raise HeldByAnother(name, held)
             now = self.read_server_time()
             # An expired lease is lost, so these rows can go.
-            gone = exp.or_(_column_equals("name", name), exp.column("expires_at") <= now)
+            gone = exp.or_(_make_column_condition("name", name), exp.column("expires_at") <= now)
             self._adapter.delete_from(self._table, gone)
             self._insert_row(
-                _text_literal(name),
-                _text_literal(token),
+                _make_text_literal(name),
+                _make_text_literal(token),
                 exp.Literal.number(fencing),
-                _text_literal(holder.activity),
-                _text_literal(holder.who),
+                _make_text_literal(holder.activity),
+                _make_text_literal(holder.who),
                 exp.Literal.number(now),
                 exp.Literal.number(now),
                 exp.Literal.number(now + int(expiry * _MS)),
@@ -216,7 +218,7 @@ class LeaseRows:
     def read_last_fencing_number(self) -> int:
         """Returns the fencing number of the newest lease; 0 if there was none yet."""
         row = (
-            self._query_one(exp.select("fencing").where(_column_equals("name", _COUNTER)))
+            self._query_one(exp.select("fencing").where(_make_column_condition("name", _COUNTER)))
             if self.table_exists()
             else None
         )
@@ -224,7 +226,7 @@ class LeaseRows:
 
     def list_live(self) -> list[HeldLease]:
         wanted = exp.and_(
-            exp.column("name").neq(_text_literal(_COUNTER)),
+            exp.column("name").neq(_make_text_literal(_COUNTER)),
             exp.column("expires_at") > self.read_server_time(),
         )
         query = exp.select(*self._columns).from_(self._table).where(wanted)
@@ -266,7 +268,9 @@ class LeaseRows:
         return adapter.fetchone(query, quote_identifiers=True) is not None
 
     def request_stop(self, name: str) -> None:
-        apply = exp.and_(_column_equals("name", name), _column_equals("activity", "apply"))
+        apply = exp.and_(
+            _make_column_condition("name", name), _make_column_condition("activity", "apply")
+        )
         self._adapter.execute(
             exp.update(self._table, {"stop_requested": exp.Literal.number(1)}, where=apply)
         )
@@ -303,19 +307,19 @@ def _is_overlapping(name: str, activity: LeasedActivity, held: HeldLease) -> boo
 
 def _is_own_row(lease: TakenLease) -> exp.Condition:
     return exp.and_(
-        _column_equals("name", lease.name),
-        _column_equals("token", lease.token),
+        _make_column_condition("name", lease.name),
+        _make_column_condition("token", lease.token),
         exp.column("fencing").eq(exp.Literal.number(lease.fencing)),
     )
 
 
-def _column_equals(column: str, value: str) -> exp.EQ:
-    return exp.column(column).eq(_text_literal(value))
+def _make_column_condition(column: str, value: str) -> exp.EQ:
+    return exp.column(column).eq(_make_text_literal(value))
 
 
-def _text_literal(value: str) -> exp.Literal:
+def _make_text_literal(value: str) -> exp.Literal:
     return exp.Literal.string(value)
 
 
-def _article_for(activity: str) -> str:
+def _choose_article(activity: str) -> str:
     return f"an {activity}" if activity[:1] in "aeiou" else f"a {activity}"

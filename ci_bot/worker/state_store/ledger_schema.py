@@ -59,16 +59,18 @@ class LedgerTable:
         }
 
 
-def _document_table(name: str, *columns: str, key: tuple[str, ...] | None = None) -> LedgerTable:
+def _make_document_table(
+    name: str, *columns: str, key: tuple[str, ...] | None = None
+) -> LedgerTable:
     return LedgerTable(name, (*columns, "document"), key=key)
 
 
-ENVIRONMENTS = _document_table("_environments", "name", "owner", "phase", key=("name",))
-RUNS = _document_table("_runs", "model", "at")
-ACCEPTANCES = _document_table("_acceptances", "about", "item", "at")
-RESTATEMENTS = _document_table("_restatements", "about", "item", "at")
-APPLIES = _document_table("_applies", "environment", "at")
-PROD_RUNS = _document_table("_prod_runs", "source", "table_name", "at")
+ENVIRONMENTS = _make_document_table("_environments", "name", "owner", "phase", key=("name",))
+RUNS = _make_document_table("_runs", "model", "at")
+ACCEPTANCES = _make_document_table("_acceptances", "about", "item", "at")
+RESTATEMENTS = _make_document_table("_restatements", "about", "item", "at")
+APPLIES = _make_document_table("_applies", "environment", "at")
+PROD_RUNS = _make_document_table("_prod_runs", "source", "table_name", "at")
 VERSIONS = LedgerTable("_ledger_versions", ("version", "written_by", "at"), numbers=("version",))
 TABLES = (ENVIRONMENTS, RUNS, ACCEPTANCES, RESTATEMENTS, APPLIES, PROD_RUNS, VERSIONS)
 
@@ -160,19 +162,19 @@ class LedgerTables:
                 table.types_on(self._adapter.dialect),
                 primary_key=table.key,
             )
-        if self._newest_version()[0] < LEDGER_VERSION:
+        if self._find_newest_version()[0] < LEDGER_VERSION:
             self._write_version()
 
     def _check_version(self) -> None:
         if self._checked:
             return
         if self._adapter.table_exists(VERSIONS.table_expression):
-            version, written_by = self._newest_version()
+            version, written_by = self._find_newest_version()
             if version > LEDGER_VERSION:
                 raise _make_newer_ledger_error(version, written_by)
         self._checked = True
 
-    def _newest_version(self) -> tuple[int, str]:
+    def _find_newest_version(self) -> tuple[int, str]:
         found = self._adapter.fetchone(
             exp.select("version", "written_by")
             .from_(VERSIONS.table_expression)
