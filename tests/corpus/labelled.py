@@ -31,6 +31,13 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Link:
+    """A symbolic link in a project."""
+
+    target: str
+
+
+@dataclass(frozen=True)
 class Case:
     """One change with its label; `base` and `head` are the complete projects, path to content."""
 
@@ -39,8 +46,8 @@ class Case:
     decisions: tuple[str, ...]
     wanted: tuple[Wanted, ...]
     unwanted: tuple[str, ...]
-    base: Mapping[str, bytes]
-    head: Mapping[str, bytes]
+    base: Mapping[str, bytes | Link]
+    head: Mapping[str, bytes | Link]
 
     def write(self, folder: Path) -> None:
         """Writes FOLDER/base and FOLDER/head."""
@@ -48,7 +55,10 @@ class Case:
             for path, content in files.items():
                 target = folder / name / path
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
+                if isinstance(content, Link):
+                    target.symlink_to(content.target)
+                else:
+                    target.write_bytes(content)
 
 
 def read_cases(corpus: Path) -> list[Case]:
@@ -60,7 +70,7 @@ def _read(path: Path, bases: Path) -> Case:
     told = yaml.safe_load(path.read_text("utf-8"))
     if told.get("base_project"):
         root = bases / told["base_project"]
-        base = {
+        base: dict[str, bytes | Link] = {
             file.relative_to(root).as_posix(): file.read_bytes()
             for file in sorted(root.rglob("*"))
             if file.is_file() and "__pycache__" not in file.parts
@@ -80,10 +90,13 @@ def _read(path: Path, bases: Path) -> Case:
     )
 
 
-def _content(value: Any) -> bytes:
-    """Text, bytes (`!!binary`), or {generate: {header, row, rows}} for a file too long to store."""
+def _content(value: Any) -> bytes | Link:
+    """Text, bytes (`!!binary`), {link: target} for a symbolic link, or {generate: {header, row, rows}}
+    for a file too long to store."""
     if isinstance(value, bytes):
         return value
+    if isinstance(value, dict) and "link" in value:
+        return Link(value["link"])
     if isinstance(value, dict):
         told = value["generate"]
         numbered = (told["row"].replace("{n}", str(n)) for n in range(1, int(told["rows"]) + 1))

@@ -130,12 +130,15 @@ def changed_between(base: Path, head: Path) -> list[str]:
         file.relative_to(root).as_posix()
         for root in (base, head)
         for file in root.rglob("*")
-        if file.is_file()
+        if file.is_file() or file.is_symlink()
     }
     return sorted(name for name in names if _content(base / name) != _content(head / name))
 
 
 def _content(path: Path) -> bytes | None:
+    """A file's bytes, or where a link leads, as git has it."""
+    if path.is_symlink():
+        return os.fsencode(os.readlink(path))
     return path.read_bytes() if path.is_file() else None
 
 
