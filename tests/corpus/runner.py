@@ -138,7 +138,7 @@ def changed_between(base: Path, head: Path) -> list[str]:
 def _content(path: Path) -> bytes | None:
     """A file's bytes, or where a link leads, as git has it."""
     if path.is_symlink():
-        return os.fsencode(os.readlink(path))
+        return os.fsencode(path.readlink())
     return path.read_bytes() if path.is_file() else None
 
 
