@@ -7,9 +7,10 @@ a cleanup has to find the same name after the branch is gone. So of SQLMesh's ow
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from itertools import count
 
+from ci_bot.jinja_text import EXPRESSION, REMARK, replace_templates
 from ci_bot.protocol.environment import is_prefix, normalize_name
 from ci_bot.yaml_reader import MappingNode, Node, ScalarNode, UnfitYaml, compose_yaml
 
@@ -17,8 +18,6 @@ from ci_bot.yaml_reader import MappingNode, Node, ScalarNode, UnfitYaml, compose
 FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")
 KEY = "cicd_bot.pr_environment_name"
 MOST_BYTES = 1024 * 1024
-_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-_REMARK = re.compile(r"\{#.*?#\}", re.DOTALL)
 # In place of what a template would give; in no name that could be honoured.
 _UNKNOWN = "\u2400"
 _TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
@@ -87,7 +86,9 @@ def _read_key(text: str) -> str | None:
 
 def _without_templates(text: str) -> str:
     """The text with a mark for each expression; two are never equal, so that they can be keys."""
-    return _EXPRESSION.sub(lambda found: f"{_UNKNOWN}{found.start()}", _REMARK.sub("", text))
+    numbers = count()
+    without_remarks = replace_templates(text, lambda _: "", (REMARK,))
+    return replace_templates(without_remarks, lambda _: f"{_UNKNOWN}{next(numbers)}", (EXPRESSION,))
 
 
 def _find_node(text: str, path: list[str]) -> Node | None:

@@ -34,6 +34,7 @@ __all__ = [
     "ScalarNode",
     "SequenceNode",
     "UnfitYaml",
+    "UnreadYaml",
     "YamlPlace",
     "compose_yaml",
     "load_yaml",
@@ -66,7 +67,11 @@ class UnfitYaml(Exception):
         self.line = line
 
 
-class EndlessYaml(UnfitYaml):
+class UnreadYaml(UnfitYaml):
+    """It may be YAML, and it is more than is read here."""
+
+
+class EndlessYaml(UnreadYaml):
     """Its aliases make too much of it."""
 
 
@@ -107,9 +112,9 @@ class _BoundedParser(Parser):
         self._levels += isinstance(event, MappingStartEvent | SequenceStartEvent)
         self._levels -= isinstance(event, MappingEndEvent | SequenceEndEvent)
         if self._levels > self.most_levels:
-            raise UnfitYaml(f"it is nested more than {self.most_levels} deep", line)
+            raise UnreadYaml(f"it is nested more than {self.most_levels} deep", line)
         if self._values > self.most_values:
-            raise UnfitYaml(f"it holds more than {self.most_values:,} values", line)
+            raise UnreadYaml(f"it holds more than {self.most_values:,} values", line)
         return event
 
 
@@ -122,7 +127,8 @@ def compose_yaml(text: str) -> Node | None:
     node, and a tag is not followed.
 
     Raises:
-        UnfitYaml: it is none, has a key twice, or too much of anything.
+        UnfitYaml: it is none, or has a key twice.
+        UnreadYaml: it is nested too deep, or holds too much.
     """
     with _translate_errors(text):
         return _compose_document(_make_reader(_BoundedParser), text)
@@ -184,7 +190,7 @@ def _translate_errors(text: str) -> Iterator[None]:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         raise UnfitYaml("it holds values or characters that YAML does not allow", line) from error
     except RecursionError as error:
-        raise UnfitYaml("it is nested too deep", 1) from error
+        raise UnreadYaml("it is nested too deep", 1) from error
 
 
 def _compose_document(reader: YAML, text: str) -> Node | None:

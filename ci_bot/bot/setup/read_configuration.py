@@ -12,6 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from ci_bot.jinja_text import (
+    BLOCK,
+    EXPRESSION,
+    REMARK,
+    list_templates,
+    replace_templates,
+)
 from ci_bot.yaml_reader import MappingNode, Node, ScalarNode, SequenceNode, UnfitYaml, compose_yaml
 
 _CONNECTION_CLASS = re.compile(r"(\w+)ConnectionConfig")
@@ -46,7 +53,7 @@ def read_python(text: str) -> PythonFacts | None:
     """What the file says; None if it is no Python."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     facts = PythonFacts()
     names = _map_assignments(tree)
@@ -173,9 +180,6 @@ def _read_dotted_name(node: ast.expr) -> str:
 # What a variable is for: the state database, the warehouse, or anything else.
 VariablePurpose = Literal["state", "warehouse", "other"]
 
-_EXPRESSION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
-_BLOCK = re.compile(r"\{%(.*?)%\}", re.DOTALL)
-_REMARK = re.compile(r"\{#.*?#\}", re.DOTALL)
 _CALL = re.compile(r"""env_var\(\s*(?P<quote>['"])(?P<name>\w+)(?P=quote)\s*(?P<default>,)?""")
 # In no text that could be written by hand; the number is that of the expression.
 _MARK = re.compile(r"\u2400(\d+)\u2400")
@@ -259,13 +263,18 @@ def read_yaml(text: str) -> ProjectConfiguration:
     """What a YAML configuration says."""
     expressions: list[str] = []
 
-    def keep_expression(match: re.Match[str]) -> str:
-        expressions.append(match[1])
+    def keep_expression(template: str) -> str:
+        expressions.append(template[2:-2])
         return f"\u2400{len(expressions) - 1}\u2400"
 
-    without_remarks = _REMARK.sub("", text)
-    blocks = " ".join(_BLOCK.findall(without_remarks))
-    marked = _EXPRESSION.sub(keep_expression, _BLOCK.sub("", without_remarks))
+    without_remarks = replace_templates(text, lambda _: "", (REMARK,))
+    blocks = " ".join(
+        without_remarks[start + 2 : end - 2]
+        for start, end in list_templates(without_remarks, (BLOCK,))
+    )
+    marked = replace_templates(
+        replace_templates(without_remarks, lambda _: "", (BLOCK,)), keep_expression, (EXPRESSION,)
+    )
     try:
         root = compose_yaml(marked)
     except UnfitYaml:
@@ -342,7 +351,8 @@ def join_configurations(parts: Iterable[ProjectConfiguration]) -> ProjectConfigu
 
 def _read_as_text(text: str) -> ProjectConfiguration:
     """The variables alone, of a file that no parser takes."""
-    without_comments = re.sub(r"(?m)^\s*#.*$", "", _REMARK.sub("", text))
+    without_remarks = replace_templates(text, lambda _: "", (REMARK,))
+    without_comments = re.sub(r"(?m)^[^\S\n]*#.*$", "", without_remarks)
     return ProjectConfiguration(
         variables=tuple(_find_variables_in(without_comments, "other", "", None)), is_whole=False
     )

@@ -47,7 +47,7 @@ def _iterate_imported(text: str) -> Iterator[str]:
     """The first part of each absolute import, wherever it stands."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -83,7 +83,7 @@ def is_same_code(one: str, other: str) -> bool:
 def _parse_tree(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 

@@ -15,7 +15,6 @@ starts with a unique path in it, and its children inherit it.
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 import threading
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_bot.errors import BotError
+from ci_bot.jinja_text import EXPRESSION, replace_templates
 from ci_bot.worker.runtime.channel import write_log_line
 from ci_bot.worker.runtime.java import read_spark_version
 
@@ -133,7 +133,6 @@ FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")
 # The setting that `enableHiveSupport` adds, which SQLMesh's connection calls.
 HIVE = {"spark.sql.catalogImplementation": "hive"}
 _UNTRIED = (4, 0)
-_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 # A placeholder for the output of a template.
 _UNKNOWN = "\u2400"
 
@@ -162,7 +161,9 @@ def guess_spark_options(
     if len(files) != 1 or (directory / "config.py").exists() or (directory / ".env").exists():
         return None
     text = files[0].read_text(encoding="utf-8", errors="replace")
-    document = None if "{%" in text else read(_EXPRESSION.sub(_UNKNOWN, text))
+    document = (
+        None if "{%" in text else read(replace_templates(text, lambda _: _UNKNOWN, (EXPRESSION,)))
+    )
     gateways = _read_mapping(_read_mapping(document).get("gateways"))
     name = gateway or _read_mapping(document).get("default_gateway") or next(iter(gateways), None)
     connection = _read_mapping(_read_mapping(gateways.get(name)).get("connection"))

@@ -83,11 +83,22 @@ def iterate_code_trees(model: Model) -> Iterator[ast.AST]:
 
 
 def parse_python(source: str) -> ast.AST | None:
-    """Parses Python source; None if the text is no Python."""
+    """Parses Python source; None if the text is no Python, or nested too deep (`is_too_deep`)."""
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def is_too_deep(source: str) -> bool:
+    """Whether Python's own parser gives up on a text, so that nobody here has read it."""
+    try:
+        ast.parse(source)
+    except (RecursionError, MemoryError):
+        return True
+    except (SyntaxError, ValueError):
+        return False
+    return False
 
 
 def map_imports(found: Iterable[ast.AST]) -> dict[str, str]:

@@ -240,9 +240,11 @@ _SLOTS = ("pre_statements_", "post_statements_", "on_virtual_update_")
 _COMPOSES = re.compile(r"\w@|@\W|@\w+@|@(?:SQL|EVAL|RESOLVE_TEMPLATE)\b", re.IGNORECASE)
 
 _MAY_RUN_CODE = re.compile(
-    "|".join(sorted(RUNS_JAVA)) + r"|transform\b.*\busing\b|\$\{",
-    re.IGNORECASE | re.DOTALL,
+    "|".join(sorted(RUNS_JAVA)) + r"|\$\{",
+    re.IGNORECASE,
 )
+# TRANSFORM … USING. Two patterns: one would look through all that follows from each TRANSFORM.
+_TRANSFORM, _USING = (re.compile(word, re.IGNORECASE) for word in (r"transform\b", r"\busing\b"))
 
 
 def list_inner_statements(model: Model, site: RenderSite) -> Iterator[RenderedStatement]:
@@ -386,4 +388,6 @@ def may_run_code(sql: str, node: Node) -> bool:
     whole = " ".join((sql, *values))
     if _COMPOSES.search(sql) or not renders_without_project_code(node, sql):
         return True
-    return bool(_MAY_RUN_CODE.search(whole))
+    transform = _TRANSFORM.search(whole)
+    uses = transform is not None and _USING.search(whole, transform.end()) is not None
+    return uses or bool(_MAY_RUN_CODE.search(whole))

@@ -18,6 +18,7 @@ from ci_bot.worker.rules.files import (
     seeds,
     settings,
     unit_tests,
+    unread_nesting,
     unseen_files,
 )
 from ci_bot.worker.rules.registry import (
@@ -48,5 +49,6 @@ __all__ = [
     "seeds",
     "settings",
     "unit_tests",
+    "unread_nesting",
     "unseen_files",
 ]

@@ -23,6 +23,7 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.macros import MacroDialect
 from sqlmesh.utils.errors import SQLMeshError
 
+from ci_bot.jinja_text import replace_templates
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.raw_sql import list_dialects
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -34,21 +35,18 @@ from ci_bot.yaml_reader import load_yaml
 PYTHON = find_rule("macro-runs-python")
 
 _YAML = frozenset({".yaml", ".yml"})
-# `@name(`, with blanks and comments that the parser ignores, and texts: `@'...'`. A file with only
-# variables is not parsed.
-_MACRO = re.compile(
-    r"""@ (?:\s | /\*.*?\*/ | --[^\n]*\n)*
-    (?: ['"`\[] | [\w@{}$.]+ (?:\s | /\*.*?\*/ | --[^\n]*\n)* \( )""",
-    re.DOTALL | re.VERBOSE,
-)
-_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+# What a macro's name consists of, with its `@`, and what follows a name that is called or quoted.
+_NAME = re.compile(r"[\w@{}$.]+")
+_FOLLOWS = frozenset("('\"`[")
+_BLANKS = re.compile(r"\s*")
+_MOST_COMMENTS = 50
 # The parser gets unchecked text, and may raise other errors than its own.
 _UNPARSED = (
     *(SqlglotError, SQLMeshError, RecursionError),
     *(ValueError, AttributeError, KeyError, TypeError, IndexError),
 )
 # A macro that the text defines may have any name, also one of SQLMesh's own macros.
-_DEFINES_MACROS = re.compile(r"\bDEF\b.*->", re.DOTALL | re.IGNORECASE)
+_DEFINES_MACROS = re.compile(r"\bDEF\b", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"(?!__)[\w$-]+")
 _DEEPEST = 3
 # At most so many parts of arguments are judged in one file; a larger one is judged in rendering.
@@ -86,7 +84,7 @@ def find_evaluated_arguments(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 def _list_evaluated(inputs: RuleInputs, path: str, text: str | None) -> list[tuple[str, str, int]]:
     """Lists (argument as SQL, reason, line) of each argument that would run as Python."""
-    if text is None or not _MACRO.search(text):
+    if text is None or not _may_call_macro(text):
         return []
     pieces = _list_strings(text) if PurePosixPath(path).suffix.lower() in _YAML else [text]
     return [
@@ -96,17 +94,74 @@ def _list_evaluated(inputs: RuleInputs, path: str, text: str | None) -> list[tup
     ]
 
 
+def _may_call_macro(text: str) -> bool:
+    """Whether `@name(` or `@'...'` may stand in a text: a file with variables alone need not be
+    parsed. The parser passes over blanks and comments between the parts.
+
+    Each letter is passed a few times at most. A pattern that looks on from every `@` takes minutes
+    for 60 kB of them.
+    """
+    skip = _BlankSkipper(text)
+    wanted: set[int] = set()  # where a name belongs to the `@` before it
+    for name in _NAME.finditer(text):
+        if "@" not in name[0] and name.start() not in wanted:
+            continue
+        at = skip.find_end(name.end())
+        if at is None or text[at : at + 1] in _FOLLOWS:
+            return True
+        if name[0].endswith("@"):
+            wanted.add(at)
+    return False
+
+
+class _BlankSkipper:
+    """Passes over blanks and comments, from positions that only grow."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        # Where the next end of a comment of each kind was found: the length of the text if nowhere.
+        self._ends = {"/*": -1, "--": -1}
+
+    def find_end(self, at: int) -> int | None:
+        """Where something else begins; None behind comments in comments, or very many of them."""
+        for _ in range(_MOST_COMMENTS):
+            blanks = _BLANKS.match(self._text, at)
+            at = blanks.end() if blanks is not None else at
+            kind = self._text[at : at + 2]
+            if kind not in self._ends:
+                return at
+            closing = "*/" if kind == "/*" else "\n"
+            if self._ends[kind] < at + 2:
+                found = self._text.find(closing, at + 2)
+                self._ends[kind] = len(self._text) if found < 0 else found
+            if self._ends[kind] == len(self._text):
+                return at  # one that never ends is none
+            if kind == "/*" and self._text.find(kind, at + 2, self._ends[kind]) >= 0:
+                return None  # in some dialects comments hold comments
+            at = self._ends[kind] + len(closing)
+        return None
+
+
+def _drop_templates(text: str) -> str:
+    return replace_templates(text, lambda _: " ")
+
+
+def _defines_macros(text: str) -> bool:
+    begun = _DEFINES_MACROS.search(text)
+    return begun is not None and text.find("->", begun.end()) >= 0
+
+
 def _list_strings(text: str) -> list[str]:
     """Lists the texts of a YAML file that may be SQL with macros."""
     found: list[str] = []
-    todo: list[Any] = [load_yaml(_JINJA.sub(" ", text))]
+    todo: list[Any] = [load_yaml(_drop_templates(text))]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
             todo += [*value.keys(), *value.values()]
         elif isinstance(value, list):
             todo += value
-        elif isinstance(value, str) and _MACRO.search(value):
+        elif isinstance(value, str) and _may_call_macro(value):
             found.append(value)
     return found
 
@@ -115,7 +170,7 @@ def _iterate_objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[
     """Yields (argument as SQL, reason) of each argument that would run as Python."""
     left = [_MOST_PARTS]
     for dialect in dialects[:1] if d.DIALECT_PATTERN.search(text) else dialects:
-        scan = _ArgumentScan(dialect, left, own_macros=bool(_DEFINES_MACROS.search(text)))
+        scan = _ArgumentScan(dialect, left, own_macros=_defines_macros(text))
         for expression in _parse_text(text, dialect):
             yield from scan.find_objections(expression)
 
@@ -143,8 +198,8 @@ class _ArgumentScan:
         for argument in list_evaluated(tree, own_macros=self.own_macros):
             yield from self._find_in_argument(argument, depth)
         for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
-            # Its text becomes SQL, and SQLMesh evaluates the macros in it.
-            for inner in _parse_text(_JINJA.sub(" ", template.name), self.dialect):
+            # Its text becomes SQL, and the macros in that are evaluated.
+            for inner in _parse_text(_drop_templates(template.name), self.dialect):
                 yield from self.find_objections(inner, depth + 1)
 
     def _find_in_argument(self, argument: exp.Expr, depth: int) -> Iterator[tuple[str, str]]:
@@ -217,5 +272,4 @@ def _find_line(text: str, sql: str) -> int:
         at = text.find(word)
         if at >= 0:
             return text.count("\n", 0, at) + 1
-    found = _MACRO.search(text)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+    return text.count("\n", 0, max(text.find("@"), 0)) + 1

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from ci_bot.protocol.rules import READ_NO_MORE, find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
@@ -25,9 +26,8 @@ RENAMED = find_rule("model-renamed")
 
 LONGEST = 3_999  # the plan's description cuts longer statements
 
-_AUDIT = re.compile(
-    r"^[^\S\n]*AUDIT\s*\((?P<head>.*?)\)\s*;", re.IGNORECASE | re.DOTALL | re.MULTILINE
-)
+_AUDIT = re.compile(r"^[^\S\n]*AUDIT\s*\(", re.IGNORECASE | re.MULTILINE)
+_HEAD_ENDS = re.compile(r"\)\s*;")
 
 
 @on_project(ADDED)
@@ -114,17 +114,35 @@ def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
+class _AuditBlock(NamedTuple):
+    """`AUDIT (head);` in a text: where it begins, what is in it, and where it ends."""
+
+    start: int
+    head: str
+    end: int
+
+
+def _iterate_audits(text: str) -> Iterator[_AuditBlock]:
+    at = 0
+    while (begun := _AUDIT.search(text, at)) is not None:
+        ended = _HEAD_ENDS.search(text, begun.end())
+        if ended is None:
+            return  # nor do those that follow
+        yield _AuditBlock(begun.start(), text[begun.end() : ended.start()], ended.end())
+        at = ended.end()
+
+
 def _list_bound_queries(text: str | None) -> dict[str, tuple[str, str]]:
     """Lists (defaults, query with these defaults) of each audit that has some, by name."""
     found: dict[str, tuple[str, str]] = {}
-    audits = list(_AUDIT.finditer(text or ""))
+    audits = list(_iterate_audits(text or ""))
     for audit, following in zip_longest(audits, audits[1:]):
-        head = audit.group("head")
+        head = audit.head
         name = re.search(r"\bname\s+([\w.\"`]+)", head, re.IGNORECASE)
         defaults = re.search(r"\bdefaults\s*\((?P<pairs>[^()]*)\)?", head, re.IGNORECASE)
         if name is None or defaults is None:
             continue
-        query = (text or "")[audit.end() : following.start() if following else None]
+        query = (text or "")[audit.end : following.start if following else None]
         for key, value in re.findall(r"(\w+)\s*:?=\s*('[^']*'|[^,]+)", defaults.group("pairs")):
             query = re.sub(rf"@{key}\b", value.strip().replace("\\", r"\\"), query)
         words = " ".join(defaults.group("pairs").split())
@@ -138,10 +156,10 @@ def _is_skipped(head: str) -> bool:
 
 def _list_heads(text: str | None) -> dict[str, str]:
     found: dict[str, str] = {}
-    for match in _AUDIT.finditer(text or ""):
-        name = re.search(r"\bname\s+([\w.\"`]+)", match.group("head"), re.IGNORECASE)
+    for audit in _iterate_audits(text or ""):
+        name = re.search(r"\bname\s+([\w.\"`]+)", audit.head, re.IGNORECASE)
         if name:
-            found[name.group(1).lower()] = match.group("head")
+            found[name.group(1).lower()] = audit.head
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
@@ -11,6 +10,7 @@ from pathlib import PurePosixPath
 
 from sqlglot import Dialects
 
+from ci_bot.jinja_text import BLOCK, EXPRESSION, replace_templates
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_written_statement
@@ -28,7 +28,6 @@ from ci_bot.yaml_reader import load_yaml
 # If no file names a dialect: one that quotes with backticks, and one with double quotes.
 _UNKNOWN = ("spark", "duckdb")
 
-_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 # So many configurations are kept, so that each is read only once.
 _PROJECTS = 8
 
@@ -60,7 +59,7 @@ def _find_default_dialect(inputs: RuleInputs, path: str) -> str | None:
 @lru_cache(maxsize=_PROJECTS)
 def _read_yaml_dialect(text: str) -> str | None:
     """Reads `model_defaults: {dialect: spark}` in a config.yaml."""
-    settings = load_yaml(_JINJA.sub("jinja", text))
+    settings = load_yaml(replace_templates(text, lambda _: "jinja", (EXPRESSION, BLOCK)))
     defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
     return _read_dialect_name(defaults.get("dialect") if isinstance(defaults, dict) else None)
 
@@ -70,7 +69,7 @@ def _read_python_dialect(text: str) -> str | None:
     """Reads `dialect="spark"` or `"dialect": "spark"` in a config.py, without running it."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     for node in ast.walk(tree):
         values: list[ast.expr] = []

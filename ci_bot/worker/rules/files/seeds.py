@@ -34,7 +34,11 @@ _SAMPLE_BYTES = 1_000_000
 # SQLMesh keeps the rows of a seed in its state and inserts them as literals: fine for lists that
 # people keep by hand.
 MANY_ROWS, MAX_ROWS = 20_000, 100_000
-_SEED_NAME = re.compile(r"MODEL\s*\(.*?\bname\s+([\w.]+).*?\bkind\s+SEED\b", re.I | re.S)
+# The parts of a seed model's block, in their order.
+_MODEL, _NAME, _SEED = (
+    re.compile(part, re.IGNORECASE)
+    for part in (r"MODEL\s*\(", r"\bname\s+([\w.]+)", r"\bkind\s+SEED\b")
+)
 _BOM = b"\xef\xbb\xbf"
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _NUMBER = _WHOLE | {"DECIMAL", "DOUBLE", "FLOAT"}
@@ -122,9 +126,17 @@ def _find_seed_name(inputs: RuleInputs, path: str) -> str | None:
     for project in inputs.projects:
         for file in sorted((inputs.repository / project / "models").rglob("*.sql")):
             text = file.read_text(encoding="utf-8", errors="replace")
-            if PurePosixPath(path).name in text and (name := _SEED_NAME.search(text)):
-                return name.group(1)
+            name = _find_seed_name(text) if PurePosixPath(path).name in text else None
+            if name is not None:
+                return name
     return None
+
+
+def _find_seed_name(text: str) -> str | None:
+    model = _MODEL.search(text)
+    name = _NAME.search(text, model.end()) if model is not None else None
+    is_seed = name is not None and _SEED.search(text, name.end()) is not None
+    return name[1] if name is not None and is_seed else None
 
 
 def _measure_file(inputs: RuleInputs, path: str, content: bytes | None) -> tuple[int, int]:

@@ -8,9 +8,11 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
 
+from ci_bot.jinja_text import REMARK, replace_templates
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RuleSpec, find_rule
 from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
+from ci_bot.static_config import FILES
 from ci_bot.worker.rules.files.other_settings import CONFIRM, judge_other_setting
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
@@ -276,12 +278,7 @@ def _judge_plan(parts: list[str], after: Any) -> SettingJudgement:
 
 SINGLE_WRITER = find_rule("single-writer-state")
 
-_FILES = frozenset({"config.yaml", "config.yml"})
-
-# A Jinja condition in one line counts as one value.
-_JINJA = re.compile(
-    r"\{%-?[ \t]*if\b[^\n]*?\bendif[ \t]*-?%\}|\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL
-)
+_FILES = frozenset(FILES)
 
 _DIGITS = 16
 
@@ -301,15 +298,20 @@ def flatten_configuration(text: str | None) -> dict[str, object] | None:
     """
     if text is None:
         return None
-    found = load_yaml(_JINJA.sub(_make_template_placeholder, text))
+    found = load_yaml(replace_configuration_templates(text))
     return dict(_iterate_flat(found, ())) if isinstance(found, dict) else None
 
 
-def _make_template_placeholder(template: re.Match[str]) -> str:
+def replace_configuration_templates(text: str) -> str:
+    """Replaces each template by a word. A condition in one line counts as one value."""
+    return replace_templates(text, _make_template_placeholder, whole_conditions=True)
+
+
+def _make_template_placeholder(template: str) -> str:
     """Makes a word for a template, always the same one; empty for a comment."""
-    if template[0].startswith("{#"):
+    if template.startswith(REMARK):
         return ""
-    words = " ".join(template[0].split())
+    words = " ".join(template.split())
     return f"jinja{sha256(words.encode()).hexdigest()[:_DIGITS]}"
 
 

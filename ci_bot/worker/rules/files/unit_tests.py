@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from ci_bot.jinja_text import EXPRESSION, list_templates
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.test_expectations import (
     ModelShape,
@@ -137,9 +138,9 @@ MOVING = find_rule("moving-date-test")
 _MOVING = re.compile(
     r"(?i)\b(current_date|current_timestamp|now|getdate|sysdate|localtimestamp)\s*\(\s*\)|"
     r"\bcurrent_(date|timestamp)\b(?!\w)|\b\d+\s+(day|week|month|hour|year)s?\s+ago\b|"
-    r":\s*['\"]?(today|yesterday|tomorrow|now)['\"]?\s*[,}\n]|"
-    r"\{\{.*\b(now|today|datetime|modules\.datetime)\b.*\}\}"
+    r":\s*['\"]?(today|yesterday|tomorrow|now)['\"]?\s*[,}\n]"
 )
+_CLOCK = re.compile(r"\b(now|today|datetime)\b", re.IGNORECASE)
 
 _MODEL = re.compile(r"\s+model:\s*['\"]?([\w.]+)")
 
@@ -291,11 +292,11 @@ def find_moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
             code = line.split(" #")[0]
             if line in known or code.lstrip().startswith("#"):
                 continue
-            found = _MOVING.search(f"{code}\n")
-            if found:
+            found = _find_moving_part(code)
+            if found is not None:
                 yield RuleObservation(
                     MOVING,
-                    f"Line {number} follows the clock (`{found.group(0).strip(' :,}')}`), so the "
+                    f"Line {number} follows the clock (`{found.strip(' :,}')}`), so the "
                     "test passes today and may fail tomorrow.",
                     "the test uses fixed dates (and `vars: execution_time` where it needs one)",
                     path=path,
@@ -303,6 +304,15 @@ def find_moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
                     model_name=_find_tested_model(after.splitlines(), number - 1),
                 )
                 break
+
+
+def _find_moving_part(line: str) -> str | None:
+    """Finds what follows the clock in a line of a test."""
+    found = _MOVING.search(f"{line}\n")
+    if found is not None:
+        return found[0]
+    templates = (line[start:end] for start, end in list_templates(line, (EXPRESSION,)))
+    return next((template for template in templates if _CLOCK.search(template)), None)
 
 
 def _find_tested_model(lines: list[str], place: int) -> str | None:
