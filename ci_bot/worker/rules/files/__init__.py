@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from ci_bot.worker.rules.files import (
     credentials,
+    deployments,
     engine_versions,
     macro_arguments,
     macro_code,
@@ -37,6 +38,7 @@ __all__ = [
     "PROJECT_RULES",
     "STATEMENT_FILE_RULES",
     "credentials",
+    "deployments",
     "engine_versions",
     "macro_arguments",
     "macro_code",

@@ -122,7 +122,7 @@ def _compare_versions(
     why = _PACKAGES.get(name, _SPARK)
     shown = f"`{name}` goes from {old.text or 'any version'} to {new.text or 'any version'}"
     if old.major is not None and new.major is not None and old.major != new.major:
-        return f"{shown}. {why}.", "medium" if why in {_SQLGLOT, _DUCKDB} else None
+        return f"{shown}. {why}.", "medium" if why == _DUCKDB else None
     if name in _HELD_ABOVE and new.is_open and not old.is_open:
         return f"{shown}, and the next installation may bring another major version. {why}.", None
     return None
@@ -135,7 +135,10 @@ def _is_version_file(path: str) -> bool:
     name = pure.name.lower()
     return (
         name in {*_LOCKS, "pyproject.toml", "pipfile", "pipfile.lock", "setup.py", "setup.cfg"}
-        or (pure.suffix in {".txt", ".in"} and ("require" in str(pure) or "constraint" in name))
+        or (
+            pure.suffix in {".txt", ".in", ".lock"}
+            and ("require" in str(pure) or "constraint" in name)
+        )
         or "dockerfile" in name
         or name in {"containerfile", "environment.yml", "environment.yaml", ".env"}
         or (pure.suffix in {".yml", ".yaml"} and (".github" in pure.parts or "compose" in name))

@@ -22,7 +22,7 @@ _EFFECTS: dict[str, OtherJudgement] = {
     ),
     "loader": ("high", "how the project is read", CONFIRM),
     "env_vars": ("high", "templates and programs of the project read this variable", CONFIRM),
-    "username": ("medium", "notifications of plans go to this person alone", CONFIRM),
+    "username": ("high", "notifications of plans and runs go to this person alone", CONFIRM),
     # The rule `files-ignored` reports the files that match.
     "ignore_patterns": (None, "files that match are not loaded", _NOTHING),
     "variables": (None, "models that use them are computed again", _NOTHING),
@@ -58,6 +58,36 @@ _DEPLOYS = {
 }
 
 
+# SQLMesh's defaults (`integrations/github/cicd/config.py`, `core/config/run.py`).
+_DEFAULTS: dict[str, Any] = {
+    "check_if_blocked_on_deploy_to_prod": True,
+    "forward_only_branch_suffix": "-forward-only",
+    "run_on_deploy_to_prod": False,
+    "enable_deploy_command": False,
+}
+_LONGEST_WAIT = 6 * 60 * 60
+
+
+def _read_default(name: str, value: Any) -> Any:
+    """A setting's value; main and master are both deployed where no branch is named."""
+    if name == "prod_branch_name" and value in (None, "main"):
+        return "main"
+    return _DEFAULTS.get(name) if value is None else value
+
+
+def _judge_run(name: str, before: Any, after: Any) -> OtherJudgement:
+    if name != "environment_check_max_wait":
+        return "info", "how often a run asks whether a plan has ended", _NOTHING
+    was, now = (_LONGEST_WAIT if one is None else one for one in (before, after))
+    try:
+        is_shorter = float(now) < float(was)
+    except (TypeError, ValueError):
+        is_shorter = True
+    if is_shorter:
+        return "high", "a run that meets a plan under way gives up sooner, with an error", CONFIRM
+    return "low", "a run waits longer for a plan that is under way", _NOTHING
+
+
 def judge_other_setting(
     head: str, before: Any = None, after: Any = None, *, name: str = ""
 ) -> OtherJudgement:
@@ -69,9 +99,11 @@ def judge_other_setting(
         name: The key below it, if there is one.
     """
     if head == "cicd_bot" and name in _DEPLOYS:
-        unguarded = name == "check_if_blocked_on_deploy_to_prod" and after is False
         # A new setting often only repeats SQLMesh's default.
-        return "high" if unguarded or before is not None else "medium", _DEPLOYS[name], CONFIRM
+        same = _read_default(name, before) == _read_default(name, after)
+        return "low" if same else "high", _DEPLOYS[name], CONFIRM
+    if head == "run":
+        return _judge_run(name, before, after)
     guard = _find_lost_guard(head, before, after)
     if guard is not None:
         return "high", guard, CONFIRM

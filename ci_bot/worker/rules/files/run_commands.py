@@ -107,13 +107,15 @@ _GOES_ON = re.compile(
     r"|^\s*set\s+\+e\b|^[ \t]*@?-\s?sqlmesh"
     r"|\bcontinue-on-error\s*:\s*true|\ballow_failure\s*:\s*true|\bcontinueOnError\s*:\s*true"
     r"|\bignore_errors\s*[:=]\s*(?:true|yes)|\btrigger_rule\s*=\s*\S*all_done"
-    r"|^\s*if\s*:\s*(?:\$\{\{\s*)?always\(\)",
+    r"|^\s*if\s*:\s*(?:\$\{\{\s*)?always\(\)|\bcheck\s*=\s*False\b"
+    r"|^\.IGNORE\s*:|^MAKEFLAGS\s*[+:?]?=[^\n]*(?:-\w*[ik]|--ignore-errors|--keep-going)",
     re.IGNORECASE | re.MULTILINE,
 )
-_STOPS = re.compile(r"^\s*set\s+-\w*e\w*", re.MULTILINE)
+_STOPS = re.compile(r"^\s*set\s+-\w*e\w*|\bcheck\s*=\s*True\b", re.MULTILINE)
 _SCHEDULE = re.compile(
     r"^\s*(?:-\s*)?[\"']?(?:cron|schedule|schedule_interval|timetable|schedule_expression)[\"']?\s*"
     r"[:=]\s*(?P<when>[^\n#]+)$"
+    r"|\bcron_schedule\s*=\s*[\"'](?P<dagster>[^\"'\n]+)"
     r"|^(?P<tab>(?:[\d*/,-]+\s+){5})(?=.*\bsqlmesh\b)",
     re.MULTILINE,
 )
@@ -188,7 +190,7 @@ def _read_environment(name: str, rest: str) -> str:
 
 
 def _read_schedule(match: re.Match[str]) -> str:
-    written = " ".join((match["when"] or match["tab"]).split())
+    written = " ".join((match["when"] or match["dagster"] or match["tab"]).split())
     return written.removesuffix(",").strip("\"' ")
 
 
@@ -241,7 +243,7 @@ def _compare_files(old: RunFile, new: RunFile, *, is_new: bool) -> Iterator[Comm
             None,
         )
     if new.stops < old.stops and new.commands:
-        yield "set -e", "The shell no longer ends at the first failure.", None
+        yield "set -e", "It no longer ends at the first failure.", None
     if not is_new and new.changes_prod:
         if old.schedules != new.schedules:
             was, now = (_list_counted(one.schedules) for one in (old, new))

@@ -1,0 +1,246 @@
+"""Workflows and manifests by which prod is deployed and run: what differs between two versions.
+
+Keys are those of GitHub's workflow syntax
+(https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax) and of Kubernetes'
+workloads (https://kubernetes.io/docs/concepts/workloads).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ci_bot.jinja_text import replace_templates
+from ci_bot.yaml_reader import load_yaml
+
+
+class Difference(NamedTuple):
+    """One thing that differs: the word to look for in the file, and a sentence without its end."""
+
+    anchor: str
+    sentence: str
+
+
+# Path of a value, lists without positions, and the value.
+_Pair = tuple[tuple[str, ...], str]
+
+_MANIFEST_KINDS = frozenset(
+    {"CronJob", "Job", "Deployment", "StatefulSet", "DaemonSet", "Pod", "ConfigMap", "Workflow",
+     "CronWorkflow", "WorkflowTemplate", "SparkApplication", "ScheduledSparkApplication"}
+)  # fmt: skip
+# What a person reads, and what no container sees.
+_OF_PEOPLE = frozenset(
+    {"name", "run-name", "description", "displayname", "labels", "annotations", "tags", "comment"}
+)
+_OF_LOGS = re.compile(r"^(PYTHON\w+|LOG_?\w*|LOGLEVEL|FORCE_COLOR|NO_COLOR|TERM|CI)$")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(m|[kKMGT]i?)?")
+_UNITS = {None: 1.0, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10,
+          "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
+
+# Of a workflow: those that can reach prod, and the review itself.
+_REACHES_PROD = re.compile(
+    r"\bsqlmesh\b|\bsecrets\.|\bterraform\b|\bspark-submit\b|\bdatabricks\b"
+    r"|^[^\S\n]*environment[ \t]*:",
+    re.MULTILINE,
+)
+OWN_ACTION = "sqlmesh-plan-review"
+_SQLMESH_RUNS = re.compile(r"\bsqlmesh(?:_cicd)?\s+(?:-\S+\s+){0,20}(?:plan|run|janitor|migrate)\b")
+_CHECKS = re.compile(r"\b(test|tests|lint|check|verify|audit|scan|ci-bot)\b")
+_PINNED = re.compile(r"@(?:[0-9a-f]{40}|v?\d[\w.-]*|sha256:[0-9a-f]+)$")
+
+
+def list_workflow_differences(before: str | None, after: str | None) -> Iterator[Difference]:
+    """What a workflow that can reach prod, or reviews for it, does otherwise.
+
+    Args:
+        before, after: the file's text; None if there is none.
+    """
+    texts = [text for text in (before, after) if text is not None]
+    is_review = any(OWN_ACTION in text for text in texts)
+    if not is_review and not any(map(_REACHES_PROD.search, texts)):
+        return
+    if after is None:
+        what = "the review of this project" if is_review else "what it did for prod"
+        yield Difference("", f"The workflow is gone, and {what} with it")
+        return
+    new = _read_pairs(after)
+    if before is None:
+        if _runs_others_code(new) and "secrets." in after:
+            yield Difference("pull_request_target", _OTHERS_CODE)
+        return
+    old = _read_pairs(before)
+    if old is None or new is None:
+        return
+    if _runs_others_code(new) and not _runs_others_code(old):
+        yield Difference("pull_request_target", _OTHERS_CODE)
+    changes_prod = any(map(_SQLMESH_RUNS.search, texts))
+    for path, was, now in _list_changes(old, new):
+        told = _judge_workflow(path, was, now, changes_prod=changes_prod)
+        if told is not None:
+            yield told
+
+
+_OTHERS_CODE = (
+    "It runs for `pull_request_target`, with secrets, and whoever opens a pull request may have "
+    "their code run with them"
+)
+
+
+def _runs_others_code(pairs: Counter[_Pair] | None) -> bool:
+    return any(
+        path[0] == "on" and "pull_request_target" in (*path, value) for path, value in pairs or ()
+    )
+
+
+def _judge_workflow(  # noqa: PLR0911 - one line for each kind of key reads best
+    path: tuple[str, ...], was: str | None, now: str | None, *, changes_prod: bool
+) -> Difference | None:
+    key = path[-1]
+    shown = _show_change(path, was, now)
+    if path[0] == "on":
+        return _judge_trigger(path, was, now, shown)
+    if "permissions" in path:
+        is_more = now is not None and ("write" in now or was is None)
+        return Difference(key, f"{shown}: what its token may do") if is_more else None
+    if key == "timeout-minutes":
+        is_shorter = now is not None and (was is None or _read_size(now) < _read_size(was))
+        return Difference(key, f"{shown}: what takes longer is killed") if is_shorter else None
+    if "concurrency" in path:
+        if not changes_prod:
+            return None
+        return Difference(key, f"{shown}: which runs wait for each other, or end one another")
+    if key == "uses":
+        is_loose = now is not None and "@" in now and not _PINNED.search(now)
+        is_other = _action_name(was) != _action_name(now) and changes_prod
+        if is_loose or is_other:
+            return Difference(key, f"{shown}: code that others may change runs there")
+        return None
+    if key == "run":
+        # What runs SQLMesh is compared command by command.
+        lost = was is not None and _CHECKS.search(was) and "sqlmesh" not in was
+        gained = now is not None and was is None and changes_prod and "sqlmesh" not in now
+        if lost:
+            return Difference("run", f"{shown}: a check is no longer run as it was")
+        return Difference("run", f"{shown}: what runs beside the deployment") if gained else None
+    if "env" in path or "with" in path:
+        if _OF_LOGS.match(key):
+            return None
+        return Difference(key, f"{shown}: programs there get another value")
+    return None
+
+
+def _judge_trigger(
+    path: tuple[str, ...], was: str | None, now: str | None, shown: str
+) -> Difference | None:
+    key = path[-1]
+    if "pull_request_target" in path or "schedule" in path or "workflow_dispatch" in path:
+        return None  # said elsewhere, or started by hand
+    if key in {"paths", "paths-ignore", "branches-ignore", "tags"} or (
+        key in {"branches", "types"} and was is not None
+    ):
+        return Difference(key, f"{shown}: it does not run for every change as it did")
+    if was is not None and now is None:
+        return Difference("on", f"{shown}: it does not run for every change as it did")
+    return None
+
+
+def _action_name(uses: str | None) -> str | None:
+    return None if uses is None else uses.partition("@")[0]
+
+
+def is_manifest(text: str) -> bool:
+    """Whether a YAML text describes a workload of Kubernetes."""
+    return "apiVersion:" in text and any(
+        re.search(rf"^kind:\s*[\"']?{kind}\b", text, re.MULTILINE) for kind in _MANIFEST_KINDS
+    )
+
+
+def list_manifest_differences(before: str, after: str) -> Iterator[Difference]:
+    """What a workload is otherwise, but for names, labels, and more memory or processors."""
+    old, new = _read_pairs(before), _read_pairs(after)
+    if old is None or new is None:
+        return
+    for path, was, now in _list_changes(old, new):
+        if _OF_LOGS.match(path[-1]) or (
+            "resources" in path
+            and (was is None or (now is not None and _read_size(now) >= _read_size(was)))
+        ):
+            continue
+        yield Difference(path[-1], f"{_show_change(path, was, now)}: what runs prod is another one")
+
+
+def _read_pairs(text: str) -> Counter[_Pair] | None:
+    """Every value with its path; None if the text is no YAML. Templates are words."""
+    pairs: Counter[_Pair] = Counter()
+    bare = replace_templates(text, lambda template: f"'{hash_words(template)}'")
+    bare = text if load_yaml(bare) is None else bare
+    for document in re.split(r"^---[^\S\n]*$", bare, flags=re.MULTILINE):
+        if not document.strip():
+            continue
+        found = load_yaml(document)
+        if found is None:
+            return None
+        pairs.update(_iterate_pairs(found, ()))
+    return pairs
+
+
+def hash_words(template: str) -> str:
+    """A template as one line without quotes."""
+    return " ".join(template.split()).replace("'", "\u2019")
+
+
+def _iterate_pairs(value: Any, path: tuple[str, ...]) -> Iterator[_Pair]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            if str(key).lower() not in _OF_PEOPLE or isinstance(inner, dict | list) is (
+                str(key) == "name"
+            ):
+                yield from _iterate_pairs(inner, (*path, str(key)))
+    elif isinstance(value, list) and value:
+        for inner in value:
+            yield from _iterate_pairs(_name_variable(inner), path)
+    elif path:
+        yield path, " ".join(str(value).split())
+
+
+def _name_variable(item: Any) -> Any:
+    """`{name: X, value: y}` of Kubernetes as `{X: y}`: the name says what the value is."""
+    if isinstance(item, Mapping) and set(item) <= {"name", "value", "valueFrom"} and "name" in item:
+        return {str(item["name"]): item.get("value", item.get("valueFrom"))}
+    return item
+
+
+def _list_changes(
+    old: Counter[_Pair], new: Counter[_Pair]
+) -> Iterator[tuple[tuple[str, ...], str | None, str | None]]:
+    """(path, value before, value after) of what differs; what changed at one path is one change."""
+    lost, gained = (list((a - b).elements()) for a, b in ((old, new), (new, old)))
+    left: dict[tuple[str, ...], list[str]] = {}
+    for path, value in gained:
+        left.setdefault(path, []).append(value)
+    for path, value in lost:
+        after = left.get(path)
+        yield path, value, after.pop(0) if after else None
+    for path, values in left.items():
+        for value in values:
+            yield path, None, value
+
+
+def _show_change(path: tuple[str, ...], was: str | None, now: str | None) -> str:
+    name = ".".join(path[-2:])
+    before, after = (f"`{_shorten(one)}`" if one is not None else "nothing" for one in (was, now))
+    return f"`{name}` goes from {before} to {after}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}\u2026"
+
+
+_SHOWN = 80
+
+
+def _read_size(text: str) -> float:
+    found = _SIZE.fullmatch(text.strip())
+    return float(found[1]) * _UNITS[found[2]] if found is not None else -1.0
