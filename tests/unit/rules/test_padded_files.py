@@ -7,8 +7,8 @@ from time import process_time
 import pytest
 
 from ci_bot.jinja_text import list_templates, replace_templates
-from ci_bot.worker.rules.files.settings import flatten_configuration
-from ci_bot.worker.rules.run_rules import find_in_files
+from ci_bot.worker.rules.files.configuration_text import flatten_configuration
+from ci_bot.worker.rules.run_rules import find_file_findings
 from tests.unit.rules.world import files
 
 LETTERS = 60_000
@@ -36,7 +36,7 @@ def test_file__that_is_padded__takes_no_rule_long(text: str, path: str) -> None:
     """Patterns that look on from each bracket took minutes."""
     begun = process_time()
 
-    find_in_files(files({path: "a: 1\n"}, {path: text}))
+    find_file_findings(files({path: "a: 1\n"}, {path: text}))
 
     assert process_time() - begun < 20
 
@@ -54,7 +54,7 @@ def test_file__that_no_parser_follows__is_said_not_to_be_read(
     path: str, text: str, why: str
 ) -> None:
     found = [
-        one for one in find_in_files(files({path: ""}, {path: text})) if one.rule == "rule-crashed"
+        one for one in find_file_findings(files({path: ""}, {path: text})) if one.rule == "rule-crashed"
     ]
 
     assert [(one.severity, one.path, why in one.evidence) for one in found] == [
@@ -74,7 +74,7 @@ def test_file__that_no_parser_follows__is_said_not_to_be_read(
 )
 def test_file__that_is_read_or_no_program__is_not_said_to_be_unread(path: str, text: str) -> None:
     assert not [
-        one for one in find_in_files(files({path: ""}, {path: text})) if one.rule == "rule-crashed"
+        one for one in find_file_findings(files({path: ""}, {path: text})) if one.rule == "rule-crashed"
     ]
 
 
@@ -104,7 +104,7 @@ def test_templates__of_kinds_that_are_not_asked_for__are_text() -> None:
 def test_sqlmesh_yaml__is_a_configuration_too() -> None:
     text = "model_defaults:\n  dialect: spark\n  start: '2024-01-01'\n"
 
-    found = find_in_files(
+    found = find_file_findings(
         files({"sqlmesh.yaml": text}, {"sqlmesh.yaml": text.replace("2024", "2025")})
     )
 

@@ -170,3 +170,19 @@ def _list_heard_failures(targets: Any) -> set[str]:
         heard |= _list_texts(one.get("notify_on")) & _FAILURES
         heard |= _list_heard_failures(one.get("notification_targets"))
     return heard
+
+
+# SQLMesh's defaults (`core/config/root.py`).
+_WRITTEN_DEFAULTS: dict[str, object] = {
+    "environment_suffix_target": "schema",
+    "virtual_environment_mode": "full",
+    "physical_table_naming_convention": "schema_and_table",
+    "gateway_managed_virtual_layer": False,
+    "default_target_environment": "prod",
+}
+
+
+def spells_default(name: str, before: Any, after: Any) -> bool:
+    """Checks whether a setting only writes out SQLMesh's default, or leaves it out again."""
+    default = _WRITTEN_DEFAULTS.get(name)
+    return default is not None and {str(before), str(after)} == {"None", str(default)}

@@ -12,7 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.files.settings import flatten_configuration, is_project_yaml
+from ci_bot.worker.rules.files.configuration_text import (
+    flatten_configuration,
+    is_project_yaml,
+    read_text_before_move,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_file
@@ -51,7 +55,7 @@ def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if not is_project_yaml(inputs, path):
             continue
         old, new = (
-            flatten_configuration(inputs.read_text_before(path)) or {},
+            flatten_configuration(read_text_before_move(inputs, path)) or {},
             flatten_configuration(inputs.read_text_after(path)) or {},
         )
         found = [

@@ -47,6 +47,8 @@ def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
             ADDED,
             f"{'New in' if change == 'added' else 'Gone from'} {when}: {shown}",
             "a reviewer agrees that it runs with every plan and every run",
+            # What prod's readers need after each deployment: grants, above all.
+            severity="high" if (when, change) == ("after_all", "removed") else None,
             path=path,
             line=line,
             subject=(when, shown),

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
 
-from ci_bot.jinja_text import REMARK, replace_templates
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RuleSpec, find_rule
 from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
-from ci_bot.static_config import FILES
-from ci_bot.worker.rules.files.other_settings import CONFIRM, judge_other_setting
+from ci_bot.worker.rules.files.configuration_text import (
+    STAND_IN,
+    flatten_configuration,
+    is_project_yaml,
+    read_text_before_move,
+)
+from ci_bot.worker.rules.files.other_settings import CONFIRM, judge_other_setting, spells_default
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.sql_effects import find_setting_meaning
-from ci_bot.yaml_reader import load_yaml
 
 _FOR_EVERY_MODEL = "it holds for every model without its own"
 
@@ -177,6 +178,8 @@ def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads
     rest = parts[2:] if parts[0] == "gateways" else parts[1:]
     if not rest:
         return GATEWAY, None, "the gateway itself comes or goes", CONFIRM
+    if rest[0] == "state_connection" and rest[-1] in _OF_THE_CONNECTION:
+        return OTHER, "info", "a setting of the connection", "nothing to do"
     if rest[0] in {"state_connection", "state_schema"}:
         return _judge_state()
     if rest[0] == "test_connection":
@@ -286,49 +289,11 @@ def _judge_plan(parts: list[str], after: Any) -> SettingJudgement:
 
 SINGLE_WRITER = find_rule("single-writer-state")
 
-_FILES = frozenset(FILES)
-
-_DIGITS = 16
-
-_STAND_IN = re.compile(rf"jinja[0-9a-f]{{{_DIGITS}}}")
-
 SHOWN = 80
 
 SETTINGS_SHOWN = 4
 
 Setting = tuple[str, Any, Any]
-
-
-def flatten_configuration(text: str | None) -> dict[str, object] | None:
-    """Flattens a YAML configuration to dotted keys; None if it is no mapping.
-
-    The result of Jinja depends on the machine, so a template is a value that equals only itself.
-    """
-    if text is None:
-        return None
-    found = load_yaml(replace_configuration_templates(text))
-    return dict(_iterate_flat(found, ())) if isinstance(found, dict) else None
-
-
-def replace_configuration_templates(text: str) -> str:
-    """Replaces each template by a word. A condition in one line counts as one value."""
-    return replace_templates(text, _make_template_placeholder, whole_conditions=True)
-
-
-def _make_template_placeholder(template: str) -> str:
-    """Makes a word for a template, always the same one; empty for a comment."""
-    if template.startswith(REMARK):
-        return ""
-    words = " ".join(template.split())
-    return f"jinja{sha256(words.encode()).hexdigest()[:_DIGITS]}"
-
-
-def _iterate_flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _iterate_flat(inner, (*path, str(key)))
-    else:
-        yield "\x00".join(path), value
 
 
 @on_file(*SETTINGS)
@@ -338,7 +303,7 @@ def find_changed_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if not is_project_yaml(inputs, path):
             continue
         old, new = (
-            flatten_configuration(inputs.read_text_before(path)),
+            flatten_configuration(read_text_before_move(inputs, path)),
             flatten_configuration(inputs.read_text_after(path)),
         )
         text = inputs.read_text_after(path) or ""
@@ -383,11 +348,6 @@ def _parse_gateway_name(key: str) -> str | None:
     return parts[1] if parts[0] == "gateways" and len(parts) > 1 else None
 
 
-def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
-    """Whether a file is the YAML configuration of one of the projects."""
-    return PurePosixPath(path).name in _FILES and inputs.find_path_in_project(path) in _FILES
-
-
 def _list_observations(
     settings: Iterable[Setting], path: str, text: str
 ) -> Iterator[RuleObservation]:
@@ -395,6 +355,8 @@ def _list_observations(
     alike: dict[SettingJudgement, list[Setting]] = {}
     for setting in settings:
         judgement = judge_setting(setting[0].split("\x00"), setting[1], setting[2])
+        if spells_default(*setting):
+            judgement = OTHER, "info", "SQLMesh's default, in words or left out", "nothing to do"
         if judgement is not None:
             alike.setdefault(judgement, []).append(setting)
     for (spec, severity, effect, clears), members in alike.items():
@@ -415,7 +377,7 @@ def _list_observations(
 def _describe_setting_change(key: str, before: Any, after: Any) -> str:
     name = key.replace("\x00", ".")
     old, new = _render_setting(name, before), _render_setting(name, after)
-    if old == new and _STAND_IN.search(str(after)):
+    if old == new and STAND_IN.search(str(after)):
         new = "another template"
     return f"`{name}` from {old} to {new}"
 
@@ -425,10 +387,10 @@ def _render_setting(name: str, value: Any) -> str:
         return "nothing"
     if is_suspect(name):
         return "(not shown)"
-    if _STAND_IN.fullmatch(str(value)):
+    if STAND_IN.fullmatch(str(value)):
         return "a template"
     # Credentials are hidden before the text is cut: half a credential is not recognized.
-    text = _STAND_IN.sub("{{ … }}", hide_shapes(str(value).replace("\n", " ")))
+    text = STAND_IN.sub("{{ … }}", hide_shapes(str(value).replace("\n", " ")))
     return f"`{shorten_redacted(text, SHOWN)}`"
 
 
@@ -456,7 +418,7 @@ def find_single_writer_states(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         if not is_project_yaml(inputs, path):
             continue
-        old = flatten_configuration(inputs.read_text_before(path)) or {}
+        old = flatten_configuration(read_text_before_move(inputs, path)) or {}
         new = flatten_configuration(inputs.read_text_after(path))
         for key, tasks in list_single_writer_states(new or {}):
             if old.get(key) == (new or {}).get(key):

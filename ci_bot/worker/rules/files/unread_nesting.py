@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from ci_bot.worker.rules.files.settings import is_project_yaml, replace_configuration_templates
+from ci_bot.worker.rules.files.configuration_text import (
+    is_project_yaml,
+    replace_configuration_templates,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import CRASHED, on_file

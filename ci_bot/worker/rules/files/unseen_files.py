@@ -22,7 +22,11 @@ from ci_bot.worker.project import (
     list_seed_files,
 )
 from ci_bot.worker.rules.changes.run_renderings import BUILT_AGAIN, CHANGED_IN_RUNS
-from ci_bot.worker.rules.files.settings import flatten_configuration, is_project_yaml
+from ci_bot.worker.rules.files.configuration_text import (
+    flatten_configuration,
+    is_project_yaml,
+    read_text_before_move,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_file, on_file_and_models, on_project
@@ -56,7 +60,7 @@ def find_ignored_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if not is_project_yaml(inputs, path):
             continue
         old, new = (
-            flatten_configuration(inputs.read_text_before(path)),
+            flatten_configuration(read_text_before_move(inputs, path)),
             flatten_configuration(inputs.read_text_after(path)),
         )
         if old is None or new is None:
