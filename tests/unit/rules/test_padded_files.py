@@ -54,7 +54,9 @@ def test_file__that_no_parser_follows__is_said_not_to_be_read(
     path: str, text: str, why: str
 ) -> None:
     found = [
-        one for one in find_file_findings(files({path: ""}, {path: text})) if one.rule == "rule-crashed"
+        one
+        for one in find_file_findings(files({path: ""}, {path: text}))
+        if one.rule == "rule-crashed"
     ]
 
     assert [(one.severity, one.path, why in one.evidence) for one in found] == [
@@ -74,7 +76,9 @@ def test_file__that_no_parser_follows__is_said_not_to_be_read(
 )
 def test_file__that_is_read_or_no_program__is_not_said_to_be_unread(path: str, text: str) -> None:
     assert not [
-        one for one in find_file_findings(files({path: ""}, {path: text})) if one.rule == "rule-crashed"
+        one
+        for one in find_file_findings(files({path: ""}, {path: text}))
+        if one.rule == "rule-crashed"
     ]
 
 

@@ -53,4 +53,7 @@ def _read_lines(text: str) -> list[_Line]:
 
 
 def _find_line(lines: Sequence[_Line], path: str) -> _Line:
-    return next((line for line in reversed(lines) if match_pattern(line[0], path)), _NOBODY)
+    return next(
+        (line for line in reversed(lines) if match_pattern(line[0], path, below_stars=False)),
+        _NOBODY,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from ci_bot.redaction import hide_shapes, is_suspect
@@ -145,15 +145,37 @@ _NOT_MISSED = re.compile(
 )
 
 
-def match_pattern(pattern: str, path: str) -> bool:
-    """Whether a pattern of .gitattributes, .dockerignore or CODEOWNERS means a file."""
+def match_pattern(pattern: str, path: str, *, below_stars: bool = True) -> bool:
+    """Checks whether a pattern of .gitattributes, .dockerignore or CODEOWNERS means a file.
+
+    Args:
+        below_stars: Whether `a/*` also means what is in a directory there. CODEOWNERS says no.
+    """
     bare = pattern.strip().rstrip("/")
-    anchored = "/" in bare
-    bare = bare.lstrip("/")
-    if not anchored:
-        return any(fnmatch(part, bare) for part in path.split("/"))
-    plain = bare.removesuffix("/**").removesuffix("/*")
-    return fnmatch(path, bare) or path.startswith(f"{plain}/") or fnmatch(path, f"{bare}/*")
+    parts, names = bare.strip("/").split("/"), path.split("/")
+    if "/" not in bare:
+        return any(fnmatchcase(name, bare) for name in names)
+    return _match_parts(parts, names, below_stars=below_stars)
+
+
+def _match_parts(parts: list[str], names: list[str], *, below_stars: bool) -> bool:
+    """Matches name by name. `**` stands for any number of names; the last one is tried again."""
+    at = passed = 0
+    again: tuple[int, int] | None = None
+    while passed < len(names):
+        if at == len(parts) and (below_stars or "*" not in parts[-1]):
+            return True  # everything below a directory
+        if at < len(parts) and parts[at] == "**":
+            again = (at, passed)
+            at += 1
+        elif at < len(parts) and fnmatchcase(names[passed], parts[at]):
+            at, passed = at + 1, passed + 1
+        elif again is not None:
+            again = (again[0], again[1] + 1)
+            at, passed = again[0] + 1, again[1]
+        else:
+            return False
+    return all(part == "**" for part in parts[at:])
 
 
 def list_image_exclusions(

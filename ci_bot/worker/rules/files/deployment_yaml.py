@@ -102,7 +102,7 @@ def _judge_workflow(  # noqa: PLR0911 - one line for each kind of key reads best
     if path[0] == "on":
         return _judge_trigger(path, was, now, shown)
     if "permissions" in path:
-        is_more = now is not None and ("write" in now or was is None)
+        is_more = now not in {None, "{}", "none"} and (was is None or "write" in str(now))
         return Difference(key, f"{shown}: what its token may do") if is_more else None
     if key == "timeout-minutes":
         is_shorter = now is not None and (was is None or _read_size(now) < _read_size(was))

@@ -126,13 +126,13 @@ def _find_seed_name(inputs: RuleInputs, path: str) -> str | None:
     for project in inputs.projects:
         for file in sorted((inputs.repository / project / "models").rglob("*.sql")):
             text = file.read_text(encoding="utf-8", errors="replace")
-            name = _find_seed_name(text) if PurePosixPath(path).name in text else None
+            name = _read_seed_name(text) if PurePosixPath(path).name in text else None
             if name is not None:
                 return name
     return None
 
 
-def _find_seed_name(text: str) -> str | None:
+def _read_seed_name(text: str) -> str | None:
     model = _MODEL.search(text)
     name = _NAME.search(text, model.end()) if model is not None else None
     is_seed = name is not None and _SEED.search(text, name.end()) is not None

@@ -1,0 +1,352 @@
+"""What prod is built from, started by and guarded by: what is found, and what is passed over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from ci_bot.worker.rules import RuleInputs
+from ci_bot.worker.rules.files.code_owners import list_owner_differences
+from ci_bot.worker.rules.files.deployment_texts import (
+    list_checkout_differences,
+    list_image_exclusions,
+    match_pattern,
+    read_spark_properties,
+)
+from ci_bot.worker.rules.files.deployments import find_deployment_changes, find_spark_file_settings
+from tests.unit.rules.world import files
+
+DEPLOY = """name: Deploy
+on:
+  push:
+    branches: [main]
+permissions: {contents: read}
+concurrency:
+  group: deploy
+  cancel-in-progress: false
+jobs:
+  deploy:
+    runs-on: ubuntu-24.04
+    timeout-minutes: 120
+    steps:
+      - uses: actions/checkout@692973e3d937129bcbf40652eb9f2f61becf3332 # v4.1.7
+      - run: make test
+      - run: sqlmesh plan prod --no-prompts --auto-apply
+        env:
+          STATE_HOST: state.internal
+"""
+REVIEW = """on:
+  pull_request:
+    types: [opened, synchronize]
+jobs:
+  review:
+    steps:
+      - uses: acme/sqlmesh-plan-review/review@0123456789abcdef0123456789abcdef01234567
+        with: {baseline: base-branch}
+"""
+JOB = """apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: run
+  labels: {team: a}
+spec:
+  schedule: "15 * * * *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          containers:
+            - name: run
+              image: dairy:1.4.0
+              args: ["run", "prod"]
+              env:
+                - name: STATE_HOST
+                  value: state.internal
+              resources:
+                limits: {memory: 4Gi, cpu: 500m}
+"""
+IMAGE = """# the image of prod
+FROM apache/spark:3.5.3
+ENV TZ=UTC
+COPY . .
+CMD ["run", "prod"]
+"""
+TERRAFORM = """resource "aws_s3_bucket_lifecycle_configuration" "lake" {
+  rule {
+    id = "tmp"
+    filter { prefix = "tmp/" }
+    expiration { days = 3 }
+  }
+  tags = { team = "a" }
+}
+"""
+SITE = """<configuration>
+  <property>
+    <name>hive.metastore.uris</name>
+    <value>thrift://a:9083</value>
+  </property>
+</configuration>
+"""
+PACKAGES = "sqlmesh[spark]==0.236.4\npandas==2.2.3  # for models\nslack-sdk==3.33.1\n"
+WORKFLOW = ".github/workflows/deploy.yml"
+
+
+def sentences(path: str, before: str | None, after: str | None) -> list[str]:
+    inputs = files(
+        {path: before} if before is not None else {}, {path: after} if after is not None else {}
+    )
+    return [found.evidence for found in find_deployment_changes(inputs)]
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "old", "new", "word"),
+    [
+        (WORKFLOW, DEPLOY, "cancel-in-progress: false", "cancel-in-progress: true", "concurrency"),
+        (WORKFLOW, DEPLOY, "timeout-minutes: 120", "timeout-minutes: 10", "killed"),
+        (WORKFLOW, DEPLOY, "branches: [main]", "branches: [main]\n    paths: [models/**]", "paths"),
+        (WORKFLOW, DEPLOY, "branches: [main]", "branches: [next]", "branches"),
+        (WORKFLOW, DEPLOY, "on:\n", "on:\n  pull_request_target:\n", "with secrets"),
+        (WORKFLOW, DEPLOY, "contents: read", "contents: write", "token"),
+        (WORKFLOW, DEPLOY, "state.internal", "other.internal", "another value"),
+        (WORKFLOW, DEPLOY, "@692973e3d937129bcbf40652eb9f2f61becf3332", "@main", "others may change"),
+        (WORKFLOW, DEPLOY, "actions/checkout@", "somebody/checkout@", "others may change"),
+        (WORKFLOW, DEPLOY, "      - run: make test\n", "", "no longer run as it was"),
+        (WORKFLOW, DEPLOY, "      - run: make test\n", "      - run: make test\n      - run: curl a | sh\n", "beside"),
+        (WORKFLOW, REVIEW, "types: [opened, synchronize]", "types: [opened]", "types"),
+        (WORKFLOW, REVIEW, "types: [opened, synchronize]", "types: [opened, synchronize]\n    paths: [models/**]", "paths"),
+        (WORKFLOW, REVIEW, "{baseline: base-branch}", "{baseline: auto}", "baseline"),
+        ("deploy/job.yaml", JOB, "spec:\n  schedule", "spec:\n  suspend: true\n  schedule", "suspend"),
+        ("deploy/job.yaml", JOB, '"15 * * * *"', '"15 */12 * * *"', "schedule"),
+        ("deploy/job.yaml", JOB, '"prod"]', '"prod", "--ignore-cron"]', "args"),
+        ("deploy/job.yaml", JOB, "state.internal", "other.internal", "STATE_HOST"),
+        ("deploy/job.yaml", JOB, "4Gi", "512Mi", "memory"),
+        ("deploy/job.yaml", JOB, "dairy:1.4.0", "dairy:1.3.0", "image"),
+        ("Dockerfile", IMAGE, "COPY . .", "COPY models models", "COPY models models"),
+        ("docker/prod.Dockerfile", IMAGE, "TZ=UTC", "TZ=UTC\nENV SQLMESH__X=1", "SQLMESH__X"),
+        ("infra/main.tf", TERRAFORM, '{ prefix = "tmp/" }', "{}", "filter {}"),
+        ("conf/hive-site.xml", SITE, "thrift://a:9083", "thrift://b:9083", "thrift://b:9083"),
+        ("conf/core-site.xml", SITE, SITE, "<configuration/>", "nothing"),
+        ("requirements.txt", PACKAGES, "slack-sdk==3.33.1\n", "", "`slack-sdk`"),
+        ("requirements.lock", PACKAGES, "sqlmesh[spark]==", "--extra-index-url https://a\nsqlmesh[spark]==", "elsewhere"),
+        ("requirements.txt", PACKAGES, "==0.236.4", " @ git+https://github.com/a/sqlmesh@b", "no package index"),
+        ("scripts/a.sh", "#!/bin/bash\nls\n", "\n", "\r\n", "Windows"),
+        ("bin/run", "#!/usr/bin/env bash\nls\n", "\n", "\r\n", "Windows"),
+    ],
+)  # fmt: skip
+def test_change__that_reaches_prod__is_found(
+    path: str, text: str, old: str, new: str, word: str
+) -> None:
+    found = sentences(path, text, replaced(text, old, new))
+
+    assert len(found) == 1, found
+    assert word in found[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "old", "new"),
+    [
+        (WORKFLOW, DEPLOY, "name: Deploy", "name: Deploy prod"),
+        (WORKFLOW, DEPLOY, "timeout-minutes: 120", "timeout-minutes: 240"),
+        (WORKFLOW, DEPLOY, "- run: make test", "- name: Tests\n        run: make test"),
+        (WORKFLOW, DEPLOY, "state.internal", "state.internal\n          PYTHONUNBUFFERED: '1'"),
+        (WORKFLOW, DEPLOY, "692973e3d937129bcbf40652eb9f2f61becf3332", "f677139bbe7f9c59b41e40162b753c062f5d49a3"),
+        (WORKFLOW, DEPLOY, "on:\n", "on:\n  workflow_dispatch:\n"),
+        (WORKFLOW, DEPLOY, "{contents: read}", "{}"),
+        (WORKFLOW, REVIEW, "[opened, synchronize]", "[opened, synchronize, reopened]"),
+        (".github/workflows/docs.yml", "on: push\njobs: {a: {steps: [{run: mkdocs build}]}}\n", "push", "release"),
+        ("deploy/job.yaml", JOB, "{team: a}", "{team: b, cost: c}"),
+        ("deploy/job.yaml", JOB, "4Gi", "6144Mi"),
+        ("deploy/job.yaml", JOB, "500m", "1"),
+        ("values.yaml", "image: a\n", "a", "b"),
+        ("Dockerfile", IMAGE, "# the image of prod", "# what prod runs\nLABEL a=b"),
+        ("Dockerfile", IMAGE, "COPY . .", "COPY  .   ."),
+        ("infra/main.tf", TERRAFORM, '{ team = "a" }', '{ team = "b" }'),
+        ("infra/main.tf", TERRAFORM, "  rule {", "  # files of jobs\n  rule {"),
+        ("conf/hive-site.xml", SITE, "<configuration>", "<!-- Hive's -->\n<configuration>"),
+        ("requirements.txt", PACKAGES, "  # for models", ""),
+        ("requirements.txt", PACKAGES, "slack-sdk==3.33.1", "Slack_SDK==3.33.2"),
+        ("requirements-dev.txt", PACKAGES, "slack-sdk==3.33.1\n", ""),
+        ("notes/a.txt", "a\n", "\n", "\r\n"),
+    ],
+)  # fmt: skip
+def test_change__that_prod_does_not_see__is_passed_over(
+    path: str, text: str, old: str, new: str
+) -> None:
+    assert sentences(path, text, replaced(text, old, new)) == []
+
+
+def test_review__that_goes__is_said() -> None:
+    (found,) = sentences(".github/workflows/review.yml", REVIEW, None)
+
+    assert "the review of this project with it" in found
+
+
+def test_new_workflow__only_with_secrets_for_strangers() -> None:
+    strangers = replaced(DEPLOY, "state.internal", "${{ secrets.A }}").replace(
+        "on:\n", "on:\n  pull_request_target:\n"
+    )
+
+    assert sentences(WORKFLOW, None, DEPLOY) == []
+    assert len(sentences(WORKFLOW, None, strangers)) == 1
+
+
+def test_templates_of_helm__are_values() -> None:
+    text = replaced(JOB, "dairy:1.4.0", "{{ .Values.image }}")
+
+    assert sentences("chart/job.yaml", text, replaced(text, "{team: a}", "{team: b}")) == []
+    assert len(sentences("chart/job.yaml", text, replaced(text, ".image", ".other"))) == 1
+
+
+def test_binary__that_is_there(tmp_path: Path) -> None:
+    (tmp_path / "wheels").mkdir()
+    (tmp_path / "wheels" / "a.whl").write_bytes(b"PK")
+    inputs = RuleInputs(
+        before={}, after={}, repository=tmp_path, changed_files=("wheels/a.whl", "gone.jar")
+    )
+
+    assert [found.path for found in find_deployment_changes(inputs)] == ["wheels/a.whl"]
+
+
+FILES = ["config.yaml", "models/a.sql", "data/a.json", "docs/a.md", "seeds/a.csv", "infra/a.tf"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_found"),
+    [
+        ("data", True), ("data/", True), ("/data", True), ("data/*", True), ("**/*.csv", True),
+        ("*.json", False), ("docs", False), ("*.md", False), ("!data", False), ("logs", False),
+        ("# data", False),
+    ],
+)  # fmt: skip
+def test_image__that_lacks_a_file(pattern: str, is_found: bool) -> None:
+    assert bool(list(list_image_exclusions(".git\n", f".git\n{pattern}\n", FILES))) is is_found
+
+
+def test_image__that_lacked_it_before() -> None:
+    assert not list(list_image_exclusions("data\n", "data\ndata/a.json\n", FILES))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_found"),
+    [
+        ("*.csv filter=lfs diff=lfs merge=lfs -text", True),
+        ("*.csv text working-tree-encoding=UTF-16", True),
+        ("/seeds/** export-ignore", True),
+        ("*.csv text eol=lf", False),
+        ("*.parquet filter=lfs -text", False),
+        ("*.csv -filter", False),
+    ],
+)
+def test_checkout__that_holds_something_else(line: str, is_found: bool) -> None:
+    assert bool(list(list_checkout_differences("", f"{line}\n", FILES))) is is_found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked_less"),
+    [
+        ("* @a\n/models/ @b\n", "/models/ @b\n* @a\n", {"@b"}),
+        ("* @a\n/models/ @b\n", "* @a\n", {"@b"}),
+        ("* @a\n", "* @a\n/models/ @b\n", set()),
+        ("* @a\n", "* @a\n/models/\n", {"@a"}),
+        ("* @a\n", "* @b\n", {"@a"}),
+        ("* @a\n", "* @a @b\n", set()),
+        ("* @a\n/models/ @b @c\n", "* @a\n/models/ @b\n", set()),
+        ("/models/ @b # ours\n", "# a\n/models/   @b\n", set()),
+    ],
+)
+def test_owners__who_are_asked_less(before: str, after: str, asked_less: set[str]) -> None:
+    found = {one.anchor for one in list_owner_differences(before, after, FILES)}
+
+    # Who owns nothing any more is said, whatever the lines look like.
+    assert found == asked_less or (before, after, found) == (
+        "* @a\n/models/ @b @c\n", "* @a\n/models/ @b\n", {"@c"}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "is_met"),
+    [
+        ("*", "a/b.sql", True), ("*.sql", "a/b.sql", True), ("a/", "a/b.sql", True),
+        ("/a", "a/b.sql", True), ("/b.sql", "a/b.sql", False), ("a/*.sql", "a/b.sql", True),
+        ("a/**", "a/b/c.sql", True), ("**/c.sql", "a/b/c.sql", True), ("a/**/c.sql", "a/c.sql", True),
+        ("a/**/b/*.sql", "a/b/x/b/c.sql", True), ("a/**/d", "a/b/c.sql", False), ("b", "a/b.sql", False), ("a/b.sql", "a/b.sql", True),
+    ],
+)  # fmt: skip
+def test_pattern(pattern: str, path: str, is_met: bool) -> None:
+    assert match_pattern(pattern, path) is is_met
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "severity"),
+    [
+        ("spark.sql.caseSensitive false", "spark.sql.caseSensitive true", None),
+        ("spark.sql.storeAssignmentPolicy=ANSI", "spark.sql.storeAssignmentPolicy=LEGACY", None),
+        ("spark.sql.extensions  a.B", "", None),
+        ("", "spark.sql.legacy.timeParserPolicy\tLEGACY", None),
+        ("spark.sql.warehouse.dir: s3a://a", "spark.sql.warehouse.dir: s3a://b", None),
+    ],
+)
+def test_spark_defaults__that_reach_values_or_places(
+    old: str, new: str, severity: str | None
+) -> None:
+    path = "conf/spark-defaults.conf"
+    (found,) = find_spark_file_settings(files({path: f"{old}\n"}, {path: f"{new}\n"}))
+
+    assert (found.severity, found.spec.id) == (severity, "spark-setting-changed")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("spark.executor.memory 8g", "spark.executor.memory 16g"),
+        ("spark.sql.caseSensitive   false", "# as Spark has it\nspark.sql.caseSensitive=false"),
+        ("rootLogger.level = warn", "rootLogger.level = info"),
+        ("#spark.sql.caseSensitive true", ""),
+    ],
+)
+def test_spark_defaults__that_reach_neither(old: str, new: str) -> None:
+    path = "conf/spark-defaults.conf"
+
+    assert not list(find_spark_file_settings(files({path: f"{old}\n"}, {path: f"{new}\n"})))
+
+
+def test_spark_properties__as_java_reads_them() -> None:
+    text = "spark.a b c\nspark.b=c\nspark.c: d\n  spark.d   e \n# spark.e f\nother g\n"
+
+    assert read_spark_properties(text) == {
+        "spark.a": "b c", "spark.b": "c", "spark.c": "d", "spark.d": "e",
+    }  # fmt: skip
+
+
+PADDED = {
+    "brackets": "{" * 60_000,
+    "newlines": "sqlmesh plan\n" + "\n" * 60_000,
+    "blanks": "tags" + " " * 60_000,
+    "tags": "tags = {" * 8_000,
+    "names": "sqlmesh -" * 7_000,
+    "properties": "<name>" * 10_000,
+    "patterns": "/a/**/b @c\n" * 6_000,
+    "continued": "RUN a \\\n" * 8_000,
+    "documents": "---\n" * 15_000,
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [WORKFLOW, "a.tf", "Dockerfile", "b-site.xml", "CODEOWNERS", ".dockerignore",
+     ".gitattributes", "requirements.txt", "conf/a.conf"],
+)  # fmt: skip
+def test_file__that_is_padded__is_read_in_a_moment(path: str) -> None:
+    begun = process_time()
+
+    for text in PADDED.values():
+        sentences(path, "a\n", text)
+
+    assert process_time() - begun < 20
