@@ -380,7 +380,7 @@ linter:
         (
             "linter:",
             "plan: {auto_categorize_changes: {sql: 'off'}}\nlinter:",
-            {"plan-setting-changed": "medium"},
+            {"plan-setting-changed": "high"},
         ),
         ("linter:", "plan: {forward_only: true}\nlinter:", {"plan-setting-changed": "high"}),
         ("linter:", "snapshot_ttl: in 1 day\nlinter:", {"configuration-changed": "medium"}),

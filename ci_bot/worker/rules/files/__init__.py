@@ -19,7 +19,6 @@ from ci_bot.worker.rules.files import (
     seeds,
     settings,
     unit_tests,
-    unread_nesting,
     unseen_files,
 )
 from ci_bot.worker.rules.registry import (
@@ -51,6 +50,5 @@ __all__ = [
     "seeds",
     "settings",
     "unit_tests",
-    "unread_nesting",
     "unseen_files",
 ]

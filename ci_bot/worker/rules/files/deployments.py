@@ -31,10 +31,11 @@ from ci_bot.worker.rules.files.deployment_yaml import (
     list_manifest_differences,
     list_workflow_differences,
 )
-from ci_bot.worker.rules.files.settings import SPARK, judge_session
+from ci_bot.worker.rules.files.settings import SPARK
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file
+from ci_bot.worker.sql_effects import find_setting_meaning
 
 CHANGED = find_rule("deployment-changed")
 _CLEARS = "the owner of the deployment confirms it"
@@ -122,7 +123,7 @@ def _is_shell(path: str, text: str) -> bool:
 
 @lru_cache(maxsize=2)
 def _list_files(repository: Path) -> tuple[str, ...]:
-    """The files of the checkout, relative to it; of a very large one, some."""
+    """The files of the checkout, relative to it; of a large one, some."""
     found: list[str] = []
     for folder, folders, names in os.walk(repository):
         folders[:] = sorted(set(folders) - _SKIPPED_FOLDERS)
@@ -145,17 +146,23 @@ def find_spark_file_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
         )
         for key in sorted(old.keys() | new.keys()):
             was, now = old.get(key), new.get(key)
-            judged = judge_session(key, was if now is None else now) if was != now else None
-            if judged is not None and judged[0] is SPARK:
-                yield RuleObservation(
-                    SPARK,
-                    f"`{key}` from {_show(was)} to {_show(now)}: {judged[2]}.",
-                    judged[3],
-                    severity=judged[1],
-                    path=path,
-                    line=find_anchor_line(text or "", (key,)),
-                    subject=(key,),
-                )
+            if was == now or not _reaches_data(key, str(was if now is None else now)):
+                continue
+            yield RuleObservation(
+                SPARK,
+                f"`{key}` from {_show(was)} to {_show(now)}: the same query may give other "
+                "results, or read and write elsewhere.",
+                "the owner of the project confirms it",
+                path=path,
+                line=find_anchor_line(text or "", (key,)),
+                subject=(key,),
+            )
+
+
+def _reaches_data(key: str, value: str) -> bool:
+    meaning = find_setting_meaning(key, value)
+    unknown = meaning == "unknown" and key.lower().startswith("spark.sql.")
+    return unknown or meaning in ("values", "places")
 
 
 def _show(value: str | None) -> str:

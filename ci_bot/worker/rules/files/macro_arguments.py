@@ -123,7 +123,7 @@ class _BlankSkipper:
         self._ends = {"/*": -1, "--": -1}
 
     def find_end(self, at: int) -> int | None:
-        """Where something else begins; None behind comments in comments, or very many of them."""
+        """Where something else begins; None behind comments in comments, or more than 50."""
         for _ in range(_MOST_COMMENTS):
             blanks = _BLANKS.match(self._text, at)
             at = blanks.end() if blanks is not None else at

@@ -69,7 +69,7 @@ _LONGEST_WAIT = 6 * 60 * 60
 
 
 def _read_default(name: str, value: Any) -> Any:
-    """A setting's value; main and master are both deployed where no branch is named."""
+    """A setting's value; without a name the bot deploys main."""
     if name == "prod_branch_name" and value in (None, "main"):
         return "main"
     return _DEFAULTS.get(name) if value is None else value

@@ -189,12 +189,12 @@ def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads
     if rest[0] == "model_defaults":
         return _judge_default(rest, before, after)
     if len(rest) > 2 and rest[1] in _SESSIONS:  # noqa: PLR2004 - connection, mapping, key
-        return judge_session(".".join(rest[2:]), before if after is None else after)
+        return _judge_session(".".join(rest[2:]), before if after is None else after)
     # A nested key belongs to a setting with a known meaning: `catalogs`, `session_properties`.
     return _judge_connection(rest[1] if len(rest) > 1 else rest[0], rest[-1])
 
 
-def judge_session(name: str, value: Any) -> SettingJudgement:
+def _judge_session(name: str, value: Any) -> SettingJudgement:
     meaning = find_setting_meaning(name, str(value))
     if meaning in ("values", "places"):
         return SPARK, None, "the same query gives other results, or writes elsewhere", CONFIRM
