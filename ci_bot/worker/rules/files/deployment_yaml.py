@@ -137,13 +137,14 @@ def _judge_trigger(
     key = path[-1]
     if "pull_request_target" in path or "schedule" in path or "workflow_dispatch" in path:
         return None  # said elsewhere, or started by hand
-    if key in {"paths", "paths-ignore", "branches-ignore", "tags"} or (
+    narrows = key in {"paths", "paths-ignore", "branches-ignore", "tags"} or (
         key in {"branches", "types"} and was is not None
-    ):
-        return Difference(key, f"{shown}: it does not run for every change as it did")
-    if was is not None and now is None:
-        return Difference("on", f"{shown}: it does not run for every change as it did")
-    return None
+    )
+    if not narrows and (was is None or now is not None):
+        return None
+    return Difference(
+        key if narrows else "on", f"{shown}: it does not run for every change as it did"
+    )
 
 
 def _action_name(uses: str | None) -> str | None:

@@ -31,6 +31,7 @@ from ci_bot.worker.rules.files.deployment_yaml import (
     list_manifest_differences,
     list_workflow_differences,
 )
+from ci_bot.worker.rules.files.other_settings import CONFIRM
 from ci_bot.worker.rules.files.settings import SPARK
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
@@ -152,7 +153,7 @@ def find_spark_file_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 SPARK,
                 f"`{key}` from {_show(was)} to {_show(now)}: the same query may give other "
                 "results, or read and write elsewhere.",
-                "the owner of the project confirms it",
+                CONFIRM,
                 path=path,
                 line=find_anchor_line(text or "", (key,)),
                 subject=(key,),

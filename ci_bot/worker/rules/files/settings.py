@@ -179,7 +179,7 @@ def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads
     if not rest:
         return GATEWAY, None, "the gateway itself comes or goes", CONFIRM
     if rest[0] == "state_connection" and rest[-1] in _OF_THE_CONNECTION:
-        return OTHER, "info", "a setting of the connection", "nothing to do"
+        return _judge_connection(rest[-1], rest[-1])
     if rest[0] in {"state_connection", "state_schema"}:
         return _judge_state()
     if rest[0] == "test_connection":
