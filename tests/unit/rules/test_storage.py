@@ -72,7 +72,7 @@ def test_guards__of_the_kind(before: str, after: str, says: str | None) -> None:
     ("before", "after", "says"),
     [
         ("", ", allow_partials true", "incomplete intervals are published"),
-        ("", ", physical_version '7'", "a table is taken over"),
+        ("", ", physical_version '7'", "an existing table is used"),
         (", allow_partials true", "", None),
         (", physical_version '7'", ", physical_version '7', owner shop", None),
     ],
