@@ -622,6 +622,22 @@ def test_environment_statement(sql: str, expected: dict[str, str]) -> None:
     assert rules(inputs) == expected
 
 
+@pytest.mark.parametrize(
+    ("when", "change", "expected"),
+    [
+        ("after_all", "removed", "high"),
+        ("before_all", "removed", "medium"),
+        ("after_all", "added", "medium"),
+    ],
+)
+def test_environment_statement__that_readers_need_after_each_deployment(
+    when: str, change: str, expected: str
+) -> None:
+    inputs = files({}, {}, statements=((when, "@grant_readers(@this_env)", change),))
+
+    assert rules(inputs) == {"environment-statement": expected}
+
+
 def test_environment_statement__that_was_there_is_told_and_no_more() -> None:
     sql = "DROP TABLE x.y"
     inputs = files(
