@@ -72,6 +72,7 @@ def test_imports__keep_every_contract() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.by_day(6)
 @pytest.mark.parametrize(("module", "statement", "reached"), PLANTED)
 def test_import__through_a_wall_is_noticed(
     copy: Path, module: str, statement: str, reached: str

@@ -106,6 +106,7 @@ def test_too_large__just_not__is_read(repository: Repository) -> None:
     assert len(file.after or b"") == LARGEST_FILE_BYTES
 
 
+@pytest.mark.night
 def test_too_large__all_together__the_smallest_are_read(repository: Repository) -> None:
     count = MOST_BYTES // LARGEST_FILE_BYTES + 2
     large = {f"m{number:03}_DOT_sql": b" " * LARGEST_FILE_BYTES for number in range(count)}

@@ -132,6 +132,7 @@ def test_own_line__issues_nothing(text: str) -> None:
 # --- and each catches a missing escape ------------------------------------------------------------
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize(
     ("name", "fails"),
     [

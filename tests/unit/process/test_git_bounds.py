@@ -165,6 +165,7 @@ def with_many(repository: Repository, count: int) -> str:
     return repository.git("rev-parse", "HEAD")
 
 
+@pytest.mark.night
 def test_changed_files__too_many__are_refused(repository: Repository, ground: Path) -> None:
     before = repository.git("rev-parse", "HEAD")
     reads = GitRepository(repository.root, private=private(ground))

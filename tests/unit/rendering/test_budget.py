@@ -49,6 +49,7 @@ def test_comment__thousand_models_fit_in_a_second() -> None:
     assert_inert(body(rendered.text))
 
 
+@pytest.mark.by_day(1)
 @pytest.mark.parametrize("budget", [COMMENT_BYTES, SUMMARY_BYTES, None])
 def test_comment__five_thousand_models_do_not_fail(budget: int | None) -> None:
     rendered = render_review(large_report(5_000), make_context(), budget)

@@ -114,6 +114,7 @@ def check(state: Callable[[Replace, int | None], str], text: str, budget: int | 
     return page
 
 
+@pytest.mark.by_day(150)
 @pytest.mark.parametrize("text", CORPUS)
 @pytest.mark.parametrize("state", STATES)
 def test_comment__hostile_text_changes_no_element(

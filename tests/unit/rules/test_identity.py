@@ -405,6 +405,7 @@ def test_cases__are_there_for_every_rule_on_models() -> None:
     assert known == {spec.id for spec in MODEL_RULES.registered_specs}
 
 
+@pytest.mark.by_day(12)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_finding__that_was_there_in_other_words_is_not_new(case: Case) -> None:
     quiet = "MODEL (name mart.m, kind VIEW, grain order_id);\nSELECT 1 AS order_id"
@@ -412,6 +413,7 @@ def test_finding__that_was_there_in_other_words_is_not_new(case: Case) -> None:
     assert subjects(case.before, case.same, case.rule) == []
 
 
+@pytest.mark.by_day(12)
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_finding__of_one_more_thing_is_new_and_about_that_alone(case: Case) -> None:
     wanted = [case.new] if case.new is not None else []

@@ -62,6 +62,7 @@ def test_odd_model__as_a_new_one(name: str) -> None:
     assert isinstance(seen(change({}, {"models/m.sql": TEXTS[name]})), list)
 
 
+@pytest.mark.by_day(12)
 @pytest.mark.parametrize("name", sorted(TEXTS))
 def test_odd_model__changed_into_another(name: str) -> None:
     plain = "MODEL (name a.b, kind FULL); SELECT o.order_id FROM raw.orders AS o"

@@ -69,6 +69,7 @@ def test_change_page__first_example_fires(rule: str) -> None:
     assert on_change(rule, "## Fires") == [rule]
 
 
+@pytest.mark.by_day(15)
 @pytest.mark.parametrize("rule", CHANGE_RULES)
 def test_change_page__second_example_stays_quiet(rule: str) -> None:
     assert on_change(rule, "## Stays quiet") == []

@@ -137,6 +137,7 @@ def _without_occurrences(tree: Any) -> str:
     return str(tree.sql())
 
 
+@pytest.mark.night
 def test_mutation__a_proof_without_occurrences_is_caught(connections: list[Any]) -> None:
     wrong, _ = wrong_proofs(connections, USUAL, _by_table_names)
 

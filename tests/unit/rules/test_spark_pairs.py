@@ -45,6 +45,7 @@ def list_changes(before: str, after: str) -> set[str | None]:
     return {part.column for part in list_own_changes(model, columns)}
 
 
+@pytest.mark.by_day(50)
 @pytest.mark.parametrize("name", OTHER)
 def test_others__are_not_proved_and_listed(name: str) -> None:
     old, new = read_forms(*OTHER[name])

@@ -241,6 +241,7 @@ def tables() -> list[duckdb.DuckDBPyConnection]:
     return found
 
 
+@pytest.mark.by_day(8)
 @pytest.mark.parametrize(("weaker", "stricter"), CALLS)
 def test_arguments__a_stricter_call_fails_where_the_weaker_does(
     weaker: str, stricter: str, tables: list[duckdb.DuckDBPyConnection]
