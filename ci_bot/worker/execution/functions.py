@@ -114,6 +114,8 @@ date_trunc                | unit timestamp      | timestamp | CAST(date_trunc({0
 date_format               | timestamp format    | string    | strftime({0}, {1})
 unix_timestamp            | moment              | bigint    | ci_epoch({0})
 timestamp_seconds         | whole               | timestamp | make_timestamp(CAST({0} AS BIGINT) * 1000000)
+timestamp_millis          | whole               | timestamp | make_timestamp(CAST({0} AS BIGINT) * 1000)
+timestamp_micros          | whole               | timestamp | make_timestamp(CAST({0} AS BIGINT))
 array_contains            | array item          | boolean   | ci_contains({0}, {1})
 size cardinality          | array               | int       | CAST(coalesce(len({0}), -1) AS INTEGER)
 array_size                | array               | int       | CAST(len({0}) AS INTEGER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from random import Random
 from typing import Any
@@ -67,6 +67,12 @@ _COMPARING = (
 )
 
 
+# A bigint may be a time in milliseconds.
+_WHOLE_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "bigint": 2**50}
+# Functions that read a number as a time: how many of them are a second.
+_EPOCH_UNITS = {"timestamp_seconds": 1, "timestamp_millis": 1_000, "timestamp_micros": 1_000_000}
+
+
 @dataclass(frozen=True)
 class QueryConstants:
     """The constants in two queries, by the columns that they belong to.
@@ -106,12 +112,25 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
             if isinstance(equal.this, exp.Column) and isinstance(equal.expression, exp.Column):
                 names = sorted((equal.this.name.lower(), equal.expression.name.lower()))
                 twins[names[1]] = names[0]
+        for call in tree.find_all(exp.Anonymous):
+            unit = _EPOCH_UNITS.get(call.name.lower())
+            for column in call.find_all(exp.Column) if unit else ():
+                found = by_column.setdefault(column.name.lower(), set())
+                found |= {str(moment * unit) for text in others if (moment := _read_epoch(text))}
     return QueryConstants(
         {name: frozenset(found) for name, found in by_column.items()},
         frozenset(others),
         {name: frozenset(found) for name, found in casts.items()},
         twins,
     )
+
+
+def _read_epoch(text: str) -> int:
+    """The seconds from 1970 to a date or time that a constant writes; 0 if it writes none."""
+    try:
+        return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp())
+    except ValueError:
+        return 0
 
 
 def _find_columns_beside(literal: exp.Expr) -> set[str]:
@@ -308,5 +327,5 @@ def _fits_type(value: Any, kind: ValueType) -> bool:
     if kind.name == "decimal":
         return bool(abs(value) < Decimal(10) ** (kind.digits - kind.scale))
     if kind.is_whole:
-        return bool(abs(value) < {"tinyint": 2**7, "smallint": 2**15}.get(kind.name, 2**30))
+        return bool(abs(value) < _WHOLE_LIMITS.get(kind.name, 2**30))
     return True

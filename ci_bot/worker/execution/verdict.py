@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from sqlglot import exp
 
 from ci_bot.worker.execution.closed_session import (
     ClosedSession,
@@ -28,9 +30,6 @@ from ci_bot.worker.execution.generated_rows import (
 from ci_bot.worker.execution.queries import WrittenQuery, write_query
 from ci_bot.worker.execution.scopes import MODE, SourceTable
 from ci_bot.worker.execution.spark_types import UntriedError, ValueType, parse_plain
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Row = tuple[Any, ...]
 # The rows of both sides, each with how often it comes.
@@ -114,7 +113,13 @@ def judge_queries(
             for place, (name, columns) in enumerate(sorted(tables.items()))
         }
         trees = [parse_plain(text) for text in (before, after)]
-        sides = (write_query(trees[0], sources), write_query(trees[1], sources))
+        try:
+            sides = (write_query(trees[0], sources), write_query(trees[1], sources))
+        except UntriedError:
+            trees = _drop_equal_columns(*trees)
+            if not trees:
+                raise
+            sides = (write_query(trees[0], sources), write_query(trees[1], sources))
         judge = _Judge(sides, sources, read_constants(trees), seed, is_private)
         with open_closed_session(seconds) as session:
             return judge.try_data_sets(session, data_sets)
@@ -124,6 +129,56 @@ def judge_queries(
         return ExecutionVerdict(
             "not_tried", reason=f"what the judge failed on ({type(error).__name__})"
         )
+
+
+# Results that make several rows or columns of one: then all results belong together.
+_MULTIPLYING = (exp.UDTF, exp.Explode, exp.Inline, exp.Aliases, exp.Star)
+_MULTIPLYING_NAMES = frozenset(
+    [
+        "explode",
+        "explode_outer",
+        "posexplode",
+        "posexplode_outer",
+        "inline",
+        "inline_outer",
+        "stack",
+        "json_tuple",
+    ]
+)
+
+
+def _drop_equal_columns(before: exp.Query, after: exp.Query) -> list[exp.Query]:
+    """Both queries without the columns that stand alike in both; nothing if that is not safe.
+
+    Where all but the columns is alike, too, those give the same, whatever the judge knows of them.
+    """
+    sides = (before, after)
+    if not all(isinstance(side, exp.Select) and not side.args.get("distinct") for side in sides):
+        return []
+    clauses = [{k: v for k, v in side.args.items() if k != "expressions"} for side in sides]
+    if clauses[0] != clauses[1]:
+        return []
+    places = (before.args.get("group"), before.args.get("order"))
+    if any(clause is not None and clause.find(exp.Literal) for clause in places):
+        return []  # a number may be a column's place
+    # What may name a result: a clause, or another result.
+    bare = {c.name.lower() for side in sides for c in side.find_all(exp.Column) if not c.table}
+    if any(_multiplies(item) for side in sides for item in side.selects):
+        return []
+    dropped = [
+        item
+        for item in before.selects
+        if item in after.selects and item.alias_or_name.lower() not in bare
+    ]
+    kept = [[item for item in side.selects if item not in dropped] for side in sides]
+    if not dropped or not all(kept):
+        return []
+    return [side.select(*items, append=False) for side, items in zip(sides, kept, strict=True)]
+
+
+def _multiplies(item: exp.Expr) -> bool:
+    names = {call.name.lower() for call in item.find_all(exp.Anonymous)}
+    return item.find(*_MULTIPLYING) is not None or not names.isdisjoint(_MULTIPLYING_NAMES)
 
 
 class _Judge:

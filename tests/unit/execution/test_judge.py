@@ -26,7 +26,13 @@ from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.rules.judged_models import JudgedModels
 from tests.unit.rules.world import change
 
-ORDERS = {"id": "int", "customer": "int", "status": "string", "amount": "decimal(10,2)"}
+ORDERS = {
+    "ms": "bigint",
+    "id": "int",
+    "customer": "int",
+    "status": "string",
+    "amount": "decimal(10,2)",
+}
 TABLES = {
     "raw.orders": {**ORDERS, "day": "date", "at": "timestamp", "tags": "map<string,int>"},
     "raw.customers": {"id": "int", "country": "string"},
@@ -42,6 +48,14 @@ def judge(
 
 
 DIFFERENT = {
+    "a time in milliseconds that a filter bounds": (
+        f"SELECT o.id {FROM} WHERE CAST(TIMESTAMP_MILLIS(o.ms) AS DATE) <= DATE '2024-03-01'",
+        f"SELECT o.id {FROM} WHERE CAST(TIMESTAMP_MILLIS(o.ms) AS DATE) < DATE '2024-03-01'",
+    ),
+    "one column beside another that nobody can try": (
+        f"SELECT INITCAP(o.status) AS s, o.amount * 2 AS a {FROM}",
+        f"SELECT INITCAP(o.status) AS s, o.amount * 3 AS a {FROM}",
+    ),
     "a filter's end": (
         f"SELECT o.id {FROM} WHERE o.day < DATE '2024-03-01'",
         f"SELECT o.id {FROM} WHERE o.day <= DATE '2024-03-01'",
@@ -79,6 +93,39 @@ DIFFERENT = {
         f"SELECT o.id, DENSE_RANK() OVER (ORDER BY o.amount) AS place {FROM}",
     ),
 }
+
+
+KEPT = {
+    "in another place of a query that differs": (
+        f"SELECT INITCAP(o.status) AS s, o.id AS a {FROM} WHERE o.id > 1",
+        f"SELECT INITCAP(o.status) AS s, o.id AS a {FROM} WHERE o.id > 2",
+    ),
+    "by another source of the same name": (
+        "SELECT INITCAP(q.s) AS s, q.n AS n FROM (SELECT o.status AS s, 1 AS n FROM raw.orders AS o) AS q",
+        "SELECT INITCAP(q.s) AS s, q.n AS n FROM (SELECT c.country AS s, 1 AS n FROM raw.customers AS c) AS q",
+    ),
+    "as a key of groups by its name": (
+        f"SELECT INITCAP(o.status) AS s, MAX(o.id) AS m {FROM} GROUP BY s",
+        f"SELECT INITCAP(o.status) AS s, MIN(o.id) AS m {FROM} GROUP BY s",
+    ),
+    "as a key of groups by its place": (
+        f"SELECT INITCAP(o.status) AS s, MAX(o.id) AS m {FROM} GROUP BY 1",
+        f"SELECT INITCAP(o.status) AS s, MIN(o.id) AS m {FROM} GROUP BY 1",
+    ),
+    "of distinct rows": (
+        f"SELECT DISTINCT INITCAP(o.status) AS s, o.id AS m {FROM}",
+        f"SELECT DISTINCT INITCAP(o.status) AS s, o.id + 1 AS m {FROM}",
+    ),
+    "beside rows that a column makes": (
+        f"SELECT INITCAP(o.status) AS s, EXPLODE(ARRAY(o.id, 1)) AS m {FROM}",
+        f"SELECT INITCAP(o.status) AS s, EXPLODE(ARRAY(o.id, 2)) AS m {FROM}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_equal_column__that_nobody_can_try__is_left_out_nowhere_else(name: str) -> None:
+    assert judge(*KEPT[name]).verdict == "not_tried"
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
