@@ -48,8 +48,10 @@ def find_difference(judge: SparkJudge, one: JudgedQueries) -> str:
         first, second = (judge.run(text) for text in texts)
         ran = ran or not (first.error and second.error)
         how = first.differs_from(second)
-        if how in ("rows", "columns", "error"):
+        if how in ("rows", "error"):
             return how
+        if how == "columns":
+            return "columns"  # other names: that is known without running anything
     return "" if ran else "not run"
 
 
@@ -101,7 +103,7 @@ def count_differences(judge: SparkJudge, corpus: Path, only: Sequence[str]) -> C
     counts: Counter[str] = Counter()
     for one in judge_corpus(corpus, only):
         how = find_difference(judge, one)
-        on_spark = how if how == "not run" else "differs" if how else "same"
+        on_spark = how if how in ("not run", "columns") else "differs" if how else "same"
         counts[f"{on_spark} {one.verdict.verdict}"] += 1
         if on_spark == "differs" and one.verdict.verdict != "differs":
             print(f"{one.case}: {how} on Spark, {one.verdict.verdict} {one.verdict.reason}")
@@ -111,7 +113,7 @@ def count_differences(judge: SparkJudge, corpus: Path, only: Sequence[str]) -> C
 def format_counts(counts: Mapping[str, int]) -> str:
     """The table, the share of differences that are found, and the share of pairs that are tried."""
     lines = ["| On Spark | " + " | ".join(VERDICTS) + " |", "| --- | ---: | ---: | ---: |"]
-    for on_spark in ("differs", "same", "not run"):
+    for on_spark in ("differs", "same", "columns", "not run"):
         cells = (str(counts.get(f"{on_spark} {verdict}", 0)) for verdict in VERDICTS)
         lines.append(f"| {on_spark} | {' | '.join(cells)} |")
     found, missed = counts.get("differs differs", 0), counts.get("differs alike", 0)

@@ -113,7 +113,7 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
                 names = sorted((equal.this.name.lower(), equal.expression.name.lower()))
                 twins[names[1]] = names[0]
         for call in tree.find_all(exp.Anonymous):
-            unit = _EPOCH_UNITS.get(call.name.lower())
+            unit = _EPOCH_UNITS.get(call.name.lower(), 0)
             for column in call.find_all(exp.Column) if unit else ():
                 found = by_column.setdefault(column.name.lower(), set())
                 found |= {str(moment * unit) for text in others if (moment := _read_epoch(text))}

@@ -116,9 +116,10 @@ def judge_queries(
         try:
             sides = (write_query(trees[0], sources), write_query(trees[1], sources))
         except UntriedError:
-            trees = _drop_equal_columns(*trees)
-            if not trees:
+            smaller = _drop_equal_columns(trees[0], trees[1])
+            if smaller is None:
                 raise
+            trees = list(smaller)
             sides = (write_query(trees[0], sources), write_query(trees[1], sources))
         judge = _Judge(sides, sources, read_constants(trees), seed, is_private)
         with open_closed_session(seconds) as session:
@@ -147,24 +148,24 @@ _MULTIPLYING_NAMES = frozenset(
 )
 
 
-def _drop_equal_columns(before: exp.Query, after: exp.Query) -> list[exp.Query]:
-    """Both queries without the columns that stand alike in both; nothing if that is not safe.
+def _drop_equal_columns(before: exp.Expr, after: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+    """Both queries without the columns that stand alike in both; None if that is not safe.
 
     Where all but the columns is alike, too, those give the same, whatever the judge knows of them.
     """
+    if not isinstance(before, exp.Select) or not isinstance(after, exp.Select):
+        return None
     sides = (before, after)
-    if not all(isinstance(side, exp.Select) and not side.args.get("distinct") for side in sides):
-        return []
     clauses = [{k: v for k, v in side.args.items() if k != "expressions"} for side in sides]
-    if clauses[0] != clauses[1]:
-        return []
+    if clauses[0] != clauses[1] or before.args.get("distinct"):
+        return None
     places = (before.args.get("group"), before.args.get("order"))
     if any(clause is not None and clause.find(exp.Literal) for clause in places):
-        return []  # a number may be a column's place
+        return None  # a number may be a column's place
     # What may name a result: a clause, or another result.
     bare = {c.name.lower() for side in sides for c in side.find_all(exp.Column) if not c.table}
     if any(_multiplies(item) for side in sides for item in side.selects):
-        return []
+        return None
     dropped = [
         item
         for item in before.selects
@@ -172,8 +173,11 @@ def _drop_equal_columns(before: exp.Query, after: exp.Query) -> list[exp.Query]:
     ]
     kept = [[item for item in side.selects if item not in dropped] for side in sides]
     if not dropped or not all(kept):
-        return []
-    return [side.select(*items, append=False) for side, items in zip(sides, kept, strict=True)]
+        return None
+    return (
+        before.select(*kept[0], append=False),
+        after.select(*kept[1], append=False),
+    )
 
 
 def _multiplies(item: exp.Expr) -> bool:
