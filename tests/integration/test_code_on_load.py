@@ -261,7 +261,7 @@ def test_statement_of_a_plan_that_can_be_believed__is_told_once(tmp_path: Path) 
     report, _ = review(repository, written)
 
     (told,) = [risk for risk in report.risks if risk.rule == "destructive-statement"]
-    assert "as it stands" not in told.evidence
+    assert "as the file has it" not in told.evidence
 
 
 def test_program_that_reads_files_itself__makes_all_changed_code_count(tmp_path: Path) -> None:

@@ -146,7 +146,9 @@ def test_statement__of_a_model_whose_project_does_not_load__is_told(tmp_path: Pa
     report = review(repository, {**BROKEN_SQL, **changed, "scripts/old.sql": "DROP TABLE a.b;\n"})
 
     assert report.failure is not None
-    told = [(risk.rule, risk.path) for risk in report.risks if "as it stands" in risk.evidence]
+    told = [
+        (risk.rule, risk.path) for risk in report.risks if "as the file has it" in risk.evidence
+    ]
     assert told == [("destructive-statement", "project/models/orders.sql")]
 
 
