@@ -198,8 +198,10 @@ class QueryWriter(RelationWriter):
             if any(map(_has_aggregate, [*parts, *([having] if having else [])])):
                 scope.groups = []
             return ""
-        if group.args.get("all") or group.args.get("totals"):
-            raise UntriedError("GROUP BY ALL")
+        if group.args.get("totals"):
+            raise UntriedError("totals of groups")
+        if group.args.get("all"):
+            return self._write_all_groups(group, scope, items)
 
         def write_key(key: exp.Expr) -> str:
             if isinstance(key, exp.Literal) and not key.is_string:
@@ -230,6 +232,23 @@ class QueryWriter(RelationWriter):
             texts = [sets] if group.expressions else [*texts, sets]
         scope.groups = list(dict.fromkeys(keys))
         return f"GROUP BY {', '.join(texts)}"
+
+    def _write_all_groups(
+        self, group: exp.Expr, scope: QueryScope, items: list[tuple[str, exp.Expr | TypedText]]
+    ) -> str:
+        """GROUP BY ALL: by each result that has no aggregate in it; a constant makes no groups."""
+        if group.expressions:
+            raise UntriedError("GROUP BY ALL beside other keys")
+        keys: list[str] = []
+        for _, item in items:
+            if isinstance(item, TypedText):
+                keys.append(item.text)
+            elif item.find(exp.Window):
+                raise UntriedError("GROUP BY ALL with a window")
+            elif not _has_aggregate(item) and not isinstance(item, exp.Literal):
+                keys.append(self.expressions.write_expression(item, scope).text)
+        scope.groups = list(dict.fromkeys(keys))
+        return f"GROUP BY {', '.join(scope.groups)}" if keys else ""
 
     def _end_query(
         self, found: WrittenRelation, node: exp.Expr, outer: QueryScope

@@ -91,7 +91,7 @@ class ModelPair:
         """
         dialect = self.before.dialect
         return self.after.dialect == dialect and bool(
-            old.sql(dialect=dialect, comments=False) == new.sql(dialect=dialect, comments=False)
+            _write_query(old, dialect) == _write_query(new, dialect)
         )
 
     @cached_property
@@ -164,6 +164,16 @@ class ModelPair:
         old = getattr(self.before, "query_", None)
         new = getattr(self.after, "query_", None)
         return old is not None and new is not None and old.sql == new.sql
+
+
+def _write_query(tree: exp.Expr, dialect: str) -> str:
+    """The text for the engine, without the word INNER, which a join means that has no other."""
+    if any(join.kind == "INNER" for join in tree.find_all(exp.Join)):
+        tree = tree.copy()
+        for join in tree.find_all(exp.Join):
+            if join.kind == "INNER":
+                join.set("kind", None)
+    return tree.sql(dialect=dialect, comments=False)
 
 
 def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPair]:

@@ -84,6 +84,10 @@ DIFFERENT = {
         f"SELECT o.id {FROM} WHERE o.status IN ('paid', 'sent') AND o.amount > 99",
         f"SELECT o.id {FROM} WHERE o.status = 'paid' AND o.amount > 99",
     ),
+    "fewer groups than all": (
+        f"SELECT MAX(o.customer) AS c, o.status AS s, SUM(o.amount) AS total {FROM} GROUP BY o.customer, o.status",
+        f"SELECT MAX(o.customer) AS c, o.status AS s, SUM(o.amount) AS total {FROM} GROUP BY ALL",
+    ),
     "the end of a month": (
         f"SELECT ADD_MONTHS(o.day, 1) AS d {FROM}",
         f"SELECT o.day + INTERVAL '30' DAY AS d {FROM}",
@@ -148,6 +152,14 @@ ALIKE = {
         "WITH t AS (SELECT customer, amount FROM raw.orders) "
         "SELECT t.customer, SUM(t.amount) AS total FROM t GROUP BY t.customer",
     ),
+    "groups by all": (
+        f"SELECT o.customer, o.status AS s, 1 AS one, SUM(o.amount) AS total {FROM} GROUP BY o.customer, o.status",
+        f"SELECT o.customer, o.status AS s, 1 AS one, SUM(o.amount) AS total {FROM} GROUP BY ALL",
+    ),
+    "groups by all of nothing": (
+        f"SELECT SUM(o.amount) + 1 AS total {FROM}",
+        f"SELECT SUM(o.amount) + 1 AS total {FROM} GROUP BY ALL",
+    ),
     # Spark may give any of the rows that tie, before the change and after it.
     "the first of rows that tie": (
         f"SELECT o.id, ROW_NUMBER() OVER (PARTITION BY o.customer ORDER BY o.day) AS n {FROM}",
@@ -211,6 +223,7 @@ def test_judge__tells_nothing_apart_that_is_the_same_or_chance(name: str) -> Non
 UNTRIED = {
     "uuid()": f"SELECT UUID() AS x {FROM}",
     "rand()": f"SELECT RAND() AS x {FROM}",
+    "GROUP BY ALL with a window": f"SELECT o.id AS x, COUNT(*) OVER () AS n {FROM} GROUP BY ALL",
     "my_udf()": f"SELECT MY_UDF(o.id) AS x {FROM}",
     "map<string,int>": f"SELECT o.tags AS x {FROM}",
     "whose columns are not known": "SELECT n.x FROM raw.unknown AS n",

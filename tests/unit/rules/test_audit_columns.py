@@ -321,3 +321,19 @@ def test_standalone_audit__with_another_default() -> None:
     before, after = (standalone(query, f", defaults (most = {most})") for most in (20, 2_000))
     assert len(of_standalone_rule("weakened-audit", after, before)) == 1
     assert of_standalone_rule("weakened-audit", before, after) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("", ", cron '@yearly'", "runs by @yearly, and ran by @daily"),
+        (", cron '@daily'", ", cron '0 5 * * 1'", "runs by 0 5 * * 1"),
+        (", cron '@daily'", ", cron '@hourly'", None),
+        (", cron '@daily'", ", cron '0 5 * * *'", None),
+    ],
+)
+def test_standalone_audit__that_runs_less_often(old: str, new: str, says: str | None) -> None:
+    query = "SELECT m.customer_id FROM mart.m AS m WHERE m.total < 0"
+    before, after = standalone(query, old), standalone(query, new)
+    found = of_standalone_rule("weakened-audit", after, before)
+    assert [str(says) in item.evidence for item in found] == [True] * (says is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -198,6 +199,45 @@ def seeds(tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
 )
 def test_seed(seeds, after: str | bytes, expected: dict[str, str]) -> None:  # type: ignore[no-untyped-def]
     assert rules(seeds(after), at_least="medium") == expected
+
+
+KEYED = """MODEL (
+  name ref.fees,
+  kind SEED (path '../seeds/fees.csv'{settings}),
+  columns (tier STRING, least DECIMAL(12, 2), rate DECIMAL(5, 3)),
+  grain (tier, least),
+  audits (not_null(columns := (rate)), not_null_non_blocking(columns := (tier)))
+);"""
+FEES = "tier,least,rate\nbasic,0.00,0.019\nbasic,1000.00,0.015\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "settings", "says"),
+    [
+        (FEES + "basic,1000.0,0.014\n", "", "1 key"),
+        (FEES + "basic,1e3,0.014\n", "", "1 key"),
+        (FEES.replace("1000.00", "1000"), "", None),
+        (FEES + "Basic,1000.00,0.014\n", "", None),
+        (FEES + "plus,1000.00,\n", "", "Row 4: `rate` is empty, so it is NULL, and the audit"),
+        (FEES + "plus,1000.00, \n", "", "stops the plan"),
+        (FEES + ",1000.00,0.014\n", "", "warns"),
+        (FEES + "plus,,0.014\n", "", None),
+        (FEES + ",1000.00,0.014\n", ", csv_settings (keep_default_na = false)", None),
+    ],
+)
+def test_seed__keys_and_nulls_as_the_table_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, settings: str, says: str | None
+) -> None:
+    for folder in ("models", "seeds"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.setattr("tests.unit.rules.world.ROOT", tmp_path)
+    (tmp_path / "seeds" / "fees.csv").write_text(FEES)
+    model = {"models/fees.sql": KEYED.format(settings=settings)}
+    path = "seeds/fees.csv"
+    inputs = change(model, model, other_before={path: FEES}, other_after={path: after})
+    found = [*seen(inputs, "seed-keys-changed"), *seen(inputs, "seed-broken")]
+    assert [item.severity for item in found] == ["high"] * (says is not None)
+    assert all(str(says) in item.evidence for item in found)
 
 
 def test_seed__too_many_rows(seeds) -> None:  # type: ignore[no-untyped-def]
@@ -745,6 +785,34 @@ def test_own_audit__whose_default_is_no_change_to_sqlmesh(after: str, weight: li
     found = seen(inputs, "weakened-audit")
     assert [item.severity for item in found] == weight
     assert all("once the model itself changes" in item.evidence for item in found)
+
+
+NO_CHECK = "AUDIT (name unique_values);\nSELECT * FROM @this_model WHERE FALSE"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "number"),
+    [
+        (None, NO_CHECK, 1),
+        (None, NO_CHECK.replace("unique", "UNIQUE"), 1),
+        (None, NO_CHECK.replace("unique_values", "not_null_non_blocking"), 1),
+        (None, MOST.format(1) + ";\n" + NO_CHECK, 1),
+        (NO_CHECK, NO_CHECK.replace("FALSE", "NULL"), 1),
+        (NO_CHECK, NO_CHECK.replace(")", ", blocking false)"), 1),
+        (None, NO_CHECK.replace("unique_values", "unique_orders"), 0),
+        (NO_CHECK, NO_CHECK.replace("SELECT", "\n  SELECT") + " ;\n", 0),
+        (NO_CHECK, NO_CHECK + ";\n" + MOST.format(1), 0),
+        (NO_CHECK, None, 0),
+    ],
+)
+def test_own_audit__that_has_the_name_of_one_of_sqlmeshs(
+    before: str | None, after: str | None, number: int
+) -> None:
+    """It takes that one's place in each model, and no hash of SQLMesh's holds it."""
+    path = "audits/own.sql"
+    inputs = files(*({} if text is None else {path: text} for text in (before, after)))
+    found = seen(inputs, "weakened-audit")
+    assert [(item.severity, item.path) for item in found] == [("high", path)] * number
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,26 @@ def test_personal_data__taken_in_where_they_may_not_be_are_high() -> None:
         assert found == expected, allowed
 
 
+@pytest.mark.parametrize(
+    ("there", "severity"),
+    [
+        ("SELECT c.customer_id, SHA2(c.email, 256) AS email_key FROM raw.customers AS c", "high"),
+        ("SELECT c.customer_id FROM raw.customers AS c WHERE c.email IS NOT NULL", "high"),
+        ("SELECT c.customer_id, c.email FROM raw.customers AS c", "low"),
+        ("SELECT c.customer_id FROM raw.customers AS c", "low"),
+        ("SELECT o.order_id, SHA2(o.email, 256) AS email_key FROM raw.orders AS o", "low"),
+    ],
+)
+def test_personal_data__taken_in_beside_a_model_that_hides_them(there: str, severity: str) -> None:
+    """What another model hashes is meant to stay hidden."""
+    before = {"key.sql": f"MODEL (name core.people, kind FULL); {there}"}
+    found = seen(change(before, {**before, "stg.sql": STAGED}), "personal-data-exposed")
+    assert [item.severity for item in found] == [severity]
+    assert ("`core.people` hashes them or leaves them out" in found[0].evidence) == (
+        severity == "high"
+    )
+
+
 def test_personal_data__that_a_staging_model_takes_in_and_its_readers_show() -> None:
     """Whoever reads one of the schema's models already sees now what was just taken in."""
     staged = STAGED.replace(", c.email", "{column}").replace("kind FULL", "kind VIEW")

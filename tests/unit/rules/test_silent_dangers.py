@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ci_bot.worker.rules.files.engine_versions import list_version_bounds
+from ci_bot.worker.rules.files.seeds import parse_number
 from tests.unit.rules.world import change, files, seen
 
 HISTORY = (
@@ -449,6 +451,35 @@ def test_seed__says_whether_rows_texts_or_values_differ(
     assert words in found.evidence
 
 
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [
+        (ROWS.replace("0.20", "0.2"), False),
+        (ROWS.replace("0.20", " 2e-1"), False),
+        (ROWS.replace("0.20", "0.2").replace("0.19", "0.18"), True),
+        (ROWS.replace("Frence", "1"), True),
+    ],
+)
+def test_seed__with_numbers_of_another_spelling_has_the_same_values(
+    after: str, says: bool, tmp_path: Path
+) -> None:
+    for folder in ("seeds", "models"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "seeds" / "rates.csv").write_text(ROWS)
+    inputs = change(
+        {}, {}, other_before={"seeds/rates.csv": ROWS}, other_after={"seeds/rates.csv": after}
+    )
+    seed = {"seed": _seed(tmp_path)}
+    sides = replace(inputs, repository=tmp_path, before=seed, after=seed)
+    assert bool(seen(sides, "seed-values-changed")) is says
+
+
+def test_seed__with_a_number_that_is_padded_is_read_in_a_moment() -> None:
+    begun = time.process_time()
+    assert parse_number("1" * 100_000 + "x") is None
+    assert time.process_time() - begun < 1
+
+
 def _seed(root: Path):  # type: ignore[no-untyped-def]  # SQLMesh's models are not typed for us
     from sqlmesh.core import dialect as d
     from sqlmesh.core.model import load_sql_based_model
@@ -460,3 +491,62 @@ def _seed(root: Path):  # type: ignore[no-untyped-def]  # SQLMesh's models are n
         path=root / "models" / "rates.sql",
         defaults={"dialect": "spark"},
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "found"),
+    [
+        ("INCREMENTAL_UNMANAGED", "", ["high"]),
+        ("INCREMENTAL_UNMANAGED", "WHERE o.status = 'open'", ["high"]),
+        ("INCREMENTAL_UNMANAGED", "WHERE o.order_ts BETWEEN @start_ts AND @end_ts", []),
+        (
+            "INCREMENTAL_UNMANAGED",
+            "WHERE NOT EXISTS (SELECT 1 FROM mart.log AS l WHERE l.order_id = o.order_id)",
+            [],
+        ),
+        ("INCREMENTAL_UNMANAGED (insert_overwrite true)", "", []),
+        ("FULL", "", []),
+    ],
+)
+def test_new_model__that_appends_the_same_rows_in_each_run(
+    kind: str, where: str, found: list[str]
+) -> None:
+    model = f"MODEL (name mart.log, kind {kind}); SELECT o.order_id, o.status FROM raw.orders AS o {where}"
+    inputs = change({}, {"models/log.sql": model})
+    assert [item.severity for item in seen(inputs, "time-filter-missing")] == found
+
+
+MERGED = (
+    "MODEL (name core.o, kind INCREMENTAL_BY_UNIQUE_KEY (unique_key {key}), table_format iceberg,"
+    " grain {key}{more}); SELECT o.order_id, o.status, c.customer_id, c.region FROM raw.orders AS o {join}"
+    " WHERE o.order_ts BETWEEN @start_ts AND @end_ts"
+)
+CUSTOMERS = "MODEL (name stg.customers, kind FULL, grain customer_id); SELECT c.customer_id, c.region FROM raw.customers AS c"
+ON_CUSTOMER = "ON c.customer_id = o.customer_id"
+
+
+@pytest.mark.parametrize(
+    ("join", "key", "more", "severity"),
+    [
+        (f"LEFT JOIN raw.customers AS c {ON_CUSTOMER}", "order_id", "", "high"),
+        ("JOIN stg.customers AS c ON c.region = o.status", "order_id", "", "high"),
+        (f"JOIN stg.customers AS c {ON_CUSTOMER}", "order_id", "", "medium"),
+        (f"JOIN raw.customers AS c {ON_CUSTOMER}", "(order_id, customer_id)", "", "medium"),
+        (
+            f"JOIN raw.customers AS c {ON_CUSTOMER}",
+            "order_id",
+            ", audits (unique_values(columns := (order_id)))",
+            None,
+        ),
+    ],
+)
+def test_new_merge__behind_a_join_that_may_give_several_rows(
+    join: str, key: str, more: str, severity: str | None
+) -> None:
+    """The grain is a claim of the same file."""
+    stays = {"models/customers.sql": CUSTOMERS}
+    model = MERGED.format(join=join, key=key, more=more)
+    inputs = change(stays, {**stays, "models/o.sql": model})
+    found = seen(inputs, "unique-key-no-audit")
+    assert [item.severity for item in found] == ([] if severity is None else [severity])
+    assert all(("may give several rows" in item.evidence) == (severity == "high") for item in found)

@@ -192,6 +192,17 @@ def test_rewrite__that_is_one_only_while_loading_is_not_proved(before: str, afte
     assert "same-result" not in rules(inputs)
 
 
+@pytest.mark.parametrize(("join", "same"), [("INNER JOIN", True), ("LEFT JOIN", False)])
+def test_join__that_no_judge_can_try_is_the_same_with_the_word_inner(join: str, same: bool) -> None:
+    """`GET_JSON_OBJECT` runs in Spark alone; with INNER the engine makes the same join."""
+    query = (
+        "SELECT o.order_id, GET_JSON_OBJECT(c.name, '$.x') AS n FROM raw.orders AS o "
+        "{} raw.customers AS c ON c.customer_id = o.customer_id"
+    )
+
+    assert ("same-result" in rules(of(query.format("JOIN"), query.format(join)))) is same
+
+
 def test_rewrite__beside_other_declared_types_is_not_proved() -> None:
     before = {
         "models/m.sql": DAILY.format(", columns (order_id INT, d DATE)") + ORDERS.format("TRUE")

@@ -105,6 +105,33 @@ def test_layout__of_a_kind_that_replaces_partitions__says_which_rows_go() -> Non
     assert "A run now replaces other rows" in found[0]
 
 
+@pytest.mark.parametrize(
+    ("parts", "stays"),
+    [
+        ("(day, status)", "status"),
+        ("(status, day)", "status"),
+        ("(day, BUCKET(16, order_id))", "order_id"),
+        ("(day, TRUNCATE(2, status))", "status"),
+        ("(day, order_ts)", None),
+        ("(day)", None),
+    ],
+)
+def test_layout__beside_the_time__leaves_rows_where_they_were(
+    parts: str, stays: str | None
+) -> None:
+    block = DAY.format("")
+    found = findings("table-layout-changed", block, f"{block}, partitioned_by {parts}")
+    says = [item for item in found if "stays in its old partition" in item.evidence]
+    assert [item.severity for item in says] == (["high"] if stays else [])
+    assert all(f"another `{stays}`" in item.evidence for item in says)
+
+
+def test_layout__beside_the_time_of_a_forward_only_table() -> None:
+    block = DAY.format(", forward_only true")
+    found = findings("table-layout-changed", block, f"{block}, partitioned_by (day, status)")
+    assert [item.severity for item in found] == ["medium"]
+
+
 def test_layout__of_a_forward_only_table__keeps_the_old_files() -> None:
     kind = f"{DAY.format(', forward_only true')}, storage_format {{}}"
     found = told("table-layout-changed", kind.format("parquet"), kind.format("orc"))

@@ -89,6 +89,11 @@ def observe_exposed_columns(
     kept_back = list_query_names(before, queries) & {
         s.rpartition(".")[2].lower() for s in exposed.values()
     }
+    hiding = {
+        inputs.names.short_name(name)
+        for source in exposed.values()
+        for name in _list_hiding_models(source, inputs)
+    }
     yield RuleObservation(
         PERSONAL,
         f"Personal data: {quote_names(exposed)}"
@@ -100,17 +105,34 @@ def observe_exposed_columns(
         + (
             " were read and not shown before, and now are."
             if kept_back
+            else f" are shown as they are; {quote_names(hiding)} hashes them or leaves them out."
+            if lands and hiding
             else " are taken in from the source."
             if lands
             else " leave the models that held them and reach the readers of this one."
         ),
         "who may see them is settled, or they are hashed or left out",
         # If the policy names schemas that may hold them, this schema is none of these.
-        severity="low" if lands and allowed is None and not kept_back else None,
+        severity="low" if lands and allowed is None and not (kept_back or hiding) else None,
         model=after,
         subject=tuple(sorted(exposed)),
         anchors=tuple(exposed),
     )
+
+
+def _list_hiding_models(source: str, inputs: RuleInputs) -> Iterator[str]:
+    """Lists prod's models that read a column of a source and do not show it as it is."""
+    table, _, column = source.rpartition(".")
+    if not table:
+        return
+    end = f".{plain_name(table)}"
+    for name, model in inputs.before.items():
+        if (
+            any(f".{plain_name(parent)}".endswith(end) for parent in model.depends_on)
+            and column.lower() in list_query_names(model)
+            and source not in list_exposed_columns(model).values()
+        ):
+            yield name
 
 
 def _stays_inside(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.changes.schedule import find_period
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
@@ -17,6 +19,9 @@ from ci_bot.worker.sql import (
     compare_audit_queries,
     list_known_types,
 )
+
+if TYPE_CHECKING:
+    from sqlmesh.core.audit import StandaloneAudit
 
 REMOVED = find_rule("removed-audit")
 WEAKENED = find_rule("weakened-audit")
@@ -185,6 +190,7 @@ def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservat
         before, path = inputs.standalone_before.get(name), inputs.find_path(audit)
         if before is None or path is None or path not in (inputs.changed_files or ()):
             continue
+        yield from _observe_rarer_audit(name, before, audit, path, inputs)
         dialect = audit.dialect or inputs.default_dialect
         old, new = (
             bind_audit_arguments(side.query_.sql, side.defaults, dialect)
@@ -203,6 +209,23 @@ def find_weakened_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservat
                 line=find_anchor_line(inputs.read_text_after(path) or "", ("WHERE", "SELECT")),
                 subject=(name,),
             )
+
+
+def _observe_rarer_audit(
+    name: str, before: StandaloneAudit, after: StandaloneAudit, path: str, inputs: RuleInputs
+) -> Iterator[RuleObservation]:
+    """A standalone audit runs by a schedule of its own, and a fault waits for it."""
+    old, new = find_period(before.croniter), find_period(after.croniter)
+    if old is not None and new is not None and new > old:
+        yield RuleObservation(
+            WEAKENED,
+            f"The standalone audit `{name}` runs by {after.cron}, and ran by {before.cron}: it "
+            "finds a fault later.",
+            "its owner agrees with the new schedule",
+            path=path,
+            line=find_anchor_line(inputs.read_text_after(path) or "", ("cron",)),
+            subject=(name, "cron"),
+        )
 
 
 def _strip_blanks(text: str) -> str:

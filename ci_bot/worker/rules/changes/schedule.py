@@ -50,7 +50,7 @@ def find_cron_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObser
         sentences.append(f"The schedule changes from {before.cron} to {after.cron}")
     if zone:
         sentences.append(f"the time zone of the schedule is {after.cron_tz or 'UTC'} now")
-    old, new = _find_period(before.croniter), _find_period(after.croniter)
+    old, new = find_period(before.croniter), find_period(after.croniter)
     if old and new and new >= RARER * old:
         sentences.append("readers see new data later than before")
         severity = "high" if new >= MUCH_RARER * old else "medium"
@@ -79,7 +79,7 @@ def _is_computed_whole(model: Model) -> bool:
     return bool(kind.is_full or kind.is_scd_type_2 or stored_view)
 
 
-def _find_period(croniter: Callable[[datetime], CroniterCache]) -> float | None:
+def find_period(croniter: Callable[[datetime], CroniterCache]) -> float | None:
     """Finds the seconds between two runs of a schedule, counted from a fixed day."""
     try:
         first = croniter(datetime(2024, 1, 1)).get_next()
@@ -126,7 +126,7 @@ def _describe_less_restatement(before: Model, after: Model) -> str | None:
     old, new = before.auto_restatement_intervals, after.auto_restatement_intervals
     if new is not None and (old is None or new < old):
         return f"The automatic restatement covers {new} intervals, and covered {old or 'all'}"
-    was, now = (_find_period(side.auto_restatement_croniter) for side in (before, after))
+    was, now = (find_period(side.auto_restatement_croniter) for side in (before, after))
     if was is not None and now is not None and now > was:
         return (
             f"The automatic restatement runs by {after.auto_restatement_cron}, and ran by "

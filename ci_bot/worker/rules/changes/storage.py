@@ -12,10 +12,11 @@ from sqlglot import exp
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.rules.models.storage import OVERWRITING
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.statement_rules import iterate_model_statements
-from ci_bot.worker.sql import list_column_names
+from ci_bot.worker.sql import find_time_column_origins, list_column_names
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -108,6 +109,7 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
     if _list_texts(pair.before.clustered_by) != _list_texts(pair.after.clustered_by):
         changed.append(f"clustered_by {', '.join(_list_texts(pair.after.clustered_by)) or 'none'}")
     replaced = pair.after.kind.is_incremental_by_partition and before != after
+    left = _list_partitions_beside_time(pair, set(after) - set(before))
     storage = str(pair.after.storage_format or "").lower()
     is_other_format = pair.before.storage_format != pair.after.storage_format
     lost = _LOST_IN_TEXT.get(storage) if is_other_format else None
@@ -121,13 +123,40 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
                 else ""
             )
             + (" A run now replaces other rows: those of the new partitions." if replaced else "")
+            + (
+                " A run replaces only the partitions that it writes rows into: a row that gets "
+                f"another {quote_names(left)}, or is gone, stays in its old partition when its "
+                "interval is computed again."
+                if left
+                else ""
+            )
             + (f" {lost}" if lost else ""),
-            "the new layout serves the readers' filters",
-            severity="high" if replaced or lost else None,
+            "the new layout serves the readers' filters"
+            + (", and no row that is written once changes its partition or goes" if left else ""),
+            severity="high" if replaced or lost or left else None,
             model=pair.after,
             subject=tuple(item.split()[0] for item in changed),
             anchors=tuple(item.split()[0] for item in changed),
         )
+
+
+def _list_partitions_beside_time(pair: ModelPair, added: set[str]) -> list[str]:
+    """Added partition columns that split an interval by something else than its time.
+
+    INSERT OVERWRITE leaves a partition alone that the query gives no row for (Spark:
+    `spark.sql.sources.partitionOverwriteMode`, which SQLMesh sets to dynamic).
+    """
+    model, query = pair.after, pair.query_after
+    time = model.time_column
+    if time is None or model.forward_only or model.dialect not in OVERWRITING:
+        return []
+    roots = [query.scopes] if query is not None and query.scopes is not None else []
+    of_time = find_time_column_origins(roots, time.column.name)
+    return sorted(
+        name
+        for name in added - {time.column.name.lower()}
+        if not (origins := find_time_column_origins(roots, name)) or not origins <= of_time
+    )
 
 
 def _list_partitions(model: Model) -> list[str]:

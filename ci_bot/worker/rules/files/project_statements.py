@@ -8,6 +8,8 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
+
 from ci_bot.protocol.rules import READ_NO_MORE, find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.audits import OWNER_AGREES
@@ -28,6 +30,7 @@ LONGEST = 3_999  # the plan's description cuts longer statements
 
 _AUDIT = re.compile(r"^[^\S\n]*AUDIT\s*\(", re.IGNORECASE | re.MULTILINE)
 _HEAD_ENDS = re.compile(r"\)\s*;")
+_NAME = re.compile(r"\bname\s+([\w.\"`]+)", re.IGNORECASE)
 
 
 @on_project(ADDED)
@@ -124,7 +127,7 @@ class _AuditBlock(NamedTuple):
     end: int
 
 
-def _iterate_audits(text: str) -> Iterator[_AuditBlock]:
+def _iterate_blocks(text: str) -> Iterator[_AuditBlock]:
     at = 0
     while (begun := _AUDIT.search(text, at)) is not None:
         ended = _HEAD_ENDS.search(text, begun.end())
@@ -134,21 +137,59 @@ def _iterate_audits(text: str) -> Iterator[_AuditBlock]:
         at = ended.end()
 
 
+@on_file(AUDIT_WEAKENED)
+def find_replaced_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
+    """Audits that have the name of one of SQLMesh's own, and take its place in each model.
+
+    Their query is in no hash of SQLMesh's: the plan shows no change, nor does it for a later edit.
+    (`Model.audits_with_args` and `Model._audit_metadata_hash_values`)
+    """
+    for path in inputs.changed_files or ():
+        if PurePosixPath(path).suffix.lower() != ".sql":
+            continue
+        before = {
+            (name, *map(_list_lines, parts))
+            for name, parts in _iterate_audits(inputs.read_text_before(path))
+        }
+        for name, parts in _iterate_audits(inputs.read_text_after(path)):
+            if name in BUILT_IN_AUDITS and (name, *map(_list_lines, parts)) not in before:
+                yield RuleObservation(
+                    AUDIT_WEAKENED,
+                    f"The audit `{name}` has the name of one of SQLMesh's own and takes its place "
+                    "in each model that calls it. SQLMesh takes that for no change of the models: "
+                    "it holds in prod for each once the model itself changes.",
+                    "the audit has a name of its own, or " + OWNER_AGREES,
+                    path=path,
+                    line=find_anchor_line(inputs.read_text_after(path) or "", (name,)),
+                    subject=(name, "replaced"),
+                )
+
+
+def _iterate_audits(text: str | None) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The name of each audit in a file, in lower case, with its head and its query as written."""
+    audits = list(_iterate_blocks(text or ""))
+    for audit, following in zip_longest(audits, audits[1:]):
+        if (name := _NAME.search(audit.head)) is not None:
+            query = (text or "")[audit.end : following.start if following else None]
+            yield name.group(1).lower(), (audit.head, query.strip().rstrip(";"))
+
+
+def _list_lines(text: str) -> tuple[str, ...]:
+    """The lines without the blanks around them; a comment ends with its line."""
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
 def _list_bound_queries(text: str | None) -> dict[str, tuple[str, str]]:
     """Lists (defaults, query with these defaults) of each audit that has some, by name."""
     found: dict[str, tuple[str, str]] = {}
-    audits = list(_iterate_audits(text or ""))
-    for audit, following in zip_longest(audits, audits[1:]):
-        head = audit.head
-        name = re.search(r"\bname\s+([\w.\"`]+)", head, re.IGNORECASE)
+    for name, (head, query) in _iterate_audits(text):
         defaults = re.search(r"\bdefaults\s*\((?P<pairs>[^()]*)\)?", head, re.IGNORECASE)
-        if name is None or defaults is None:
+        if defaults is None:
             continue
-        query = (text or "")[audit.end : following.start if following else None]
+        bound = query
         for key, value in re.findall(r"(\w+)\s*:?=\s*('[^']*'|[^,]+)", defaults.group("pairs")):
-            query = re.sub(rf"@{key}\b", value.strip().replace("\\", r"\\"), query)
-        words = " ".join(defaults.group("pairs").split())
-        found[name.group(1).lower()] = words, query.strip().rstrip(";")
+            bound = re.sub(rf"@{key}\b", value.strip().replace("\\", r"\\"), bound)
+        found[name] = " ".join(defaults.group("pairs").split()), bound
     return found
 
 
@@ -158,8 +199,8 @@ def _is_skipped(head: str) -> bool:
 
 def _list_heads(text: str | None) -> dict[str, str]:
     found: dict[str, str] = {}
-    for audit in _iterate_audits(text or ""):
-        name = re.search(r"\bname\s+([\w.\"`]+)", audit.head, re.IGNORECASE)
+    for audit in _iterate_blocks(text or ""):
+        name = _NAME.search(audit.head)
         if name:
             found[name.group(1).lower()] = audit.head
     return found

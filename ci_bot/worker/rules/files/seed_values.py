@@ -18,7 +18,7 @@ from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped_columns
-from ci_bot.worker.rules.files.seeds import iterate_changed_seeds, read_seed_table
+from ci_bot.worker.rules.files.seeds import iterate_changed_seeds, parse_number, read_seed_table
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.keys import list_grains
@@ -207,12 +207,18 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if key is None:
             continue
         old, new = _map_rows_by_key(before, key), _map_rows_by_key(after, key)
-        changed: dict[str, int] = {}
+        changed: dict[str, list[tuple[str, str]]] = {}
         for value in old.keys() & new.keys():
             for name, cell in new[value].items():
                 if name in old[value] and old[value][name] != cell:
-                    changed[name] = changed.get(name, 0) + 1
+                    changed.setdefault(name, []).append((old[value][name], cell))
         texts = {name for name in changed if _is_text(name, model, before, after)}
+        # SQLMesh reads 0.190 and 0.19 as one number, and builds nothing again.
+        rewritten = {
+            name
+            for name in changed.keys() - texts
+            if all(parse_number(a) == parse_number(b) is not None for a, b in changed[name])
+        }
         # `seed-broken` reports a value that is no number any more.
         broken = {
             name
@@ -223,10 +229,12 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
         rows = len(old)
         for is_text in (False, True):
             columns = [
-                name for name in changed if (name in texts) is is_text and name not in broken
+                name
+                for name in changed
+                if (name in texts) is is_text and name not in broken | rewritten
             ]
             if columns:
-                most = max(changed[name] for name in columns)
+                most = max(len(changed[name]) for name in columns)
                 yield RuleObservation(
                     VALUES,
                     f"{quote_names(columns)} {'has' if len(columns) == 1 else 'have'} other "

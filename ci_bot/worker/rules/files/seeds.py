@@ -7,7 +7,8 @@ import io
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_file_and_models
+from ci_bot.worker.sql import read_audit_promises
 from ci_bot.worker.sqlmesh_compat import is_seed_model
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ _MODEL, _NAME, _SEED = (
 _BOM = b"\xef\xbb\xbf"
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _NUMBER = _WHOLE | {"DECIMAL", "DOUBLE", "FLOAT"}
-_NUMERIC = re.compile(r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$")
+_NUMERIC = re.compile(r"^\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*$")
 
 
 def iterate_changed_seeds(inputs: RuleInputs) -> Iterator[tuple[str, SeedModel | None]]:
@@ -251,6 +253,9 @@ def _find_shape_faults(
             "columns", f"The model declares {quote_names(gone)}, which the header does not have.", 1
         )
     yield from _find_type_faults(declared, lowered, rows, make_fault)
+    if model is not None:
+        before = read_seed_table(inputs, path, model, before=True)
+        yield from _find_empty_values(model, before or [], rows, make_fault)
 
 
 def _find_type_faults(
@@ -273,6 +278,38 @@ def _find_type_faults(
                 break
 
 
+def _find_empty_values(
+    model: SeedModel, before: list[list[str]], after: list[list[str]], make_fault: Any
+) -> Iterator[RuleObservation]:
+    """Empty values, which are NULL, in columns whose audit lets no NULL pass; new ones alone."""
+    if getattr(model.kind.csv_settings, "keep_default_na", None) is False:
+        return
+    had = _find_empty_rows(before)
+    new = {name: row for name, row in _find_empty_rows(after).items() if name not in had}
+    promised = read_audit_promises(model).not_null if new else {}
+    for name, row in new.items():
+        stops = promised.get(name)
+        if stops is not None:
+            effect = "stops the plan" if stops else "warns"
+            yield make_fault(
+                f"{name} is empty",
+                f"Row {row}: `{name}` is empty, so it is NULL, and the audit not_null {effect}.",
+                row,
+                "high",
+            )
+
+
+def _find_empty_rows(rows: list[list[str]]) -> dict[str, int]:
+    """By column, in lower case, the first row in which it is empty."""
+    found: dict[str, int] = {}
+    header = [name.strip().lower() for name in rows[0]] if rows else []
+    for number, row in enumerate(rows[1:], start=2):
+        for name, value in zip(header, row, strict=False):
+            if not value.strip():
+                found.setdefault(name, number)
+    return found
+
+
 @on_file_and_models(KEYS)
 def find_key_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Keys that are repeated now, and keys that readers may still join on."""
@@ -283,7 +320,12 @@ def find_key_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
         after = read_seed_table(inputs, path, model, before=False)
         if not grains or not after:
             continue
-        new = _list_keys(after, grains[0])
+        numbers = {
+            name.lower()
+            for name, kind in (model.columns_to_types_ or {}).items()
+            if kind.this.value in _NUMBER
+        }
+        new = _list_keys(after, grains[0], numbers)
         if new is None:
             continue
         repeated = [key for key, count in Counter(new).items() if count > 1]
@@ -302,7 +344,7 @@ def find_key_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 subject=("repeated",),
             )
         before = read_seed_table(inputs, path, model, before=True)
-        old = _list_keys(before, grains[0]) if before else None
+        old = _list_keys(before, grains[0], numbers) if before else None
         gone = set(old or ()) - set(new)
         if old and gone:
             share = len(gone) / len(set(old))
@@ -320,9 +362,25 @@ def find_key_faults(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _list_keys(rows: list[list[str]], grain: frozenset[str]) -> list[tuple[str, ...]] | None:
+def parse_number(text: str) -> Decimal | None:
+    """The number that a value stands for, so that 1000.0 is 1000.00; None if it is none."""
+    return Decimal(text.strip()) if _NUMERIC.match(text) else None
+
+
+def _list_keys(
+    rows: list[list[str]], grain: Iterable[str], numbers: Collection[str]
+) -> list[tuple[str | Decimal, ...]] | None:
+    """The key of each row; what is declared as a number counts by its value: 1000.0 is 1000.00."""
     header = [name.strip().lower() for name in rows[0]]
     if not all(name in header for name in grain):
         return None
-    places = [header.index(name) for name in sorted(grain)]
-    return [tuple(row[i].strip() for i in places) for row in rows[1:] if len(row) == len(header)]
+    places = [(header.index(name), name in numbers) for name in sorted(grain)]
+    return [
+        tuple(
+            text if not is_number or (number := parse_number(text)) is None else number
+            for place, is_number in places
+            for text in [row[place].strip()]
+        )
+        for row in rows[1:]
+        if len(row) == len(header)
+    ]

@@ -30,7 +30,7 @@ from ci_bot.worker.sql import (
     read_day_macro,
     split_conditions,
 )
-from ci_bot.worker.sqlmesh_compat import is_python_model
+from ci_bot.worker.sqlmesh_compat import is_incremental_unmanaged, is_python_model
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model, PythonModel
@@ -77,6 +77,17 @@ class TimeFilterMissing(ModelRule):
                     "Every run reads all of the source: the query has no filter on the interval.",
                     "the query filters on the interval, or the source is known to stay small",
                     severity="low",
+                )
+            return
+        if is_incremental_unmanaged(kind := model.kind) and not kind.insert_overwrite:
+            if not (mentions_interval(query) or model.depends_on_self):
+                yield self.make_observation(
+                    model,
+                    "Each run appends all rows that the query gives, beside the same rows of "
+                    "earlier runs: the query has no filter on the interval and does not read what "
+                    "the table has.",
+                    "the query filters on the interval, or leaves out rows that the table has",
+                    anchors=("INCREMENTAL_UNMANAGED", "kind", "FROM"),
                 )
             return
         time = model.time_column

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.keys import list_grains
+from ci_bot.worker.rules.models.keys import list_fixed_columns, list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
     ModelQuery,
     iterate_selects,
-    list_column_names,
     read_audit_promises,
     table_name,
 )
@@ -27,38 +26,6 @@ if TYPE_CHECKING:
 
 _ADDING = (exp.Sum, exp.Avg)
 _BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
-
-
-def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
-    """Lists sets of columns that identify a row, by the model's own declarations and audits."""
-    if model is None:
-        return []
-    found = set(list_grains(model)) | set(read_audit_promises(model).unique)
-    if model.unique_key and not model.kind.is_scd_type_2:
-        found.add(frozenset(list_column_names(model.unique_key)))
-    return sorted((key for key in found if key), key=sorted)
-
-
-def list_fixed_columns(join: exp.Join) -> frozenset[str]:
-    """Lists columns of a join's partner that the join compares for equality, without a function."""
-    mine = join.this.alias_or_name
-    found = {key.name.lower() for key in join.args.get("using") or []}
-    on = join.args.get("on")
-    parts = [] if on is None else on.flatten() if isinstance(on, exp.And) else [on]
-    for part in parts:
-        inner = part.unnest()
-        if isinstance(inner, exp.EQ | exp.NullSafeEQ):
-            for side, other in ((inner.this, inner.expression), (inner.expression, inner.this)):
-                if (
-                    isinstance(side, exp.Column)
-                    and side.table == mine
-                    and not any(column.table == mine for column in other.find_all(exp.Column))
-                ):
-                    found.add(side.name.lower())
-        elif isinstance(inner, exp.Is) and isinstance(inner.this, exp.Column):
-            # valid_to IS NULL selects the current row of a history.
-            found |= {inner.this.name.lower(), "valid_from"}
-    return frozenset(found)
 
 
 def _iterate_partners(

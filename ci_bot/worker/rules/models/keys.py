@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -31,11 +31,14 @@ from ci_bot.worker.sql import (
     ModelQuery,
     find_null_default,
     find_null_reason,
+    find_projection,
     list_audit_faults,
     list_column_names,
     list_key_columns,
+    list_outer_scopes,
     list_standalone_audit_faults,
     read_audit_promises,
+    table_name,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +57,38 @@ def list_grains(model: Model) -> list[frozenset[str]]:
     return [frozenset(list_column_names(grain)) for grain in model.grains]
 
 
+def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
+    """Lists sets of columns that identify a row, by the model's own declarations and audits."""
+    if model is None:
+        return []
+    found = set(list_grains(model)) | set(read_audit_promises(model).unique)
+    if model.unique_key and not model.kind.is_scd_type_2:
+        found.add(frozenset(list_column_names(model.unique_key)))
+    return sorted((key for key in found if key), key=sorted)
+
+
+def list_fixed_columns(join: exp.Join) -> frozenset[str]:
+    """Lists columns of a join's partner that the join compares for equality, without a function."""
+    mine = join.this.alias_or_name
+    found = {key.name.lower() for key in join.args.get("using") or []}
+    on = join.args.get("on")
+    parts = [] if on is None else on.flatten() if isinstance(on, exp.And) else [on]
+    for part in parts:
+        inner = part.unnest()
+        if isinstance(inner, exp.EQ | exp.NullSafeEQ):
+            for side, other in ((inner.this, inner.expression), (inner.expression, inner.this)):
+                if (
+                    isinstance(side, exp.Column)
+                    and side.table == mine
+                    and not any(column.table == mine for column in other.find_all(exp.Column))
+                ):
+                    found.add(side.name.lower())
+        elif isinstance(inner, exp.Is) and isinstance(inner.this, exp.Column):
+            # valid_to IS NULL selects the current row of a history.
+            found |= {inner.this.name.lower(), "valid_from"}
+    return frozenset(found)
+
+
 def _render_key_columns(columns: Iterable[str]) -> str:
     return f"({', '.join(sorted(columns))})"
 
@@ -61,6 +96,29 @@ def _render_key_columns(columns: Iterable[str]) -> str:
 def _may_deduplicate(query: ModelQuery | None) -> bool:
     """Whether the query may combine several rows into one, by any columns."""
     return query is None or query.tree.has_any(exp.Group, exp.RowNumber, exp.Distinct)
+
+
+def _find_multiplying_join(
+    query: ModelQuery | None, key: Collection[str], by_table: Mapping[str, Model]
+) -> str | None:
+    """Finds a table whose rows the key does not tell apart and nothing says that one row joins."""
+    for branch in list_outer_scopes(query.root) if query is not None else ():
+        selected = [find_projection(branch, name) for name in key]
+        read = {
+            column.table
+            for item in selected
+            if item is not None
+            for column in item.find_all(exp.Column)
+        }
+        for join in branch.expression.args.get("joins") or ():
+            source = branch.sources.get(join.this.alias_or_name)
+            if not isinstance(source, exp.Table) or join.kind in {"SEMI", "ANTI"}:
+                continue
+            fixed = list_fixed_columns(join)
+            keys = list_unique_keys(by_table.get(table_name(source)))
+            if join.this.alias_or_name not in read and not any(one <= fixed for one in keys):
+                return str(source.name)
+    return None
 
 
 @on_model
@@ -74,8 +132,10 @@ class UniqueKeyNoAudit(ModelRule):
             return
         key = frozenset(list_column_names(model.unique_key))
         if key and not read_audit_promises(model).makes_unique(key):
-            hinted = any(grain <= key for grain in list_grains(model)) or _may_deduplicate(
-                self.query_of(model)
+            query = self.query_of(model)
+            multiplied = _find_multiplying_join(query, key, self.project.by_table)
+            hinted = _may_deduplicate(query) or (
+                multiplied is None and any(grain <= key for grain in list_grains(model))
             )
             yield self.make_observation(
                 model,
@@ -83,6 +143,9 @@ class UniqueKeyNoAudit(ModelRule):
                 + (
                     "."
                     if hinted
+                    else f", and the join of `{multiplied}` may give several rows with one key: "
+                    "the merge keeps any of them, or fails."
+                    if multiplied is not None
                     else ", nor does the query make one row of each, nor a grain: of several rows "
                     "with one key the merge keeps any, or fails."
                 ),

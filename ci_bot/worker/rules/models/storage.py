@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 # Dialects whose adapter replaces intervals with INSERT OVERWRITE, which takes whole partitions.
-_OVERWRITES = frozenset({"spark", "spark2", "databricks", "hive"})
+OVERWRITING = frozenset({"spark", "spark2", "databricks", "hive"})
 # Types whose values hardly ever repeat.
 _FINE = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME",
                    "DOUBLE", "FLOAT", "UUID"})  # fmt: skip
@@ -36,7 +36,7 @@ class PartitionsWithoutTime(ModelRule):
     spec = find_rule("partitions-without-time")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        if model.dialect not in _OVERWRITES:
+        if model.dialect not in OVERWRITING:
             return
         if model.kind.is_incremental_by_time_range:
             yield from self._find_mixed_partitions(model)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.join_fan_out import list_fixed_columns, list_unique_keys
+from ci_bot.worker.rules.models.keys import list_fixed_columns, list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import iterate_selects, name_query_part, table_name
