@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from ci_bot.protocol.limits import is_read
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.code_owners import list_owner_differences
 from ci_bot.worker.rules.files.deployment_texts import (
@@ -61,6 +62,8 @@ def find_deployment_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() in _BINARIES:
             yield from _observe_binary(inputs, path)
+            continue
+        if not is_read(path):
             continue
         before, after = inputs.read_text_before(path), inputs.read_text_after(path)
         for difference in _list_differences(inputs, path, before, after):
