@@ -17,7 +17,7 @@ from ci_bot.worker.rules.files import (
     PROJECT_RULES,
     STATEMENT_FILE_RULES,
 )
-from ci_bot.worker.rules.files.unread_nesting import explain_unread_file
+from ci_bot.worker.rules.files.unread_nesting import find_unread_files
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, iterate_pairs, list_touched_models
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ProjectView
@@ -124,19 +124,7 @@ def _run_project_rules(
 
 def list_file_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """What the rules see that need no more than the two versions of a file."""
-    for path in inputs.changed_files or ():
-        why = explain_unread_file(inputs, path)
-        if why is not None:
-            yield RuleObservation(
-                CRASHED,
-                f"No rule has read `{path}`: {why}.",
-                "it is written without such nesting, or somebody has read it",
-                severity="high",
-                path=path,
-                line=1,
-                subject=("nesting",),
-            )
-    yield from _run_file_rules(inputs, FILE_RULES)
+    yield from _run_file_rules(inputs, (find_unread_files, *FILE_RULES))
 
 
 def list_observations(inputs: RuleInputs) -> Iterator[RuleObservation]:
