@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -19,6 +20,7 @@ from ci_bot.worker.execution.closed_session import (
     UnusableDataError,
     open_closed_session,
 )
+from ci_bot.worker.execution.functions import AGGREGATE_NAMES, FUNCTIONS
 from ci_bot.worker.execution.generated_rows import (
     MOST_ROWS,
     DataSet,
@@ -157,14 +159,11 @@ def _drop_equal_columns(before: exp.Expr, after: exp.Expr) -> tuple[exp.Expr, ex
         return None
     sides = (before, after)
     clauses = [{k: v for k, v in side.args.items() if k != "expressions"} for side in sides]
-    if clauses[0] != clauses[1] or before.args.get("distinct"):
+    if clauses[0] != clauses[1] or _needs_all_results(before):
         return None
-    places = (before.args.get("group"), before.args.get("order"))
-    if any(clause is not None and clause.find(exp.Literal) for clause in places):
-        return None  # a number may be a column's place
     # What may name a result: a clause, or another result.
     bare = {c.name.lower() for side in sides for c in side.find_all(exp.Column) if not c.table}
-    if any(_multiplies(item) for side in sides for item in side.selects):
+    if any(_makes_more_rows(item) for side in sides for item in side.selects):
         return None
     dropped = [
         item
@@ -174,13 +173,49 @@ def _drop_equal_columns(before: exp.Expr, after: exp.Expr) -> tuple[exp.Expr, ex
     kept = [[item for item in side.selects if item not in dropped] for side in sides]
     if not dropped or not all(kept):
         return None
+    if before.args.get("group") is None and not all(map(_shows_what_a_row_is, kept)):
+        return None
     return (
         before.select(*kept[0], append=False),
         after.select(*kept[1], append=False),
     )
 
 
-def _multiplies(item: exp.Expr) -> bool:
+# With these, which rows there are depends on all results: distinct ones, and those that come first.
+_ABOUT_WHOLE_ROWS = ("distinct", "limit", "offset", "fetch", "sample")
+
+
+def _needs_all_results(select: exp.Select) -> bool:
+    if any(select.args.get(name) for name in _ABOUT_WHOLE_ROWS):
+        return True
+    group = select.args.get("group")
+    if group is not None and group.args.get("all"):
+        return True  # the results say what is grouped
+    # A number may be a column's place.
+    places = (group, select.args.get("order"))
+    return any(clause is not None and clause.find(exp.Literal) for clause in places)
+
+
+def _shows_what_a_row_is(results: Iterable[exp.Expr]) -> bool:
+    """Whether results alone make a query without groups a total, or one row for each row.
+
+    Spark takes no query that mixes both, so the results that are left out were of the same kind.
+    """
+    parts = chain.from_iterable(item.walk(prune=_may_hide_a_total) for item in results)
+    return any(isinstance(part, exp.Column) or _is_total(part) for part in parts)
+
+
+def _is_total(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Anonymous) and part.name.lower() in AGGREGATE_NAMES
+
+
+def _may_hide_a_total(part: exp.Expr) -> bool:
+    if isinstance(part, exp.Anonymous):
+        return part.name.lower() not in FUNCTIONS
+    return isinstance(part, exp.Query | exp.Subquery | exp.Window)
+
+
+def _makes_more_rows(item: exp.Expr) -> bool:
     names = {call.name.lower() for call in item.find_all(exp.Anonymous)}
     return item.find(*_MULTIPLYING) is not None or not names.isdisjoint(_MULTIPLYING_NAMES)
 

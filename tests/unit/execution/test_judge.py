@@ -56,6 +56,10 @@ DIFFERENT = {
         f"SELECT INITCAP(o.status) AS s, o.amount * 2 AS a {FROM}",
         f"SELECT INITCAP(o.status) AS s, o.amount * 3 AS a {FROM}",
     ),
+    "a total beside another that nobody can try": (
+        f"SELECT MAX(INITCAP(o.status)) AS s, MAX(o.id) AS m {FROM}",
+        f"SELECT MAX(INITCAP(o.status)) AS s, MIN(o.id) AS m {FROM}",
+    ),
     "a filter's end": (
         f"SELECT o.id {FROM} WHERE o.day < DATE '2024-03-01'",
         f"SELECT o.id {FROM} WHERE o.day <= DATE '2024-03-01'",
@@ -119,6 +123,22 @@ KEPT = {
     "of distinct rows": (
         f"SELECT DISTINCT INITCAP(o.status) AS s, o.id AS m {FROM}",
         f"SELECT DISTINCT INITCAP(o.status) AS s, o.id + 1 AS m {FROM}",
+    ),
+    "where all results say what is grouped": (
+        f"SELECT INITCAP(o.status) AS s, MAX(o.id) AS m {FROM} GROUP BY ALL",
+        f"SELECT INITCAP(o.status) AS s, MIN(o.id) AS m {FROM} GROUP BY ALL",
+    ),
+    "where it alone makes one row of all": (
+        f"SELECT MAX(INITCAP(o.status)) AS s, 1 AS m {FROM}",
+        f"SELECT MAX(INITCAP(o.status)) AS s, 2 AS m {FROM}",
+    ),
+    "where a function that nobody knows may make one row of all": (
+        f"SELECT longest_of(o.status) AS s, 1 AS m {FROM}",
+        f"SELECT longest_of(o.status) AS s, 2 AS m {FROM}",
+    ),
+    "of the first rows": (
+        f"SELECT INITCAP(o.status) AS s, o.amount AS m {FROM} LIMIT 1",
+        f"SELECT INITCAP(o.status) AS s, o.amount * 2 AS m {FROM} LIMIT 1",
     ),
     "beside rows that a column makes": (
         f"SELECT INITCAP(o.status) AS s, EXPLODE(ARRAY(o.id, 1)) AS m {FROM}",
