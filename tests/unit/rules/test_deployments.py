@@ -182,6 +182,35 @@ def test_change__that_prod_does_not_see__is_passed_over(
     assert sentences(path, text, replaced(text, old, new)) == []
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "old", "new"),
+    [
+        (WORKFLOW, DEPLOY, "STATE_HOST: state.internal", "STATE_PASSWORD: hunter2"),
+        (WORKFLOW, DEPLOY, "state.internal", "postgresql://etl:hunter2@state/db"),
+        (WORKFLOW, DEPLOY, "      - run: make test\n", "      - run: make test\n      - run: echo hunter2 > ~/.pgpass\n"),
+        ("deploy/job.yaml", JOB, 'value: state.internal', "value: state.internal\n                - {name: PG_PASSWORD, value: hunter2}"),
+        ("deploy/job.yaml", JOB, '"prod"]', '"prod", "--password", "hunter2"]'),
+        ("deploy/job.yaml", JOB, "apiVersion: batch/v1", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {licence: hunter2}\n---\napiVersion: batch/v1"),
+        ("Dockerfile", IMAGE, "COPY . .", "COPY . .\nENV DB_PASSWORD hunter2"),
+        ("Dockerfile", IMAGE, "COPY . .", "COPY . .\nRUN echo hunter2 > /root/.pgpass"),
+        ("Dockerfile", IMAGE, '"prod"]', '"prod", "--password", "hunter2"]'),
+        ("infra/main.tf", TERRAFORM, "{ days = 3 }", '{ days = 3 }\n  secret_string = jsonencode({ "pw": "hunter2" })'),
+        ("conf/hive-site.xml", SITE, "<value>thrift://a:9083</value>", "<value>a</value></property><property><name>javax.jdo.option.ConnectionPassword</name><value>hunter2</value>"),
+        ("conf/hive-site.xml", SITE, "thrift://a:9083", "jdbc:postgresql://h/db?user=a&amp;password=hunter2"),
+        ("requirements.txt", PACKAGES, "slack-sdk==3.33.1", "slack-sdk==3.33.1\n--extra-index-url https://hunter2@packages.internal/simple"),
+        ("scripts/spark-defaults.conf", "spark.sql.ansi.enabled true\n", "true", "true\nspark.sql.catalog.lake.password hunter2"),
+    ],
+)  # fmt: skip
+def test_deployment__shows_no_secret(path: str, text: str, old: str, new: str) -> None:
+    before, after = {path: text}, {path: replaced(text, old, new)}
+    # A value that was there shows as little as a new one.
+    for inputs in (files(before, after), files(after, before)):
+        found = [*find_deployment_changes(inputs), *find_spark_file_settings(inputs)]
+        shown = " ".join([repr(one) for one in found])
+
+        assert "hunter2" not in shown
+
+
 def test_review__that_goes__is_said() -> None:
     (found,) = sentences(".github/workflows/review.yml", REVIEW, None)
 

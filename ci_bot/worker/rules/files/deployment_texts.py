@@ -12,10 +12,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from ci_bot.redaction import hide_shapes, is_suspect
-from ci_bot.worker.rules.files.deployment_yaml import Difference
-
-_SHOWN = 100
+from ci_bot.worker.rules.files.deployment_yaml import Difference, show_change, show_line, show_plain
 
 # Docker: https://docs.docker.com/reference/dockerfile
 
@@ -56,14 +53,6 @@ def _list_lines(old: Counter[str], new: Counter[str], effect: str) -> Iterator[D
         (gained or lost)[0].split()[0],
         f"It is now {', '.join(told[:_MOST_TOLD])}{rest}: {effect}",
     )
-
-
-def show_line(line: str) -> str:
-    """A line for a report, without what may be a secret."""
-    words = " ".join(line.split())
-    named = re.split(r"[=:]", words, maxsplit=1)[0].split(" ")[-1]
-    shown = "(not shown)" if is_suspect(named) else hide_shapes(words)[:_SHOWN].replace("`", "'")
-    return f"`{shown}`"
 
 
 # Infrastructure: https://developer.hashicorp.com/terraform/language
@@ -109,19 +98,13 @@ def list_site_differences(before: str, after: str) -> Iterator[Difference]:
         if was != now and not _OF_SPEED.search(name):
             yield Difference(
                 name,
-                f"`{name}` goes from {_show_value(name, was)} to {_show_value(name, now)}: where "
-                "tables are looked up and written, or how, is another",
+                f"{show_change((name,), was, now)}: where tables are looked up and written, or "
+                "how, is another",
             )
 
 
 def _read_properties(text: str) -> dict[str, str]:
     return {found["name"]: found["value"].strip() for found in _PROPERTY.finditer(text)}
-
-
-def _show_value(name: str, value: str | None) -> str:
-    if value is None:
-        return "nothing"
-    return "`(not shown)`" if is_suspect(name) else show_line(value)
 
 
 def read_spark_properties(text: str) -> dict[str, str]:
@@ -196,7 +179,7 @@ def list_image_exclusions(
         if hidden:
             yield Difference(
                 pattern,
-                f"`{pattern}` leaves {show_line(sorted(hidden)[0])} out of the image"
+                f"`{pattern}` leaves {show_plain(sorted(hidden)[0])} out of the image"
                 + (f" and {len(hidden) - 1} files more" if len(hidden) > 1 else "")
                 + ": code that lists or reads them there finds nothing",
             )
@@ -233,7 +216,7 @@ def list_checkout_differences(
             yield Difference(
                 pattern,
                 f"`{pattern}` gets `{rewrites[0]}`: the next checkout may hold something else than "
-                f"the content of {show_line(met[0])}"
+                f"the content of {show_plain(met[0])}"
                 + (f" and {len(met) - 1} files more" if len(met) > 1 else "")
                 + ", and what is deployed reads that",
             )

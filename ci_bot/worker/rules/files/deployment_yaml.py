@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ci_bot.jinja_text import replace_templates
+from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
 from ci_bot.yaml_reader import load_yaml
 
 
@@ -98,7 +100,7 @@ def _judge_workflow(  # noqa: PLR0911 - one line for each kind of key reads best
     path: tuple[str, ...], was: str | None, now: str | None, *, changes_prod: bool
 ) -> Difference | None:
     key = path[-1]
-    shown = _show_change(path, was, now)
+    shown = show_change(path, was, now)
     if path[0] == "on":
         return _judge_trigger(path, was, now, shown)
     if "permissions" in path:
@@ -169,7 +171,7 @@ def list_manifest_differences(before: str, after: str) -> Iterator[Difference]:
             and (was is None or (now is not None and _read_size(now) >= _read_size(was)))
         ):
             continue
-        yield Difference(path[-1], f"{_show_change(path, was, now)}: what runs prod is another one")
+        yield Difference(path[-1], f"{show_change(path, was, now)}: what runs prod is another one")
 
 
 def _read_pairs(text: str) -> Counter[_Pair] | None:
@@ -183,7 +185,8 @@ def _read_pairs(text: str) -> Counter[_Pair] | None:
         found = load_yaml(document)
         if found is None:
             return None
-        pairs.update(_iterate_pairs(found, ()))
+        is_secret = isinstance(found, dict) and found.get("kind") == "Secret"
+        pairs.update(_iterate_pairs(found, ("Secret",) if is_secret else ()))
     return pairs
 
 
@@ -200,8 +203,9 @@ def _iterate_pairs(value: Any, path: tuple[str, ...]) -> Iterator[_Pair]:
             ):
                 yield from _iterate_pairs(inner, (*path, str(key)))
     elif isinstance(value, list) and value:
-        for inner in value:
-            yield from _iterate_pairs(_name_variable(inner), path)
+        for option, inner in pairwise(("", *map(_name_variable, value))):
+            takes_secret = str(option).startswith("-") and is_suspect(str(option))
+            yield from _iterate_pairs(inner, (*path, str(option)) if takes_secret else path)
     elif path:
         yield path, " ".join(str(value).split())
 
@@ -229,17 +233,41 @@ def _list_changes(
             yield path, None, value
 
 
-def _show_change(path: tuple[str, ...], was: str | None, now: str | None) -> str:
+def show_change(path: tuple[str, ...], was: str | None, now: str | None) -> str:
+    """A changed setting for a report, by the names that lead to it; it shows no secret."""
     name = ".".join(path[-2:])
-    before, after = (f"`{_shorten(one)}`" if one is not None else "nothing" for one in (was, now))
+    before, after = (_show_value(path, one) for one in (was, now))
     return f"`{name}` goes from {before} to {after}"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}\u2026"
+_SHOWN = 100
+_WORD = re.compile(r"[^\s\"'=:,;\[\]{}()<>|&/]+")
+_SIGNED_IN = re.compile(r"(?<=://)[^/\s@]{1,200}@")
+# What a switch says is no secret, whatever its name.
+_SWITCHES = frozenset({"true", "false", "read", "write", "none", "{}", "0", "1"})
 
 
-_SHOWN = 80
+def _show_value(names: tuple[str, ...], value: str | None) -> str:
+    # These files hold commands and lines of any form, where no pattern finds each secret.
+    if value is None:
+        return "nothing"
+    if value not in _SWITCHES and any(map(is_suspect, (*names, *_WORD.findall(value)))):
+        return "`(not shown)`"
+    return show_plain(value)
+
+
+def show_line(line: str) -> str:
+    """A line for a report; if it may hold a secret, its first word alone."""
+    words = line.split()
+    if any(map(is_suspect, _WORD.findall(line))):
+        return f"`{words[0]} (not shown)`"
+    return show_plain(line)
+
+
+def show_plain(text: str) -> str:
+    """A text for a report that has no names of its own, such as a path."""
+    hidden = _SIGNED_IN.sub("***@", hide_shapes(" ".join(text.split())).replace("`", "'"))
+    return f"`{shorten_redacted(hidden, _SHOWN)}`"
 
 
 def _read_size(text: str) -> float:

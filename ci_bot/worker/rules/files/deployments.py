@@ -31,6 +31,7 @@ from ci_bot.worker.rules.files.deployment_yaml import (
     is_manifest,
     list_manifest_differences,
     list_workflow_differences,
+    show_change,
 )
 from ci_bot.worker.rules.files.other_settings import CONFIRM
 from ci_bot.worker.rules.files.settings import SPARK
@@ -154,8 +155,8 @@ def find_spark_file_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 continue
             yield RuleObservation(
                 SPARK,
-                f"`{key}` from {_show(was)} to {_show(now)}: the same query may give other "
-                "results, or read and write elsewhere.",
+                f"{show_change((key,), was, now)}: the same query may give other results, or read "
+                "and write elsewhere.",
                 CONFIRM,
                 path=path,
                 line=find_anchor_line(text or "", (key,)),
@@ -167,7 +168,3 @@ def _reaches_data(key: str, value: str) -> bool:
     meaning = find_setting_meaning(key, value)
     unknown = meaning == "unknown" and key.lower().startswith("spark.sql.")
     return unknown or meaning in ("values", "places")
-
-
-def _show(value: str | None) -> str:
-    return "nothing" if value is None else f"`{value[:80]}`"
