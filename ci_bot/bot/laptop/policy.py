@@ -9,7 +9,6 @@ from pathlib import Path
 from ci_bot.bot.laptop.session import open_local_client, read_origin_url
 from ci_bot.bot.policy import (
     FILE_NAME,
-    PLACES,
     CodeOwnersFile,
     IgnoreEntry,
     Policy,
@@ -38,6 +37,7 @@ from ci_bot.bot.worker_client import (
     run_owner,
 )
 from ci_bot.errors import EXIT_DONE, BadInput
+from ci_bot.file_patterns import CODEOWNERS_PLACES
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import ScopesRequest
@@ -135,7 +135,7 @@ def _request_scopes(client: WorkerClient, policy: Policy, model: str | None) -> 
 
 
 def _read_codeowners(checkout: Path) -> CodeOwnersFile | None:
-    for place in PLACES:
+    for place in CODEOWNERS_PLACES:
         content = read_file_content(checkout / place, CODEOWNERS_BYTES)
         if content is not None:
             return CodeOwnersFile(place, content.decode("utf-8", "replace"))

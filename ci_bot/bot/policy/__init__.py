@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.policy.model_owners import (
         MOST_CODEOWNERS_BYTES,
-        PLACES,
         Acceptances,
         CodeOwnersFile,
         ModelFiles,
@@ -65,7 +64,6 @@ __all__ = [
     "MOST_CODEOWNERS_BYTES",
     "MOST_EXPOSURE_BYTES",
     "MOST_POLICY_BYTES",
-    "PLACES",
     "UNWEIGHED",
     "Acceptances",
     "ChangeAuthors",
@@ -130,7 +128,6 @@ __getattr__ = open_on_demand(
             "MOST_CODEOWNERS_BYTES",
             "ModelFiles",
             "ModelOwnership",
-            "PLACES",
             "list_fingerprints",
             "may_be_accepted",
             "find_ownership",

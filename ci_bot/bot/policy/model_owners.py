@@ -3,92 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import get_args
 
 from ci_bot.bot.policy.policy import Policy, ScopeMatches
 from ci_bot.bot.policy.weighable_rules import UNWEIGHED
+from ci_bot.file_patterns import find_owner_line, read_owner_lines
 from ci_bot.protocol.plan import Change, Severity
 from ci_bot.protocol.review_report import Acceptance, Risk, Weighed
 
-# Who owns a file by GitHub's CODEOWNERS. Pure.
-#
-# https://docs.github.com/en/repositories/managing-your-repositorys-settings-and-
-# features/customizing-your-repository/about-code-owners
-
-
-# In this order; the first that is there counts.
-PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
-
 MOST_CODEOWNERS_BYTES = 3 * 1024 * 1024  # GitHub loads no larger one
-
-_WORD = re.compile(r"(?:\\.|[^\s\\])+")
-
-_PARTS = re.compile(
-    r"(?P<between>/\*\*/)|(?P<deep>\*\*/)|(?P<below>/\*\*)|(?P<many>\*+)|(?P<one>\?)"
-    r"|\\(?P<quoted>.)|(?P<plain>.)"
-)
-
-
-@dataclass(frozen=True)
-class CodeOwners:
-    """The accounts of one line: logins and organization/team, without `@`; `line` from 1."""
-
-    accounts: tuple[str, ...]
-    line: int
-
-
-def list_owners_of(text: str, path: str) -> CodeOwners | None:
-    """What the last line that matches says of a file; None where none does."""
-    found = None
-    for number, pattern, accounts in _iterate_lines(text):
-        if _matches_pattern(pattern, path):
-            found = CodeOwners(accounts, number)
-    return found
-
-
-def _iterate_lines(text: str) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        words = []
-        for word in _WORD.findall(line):
-            if word.startswith("#"):
-                break
-            words.append(word)
-        # GitHub passes over a line with what its syntax does not have.
-        if words and not words[0].startswith("!") and "[" not in words[0]:
-            # An address is no account that could be compared with a login.
-            yield number, words[0], tuple(w[1:] for w in words[1:] if w.startswith("@"))
-
-
-def _matches_pattern(pattern: str, path: str) -> bool:
-    return re.fullmatch(_compile_pattern(pattern), path) is not None
-
-
-def _compile_pattern(pattern: str) -> str:
-    inner = pattern.strip("/")
-    anchored = pattern.startswith("/") or "/" in inner
-    folder = pattern.endswith("/")
-    parts = []
-    for found in _PARTS.finditer(inner):
-        if found["between"]:
-            parts.append("/(?:.*/)?")
-        elif found["deep"]:
-            parts.append("(?:.*/)?")
-        elif found["below"]:
-            parts.append("/.*")
-        elif found["many"]:
-            parts.append("[^/]*")
-        elif found["one"]:
-            parts.append("[^/]")
-        else:
-            parts.append(re.escape(found["quoted"] or found["plain"]))
-    begin = "" if anchored else "(?:.*/)?"
-    # `docs/*` are the files of that folder; `docs/a` may be a folder with everything in it.
-    alone = inner.rpartition("/")[2] == "*" and "/" in inner
-    end = "/.*" if folder else "" if alone else "(?:/.*)?"
-    return f"{begin}{''.join(parts)}{end}"
 
 
 @dataclass(frozen=True)
@@ -141,10 +67,12 @@ def find_ownership(
             return ModelOwnership.from_accounts(tuple(entry.github), entry.source_position)
     if path is None or codeowners is None:
         return ModelOwnership()
-    found = list_owners_of(codeowners.text, path)
-    if found is None:
+    line = find_owner_line(read_owner_lines(codeowners.text), path)
+    if line is None:
         return ModelOwnership()
-    return ModelOwnership.from_accounts(found.accounts, f"{codeowners.path} line {found.line}")
+    # An address is no account that could be compared with a login.
+    accounts = tuple(owner[1:] for owner in line.owners if owner.startswith("@"))
+    return ModelOwnership.from_accounts(accounts, f"{codeowners.path} line {line.number}")
 
 
 # Which files prove nothing about the models in them. Pure.

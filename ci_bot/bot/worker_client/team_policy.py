@@ -16,7 +16,6 @@ from ci_bot.bot.decision import EXPOSURE_AFFECTED, OVER_BUDGET, TeamLimits, make
 from ci_bot.bot.git import GitRepository
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
 from ci_bot.bot.policy import (
-    PLACES,
     Acceptances,
     CodeOwnersFile,
     IgnoreComments,
@@ -52,6 +51,7 @@ from ci_bot.bot.worker_client.review_subject import (
     read_unchanged_texts,
 )
 from ci_bot.errors import TimedOut
+from ci_bot.file_patterns import CODEOWNERS_PLACES
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.review_inputs import ModelScope, ScopedModels
@@ -148,7 +148,7 @@ def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list
 
 def _read_codeowners(git: GitRepository, commit: Sha) -> CodeOwnersFile | None:
     with git.objects.open_commit_files(commit, at_most=CODEOWNERS_BYTES) as read:
-        for path in PLACES:
+        for path in CODEOWNERS_PLACES:
             content = read(path)
             if content is not None:
                 # GitHub looks at no other place then, also if it does not load this one.

@@ -2,67 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ci_bot.bot.policy.model_owners import (
-    CodeOwners,
     CodeOwnersFile,
     ModelOwnership,
     find_ownership,
-    list_owners_of,
 )
 from ci_bot.bot.policy.policy import ScopeMatches
 from ci_bot.protocol.review_inputs import ScopedModels
 from tests.unit.policy.given import PATH, policy
-
-# From GitHub's page about the file: pattern, a path, and whether it is meant.
-PATTERNS = [
-    ("*", "a/b.sql", True),
-    ("*.js", "deep/in/a.js", True),
-    ("*.js", "a.json", False),
-    ("/build/logs/", "build/logs/x/y.txt", True),
-    ("/build/logs/", "src/build/logs/x.txt", False),
-    ("docs/*", "docs/getting-started.md", True),
-    ("docs/*", "docs/build-app/troubleshooting.md", False),
-    ("apps/", "src/apps/x.py", True),
-    ("apps/", "apps", False),
-    ("/docs/", "docs/a/b.md", True),
-    ("/docs/", "x/docs/a.md", False),
-    ("/scripts/", "scripts/run.sh", True),
-    ("**/logs", "build/logs/a.txt", True),
-    ("**/logs", "deeply/nested/logs", True),
-    ("/apps/github", "apps/github", True),
-    ("/apps/github", "apps/github/x", True),
-    ("models/finance", "models/finance/a.sql", True),
-    ("models/finance", "x/models/finance/a.sql", False),
-    ("models/**/a.sql", "models/x/y/a.sql", True),
-    ("models/**/a.sql", "models/a.sql", True),
-    ("models/**", "models/x/y.sql", True),
-    ("a?.sql", "x/ab.sql", True),
-    ("a?.sql", "a/.sql", False),
-    ("a.sql", "a-sql", False),
-    (r"with\ blank.sql", "with blank.sql", True),
-    ("!*.js", "a.js", False),
-    ("[ab].sql", "a.sql", False),
-]
-
-
-@pytest.mark.parametrize(("pattern", "path", "meant"), PATTERNS)
-def test_codeowners__pattern_means_what_it_means_to_github(
-    pattern: str, path: str, meant: bool
-) -> None:
-    found = list_owners_of(f"{pattern} @alice\n", path)
-    assert found == (CodeOwners(("alice",), 1) if meant else None)
-
-
-def test_codeowners__last_line_that_matches_counts() -> None:
-    text = "# all\n* @alice # everybody's\n\n*.sql @acme/data @bob mail@acme.example\n/x.sql\n"
-    assert list_owners_of(text, "README.md") == CodeOwners(("alice",), 2)
-    assert list_owners_of(text, "a/b.sql") == CodeOwners(("acme/data", "bob"), 4)
-    assert list_owners_of(text, "x.sql") == CodeOwners((), 5), (
-        "a line without owners takes them away"
-    )
-
 
 OWNERS = """\
 owners:

@@ -7,12 +7,12 @@ from time import process_time
 
 import pytest
 
+from ci_bot.file_patterns import read_pattern
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.rules.files.code_owners import list_owner_differences
 from ci_bot.worker.rules.files.deployment_texts import (
     list_checkout_differences,
     list_image_exclusions,
-    match_pattern,
     read_spark_properties,
 )
 from ci_bot.worker.rules.files.deployments import find_deployment_changes, find_spark_file_settings
@@ -309,7 +309,7 @@ def test_owners__who_are_asked_less(before: str, after: str, asked_less: set[str
     ],
 )  # fmt: skip
 def test_pattern(pattern: str, path: str, is_met: bool) -> None:
-    assert match_pattern(pattern, path) is is_met
+    assert read_pattern(pattern).matches(path) is is_met
 
 
 @pytest.mark.parametrize(

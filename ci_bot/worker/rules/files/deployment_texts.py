@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+from ci_bot.file_patterns import FilePattern, read_pattern
 from ci_bot.worker.rules.files.deployment_yaml import Difference, show_change, show_line, show_plain
 
 # Docker: https://docs.docker.com/reference/dockerfile
@@ -128,39 +128,6 @@ _NOT_MISSED = re.compile(
 )
 
 
-def match_pattern(pattern: str, path: str, *, below_stars: bool = True) -> bool:
-    """Checks whether a pattern of .gitattributes, .dockerignore or CODEOWNERS means a file.
-
-    Args:
-        below_stars: Whether `a/*` also means what is in a directory there. CODEOWNERS says no.
-    """
-    bare = pattern.strip().rstrip("/")
-    parts, names = bare.strip("/").split("/"), path.split("/")
-    if "/" not in bare:
-        return any(fnmatchcase(name, bare) for name in names)
-    return _match_parts(parts, names, below_stars=below_stars)
-
-
-def _match_parts(parts: list[str], names: list[str], *, below_stars: bool) -> bool:
-    """Matches name by name. `**` stands for any number of names; the last one is tried again."""
-    at = passed = 0
-    again: tuple[int, int] | None = None
-    while passed < len(names):
-        if at == len(parts) and (below_stars or "*" not in parts[-1]):
-            return True  # everything below a directory
-        if at < len(parts) and parts[at] == "**":
-            again = (at, passed)
-            at += 1
-        elif at < len(parts) and fnmatchcase(names[passed], parts[at]):
-            at, passed = at + 1, passed + 1
-        elif again is not None:
-            again = (again[0], again[1] + 1)
-            at, passed = again[0] + 1, again[1]
-        else:
-            return False
-    return all(part == "**" for part in parts[at:])
-
-
 def list_image_exclusions(
     before: str | None, after: str, files: Iterable[str]
 ) -> Iterator[Difference]:
@@ -169,13 +136,18 @@ def list_image_exclusions(
     if len(old) + len(new) > _MOST_PATTERNS:
         yield Difference("", "It has so many lines that nobody compared what it leaves out")
         return
+    already = [_read_exclusion(pattern) for pattern in old]
     for pattern in new:
         if pattern in old or pattern.startswith("!"):
             continue
+        excluded = _read_exclusion(pattern)
         hidden = [
-            path for path in files if _excludes(pattern, path) and not _NOT_MISSED.search(path)
+            path
+            for path in files
+            if excluded.matches(path)
+            and not _NOT_MISSED.search(path)
+            and not any(one.matches(path) for one in already)
         ]
-        hidden = [path for path in hidden if not any(_excludes(one, path) for one in old)]
         if hidden:
             yield Difference(
                 pattern,
@@ -185,11 +157,9 @@ def list_image_exclusions(
             )
 
 
-def _excludes(pattern: str, path: str) -> bool:
+def _read_exclusion(pattern: str) -> FilePattern:
     # A pattern is anchored at the root there, with or without a slash before it.
-    return match_pattern(f"/{pattern.lstrip('/').removeprefix('**/')}", path) or (
-        pattern.startswith("**/") and match_pattern(pattern[3:], path)
-    )
+    return read_pattern(f"/{pattern.lstrip('/')}")
 
 
 def _list_patterns(text: str) -> list[str]:
@@ -211,7 +181,8 @@ def list_checkout_differences(
     for line in lines:
         rewrites = _REWRITES.findall(line) if line not in known else []
         pattern = line.split()[0]
-        met = sorted(path for path in every if match_pattern(pattern, path))
+        files_meant = read_pattern(pattern)
+        met = sorted(path for path in every if files_meant.matches(path))
         if rewrites and met:
             yield Difference(
                 pattern,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from ci_bot.file_patterns import CODEOWNERS_PLACES
 from ci_bot.protocol.limits import is_read
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.code_owners import list_owner_differences
@@ -52,7 +53,6 @@ _IMAGE = re.compile(r"(^|[./-])(dockerfile|containerfile)([./-]|$)", re.IGNORECA
 _SITE = re.compile(r"-site\.xml$")
 _SHELLS = frozenset({".sh", ".bash", ".zsh"})
 _SHEBANG = re.compile(r"#!\S*/(env +)?\S*sh\b")
-_OWNERS = frozenset({"CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS"})
 _SKIPPED_FOLDERS = frozenset({".git", ".venv", "node_modules", "__pycache__", ".cache"})
 MOST_FILES = 20_000
 
@@ -107,7 +107,7 @@ def _list_differences(  # noqa: PLR0911 - one line for each kind of file reads b
         return list_script_differences(before, after)
     if before is None:
         return iter(())
-    if path in _OWNERS:
+    if path in CODEOWNERS_PLACES:
         return list_owner_differences(before, after, _list_files(inputs.repository))
     if _IMAGE.search(name):
         return list_image_differences(before, after)
