@@ -5,7 +5,7 @@ A document that may be of several types is known by its `activity`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
@@ -215,3 +215,11 @@ class DocumentReader(Generic[Document]):
             )
             raise ValidationError.from_exception_data("document", [unknown])
         return record.model_validate_json(text)
+
+
+def name_what_does_not_load(failures: Sequence[Failure]) -> str:
+    """What keeps a project from being planned that is not the pull request's doing: a beginning of
+    a sentence."""
+    if any(failure.project is not None for failure in failures):
+        return "A model of another project on the same state does not load here"
+    return "The base branch does not load here"

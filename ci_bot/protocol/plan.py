@@ -273,6 +273,16 @@ class Checks(Contract):
     table_diff: TableDiffCheck
 
 
+def make_unrun_checks(reason: str) -> Checks:
+    """The checks of a review that made none, each with the reason."""
+    return Checks(
+        lint=LintCheck(status="not_run"),
+        tests=TestsCheck(status="not_run", not_run_because=reason),
+        audits=AuditsCheck(status="not_run", not_run_because=reason),
+        table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
+    )
+
+
 class ModelRange(Contract):
     """A range of time in one model's table."""
 

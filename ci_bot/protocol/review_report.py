@@ -308,14 +308,6 @@ class FindingGroup(Contract):
     places: list[FoundAt]
 
 
-def what_does_not_load(failures: Sequence[Failure]) -> str:
-    """What keeps a project from being planned that is not the pull request's doing: a beginning of
-    a sentence."""
-    if any(failure.project is not None for failure in failures):
-        return "A model of another project on the same state does not load here"
-    return "The base branch does not load here"
-
-
 # What facts and report both have, with the description that both schemas show.
 _Executions = Annotated[
     list[ModelExecution],
@@ -401,6 +393,38 @@ class ReviewFacts(Contract):
     prod_not_found: _ProdLookedFor = None
     base_models: Count | None = Field(
         default=None, description="Models of the base branch; null where it was not loaded."
+    )
+
+
+def make_planless_facts(
+    project: Project,
+    environment: Compared,
+    baseline: Baseline,
+    *,
+    checks: Checks,
+    cost: Cost,
+    versions: Versions,
+    timings: Timings,
+) -> ReviewFacts:
+    """The facts of a review without a plan: its parts are empty, and nothing was looked at."""
+    return ReviewFacts(
+        project=project,
+        environment=environment,
+        baseline=baseline,
+        identity=None,
+        changes=[],
+        backfill=[],
+        work=[],
+        restatements=[],
+        statements=[],
+        prod_plan=None,
+        findings=[],
+        checks=checks,
+        cost=cost,
+        stages=[],
+        lineage=Lineage(),
+        versions=versions,
+        timings=timings,
     )
 
 

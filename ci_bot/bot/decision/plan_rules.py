@@ -11,9 +11,10 @@ from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.reader_rules import PLANNED_FROM_BASE
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.bot.policy import IgnoreEntry, describe_entry
+from ci_bot.protocol.base import name_what_does_not_load
 from ci_bot.protocol.changed_rows import describe_old_rows, judge_past_numbers
 from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity
-from ci_bot.protocol.review_report import ReviewFacts, Risk, what_does_not_load
+from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES, find_rule
 
 BASE_BROKEN = find_rule("R01-base-broken")
@@ -84,7 +85,7 @@ def find_broken_base(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> I
     where = f" ({place})" if place else ""
     why = _shorten_message(first.message)
     if first.project is None:  # else the message says whose it is
-        why = f"{what_does_not_load(facts.base_failures)}{where}: {why}"
+        why = f"{name_what_does_not_load(facts.base_failures)}{where}: {why}"
     if facts.project.models:
         cause = "With this pull request it does. There was nothing to compare with: all is new."
     else:

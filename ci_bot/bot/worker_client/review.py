@@ -42,7 +42,7 @@ from ci_bot.bot.worker_client.team_policy import (
     resolve_limits,
 )
 from ci_bot.errors import BotError, TimedOut
-from ci_bot.protocol.base import Failure, Line
+from ci_bot.protocol.base import Failure, Line, name_what_does_not_load
 from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.review_report import (
     Baseline,
@@ -50,7 +50,6 @@ from ci_bot.protocol.review_report import (
     Report,
     ReviewFacts,
     Risk,
-    what_does_not_load,
 )
 
 # Each is a search through all files of the head.
@@ -333,7 +332,7 @@ def _explain_not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool
     no_plan = "There is nothing to apply." if not facts.changes else "A change has no category."
     conditions = (
         (facts.failure is not None, "The plan failed."),
-        (bool(facts.base_failures), f"{what_does_not_load(facts.base_failures)}."),
+        (bool(facts.base_failures), f"{name_what_does_not_load(facts.base_failures)}."),
         (fork, reports.SENTENCES.fork_never_applied),
         (bool(unfit), unfit[0].message if unfit else ""),
         (no_prod, "No prod was found in the state; build it, or let this run find it."),

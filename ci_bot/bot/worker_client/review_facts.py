@@ -12,17 +12,12 @@ from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
 from ci_bot.bot.worker_client.review_subject import FileChanges, ReviewOptions
 from ci_bot.bot.worker_client.team_policy import TeamPolicy
-from ci_bot.protocol.base import Failure, Versions
+from ci_bot.protocol.base import Failure, Versions, name_what_does_not_load
 from ci_bot.protocol.messages import BaselineChoice, FailedAnswer, ReviewRequest, ScanRequest
 from ci_bot.protocol.plan import (
-    AuditsCheck,
-    Checks,
     Cost,
     Finding,
-    Lineage,
-    LintCheck,
-    TableDiffCheck,
-    TestsCheck,
+    make_unrun_checks,
 )
 from ci_bot.protocol.review_inputs import KnownFile, ScanFacts
 from ci_bot.protocol.review_report import (
@@ -31,7 +26,7 @@ from ci_bot.protocol.review_report import (
     ProdNotFound,
     Project,
     ReviewFacts,
-    what_does_not_load,
+    make_planless_facts,
 )
 
 # What goes from a scan of the changed files into a review.
@@ -128,7 +123,7 @@ def describe_unplanned_facts(
 ) -> ReviewFacts:
     """The facts if there is no plan, and the pull request is not why: the base branch does not
     load, or what the state holds of another project."""
-    reason = f"{what_does_not_load(base_failures)}."
+    reason = f"{name_what_does_not_load(base_failures)}."
     facts = _make_empty_facts(options, reason, projects=projects, gateway=gateway)
     known = list(base_failures)[:BASE_FAILURES]
     return facts.model_copy(update={"base_failures": known, "baseline": baseline})
@@ -137,27 +132,12 @@ def describe_unplanned_facts(
 def _make_empty_facts(
     options: ReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
 ) -> ReviewFacts:
-    return ReviewFacts(
-        project=Project(paths=list(projects), gateway=gateway, dialect=None, models=0),
-        environment=options.environment,
-        baseline="state",
-        identity=None,
-        changes=[],
-        backfill=[],
-        work=[],
-        restatements=[],
-        statements=[],
-        prod_plan=None,
-        findings=[],
-        checks=Checks(
-            lint=LintCheck(status="not_run"),
-            tests=TestsCheck(status="not_run", not_run_because=reason),
-            audits=AuditsCheck(status="not_run", not_run_because=reason),
-            table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
-        ),
+    return make_planless_facts(
+        Project(paths=list(projects), gateway=gateway, dialect=None, models=0),
+        options.environment,
+        "state",
+        checks=make_unrun_checks(reason),
         cost=Cost(intervals=0, batches=0, tables_rebuilt=0, basis="There is no plan to count."),
-        stages=[],
-        lineage=Lineage(),
         versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
         timings={},
     )

@@ -19,15 +19,13 @@ from ci_bot.protocol.messages import RememberRequest, ReviewRequest
 from ci_bot.protocol.plan import (
     AuditsCheck,
     Checks,
-    Lineage,
-    LintCheck,
     ProjectCheck,
     TableDiffCheck,
-    TestsCheck,
+    make_unrun_checks,
 )
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_inputs import BaseCache
-from ci_bot.protocol.review_report import ReviewFacts
+from ci_bot.protocol.review_report import ReviewFacts, make_planless_facts
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import add_unneeded_rebuilds, predict_plan_cost
 from ci_bot.worker.messages import ModelNames, NotLoaded, make_failure_of_error, names_and_times
@@ -188,30 +186,26 @@ def describe_refused_plan(
         for fqn, model in side.items()
     }
     cause = next(iter(error.models), None)
-    return ReviewFacts(
-        project=describe_project(opened, place),
-        environment=request.environment,
-        baseline=opened.baseline,
-        prod_plan=None,
-        findings=found,
+    facts = make_planless_facts(
+        describe_project(opened, place),
+        request.environment,
+        opened.baseline,
         checks=checked,
+        cost=predict_plan_cost([]),
         versions=stamp,
         timings=dict(clock.phases),
-        failure=failure.model_copy(
-            update={"model": cause, "path": failure.path or paths.get(cause or "")}
-        ),
-        scoped=scoped,
-        prod_not_found=opened.prod_not_found,
-        base_models=opened.base_models,
-        identity=None,
-        changes=[],
-        backfill=[],
-        work=[],
-        restatements=[],
-        statements=[],
-        lineage=Lineage(),
-        cost=predict_plan_cost([]),
-        stages=[],
+    )
+    failure = failure.model_copy(
+        update={"model": cause, "path": failure.path or paths.get(cause or "")}
+    )
+    return facts.model_copy(
+        update={
+            "findings": found,
+            "failure": failure,
+            "scoped": scoped,
+            "prod_not_found": opened.prod_not_found,
+            "base_models": opened.base_models,
+        }
     )
 
 
@@ -221,33 +215,16 @@ def describe_missing_prod(
     """Makes the facts of a state without prod, if the base branch is to stand for prod: nothing is
     planned or checked.
     """
-    reason = "The state holds no prod."
-    place = make_project_place(request, request.projects)
-    return ReviewFacts(
-        project=describe_project(opened, place),
-        environment=request.environment,
-        baseline=opened.baseline,
-        prod_plan=None,
-        findings=[],
-        checks=Checks(
-            lint=LintCheck(status="not_run"),
-            tests=TestsCheck(status="not_run", not_run_because=reason),
-            audits=AuditsCheck(status="not_run", not_run_because=reason),
-            table_diff=TableDiffCheck(status="not_run", not_run_because=reason),
-        ),
+    facts = make_planless_facts(
+        describe_project(opened, make_project_place(request, request.projects)),
+        request.environment,
+        opened.baseline,
+        checks=make_unrun_checks("The state holds no prod."),
+        cost=predict_plan_cost([]),
         versions=collect_versions(opened),
         timings=dict(clock.phases),
-        prod_not_found=opened.prod_not_found,
-        identity=None,
-        changes=[],
-        backfill=[],
-        work=[],
-        restatements=[],
-        statements=[],
-        lineage=Lineage(),
-        cost=predict_plan_cost([]),
-        stages=[],
     )
+    return facts.model_copy(update={"prod_not_found": opened.prod_not_found})
 
 
 ReportProgress = Callable[[str, str], None]

@@ -19,8 +19,8 @@ from ci_bot.bot.report.model.sentences import BASELINES, SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.bot.report.model.words import MARKS, describe_tests
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.base import shorten_plan_id
-from ci_bot.protocol.review_report import Report, what_does_not_load
+from ci_bot.protocol.base import name_what_does_not_load, shorten_plan_id
+from ci_bot.protocol.review_report import Report
 
 _RESULTS = {
     "nothing_to_apply": ("no_changes", "⚪", "Nothing to apply"),
@@ -280,7 +280,7 @@ def _list_warnings(report: Report | None, context: CommentContext) -> list[str]:
         found.append(notice.render_unmarked())
     if report is not None and report.base_failures:
         found.append(
-            f"{what_does_not_load(report.base_failures)}. "
+            f"{name_what_does_not_load(report.base_failures)}. "
             + (
                 SENTENCES.base_is_why
                 if ReviewView(report, context).is_unplanned

@@ -33,11 +33,10 @@ from ci_bot.bot.report.model.words import (
     short_window,
     unify_spelling,
 )
-from ci_bot.protocol.base import Failure
+from ci_bot.protocol.base import Failure, name_what_does_not_load
 from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import Change, ModelRange, Restatement, select_tables
-from ci_bot.protocol.review_report import what_does_not_load
 
 FAILURE_LINES = 15
 
@@ -348,7 +347,7 @@ class ReviewView(PlannedWork):
     @property
     def what_does_not_load(self) -> SafeMarkdown:
         """Whose project keeps this one from being planned, where it is not the pull request's."""
-        return SafeMarkdown(what_does_not_load(self.report.base_failures))
+        return SafeMarkdown(name_what_does_not_load(self.report.base_failures))
 
     @property
     def cut_off(self) -> bool:
