@@ -406,7 +406,7 @@ def make_planless_facts(
     versions: Versions,
     timings: Timings,
 ) -> ReviewFacts:
-    """The facts of a review without a plan: its parts are empty, and nothing was looked at."""
+    """The facts of a review without a plan: its parts are empty, and nothing was checked."""
     return ReviewFacts(
         project=project,
         environment=environment,
