@@ -22,7 +22,7 @@ from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop, write_shop
 
 BUDGET = "SECONDS_FOR_A_REVIEW = 20.0"
-JUDGE = Path("ci_bot/worker/rules/judged_models.py")
+JUDGE = Path("ci_bot/worker/rules/inputs.py")
 
 
 def copy_without(target: Path) -> Path:

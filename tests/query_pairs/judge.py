@@ -13,8 +13,7 @@ from sqlmesh.core.model import create_external_model, load_sql_based_model
 from ci_bot.worker.execution import ExecutionVerdict
 from ci_bot.worker.rules.changes.results import is_proved_at_all_times, is_reported_as_same
 from ci_bot.worker.rules.executions import judge_pair as execute_pair
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.judged_models import JudgedModels
+from ci_bot.worker.rules.inputs import JudgedModels, RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.sql import ModelQueries
 from tests.query_pairs.pairs import QueryPair, Table

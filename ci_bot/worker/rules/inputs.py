@@ -1,9 +1,10 @@
-"""The inputs of the rules."""
+"""The inputs of the rules, with the budget and the verdicts of a review's executions."""
 
 from __future__ import annotations
 
 import os
 import stat
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ci_bot.protocol.base import make_readable_path
 from ci_bot.protocol.limits import LARGEST_FILE_BYTES, is_read
 from ci_bot.protocol.messages import Workplace
+from ci_bot.worker.execution import DATA_SETS, SECONDS_FOR_A_MODEL, ExecutionVerdict
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.project import ConfigFacts
-from ci_bot.worker.rules.judged_models import JudgedModels
 from ci_bot.worker.rules.observation import NamedModel
 from ci_bot.worker.runtime import exclude_from_trace
 from ci_bot.worker.sql import plain_name
@@ -24,6 +25,55 @@ from ci_bot.worker.sql_effects import JudgedEffect
 if TYPE_CHECKING:
     from sqlmesh.core.audit import ModelAudit, StandaloneAudit
     from sqlmesh.core.model import Model
+
+    from ci_bot.worker.rules.source_tables import SourceTables
+
+SECONDS_FOR_A_REVIEW = 20.0
+# If less time is left, no model is run any more.
+_LEAST_SECONDS = 0.2
+# Counts of models and not seconds, so that a report is the same each time. The first models get all
+# data sets, which is enough for most reviews. The next ones get fewer, and the rest none.
+_FIRST_MODELS, _MOST_MODELS = 4, 30
+_FEWER_DATA_SETS = 15
+
+
+@dataclass
+class JudgedModels:
+    """The verdicts of a review, by the model's fully qualified name; each model is run once.
+
+    Attributes:
+        seconds: time that is left for all models.
+        seconds_for_a_model: the most time for one model.
+        clock: seconds of processor time.
+        sources: known columns of the tables that queries read; made when the first model is run.
+    """
+
+    seconds: float = SECONDS_FOR_A_REVIEW
+    seconds_for_a_model: float = SECONDS_FOR_A_MODEL
+    clock: Callable[[], float] = time.thread_time
+    found: dict[str, ExecutionVerdict] = field(default_factory=dict)
+    sources: SourceTables | None = None
+
+    def judge_once(
+        self, name: str, judge: Callable[[float, int], ExecutionVerdict]
+    ) -> ExecutionVerdict:
+        """The verdict on a model.
+
+        Args:
+            judge: runs the model; its arguments are the most seconds and the number of data sets.
+        """
+        if name not in self.found:
+            if self.seconds < _LEAST_SECONDS or len(self.found) >= _MOST_MODELS:
+                reason = "more time than a review has for it"
+                self.found[name] = ExecutionVerdict("not_tried", reason=reason)
+            else:
+                started = self.clock()
+                data_sets = DATA_SETS if len(self.found) < _FIRST_MODELS else _FEWER_DATA_SETS
+                seconds = min(self.seconds, self.seconds_for_a_model)
+                self.found[name] = judge(seconds, data_sets)
+                self.seconds -= self.clock() - started
+        return self.found[name]
+
 
 ReadFile = Callable[[str], bytes | None]
 ResultT = TypeVar("ResultT")

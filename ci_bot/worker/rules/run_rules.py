@@ -17,7 +17,7 @@ from ci_bot.worker.rules.files import (
     PROJECT_RULES,
     STATEMENT_FILE_RULES,
 )
-from ci_bot.worker.rules.files.unread_nesting import find_unread_files
+from ci_bot.worker.rules.files.unseen_files import find_unread_files
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, iterate_pairs, list_touched_models
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES, ProjectView

@@ -8,8 +8,7 @@ from ci_bot.protocol.executions import SameAnswer
 from ci_bot.worker.execution import ExecutionVerdict
 from ci_bot.worker.rules.changes.results import is_proved_at_all_times, is_reported_as_same
 from ci_bot.worker.rules.executions import ONE_TEXT, judge_pair, make_execution_example
-from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.judged_models import JudgedModels
+from ci_bot.worker.rules.inputs import JudgedModels, RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import quote_names
 from ci_bot.worker.sql import ModelQueries, ModelQuery, plain_name

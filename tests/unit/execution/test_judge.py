@@ -23,7 +23,7 @@ from ci_bot.worker.execution.generated_rows import MOST_ROWS, RowGenerator, read
 from ci_bot.worker.execution.spark_types import parse_plain
 from ci_bot.worker.execution.verdict import match_rows
 from ci_bot.worker.rules import find_project_findings
-from ci_bot.worker.rules.judged_models import JudgedModels
+from ci_bot.worker.rules.inputs import JudgedModels
 from tests.unit.rules.world import change
 
 ORDERS = {

@@ -9,13 +9,14 @@ import pytest
 
 from ci_bot.file_patterns import read_pattern
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.rules.files.code_owners import list_owner_differences
-from ci_bot.worker.rules.files.deployment_texts import (
+from ci_bot.worker.rules.files.deployments import (
+    find_deployment_changes,
+    find_spark_file_settings,
     list_checkout_differences,
     list_image_exclusions,
+    list_owner_differences,
     read_spark_properties,
 )
-from ci_bot.worker.rules.files.deployments import find_deployment_changes, find_spark_file_settings
 from tests.unit.rules.world import files
 
 DEPLOY = """name: Deploy

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.rules.changes.schedule import find_signal_changes
+from ci_bot.worker.rules.changes.model_block import find_signal_changes
+from ci_bot.worker.rules.models.declarations import EnvironmentVariable
 from ci_bot.worker.rules.models.linter_rule import ProjectView
-from ci_bot.worker.rules.models.variables import EnvironmentVariable
 from ci_bot.worker.sql.model_code import find_environment_reads, is_signal_always_ready
 from tests.unit.rules.world import files
 

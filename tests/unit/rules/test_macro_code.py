@@ -25,7 +25,7 @@ from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages.problems import find_macro_refusal
-from ci_bot.worker.rules.files.macro_arguments import find_evaluated_arguments
+from ci_bot.worker.rules.files.sql_text import find_evaluated_arguments
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.sqlmesh_compat.macro_code import find_objection
 from tests.oracle.fuzzing import caught, fuzz

@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 
 from ci_bot.jinja_text import list_templates, replace_templates
-from ci_bot.worker.rules.files.configuration_text import flatten_configuration
+from ci_bot.worker.rules.files.configuration import flatten_configuration
 from ci_bot.worker.rules.run_rules import find_file_findings
 from tests.unit.rules.world import files
 

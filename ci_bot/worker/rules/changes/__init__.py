@@ -7,13 +7,11 @@ from ci_bot.worker.rules.changes import (
     audits,
     dependencies,
     forward_only,
-    insert_positions,
     joins,
     model_block,
     results,
     rows,
     run_renderings,
-    schedule,
     storage,
 )
 from ci_bot.worker.rules.registry import on_change, on_new_model
@@ -27,12 +25,10 @@ __all__ = [
     "audits",
     "dependencies",
     "forward_only",
-    "insert_positions",
     "joins",
     "model_block",
     "results",
     "rows",
     "run_renderings",
-    "schedule",
     "storage",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.changes.schedule import find_period
+from ci_bot.worker.rules.changes.model_block import find_period
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names

@@ -9,13 +9,15 @@ from typing import Any
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RuleSpec, find_rule
 from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
-from ci_bot.worker.rules.files.configuration_text import (
+from ci_bot.worker.rules.files.configuration import (
+    CONFIRM,
     STAND_IN,
     flatten_configuration,
     is_project_yaml,
+    judge_other_setting,
     read_text_before_move,
+    spells_default,
 )
-from ci_bot.worker.rules.files.other_settings import CONFIRM, judge_other_setting, spells_default
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file, on_project

@@ -1,4 +1,6 @@
-"""Files whose content the plan does not see: behind a pattern, in Git LFS, or read by a run."""
+"""Files whose content the plan does not see: behind a pattern, in Git LFS, or read by a run; and
+files that no rule has read, because they are nested deeper than a parser can follow.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from ci_bot.protocol.limits import is_read
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import (
@@ -22,15 +25,18 @@ from ci_bot.worker.project import (
     list_seed_files,
 )
 from ci_bot.worker.rules.changes.run_renderings import BUILT_AGAIN, CHANGED_IN_RUNS
-from ci_bot.worker.rules.files.configuration_text import (
+from ci_bot.worker.rules.files.configuration import (
     flatten_configuration,
     is_project_yaml,
     read_text_before_move,
+    replace_configuration_templates,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
-from ci_bot.worker.rules.registry import on_file, on_file_and_models, on_project
+from ci_bot.worker.rules.registry import CRASHED, on_file, on_file_and_models, on_project
+from ci_bot.worker.sql import is_too_deep
 from ci_bot.worker.sqlmesh_compat import is_seed_model, is_sql_model
+from ci_bot.yaml_reader import UnfitYaml, UnreadYaml, read_yaml
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -336,3 +342,42 @@ def _list_code(model: Model) -> list[str]:
             for part in (model.query, *model.pre_statements, *model.post_statements)
         ]
     return code
+
+
+def find_unread_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
+    """Changed files that no rule could read: run before all rules, as one of them.
+
+    The silence of rules about such a file says nothing.
+    """
+    for path in inputs.changed_files or ():
+        why = _explain_unread_file(inputs, path) if is_read(path) else None
+        if why is not None:
+            yield RuleObservation(
+                CRASHED,
+                f"No rule has read `{path}`: {why}.",
+                "it is written without such nesting, or somebody has read it",
+                severity="high",
+                path=path,
+                line=1,
+                subject=("nesting",),
+            )
+
+
+def _explain_unread_file(inputs: RuleInputs, path: str) -> str | None:
+    """Says why no rule could read a changed Python file or YAML of a project."""
+    text = inputs.read_text_after(path)
+    if text is None:
+        return None
+    inside = PurePosixPath(inputs.find_path_in_project(path) or "/")
+    if inside.suffix == ".py":
+        return "it is nested deeper than Python's own parser follows" if is_too_deep(text) else None
+    is_test = inside.parts[0] == "tests" and inside.suffix in (".yaml", ".yml")
+    if not is_test and not is_project_yaml(inputs, path):
+        return None
+    try:
+        read_yaml(replace_configuration_templates(text))
+    except UnreadYaml as unread:
+        return unread.message
+    except UnfitYaml:
+        return None  # no YAML: the load fails, or the test does
+    return None

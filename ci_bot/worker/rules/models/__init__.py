@@ -16,7 +16,6 @@ from ci_bot.worker.rules.models import (
     query_shape,
     storage,
     unordered_aggregates,
-    variables,
 )
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 

@@ -1,12 +1,174 @@
-"""Settings of the configuration without a rule of their own: the effect and severity of each."""
+"""A project's configuration: its text without a load, settings that run a program although no line
+of Python changes, and the effects of settings without a rule of their own.
+
+SQLMesh passes settings on when it opens a connection. The review opens the connection for unit
+tests. (SQLMesh's `config/connection.py` and `env_vars`; Spark's and DuckDB's documentation of their
+settings)
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import PurePosixPath
 from typing import Any
 
+from ci_bot.jinja_text import REMARK, replace_templates
 from ci_bot.protocol.plan import Severity
+from ci_bot.protocol.rules import find_rule
+from ci_bot.static_config import FILES
+from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
+from ci_bot.worker.rules.registry import on_file
+from ci_bot.yaml_reader import load_yaml
+
+_FILES = frozenset(FILES)
+_DIGITS = 16
+
+STAND_IN = re.compile(rf"jinja[0-9a-f]{{{_DIGITS}}}")
+
+
+def flatten_configuration(text: str | None) -> dict[str, object] | None:
+    """Flattens a YAML configuration to dotted keys; None if it is no mapping.
+
+    The result of Jinja depends on the machine, so a template is a value that equals only itself.
+    """
+    if text is None:
+        return None
+    found = load_yaml(replace_configuration_templates(text))
+    return dict(_iterate_flat(found, ())) if isinstance(found, dict) else None
+
+
+def replace_configuration_templates(text: str) -> str:
+    """Replaces each template by a word. A condition in one line counts as one value."""
+    return replace_templates(text, _make_template_placeholder, whole_conditions=True)
+
+
+def _make_template_placeholder(template: str) -> str:
+    """Makes a word for a template, always the same one; empty for a comment."""
+    if template.startswith(REMARK):
+        return ""
+    words = " ".join(template.split())
+    # Jinja has two kinds of quotes that mean the same.
+    words = words if "'" in words else words.replace('"', "'")
+    return f"jinja{sha256(words.encode()).hexdigest()[:_DIGITS]}"
+
+
+def _iterate_flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _iterate_flat(inner, (*path, str(key)))
+    else:
+        yield "\x00".join(path), value
+
+
+def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
+    """Whether a file is the YAML configuration of one of the projects."""
+    return PurePosixPath(path).name in _FILES and inputs.find_path_in_project(path) in _FILES
+
+
+def read_text_before_move(inputs: RuleInputs, path: str) -> str | None:
+    """A configuration's text before; it may have stood under another of SQLMesh's names."""
+    text = inputs.read_text_before(path)
+    changed = inputs.all_changed_files or inputs.changed_files or ()
+    for name in FILES if text is None else ():
+        other = str(PurePosixPath(path).with_name(name))
+        if other in changed and inputs.read_text_after(other) is None:
+            text = inputs.read_text_before(other) or text
+    return text
+
+
+RUNS_CODE = find_rule("setting-runs-code")
+
+_CONNECTIONS = re.compile(r"(^|_)connection$")
+# Native libraries and classes by name: DuckDB's extensions, ODBC drivers, an identity provider's
+# class, a directory with Spark's own configuration, Python's file systems.
+_LOADERS = frozenset(
+    {"extensions", "filesystems", "driver", "driver_name", "odbc_properties", "conn_properties",
+     "credentials_provider", "config_dir", "krb5_config", "plugin_name"}
+)  # fmt: skip
+# SQLMesh puts these into statements unquoted, so a quote or a semicolon begins another statement.
+_PASTED = frozenset({"connector_config", "secrets", "catalogs", "database"})
+_BREAKS_OUT = re.compile(r"['\";]")
+_DUCKDB = re.compile(r"extension|secret_directory|home_directory", re.IGNORECASE)
+# Settings that load code. A class that is only named must be on the class path already.
+_SPARK = re.compile(
+    r"""(?ix) ^spark\.(
+      jars | files | archives | submit\.pyFiles | sql\.hive\.metastore\.jars | .*extraClassPath
+      | .*extraLibraryPath | pyspark\..*python | .*python\.(worker|daemon)\. | executorEnv\.
+      | .*appMasterEnv\. | r\..*command
+    )"""
+)
+_JAVA_OPTIONS = re.compile(r"^spark\..*JavaOptions$", re.IGNORECASE)
+_STARTING_OPTION = re.compile(
+    r"agent|classpath|OnError|OnOutOfMemory|library\.path|@|config\w*=", re.IGNORECASE
+)
+
+
+@on_file(RUNS_CODE)
+def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
+    """New or changed settings that run code, in a project's YAML configuration."""
+    for path in inputs.changed_files or ():
+        if not is_project_yaml(inputs, path):
+            continue
+        old, new = (
+            flatten_configuration(read_text_before_move(inputs, path)) or {},
+            flatten_configuration(inputs.read_text_after(path)) or {},
+        )
+        found = [
+            key.split("\x00")
+            for key, value in new.items()
+            if old.get(key) != value and _starts_program(key.split("\x00"), value)
+        ]
+        if found:
+            yield RuleObservation(
+                RUNS_CODE,
+                f"{quote_names('.'.join(parts) for parts in found)}: what is named there is "
+                "loaded or started when the connection is opened, in a review for the unit tests "
+                "already.",
+                "a person has read what it loads and where that comes from",
+                path=path,
+                line=find_anchor_line(
+                    inputs.read_text_after(path) or "", (found[0][-1], found[0][0])
+                ),
+                subject=tuple(".".join(parts) for parts in found),
+            )
+
+
+def _starts_program(parts: list[str], value: Any) -> bool:
+    if "env_vars" in parts:
+        return True  # JAVA_TOOL_OPTIONS, PYSPARK_PYTHON, and others that a started program reads
+    place = next((n for n, part in enumerate(parts) if _CONNECTIONS.search(part)), len(parts))
+    setting = parts[place + 1 :]
+    if not setting or value in (None, "", [], {}):
+        return False
+    if setting[0] in _PASTED:
+        breaks_out = any(map(_BREAKS_OUT.search, [*setting[1:], *_iterate_texts(value)]))
+        return breaks_out or any(map(_DUCKDB.search, setting[1:]))
+    if setting[0] == "config":
+        return _starts_from_spark(".".join(setting[1:]), str(value))
+    return setting[0] in _LOADERS
+
+
+def _iterate_texts(value: Any) -> Iterator[str]:
+    """Yields every key and value inside a list or mapping."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _iterate_texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _iterate_texts(inner)
+    else:
+        yield str(value)
+
+
+def _starts_from_spark(name: str, value: str) -> bool:
+    if _JAVA_OPTIONS.match(name):
+        return bool(_STARTING_OPTION.search(value))
+    return bool(_SPARK.match(name))
+
 
 # Severity if it differs from the rule's, effect of the setting, and condition that clears it.
 OtherJudgement = tuple[Severity | None, str, str]
