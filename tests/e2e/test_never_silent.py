@@ -43,7 +43,7 @@ def test_leaked_key__beside_a_plan_that_failed(scene: Scene) -> None:
 @pytest.mark.parametrize(
     "payload",
     [
-        "setattr(__import__('ci_bot.worker.rules.changes.access', fromlist=['x']), 'judged', "
+        "setattr(__import__('ci_bot.worker.rules.changes.protection', fromlist=['x']), 'judged', "
         "lambda *a: None)",
         "__import__('pathlib').Path('RAN').touch()",
     ],

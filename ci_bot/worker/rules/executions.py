@@ -19,8 +19,7 @@ from ci_bot.worker import execution
 from ci_bot.worker.execution import ExecutionVerdict, ValueType, judge_queries
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, rename_tables
-from ci_bot.worker.rules.personal_data import is_personal
-from ci_bot.worker.rules.source_tables import SourceTables
+from ci_bot.worker.rules.source_columns import SourceTables, is_personal
 from ci_bot.worker.sql import (
     ModelQueries,
     ModelQuery,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.audit import ModelAudit, StandaloneAudit
     from sqlmesh.core.model import Model
 
-    from ci_bot.worker.rules.source_tables import SourceTables
+    from ci_bot.worker.rules.source_columns import SourceTables
 
 SECONDS_FOR_A_REVIEW = 20.0
 # If less time is left, no model is run any more.

@@ -18,7 +18,7 @@ from ci_bot.worker.rules.models.intervals import TimeFilterMissing
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.storage import HugeFullModel
 from ci_bot.worker.rules.observation import find_anchor_line
-from ci_bot.worker.rules.personal_data import is_personal
+from ci_bot.worker.rules.source_columns import is_personal
 from ci_bot.worker.sql.column_changes import compare_types, list_column_changes
 from ci_bot.worker.sql.interval_filters import find_interval_bounds
 from ci_bot.worker.sql.model_code import (

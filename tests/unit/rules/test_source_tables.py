@@ -9,7 +9,7 @@ import pytest
 from ci_bot.worker.execution import write_query
 from ci_bot.worker.execution.queries import WrittenQuery
 from ci_bot.worker.rules import find_project_findings
-from ci_bot.worker.rules.source_tables import SourceTables
+from ci_bot.worker.rules.source_columns import SourceTables
 from ci_bot.worker.sql import ModelQueries
 from tests.unit.rules.world import change, models
 
@@ -89,7 +89,7 @@ def test_types__of_a_deep_chain_are_worked_out_once(monkeypatch: pytest.MonkeyPa
         asked.append(given)
         return write_query(*given)
 
-    monkeypatch.setattr("ci_bot.worker.rules.source_tables.write_query", write_and_count)
+    monkeypatch.setattr("ci_bot.worker.rules.source_columns.write_query", write_and_count)
     files, above = {}, "raw.fills"
     for floor in range(7):
         columns = ", ".join(f"MAP(t.c0, t.c1)[t.c2] + t.c3 AS c{number}" for number in range(4))

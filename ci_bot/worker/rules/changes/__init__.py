@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from ci_bot.worker.rules.changes import (
-    access,
-    audits,
-    dependencies,
     forward_only,
     joins,
     model_block,
+    protection,
     results,
     rows,
-    run_renderings,
+    runs,
     storage,
 )
 from ci_bot.worker.rules.registry import on_change, on_new_model
@@ -21,14 +19,12 @@ CHANGE_RULES, NEW_MODEL_RULES = on_change, on_new_model
 __all__ = [
     "CHANGE_RULES",
     "NEW_MODEL_RULES",
-    "access",
-    "audits",
-    "dependencies",
     "forward_only",
     "joins",
     "model_block",
+    "protection",
     "results",
     "rows",
-    "run_renderings",
+    "runs",
     "storage",
 ]

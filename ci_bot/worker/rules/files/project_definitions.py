@@ -16,9 +16,9 @@ from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from ci_bot.protocol.limits import is_read
 from ci_bot.protocol.rules import READ_NO_MORE, find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
-from ci_bot.worker.rules.changes.audits import OWNER_AGREES
-from ci_bot.worker.rules.changes.audits import REMOVED as AUDIT_REMOVED
-from ci_bot.worker.rules.changes.audits import WEAKENED as AUDIT_WEAKENED
+from ci_bot.worker.rules.changes.protection import OWNER_AGREES
+from ci_bot.worker.rules.changes.protection import REMOVED as AUDIT_REMOVED
+from ci_bot.worker.rules.changes.protection import WEAKENED as AUDIT_WEAKENED
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import list_gone_models, list_renamed_models
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names

@@ -24,7 +24,7 @@ from ci_bot.worker.project import (
     list_pointers_named_in_code,
     list_seed_files,
 )
-from ci_bot.worker.rules.changes.run_renderings import BUILT_AGAIN, CHANGED_IN_RUNS
+from ci_bot.worker.rules.changes.runs import BUILT_AGAIN, CHANGED_IN_RUNS
 from ci_bot.worker.rules.files.configuration import (
     flatten_configuration,
     is_project_yaml,
