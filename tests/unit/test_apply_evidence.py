@@ -12,6 +12,7 @@ from ci_bot.bot.actions.workflow_commands import StepOutputs
 from ci_bot.bot.handlers import apply, apply_evidence
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict
+from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment_marker import Marker
 from tests.factories import PLAN, make_apply, make_context, make_marker, make_report, make_risk
 from tests.publishing import RUNNER, Memory, publisher_of
@@ -64,6 +65,25 @@ def test_publish__a_cleared_finding_is_in_outputs_files_comment_and_note(tmp_pat
     marker = publisher.read_marker()
     assert marker is not None
     assert marker.decision == "review"
+
+
+def test_publish__the_check_has_the_decision_with_the_data(tmp_path: Path) -> None:
+    github, _, _ = published(tmp_path, make_apply(plan_id=PLAN, table_diff=[SAME]))
+    (check,) = github.checks
+    assert check.conclusion == "success"
+    assert "0 of 48 rows differ from `prod`" in check.summary.splitlines()[0]
+
+
+def test_publish__the_check_of_an_apply_that_failed_is_no_success(tmp_path: Path) -> None:
+    failure = Failure(stage="apply", reason_code="failed", exit_code=1, message="An audit failed.")
+    document = make_apply(result="failed", reason_code="failed", failure=failure, plan_id=PLAN)
+    own = OWN.model_copy(update={"decision": "go", "risks": [], "findings": [], "reasons": []})
+    github, _, _ = published(tmp_path, document, own)
+    (check,) = github.checks
+    assert (check.conclusion, check.title) == (
+        "neutral",
+        "Go, but the apply failed: An audit failed.",
+    )
 
 
 def test_publish__a_verdict_of_the_worker_is_not_heard(tmp_path: Path) -> None:

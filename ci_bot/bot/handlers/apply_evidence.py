@@ -8,6 +8,7 @@ from ci_bot.bot.decision import TeamLimits, judge_applied, judge_data_diffs
 from ci_bot.bot.handlers.gate import UnmetCondition
 from ci_bot.bot.handlers.publisher import Publisher, Render
 from ci_bot.bot.report import (
+    ApplyEnd,
     ApplyRefusal,
     ApplyView,
     CommentContext,
@@ -224,7 +225,8 @@ def publish_apply(document: ApplyDocument, publisher: Publisher, marker: Marker 
         post_result,
     )
     if publisher.own_review is not None and document.result in ("applied", "failed"):
-        publisher.write_check(publisher.own_review, _describe_end(document))
+        end = ApplyEnd(_describe_end(document), failed=document.result == "failed")
+        publisher.write_check(publisher.own_review, end)
     if posted and document.result in ("applied", "failed"):
         _notify_of_apply(publisher, document)
     return apply.exit_code(document)

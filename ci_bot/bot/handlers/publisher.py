@@ -12,6 +12,7 @@ from ci_bot.bot.actions import Settings, StepOutputs, StepSummary, WorkflowComma
 from ci_bot.bot.github import GitHub, MarkedComment, PublishedComment, StickyComment
 from ci_bot.bot.report import (
     COMMENT_BYTES,
+    ApplyEnd,
     CarriedReview,
     CommentContext,
     DocumentTexts,
@@ -193,14 +194,14 @@ class Publisher:
             history=history[-MAX_HISTORY:],
         )
 
-    def write_check(self, report: Report, evidence: str | None = None) -> bool:
+    def write_check(self, report: Report, apply_end: ApplyEnd | None = None) -> bool:
         """A check of its own for this report, where the token may write one.
 
         It repeats what the comment says, so that its absence never stops anything. There is none
         for a fork, beside a newer comment, and if the token or `checks: write` is missing.
 
         Args:
-            evidence: What an apply of the plan has shown, as sentences.
+            apply_end: What came of an apply of the plan.
 
         Returns:
             Whether it was written.
@@ -208,7 +209,7 @@ class Publisher:
         if self.github is None or self.template.fork or self.left_newer:
             return False
         context = replace(self.template, now=self.machine.format_timestamp())
-        check = make_check_run(report, context, evidence=evidence)
+        check = make_check_run(report, context, apply_end=apply_end)
         if check is None:
             return False
         try:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.markdown.blocks import FencedBlock, split_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
     from ci_bot.bot.report.markdown.check_run import (
+        ApplyEnd,
         CheckAnnotation,
         CheckRun,
         make_check_run,
@@ -87,6 +88,7 @@ __all__ = [
     "PLACE",
     "SENTENCES",
     "ApplyCondition",
+    "ApplyEnd",
     "ApplyRefusal",
     "ApplyView",
     "CarriedReview",
@@ -162,7 +164,13 @@ __getattr__ = open_on_demand(
         "html.page": ["render_page", "render_page_of_document"],
         "markdown.blocks": ["FencedBlock", "split_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
-        "markdown.check_run": ["make_check_run", "name_check", "CheckAnnotation", "CheckRun"],
+        "markdown.check_run": [
+            "make_check_run",
+            "name_check",
+            "ApplyEnd",
+            "CheckAnnotation",
+            "CheckRun",
+        ],
         "markdown.marker": [
             "decode_marker",
             "is_news_claim",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.check_run import CheckRun, make_check_run, name_check
+from ci_bot.bot.report.markdown.check_run import ApplyEnd, CheckRun, make_check_run, name_check
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import ModelOwners, Report
 from tests.factories import HEAD, make_change, make_context, make_report, make_risk
@@ -20,8 +20,8 @@ FIT = [text for text in CORPUS if len(text) <= 1_000 and "\ud800" not in text]
 RUN = "https://github.com/octo/shop/actions/runs/8"
 
 
-def check(given: Report, evidence: str | None = None, **context: Any) -> CheckRun:
-    made = make_check_run(given, make_context(report_url=RUN, **context), evidence=evidence)
+def check(given: Report, apply_end: ApplyEnd | None = None, **context: Any) -> CheckRun:
+    made = make_check_run(given, make_context(report_url=RUN, **context), apply_end=apply_end)
     assert made is not None
     return made
 
@@ -104,16 +104,54 @@ def test_summary__of_a_wide_change__fits_into_what_github_takes() -> None:
 
 
 def test_summary__after_an_apply__begins_with_what_the_data_says() -> None:
-    made = check(decided("go"), evidence="The same rows as `prod`. 3 tables built.")
+    made = check(decided("go"), ApplyEnd("The same rows as `prod`. 3 tables built."))
     assert made.summary.splitlines()[0].endswith("The same rows as `prod`. 3 tables built.")
+    assert made.conclusion == "success"
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_summary__after_an_apply__offers_nothing_that_it_has_built(failed: bool) -> None:
+    recorded = report("small_change").model_copy(update={"head_sha": HEAD})
+    reviewed, applied = check(recorded), check(recorded, ApplyEnd("4 tables built.", failed=failed))
+    for offered in ("| To build |", "**Next:**", "/sqlmesh apply"):
+        assert offered in reviewed.summary
+        assert offered not in applied.summary
+
+
+@pytest.mark.parametrize(
+    ("decision", "conclusion"),
+    [("go", "neutral"), ("review", "neutral"), ("no_go", "failure")],
+)
+def test_check__of_an_apply_that_failed__is_no_success(decision: Any, conclusion: str) -> None:
+    made = check(decided(decision), ApplyEnd("Audits failed: `accepted_values`.", failed=True))
+    assert made.conclusion == conclusion
+    assert made.title.endswith(", but the apply failed: Audits failed: accepted_values.")
+    assert "failed:** Audits failed" in made.summary.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("clears_when", "line"),
+    [
+        ("the owner agrees", ["Clears when: the owner agrees."]),
+        ("nothing to do", []),
+        ("nothing to do; please report it", ["Nothing to do; please report it."]),
+        ("", []),
+    ],
+)
+def test_annotation__says_how_the_finding_ends__if_somebody_has_to_do_something(
+    clears_when: str, line: list[str]
+) -> None:
+    risk = make_risk(evidence="A column is new.", clears_when=clears_when)
+    (made,) = check(decided("review", risks=[risk])).annotations
+    assert made.message.splitlines() == ["A column is new.", *line]
 
 
 @pytest.mark.parametrize("text", FIT)
 def test_check__of_foreign_text__is_inert(text: str) -> None:
     risk = make_risk(model=text, evidence=text, clears_when=text, severity="high")
-    made = check(decided("review", risks=[risk]), project=text, evidence=text)
+    made = check(decided("review", risks=[risk]), ApplyEnd(text), project=text)
     page = parse(made.summary)
-    plain = parse(check(decided("review", risks=[]), evidence="x").summary)
+    plain = parse(check(decided("review", risks=[]), ApplyEnd("x")).summary)
     assert set(page.tags) <= {*plain.tags, "ul", "li", "code", "a", "pre"}
     assert not [told for told in page.plain if LIVE.search(told)]
     assert all(one.isprintable() for one in (made.name, made.title, made.annotations[0].title))

@@ -62,23 +62,31 @@ _LEVELS: dict[Severity, AnnotationLevel] = {
 }
 
 
+@dataclass(frozen=True)
+class ApplyEnd:
+    """What came of an apply of the reviewed plan, as sentences."""
+
+    text: str
+    failed: bool = False
+
+
 def make_check_run(
-    report: Report, context: CommentContext, *, evidence: str | None = None
+    report: Report, context: CommentContext, *, apply_end: ApplyEnd | None = None
 ) -> CheckRun | None:
     """The check of a report; None if it is about no commit.
 
     Args:
         report: What was decided, without secrets.
         context: Of this run; its project names the check.
-        evidence: What an apply of the plan has shown, as sentences.
+        apply_end: None if the plan was only reviewed.
     """
     if report.head_sha is None:
         return None
-    view = ReviewView(report, context, pictured=False)
+    view = ReviewView(report, context, pictured=False, is_applied=apply_end is not None)
     placed = place_findings(view.findings.listed_risks, report.changes)
     values = make_base_values(context, report.head_sha) | {
         "v": view,
-        "evidence": evidence,
+        "apply_end": apply_end,
         "elsewhere": len(view.findings.listed_risks) - len(placed),
         "placed": len(placed),
     }
@@ -86,8 +94,8 @@ def make_check_run(
     return CheckRun(
         name=name_check(context.project),
         head=report.head_sha,
-        conclusion=choose_conclusion(view),
-        title=_make_title(view),
+        conclusion=choose_conclusion(view, apply_end),
+        title=_make_title(view, apply_end),
         summary=trim_blocks(tidy_blank_lines(text), COMMENT_BYTES)[0],
         annotations=tuple(_make_annotation(item) for item in placed),
         details_url=context.report_url,
@@ -99,22 +107,26 @@ def name_check(project: str) -> str:
     return f"sqlmesh plan ({one_line(project, _NAME)})"
 
 
-def choose_conclusion(view: ReviewView) -> Conclusion:
+def choose_conclusion(view: ReviewView, apply_end: ApplyEnd | None = None) -> Conclusion:
     """What GitHub shows of a decision.
 
-    A Review waits for an action only if an action can end it: an owner who may accept.
+    A Review waits for an action only if an action can end it: an owner who may accept. A plan that
+    could not be built is no success, whatever its review decided.
     """
     match view.report.decision:
         case "go" | "no_changes":
-            return "success"
+            return "neutral" if apply_end is not None and apply_end.failed else "success"
         case "no_go":
             return "failure"
         case "review":
             return "action_required" if view.may_accept else "neutral"
 
 
-def _make_title(view: ReviewView) -> str:
+def _make_title(view: ReviewView, apply_end: ApplyEnd | None) -> str:
     decision = words.DECISIONS[view.report.decision]
+    if apply_end is not None and apply_end.failed:
+        text = f"{decision}, but the apply failed: {apply_end.text.replace('`', '')}"
+        return clip_text(one_line(text), _TITLE)
     if view.report.decision == "no_changes":
         return decision
     sentence = view.what_does_not_load if view.report.base_failures else view.head.sentence
@@ -123,12 +135,13 @@ def _make_title(view: ReviewView) -> str:
 
 def _make_annotation(item: PlacedFinding) -> CheckAnnotation:
     risk = item.risk
-    clears = f"\nClears when: {risk.clears_when}" if risk.clears_when else ""
-    team_message = f"\nYour team says: {one_line(risk.message)}" if risk.message else ""
+    clearing = words.describe_clearing(risk.clears_when)
+    team_message = f"Your team says: {one_line(risk.message)}" if risk.message else ""
+    lines = (one_line(risk.evidence), clearing, team_message)
     return CheckAnnotation(
         path=item.path,
         line=item.line,
         level=_LEVELS[risk.severity],
         title=one_line(f"{risk.severity}: {risk.rule}", _ANNOTATION_TITLE),
-        message=clip_text(f"{one_line(risk.evidence)}{clears}{team_message}", _MESSAGE),
+        message=clip_text("\n".join(filter(None, lines)), _MESSAGE),
     )

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from ci_bot import __version__
+from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import PlacedFinding, place_findings
 from ci_bot.bot.report.model.markdown_text import clip_text, one_line
@@ -112,12 +113,13 @@ def _describe_result(
     item: PlacedFinding, rules: Sequence[str], fingerprint: str
 ) -> dict[str, object]:
     risk = item.risk
-    clears = f" Clears when {risk.clears_when.rstrip('.')}." if risk.clears_when else ""
+    clearing = words.describe_clearing(one_line(risk.clears_when))
+    message = " ".join(filter(None, (one_line(risk.evidence), clearing)))
     return {
         "ruleId": risk.rule,
         "ruleIndex": rules.index(risk.rule),
         "level": _LEVELS[risk.severity],
-        "message": {"text": clip_text(f"{one_line(risk.evidence)}{one_line(clears)}", _MESSAGE)},
+        "message": {"text": clip_text(message, _MESSAGE)},
         "locations": [
             {
                 "physicalLocation": {

@@ -65,12 +65,14 @@ FIRST_EXAMPLES = 2
 class ReviewView(PlannedWork):
     """What the review's templates read; `complete` is for files and terminals, without a limit.
 
-    Without `pictured` nothing is drawn: not every place that reads Markdown draws Mermaid.
+    Without `pictured` nothing is drawn: not every place that reads Markdown draws Mermaid. After an
+    apply (`is_applied`) nothing is offered that it has built.
     """
 
     context: CommentContext
     complete: bool = False
     pictured: bool = True
+    is_applied: bool = False
 
     @cached_property
     def links(self) -> CommentLinks:
@@ -261,7 +263,7 @@ class ReviewView(PlannedWork):
     @cached_property
     def build(self) -> list[BuildRow]:
         """What is built here, beside what prod builds after the merge."""
-        return [] if self.skips_backfill else build_rows(self.report)
+        return [] if self.skips_backfill or self.is_applied else build_rows(self.report)
 
     @cached_property
     def picture(self) -> DrawnLineage | None:

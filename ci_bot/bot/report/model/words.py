@@ -130,6 +130,19 @@ def describe_askers(logins: Iterable[str]) -> str:
     return f"{', '.join(people)} {'asks' if len(people) == 1 else 'ask'}"
 
 
+_NOTHING_TO_DO = "nothing to do"
+
+
+def describe_clearing(clears_when: str) -> str:
+    """What ends a finding, as a sentence; empty if nobody has to do anything about it."""
+    text = clears_when.strip().rstrip(".")
+    if text.lower() in ("", _NOTHING_TO_DO):
+        return ""
+    if text.lower().startswith(_NOTHING_TO_DO):
+        return f"{text[:1].upper()}{text[1:]}."
+    return f"Clears when: {text}."
+
+
 def pluralize(value: int, noun: str) -> str:
     """`noun` in the number that `value` asks for; the last word is the one that changes."""
     if value == 1:
