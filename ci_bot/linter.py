@@ -44,6 +44,7 @@ from ci_bot.worker.rules import (
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import GenericContext
+    from sqlmesh.core.linter.rule import Range
     from sqlmesh.core.model import Model
 
     from ci_bot.worker.rules import RuleObservation
@@ -84,8 +85,8 @@ class _LintPolicy:
 
     def weigh_observation(
         self, observation: RuleObservation, name: str, path: str | None, text: str
-    ) -> str | None:
-        """The weight of what a rule has seen; None if it does not count."""
+    ) -> Risk | None:
+        """What a rule has seen with the team's weight and message; None if it does not count."""
         comments = compare_ignore_comments([(path or "", text, text)], list_known_rules())
         weighing = replace(self._weighing, comments=comments)
         risk = Risk(
@@ -96,8 +97,7 @@ class _LintPolicy:
             evidence=observation.described_text[:4_000],
             clears_when=observation.clears[:4_000],
         )
-        counting = weighing.weigh_risks([risk]).counting
-        return counting[0].severity if counting else None
+        return next(iter(weighing.weigh_risks([risk]).counting), None)
 
 
 def _read_file(content: bytes, today: date) -> PolicyFile:
@@ -135,12 +135,14 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
         def _violation_of(self, model: Model, observation: RuleObservation) -> Any:
             path, text = _read_model(model, self._policy.roots)
             name = self.project.names.short_name(model.fqn)
-            severity = self._policy.weigh_observation(observation, name, path, text)
-            if severity is None:
+            risk = self._policy.weigh_observation(observation, name, path, text)
+            if risk is None:
                 return None
-            page = f"`ci-bot explain {self.spec.id}` says more."
-            message = f"{observation.described_text} ({severity}) {page}"
             place = find_observation_range(model, observation)
+            message = f"{observation.described_text} ({_describe_weight_and_place(risk, place)})"
+            if risk.message:
+                message = f"{message} Your team says: {risk.message}"
+            message = f"{message} `ci-bot explain {self.spec.id}` says more."
             return self.violation(message, violation_range=place)
 
         def get_definition_location(self) -> Any:
@@ -155,6 +157,13 @@ def _make_rule(kind: type[ModelRule]) -> type[ModelRule]:
     Linted.__module__ = __name__
     Linted.name = kind.spec.id.replace("-", "")
     return Linted
+
+
+def _describe_weight_and_place(risk: Risk, place: Range | None) -> str:
+    """SQLMesh prints the line on a terminal alone, and no column anywhere."""
+    if place is None:
+        return risk.severity
+    return f"{risk.severity}, line {place.start.line + 1}, column {place.start.character + 1}"
 
 
 def _read_model(model: Model, roots: list[Path]) -> tuple[str | None, str]:

@@ -6,7 +6,6 @@ What it needs beside SQLMesh is a part of tests: installed once by the hashes in
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -16,37 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.maven import parts_directory
+from tests.locked_packages import install_locked_packages
 
 LOCK = Path(__file__).with_name("language_server.lock")
-SECONDS = 300
-
-
-class LanguageServerMissingError(Exception):
-    """Its packages cannot be installed here."""
-
-
-def locate_packages(env: Mapping[str, str]) -> Path:
-    """The directory with the packages that the server needs.
-
-    Raises:
-        LanguageServerMissingError: pip cannot install them.
-    """
-    version = hashlib.sha256(LOCK.read_bytes()).hexdigest()[:12]
-    target = parts_directory(env) / f"language-server-{version}"
-    if not target.is_dir():
-        fresh = target.with_name(f"{target.name}.{os.getpid()}")
-        done = subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes",
-             "--only-binary", ":all:", "--target", fresh, "-r", LOCK],
-            env=dict(env), capture_output=True, text=True, timeout=SECONDS, check=False,
-        )  # fmt: skip
-        if done.returncode != 0:
-            raise LanguageServerMissingError(
-                f"the language server's packages cannot be installed: {done.stderr[-500:]}"
-            )
-        fresh.replace(target)
-    return target
 
 
 class Editor:
@@ -101,7 +72,7 @@ class Editor:
 @contextmanager
 def open_project(project: Path, env: Mapping[str, str]) -> Iterator[Editor]:
     """Starts the server on a project, and ends it."""
-    packages = locate_packages(env)
+    packages = install_locked_packages(LOCK, env)
     process = subprocess.Popen(
         [sys.executable, "-m", "sqlmesh.lsp.main"],
         stdin=subprocess.PIPE,

@@ -15,7 +15,8 @@ from ci_bot.linter import RULES
 from ci_bot.protocol.rules import RULES as PAGES
 from ci_bot.worker.rules.models import MODEL_RULES
 from tests.conftest import missing
-from tests.language_server import LanguageServerMissingError, open_project
+from tests.language_server import open_project
+from tests.locked_packages import LockedPackagesMissingError
 
 CONFIG = """\
 gateways:
@@ -76,7 +77,8 @@ def test_lint__warns_and_fails_with_weight_and_page(tmp_path: Path) -> None:
     code, told = lint(write_project(tmp_path))
     assert code == 0, told
     assert "`shop.right_side` is joined without a condition" in told
-    assert "(high) `ci-bot explain cross-join` says more." in told
+    column = MODEL.splitlines()[3].index("CROSS JOIN") + 3  # each smile is two units of UTF-16
+    assert f"(high, line 4, column {column}) `ci-bot explain cross-join` says more." in told
     (tmp_path / "strict").mkdir()
     code, told = lint(write_project(tmp_path / "strict", kind="rules"))
     assert code != 0
@@ -104,7 +106,13 @@ def test_lint__counts_what_the_policy_counts(case: str, weight: str | None, tmp_
     assert code == 0, told
     assert ("cross-join" in told) is (weight is not None)
     if weight is not None:
-        assert f"({weight})" in told
+        assert f"({weight}, line 4," in told
+
+
+def test_lint__repeats_the_teams_message(tmp_path: Path) -> None:
+    words = "messages:\n- {rule: cross-join, models: shop.*, message: Ask Ada first.}\n"
+    told = lint(write_project(tmp_path, policy=words))[1]
+    assert "Your team says: Ask Ada first. `ci-bot explain cross-join`" in told
 
 
 @pytest.mark.night
@@ -132,7 +140,7 @@ def test_language_server__marks_the_words_and_links_the_page(tmp_path: Path) -> 
     try:
         with open_project(project, os.environ) as editor:
             found = editor.open_file(project / "models" / "pairs.sql")
-    except LanguageServerMissingError as error:
+    except LockedPackagesMissingError as error:
         missing(str(error))
     (item,) = [one for one in found if one["code"] == "crossjoin"]
     line = MODEL.splitlines()[3]
