@@ -4,10 +4,14 @@ and what it makes prod build after the merge.
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+
 from pydantic import Field
 
 from ci_bot.protocol.base import Contract, Count, FilePath, Line, Name, PlanId, Timestamp
 from ci_bot.protocol.plan import Backfill, Cost, ProdPlan, Window
+
+_MIDNIGHT = "T00:00:00Z"
 
 
 class RestatementWish(Contract):
@@ -72,3 +76,24 @@ class DeploymentPlan(ProdPlan):
     """The plan of prod, and the restatements that follow it."""
 
     restatements: list[ProdRestatement] = Field(default_factory=list)
+
+
+def describe_range(item: RecordedRestatement) -> str:
+    """The dates of a restatement, as the end of a sentence."""
+    if item.start is None and item.end is None:
+        return "with all of its history"
+    start = "from its beginning" if item.start is None else f"from {_describe_start(item.start)}"
+    end = "up to the end of prod's data" if item.end is None else f"to {_describe_end(item.end)}"
+    return f"{start} {end}"
+
+
+def _describe_start(text: str) -> str:
+    """A midnight as its day."""
+    return text[:10] if text.endswith(_MIDNIGHT) else text
+
+
+def _describe_end(text: str) -> str:
+    """The last day, as people write it: a range ends before its end."""
+    if not text.endswith(_MIDNIGHT):
+        return text
+    return (date.fromisoformat(text[:10]) - timedelta(days=1)).isoformat()

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, timedelta
 
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.protocol.durations import executor_time
 from ci_bot.protocol.plan import sum_planned_work
-from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement
+from ci_bot.protocol.restatements import ProdRestatement, describe_range
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule
 
 RESTATED_AFTER_MERGE = find_rule("restated-after-merge")
-
-_MIDNIGHT = "T00:00:00Z"
 
 
 @judges(RESTATED_AFTER_MERGE)
@@ -43,27 +40,6 @@ def find_prod_restatements(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
             model=recorded.model,
             path=item.path,
         )
-
-
-def describe_range(item: RecordedRestatement) -> str:
-    """The dates of a restatement, as the end of a sentence."""
-    if item.start is None and item.end is None:
-        return "with all of its history"
-    start = "from its beginning" if item.start is None else f"from {_describe_start(item.start)}"
-    end = "up to the end of prod's data" if item.end is None else f"to {_describe_end(item.end)}"
-    return f"{start} {end}"
-
-
-def _describe_start(text: str) -> str:
-    """A midnight as its day."""
-    return text[:10] if text.endswith(_MIDNIGHT) else text
-
-
-def _describe_end(text: str) -> str:
-    """The last day, as people write it: a range ends before its end."""
-    if not text.endswith(_MIDNIGHT):
-        return text
-    return (date.fromisoformat(text[:10]) - timedelta(days=1)).isoformat()
 
 
 def _describe_work(item: ProdRestatement) -> str:

@@ -13,7 +13,7 @@ from ci_bot.bot.report.model.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
 from ci_bot.protocol.reasons import OF_THE_WORKER
-from ci_bot.protocol.restatements import RecordedRestatement
+from ci_bot.protocol.restatements import ProdRestatement, describe_range
 from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.rules import RULES
 
@@ -259,20 +259,21 @@ class _HeadlineFacts:
         )
 
     @property
-    def _restated(self) -> list[RecordedRestatement]:
+    def _restated(self) -> list[ProdRestatement]:
         """What owners let prod build again, where a deployment will do so."""
-        return [item.recorded for item in self._report.prod_restatements if item.problem is None]
+        return [item for item in self._report.prod_restatements if item.problem is None]
 
     def _describe_restated(self) -> tuple[str, list[str]] | None:
-        models = [item.model for item in self._restated]
+        held = self._restated
+        models = [item.recorded.model for item in held]
         if not models:
             return None
-        askers = words.describe_askers(item.by for item in self._restated)
-        return (
-            f"After the merge `prod` builds {list_names(models)} again, and what reads "
-            f"{'it' if len(models) == 1 else 'them'}, as {askers}.",
-            models,
-        )
+        if len(held) == 1:
+            what = _describe_restated_model(held[0])
+        else:
+            what = f"{list_names(models)} again, and what reads them"
+        askers = words.describe_askers(item.recorded.by for item in held)
+        return f"After the merge `prod` builds {what}, as {askers}.", models
 
     # ------------------------------------------------------------------ what comes
 
@@ -354,6 +355,17 @@ class _HeadlineFacts:
 
 def _list_names(changes: Sequence[Change]) -> list[str]:
     return [change.model for change in changes]
+
+
+def _describe_restated_model(item: ProdRestatement) -> str:
+    """What one restatement builds again, and for which dates, after "prod builds"."""
+    name, span = quote_name(item.recorded.model), describe_range(item.recorded)
+    readers = len({work.model for work in item.work} - {item.recorded.model})
+    reading = f"{words.format_count(readers, 'model')} that {'reads' if readers == 1 else 'read'}"
+    # An external or embedded model has no table: to restate it is to restate what reads it.
+    if all(work.model != item.recorded.model for work in item.work):
+        return f"{reading} {name} again {span}"
+    return f"{name} again {span}" + (f", and {reading} it" if readers else "")
 
 
 def _list_read_tables(readers: int, gone: int) -> str:
