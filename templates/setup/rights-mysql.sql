@@ -10,3 +10,6 @@ GRANT SELECT ON sqlmesh_ci_bot.* TO 'sqlmesh_review'@'%';
 -- The apply and the cleanup write the state, and make nothing in it but our own tables.
 GRANT SELECT, INSERT, UPDATE, DELETE ON sqlmesh.* TO 'sqlmesh_apply'@'%';
 GRANT ALL ON sqlmesh_ci_bot.* TO 'sqlmesh_apply'@'%';
+
+-- The deployment reads in them what owners let prod build again.
+GRANT SELECT ON sqlmesh_ci_bot.* TO 'sqlmesh_prod'@'%';

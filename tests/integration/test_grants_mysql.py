@@ -31,7 +31,10 @@ from tests.worker import client
 
 __all__ = ["maria"]
 REVIEW, APPLY = "sqlmesh_review", "sqlmesh_apply"
+PROD = "sqlmesh_prod"
 PASSWORDS = {REVIEW: "change-me", APPLY: "change-me-too"}
+# Whoever runs the page's script has this one already, with a password of their own.
+_PROD_PASSWORD = "change-me-as-well"
 
 
 @pytest.fixture
@@ -41,19 +44,22 @@ def server(maria: str) -> Iterator[str]:
     with closing(connect_mysql(maria)) as connection, connection.cursor() as cursor:
         for schema in ("sqlmesh", SCHEMA):
             cursor.execute(f"DROP DATABASE IF EXISTS {schema}")
-        for user in PASSWORDS:
+        for user in (*PASSWORDS, PROD):
             cursor.execute(f"DROP USER IF EXISTS '{user}'@'%'")
 
 
 def run_as_user(url: str, user: str) -> str:
     """The server's URL with that account, and the database that the page names."""
     place = urlsplit(url).netloc.rpartition("@")[2]
-    return f"mysql://{user}:{PASSWORDS[user]}@{place}/sqlmesh"
+    return f"mysql://{user}:{PASSWORDS.get(user, _PROD_PASSWORD)}@{place}/sqlmesh"
 
 
 def grant(url: str) -> None:
     page = (REPOSITORY / "docs" / "state.md").read_text("utf-8")
     with closing(connect_mysql(url)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE IF NOT EXISTS sqlmesh")
+        cursor.execute(f"CREATE USER '{PROD}'@'%' IDENTIFIED BY '{_PROD_PASSWORD}'")
+        cursor.execute(f"GRANT ALL ON sqlmesh.* TO '{PROD}'@'%'")
         for statement in script_of("test_grants_mysql.py", page).split(";"):
             lines = [line for line in statement.splitlines() if not line.startswith("--")]
             if any(lines):
@@ -90,16 +96,19 @@ def test_ledger__that_the_account_may_not_read__is_never_taken_for_an_empty_one(
     run_prod(shop, "2024-01-10")
     grant(server)
     config = (shop.project / "config.yaml").read_text("utf-8")
-    shop.write(
-        "config.yaml", config.replace(state_on(server), state_on(run_as_user(server, REVIEW)))
-    )
+    shop.write("config.yaml", config.replace(state_on(server), state_on(run_as_user(server, PROD))))
     deployment = {"restated_by": (7,)}
     before = client(shop).review("pr_0", **deployment)
     assert before.failure is None, "without a ledger there is nothing to know"
     assert before.baseline == "state"
+    applier = mysql_connection(run_as_user(server, APPLY))
+    LedgerTables(applier.create_engine_adapter()).prepare_tables()
+    readable = client(shop).review("pr_0", **deployment)
+    assert readable.failure is None, readable.failure
+    refused(server, PROD, f"DELETE FROM {SCHEMA}._restatements")
 
     with closing(connect_mysql(server)) as connection, connection.cursor() as cursor:
-        cursor.execute(f"REVOKE SELECT ON {SCHEMA}.* FROM '{REVIEW}'@'%'")
+        cursor.execute(f"REVOKE SELECT ON {SCHEMA}.* FROM '{PROD}'@'%'")
     deployed = client(shop).review("pr_0", **deployment).failure
     assert deployed is not None
     assert deployed.reason_code == "ledger_hidden"
