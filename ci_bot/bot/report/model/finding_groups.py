@@ -13,6 +13,7 @@ from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES, Change, Severity
 from ci_bot.protocol.review_report import Report, Risk
+from ci_bot.protocol.rules import RULES
 
 # A No-Go as a list of things to fix: findings of one cause are one thing.
 #
@@ -214,6 +215,8 @@ _IN_HEADLINE: dict[Subject, tuple[str, ...]] = {
 }
 # What the sentence and the table say of every change; no reader has to do anything about it.
 _FACTS = ("additive-change", "metadata-only")
+# Its subject is a reader outside of the project.
+_EXPOSURE_AFFECTED = RULES["exposure-affected"].id
 # The message of the base branch stands at the top, with what it means.
 BASE_BROKEN = "R01-base-broken"
 
@@ -242,6 +245,14 @@ class FindingPoint:
     def sentence(self) -> str:
         """What is found, behind the model or the file that it is about."""
         return describe_finding(self.risk)
+
+    @property
+    def other_readers(self) -> list[str]:
+        """Who else reads what changes: each is asked, so none is only counted."""
+        if self.risk.rule != _EXPOSURE_AFFECTED:
+            return []
+        names = [risk.subject for risk in self.risks if risk.subject != self.risk.subject]
+        return list(dict.fromkeys(name for name in names if name))
 
     @property
     def is_alike(self) -> bool:
