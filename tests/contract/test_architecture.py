@@ -238,12 +238,12 @@ def test_rooms__are_entered_by_their_entrance() -> None:
 
 
 def test_import__past_an_entrance_is_noticed() -> None:
-    planted = "from ci_bot.worker.sql.functions import x\nfrom ci_bot.worker.sql import functions"
+    planted = "from ci_bot.worker.sql.spark_sql import x\nfrom ci_bot.worker.sql import spark_sql"
     assert imports_past_an_entrance("ci_bot.worker.rules.run_rules", planted) == [
-        "ci_bot.worker.sql.functions.x",
-        "ci_bot.worker.sql.functions",
+        "ci_bot.worker.sql.spark_sql.x",
+        "ci_bot.worker.sql.spark_sql",
     ]
-    assert imports_past_an_entrance("ci_bot.worker.sql.algebra_keys", planted) == []
+    assert imports_past_an_entrance("ci_bot.worker.sql.equivalence.keys", planted) == []
 
 
 def test_entrances__give_each_name_that_they_name() -> None:

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.sql import functions
-from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import normalize_query
+from ci_bot.worker.sql import spark_sql
+from ci_bot.worker.sql.equivalence.blocks import KeyInterner
+from ci_bot.worker.sql.equivalence.proof import normalize_query
 from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.rewrites import ON_SPARK, OTHER, ROWS, SAME, TABLES
 from tests.unit.rules.world import models
@@ -135,15 +135,15 @@ def test_functions__are_what_spark_says_they_are(spark: SparkSession) -> None:
         tree = call(name)
         parts = list(tree.walk()) if tree is not None else []
         leaves = exp.Column | exp.Literal | exp.Identifier | exp.Paren | exp.Star
-        if not parts or not all(functions.is_known(p) or isinstance(p, leaves) for p in parts):
+        if not parts or not all(spark_sql.is_known(p) or isinstance(p, leaves) for p in parts):
             continue  # it ends every proof
         checked += 1
         said = {
-            "agg_funcs": any(functions.is_aggregate(part) for part in parts),
-            "generator_funcs": any(functions.generates_rows(part) for part in parts),
+            "agg_funcs": any(spark_sql.is_aggregate(part) for part in parts),
+            "generator_funcs": any(spark_sql.generates_rows(part) for part in parts),
         }
         wrong += [(name, kind) for kind, found in said.items() if found != (group == kind)]
-        if "non-deterministic" in told and not any(functions.depends_on_order(p) for p in parts):
+        if "non-deterministic" in told and not any(spark_sql.depends_on_order(p) for p in parts):
             wrong.append((name, "non-deterministic"))
 
     assert not wrong

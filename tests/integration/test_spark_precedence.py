@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from sqlglot import parse_one
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.sql.spark_precedence import read_as_spark
+from ci_bot.worker.sql.spark_sql import read_as_spark
 from tests.oracle.brackets import put_brackets, put_set_brackets
 from tests.oracle.fuzzing import FULL
 

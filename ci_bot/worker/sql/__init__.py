@@ -9,7 +9,6 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.sql import column_changes
-    from ci_bot.worker.sql.algebra_blocks import KeyInterner, TermKey
     from ci_bot.worker.sql.audit_promises import (
         AuditPromises,
         Strictness,
@@ -26,7 +25,18 @@ if TYPE_CHECKING:
         list_column_changes,
         list_known_types,
     )
-    from ci_bot.worker.sql.equivalence_proof import (
+    from ci_bot.worker.sql.column_references import (
+        AuditFault,
+        ClauseKey,
+        describe_moved_positions,
+        list_audit_faults,
+        list_clause_keys,
+        list_standalone_audit_faults,
+        pair_clause_queries,
+        render_expression_text,
+    )
+    from ci_bot.worker.sql.equivalence.blocks import KeyInterner, TermKey
+    from ci_bot.worker.sql.equivalence.proof import (
         WHOLE,
         JoinMeaning,
         NormalForm,
@@ -42,17 +52,12 @@ if TYPE_CHECKING:
         mentions_interval,
         read_day_macro,
     )
-    from ci_bot.worker.sql.lineage_document import MOST_INDIRECT, make_impact
-    from ci_bot.worker.sql.lineage_facts import (
+    from ci_bot.worker.sql.lineage.document import MOST_INDIRECT, make_impact
+    from ci_bot.worker.sql.lineage.sources import (
         ChangedProject,
         LineageModel,
         ModelChange,
         ModelDefinition,
-    )
-    from ci_bot.worker.sql.missing_columns import (
-        AuditFault,
-        list_audit_faults,
-        list_standalone_audit_faults,
     )
     from ci_bot.worker.sql.model_code import (
         JINJA_PARSER,
@@ -72,7 +77,6 @@ if TYPE_CHECKING:
         parse_python,
         reads_argument,
     )
-    from ci_bot.worker.sql.model_key import list_grain_columns, list_key_columns
     from ci_bot.worker.sql.model_query import (
         SENTINEL_END,
         SENTINEL_NOW,
@@ -84,6 +88,8 @@ if TYPE_CHECKING:
         find_projection,
         inline_model_queries,
         iterate_selects,
+        list_grain_columns,
+        list_key_columns,
         list_outer_scopes,
         name_query_part,
         plain_name,
@@ -92,14 +98,7 @@ if TYPE_CHECKING:
         table_name,
     )
     from ci_bot.worker.sql.nullability import NEVER, UNKNOWN, find_null_default, find_null_reason
-    from ci_bot.worker.sql.positional_references import (
-        ClauseKey,
-        describe_moved_positions,
-        list_clause_keys,
-        pair_clause_queries,
-        render_expression_text,
-    )
-    from ci_bot.worker.sql.spark_precedence import read_as_spark
+    from ci_bot.worker.sql.spark_sql import read_as_spark
 
 __all__ = [
     "JINJA_PARSER",
@@ -187,7 +186,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "algebra_blocks": ["KeyInterner", "TermKey"],
+        "equivalence.blocks": ["KeyInterner", "TermKey"],
         "audit_promises": [
             "AuditPromises",
             "Strictness",
@@ -204,7 +203,7 @@ __getattr__ = open_on_demand(
             "list_column_changes",
             "compare_types",
         ],
-        "equivalence_proof": [
+        "equivalence.proof": [
             "NormalForm",
             "JoinMeaning",
             "QueryMeaning",
@@ -220,11 +219,21 @@ __getattr__ = open_on_demand(
             "mentions_interval",
             "find_time_column_origins",
         ],
-        "lineage_document": ["MOST_INDIRECT", "make_impact"],
-        "lineage_facts": ["ChangedProject", "ModelDefinition", "LineageModel", "ModelChange"],
-        "missing_columns": ["AuditFault", "list_audit_faults", "list_standalone_audit_faults"],
-        "model_key": ["list_grain_columns", "list_key_columns"],
+        "lineage.document": ["MOST_INDIRECT", "make_impact"],
+        "lineage.sources": ["ChangedProject", "ModelDefinition", "LineageModel", "ModelChange"],
+        "column_references": [
+            "AuditFault",
+            "list_audit_faults",
+            "list_standalone_audit_faults",
+            "ClauseKey",
+            "describe_moved_positions",
+            "render_expression_text",
+            "pair_clause_queries",
+            "list_clause_keys",
+        ],
         "model_query": [
+            "list_grain_columns",
+            "list_key_columns",
             "SENTINEL_END",
             "SENTINEL_NOW",
             "SENTINEL_START",
@@ -243,13 +252,6 @@ __getattr__ = open_on_demand(
             "inline_model_queries",
         ],
         "nullability": ["NEVER", "UNKNOWN", "find_null_default", "find_null_reason"],
-        "positional_references": [
-            "ClauseKey",
-            "describe_moved_positions",
-            "render_expression_text",
-            "pair_clause_queries",
-            "list_clause_keys",
-        ],
         "model_code": [
             "JINJA_PARSER",
             "RUN_DATES",
@@ -268,6 +270,6 @@ __getattr__ = open_on_demand(
             "iterate_code_trees",
             "list_unused_edges",
         ],
-        "spark_precedence": ["read_as_spark"],
+        "spark_sql": ["read_as_spark"],
     },
 )

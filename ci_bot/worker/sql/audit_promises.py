@@ -10,9 +10,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 
-from ci_bot.worker.sql.algebra_blocks import KeyInterner, Term, TermKey, TermOperation
-from ci_bot.worker.sql.algebra_keys import KeySealer
-from ci_bot.worker.sql.translate_query import QueryTooLargeError, QueryTranslator
+from ci_bot.worker.sql.equivalence.blocks import KeyInterner, Term, TermKey, TermOperation
+from ci_bot.worker.sql.equivalence.keys import KeySealer
+from ci_bot.worker.sql.equivalence.translate_query import QueryTooLargeError, QueryTranslator
 from ci_bot.worker.sqlmesh_compat import Tree
 
 if TYPE_CHECKING:

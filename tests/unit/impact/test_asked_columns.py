@@ -8,8 +8,8 @@ from functools import partial
 import sqlglot
 
 from ci_bot.worker.review.lineage_inputs import ChangedModels, read_changed_project
-from ci_bot.worker.sql.lineage_facts import ChangedProject, LineageModel, ModelDefinition
-from ci_bot.worker.sql.lineage_propagation import spread_changes
+from ci_bot.worker.sql.lineage.propagation import spread_changes
+from ci_bot.worker.sql.lineage.sources import ChangedProject, LineageModel, ModelDefinition
 from tests.unit.impact.real import NAMES, kinds_of, model
 from tests.unit.rules.world import models
 

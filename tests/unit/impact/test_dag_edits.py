@@ -10,8 +10,8 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from ci_bot.worker.sql.lineage_facts import ChangedProject, LineageModel, ModelDefinition
-from ci_bot.worker.sql.lineage_propagation import ChangeSpread, spread_changes
+from ci_bot.worker.sql.lineage.propagation import ChangeSpread, spread_changes
+from ci_bot.worker.sql.lineage.sources import ChangedProject, LineageModel, ModelDefinition
 from tests.oracle.fuzzing import FULL
 from tests.unit.impact.dags import dag
 from tests.unit.impact.data import Rows, Warehouse, bag, source_rows

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from ci_bot.worker.sql.lineage_facts import LineageModel, ModelDefinition
-from ci_bot.worker.sql.lineage_propagation import OwnPart, list_own_changes
+from ci_bot.worker.sql.lineage.propagation import OwnPart, list_own_changes
+from ci_bot.worker.sql.lineage.sources import LineageModel, ModelDefinition
 from tests.oracle.fuzzing import FULL
 from tests.unit.impact.dags import dag
 from tests.unit.impact.data import Warehouse, bag, source_rows

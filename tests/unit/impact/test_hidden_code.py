@@ -11,8 +11,8 @@ from sqlmesh.utils.jinja import JinjaMacroRegistry, MacroInfo
 
 from ci_bot.worker.review.lineage_inputs import describe_change_beside_query
 from ci_bot.worker.review.query_definition import read_model_definition
-from ci_bot.worker.sql.lineage_facts import LineageModel
-from ci_bot.worker.sql.lineage_propagation import list_own_changes
+from ci_bot.worker.sql.lineage.propagation import list_own_changes
+from ci_bot.worker.sql.lineage.sources import LineageModel
 from tests.unit.impact import dbt_builtins
 
 MACRO = "{% macro twice(x) %}{{ x }} * 2{% endmacro %}"

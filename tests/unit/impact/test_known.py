@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import sqlglot
 
-from ci_bot.worker.sql.lineage_facts import ChangedProject, LineageModel, ModelDefinition
-from ci_bot.worker.sql.lineage_propagation import spread_changes
+from ci_bot.worker.sql.lineage.propagation import spread_changes
+from ci_bot.worker.sql.lineage.sources import ChangedProject, LineageModel, ModelDefinition
 from tests.unit.impact.parts import SOURCES
 
 MODELS = 1_000

@@ -16,7 +16,7 @@ from ci_bot.protocol.plan import Finding
 from ci_bot.worker.rules.models.keys import MissingKeyColumn
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.sql.audit_promises import read_audit_promises
-from ci_bot.worker.sql.missing_columns import list_missing_columns
+from ci_bot.worker.sql.column_references import list_missing_columns
 from tests.unit.rules.world import ROOT, change, models, seen
 
 OWN = """

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot.worker.review.scan import find_model_in_text
-from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, normalize_query
+from ci_bot.worker.sql.equivalence.blocks import KeyInterner
+from ci_bot.worker.sql.equivalence.proof import NormalForm, normalize_query
 from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.world import models
 

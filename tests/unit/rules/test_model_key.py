@@ -6,7 +6,7 @@ import pytest
 from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 
-from ci_bot.worker.sql.model_key import list_grain_columns, list_key_columns
+from ci_bot.worker.sql.model_query import list_grain_columns, list_key_columns
 from tests.unit.rules.world import change, seen
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.worker.rules.model_pair import list_renamed_models
-from ci_bot.worker.sql.algebra_blocks import KeyInterner, SourceColumn
+from ci_bot.worker.sql.equivalence.blocks import KeyInterner, SourceColumn
 from tests.unit.rules.world import EXTERNAL, change, seen
 
 CUSTOMERS = "MODEL (name {0}, kind FULL);\nSELECT c.customer_id{1} AS customer_id, c.country FROM raw.customers AS c{2}"

@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from sqlglot import exp
 
-from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, normalize_query
+from ci_bot.worker.sql.equivalence.blocks import KeyInterner
+from ci_bot.worker.sql.equivalence.proof import NormalForm, normalize_query
 from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.pairs.bases import parse
 from tests.unit.rules.pairs.engine import Rows, run

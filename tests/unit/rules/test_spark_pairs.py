@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, normalize_query
-from ci_bot.worker.sql.lineage_facts import LineageModel, ModelDefinition
-from ci_bot.worker.sql.lineage_propagation import list_own_changes
+from ci_bot.worker.sql.equivalence.blocks import KeyInterner
+from ci_bot.worker.sql.equivalence.proof import NormalForm, normalize_query
+from ci_bot.worker.sql.lineage.propagation import list_own_changes
+from ci_bot.worker.sql.lineage.sources import LineageModel, ModelDefinition
 from ci_bot.worker.sql.model_query import ModelQueries
 from tests.unit.rules.spark_pairs import OTHER, SAME, TABLES, UNDECLARED
 from tests.unit.rules.world import models

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from sqlglot import exp, parse_one
 
-from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, QueryMeaning, normalize_query
-from ci_bot.worker.sql.lineage_facts import LineageModel, ModelDefinition
-from ci_bot.worker.sql.lineage_propagation import OwnPart, list_own_changes
-from ci_bot.worker.sql.spark_precedence import read_as_spark
+from ci_bot.worker.sql.equivalence.blocks import KeyInterner
+from ci_bot.worker.sql.equivalence.proof import NormalForm, QueryMeaning, normalize_query
+from ci_bot.worker.sql.lineage.propagation import OwnPart, list_own_changes
+from ci_bot.worker.sql.lineage.sources import LineageModel, ModelDefinition
+from ci_bot.worker.sql.spark_sql import read_as_spark
 from tests.oracle.brackets import put_brackets, put_set_brackets
 
 

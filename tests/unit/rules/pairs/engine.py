@@ -12,8 +12,8 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.simplify import simplify
 from sqlglot.schema import MappingSchema
 
-from ci_bot.worker.sql.algebra_blocks import KeyInterner
-from ci_bot.worker.sql.equivalence_proof import NormalForm, normalize_query
+from ci_bot.worker.sql.equivalence.blocks import KeyInterner
+from ci_bot.worker.sql.equivalence.proof import NormalForm, normalize_query
 from tests.unit.rules.pairs.bases import COLUMNS, NUMBERS, TABLES, WORDS
 
 Rows = Counter[tuple[str, ...]]

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.lineage_expressions import ExpressionReader, ProjectionList, UnreadableError
-from ci_bot.worker.sql.lineage_facts import KnownColumns, ModelDefinition
-from ci_bot.worker.sql.lineage_scopes import (
+from ci_bot.worker.sql.lineage.expressions import ExpressionReader, ProjectionList, UnreadableError
+from ci_bot.worker.sql.lineage.scopes import (
     ANY,
     DOUBT,
     ORDER,
@@ -27,8 +26,8 @@ from ci_bot.worker.sql.lineage_scopes import (
     make_opaque_relation,
     map_columns_by_name,
 )
-from ci_bot.worker.sql.lineage_sources import FromClause, StoredTable
-from ci_bot.worker.sql.spark_precedence import read_as_spark
+from ci_bot.worker.sql.lineage.sources import FromClause, KnownColumns, ModelDefinition, StoredTable
+from ci_bot.worker.sql.spark_sql import read_as_spark
 from ci_bot.worker.sqlmesh_compat import FROM, WITH, Tree
 
 _READ = frozenset(

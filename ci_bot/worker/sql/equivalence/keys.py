@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice, permutations, product
 from math import factorial, prod
 
-from ci_bot.worker.sql.algebra_blocks import (
+from ci_bot.worker.sql.equivalence.blocks import (
     DerivedTable,
     GeneratedRows,
     GroupClause,

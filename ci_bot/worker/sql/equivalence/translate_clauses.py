@@ -8,10 +8,16 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.algebra_blocks import GroupClause, QueryBlock, Term, TermOperation, make_leaf
-from ci_bot.worker.sql.functions import generates_rows, is_aggregate
-from ci_bot.worker.sql.name_scopes import SelectFrame
-from ci_bot.worker.sql.translate_scalars import ScalarHost, ScalarTranslator
+from ci_bot.worker.sql.equivalence.blocks import (
+    GroupClause,
+    QueryBlock,
+    Term,
+    TermOperation,
+    make_leaf,
+)
+from ci_bot.worker.sql.equivalence.select_notes import SelectFrame
+from ci_bot.worker.sql.equivalence.translate_scalars import ScalarHost, ScalarTranslator
+from ci_bot.worker.sql.spark_sql import generates_rows, is_aggregate
 from ci_bot.worker.sqlmesh_compat import FROM, WITH
 
 # What a SELECT's own clauses mention, found by one walk.

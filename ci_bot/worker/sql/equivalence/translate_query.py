@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from ci_bot.worker.sql import translate_clauses
-from ci_bot.worker.sql.algebra_blocks import (
+from ci_bot.worker.sql.equivalence import translate_clauses
+from ci_bot.worker.sql.equivalence.blocks import (
     DependentSource,
     Hanging,
     NestedQuery,
@@ -24,13 +24,19 @@ from ci_bot.worker.sql.algebra_blocks import (
     make_leaf,
     split_conjuncts,
 )
+from ci_bot.worker.sql.equivalence.select_notes import (
+    CLAUSES_BEHIND_SUBQUERY,
+    CteEntry,
+    FromItem,
+    JoinNoteSource,
+    QueryNotes,
+    SelectFrame,
+)
+from ci_bot.worker.sql.equivalence.translate_clauses import LAYOUT, ClauseTranslator
+from ci_bot.worker.sql.equivalence.translate_scalars import ScalarTranslator
+from ci_bot.worker.sql.equivalence.translate_sources import SourceTranslator, TranslatedFrom
 from ci_bot.worker.sql.model_query import split_conditions as written_parts
 from ci_bot.worker.sql.model_query import table_name
-from ci_bot.worker.sql.name_scopes import CteEntry, FromItem, SelectFrame
-from ci_bot.worker.sql.query_notes import CLAUSES_BEHIND_SUBQUERY, JoinNoteSource, QueryNotes
-from ci_bot.worker.sql.translate_clauses import LAYOUT, ClauseTranslator
-from ci_bot.worker.sql.translate_scalars import ScalarTranslator
-from ci_bot.worker.sql.translate_sources import SourceTranslator, TranslatedFrom
 from ci_bot.worker.sqlmesh_compat import FROM, WITH
 
 # UNION, INTERSECT and EXCEPT as one source.

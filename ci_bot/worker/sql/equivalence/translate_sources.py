@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.algebra_blocks import (
+from ci_bot.worker.sql.equivalence.blocks import (
     ArgumentOrder,
     DependentSource,
     DerivedTable,
@@ -26,11 +26,16 @@ from ci_bot.worker.sql.algebra_blocks import (
     make_comparison,
     split_conjuncts,
 )
+from ci_bot.worker.sql.equivalence.select_notes import (
+    CLAUSES_BEHIND_SUBQUERY,
+    CteEntry,
+    FromItem,
+    JoinNoteSource,
+    SelectFrame,
+)
+from ci_bot.worker.sql.equivalence.translate_clauses import ClauseMentions
+from ci_bot.worker.sql.equivalence.translate_scalars import ScalarTranslator
 from ci_bot.worker.sql.model_query import split_conditions as written_parts
-from ci_bot.worker.sql.name_scopes import CteEntry, FromItem, SelectFrame
-from ci_bot.worker.sql.query_notes import CLAUSES_BEHIND_SUBQUERY, JoinNoteSource
-from ci_bot.worker.sql.translate_clauses import ClauseMentions
-from ci_bot.worker.sql.translate_scalars import ScalarTranslator
 from ci_bot.worker.sqlmesh_compat import FROM
 
 # What stands in FROM under one alias: a table, a query, rows that are written out or made.

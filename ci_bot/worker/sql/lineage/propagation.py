@@ -10,21 +10,16 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from ci_bot.protocol.review_report import HowChanged
-from ci_bot.worker.sql.lineage_expressions import UnreadableError
-from ci_bot.worker.sql.lineage_facts import (
-    ChangedProject,
-    KnownColumns,
-    LineageModel,
-    ModelDefinition,
-)
-from ci_bot.worker.sql.lineage_query import (
+from ci_bot.worker.sql.equivalence.select_notes import is_spelled_alike, list_spellings
+from ci_bot.worker.sql.lineage.expressions import UnreadableError
+from ci_bot.worker.sql.lineage.query import (
     DefinitionRelations,
     ModelDependencies,
     StoredTables,
     read_definition,
     read_dependencies,
 )
-from ci_bot.worker.sql.lineage_scopes import (
+from ci_bot.worker.sql.lineage.scopes import (
     ANY,
     ANYWHERE,
     DOUBT,
@@ -34,7 +29,12 @@ from ci_bot.worker.sql.lineage_scopes import (
     LineageRowset,
     LineageTerms,
 )
-from ci_bot.worker.sql.name_scopes import is_spelled_alike, list_spellings
+from ci_bot.worker.sql.lineage.sources import (
+    ChangedProject,
+    KnownColumns,
+    LineageModel,
+    ModelDefinition,
+)
 
 # What a change changes of a model itself: columns that are computed differently, and rows.
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.functions import list_field_names
-from ci_bot.worker.sql.lineage_scopes import (
+from ci_bot.worker.sql.lineage.scopes import (
     ANY,
     FromEntry,
     LineageRowset,
@@ -20,6 +19,7 @@ from ci_bot.worker.sql.lineage_scopes import (
     map_columns_by_name,
     name_by_position,
 )
+from ci_bot.worker.sql.spark_sql import list_field_names
 from ci_bot.worker.sqlmesh_compat import EXCEPT, Tree
 
 ReadQuery = Callable[[Any, NameScope], LineageRowset]

@@ -9,13 +9,23 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.algebra_blocks import KeyInterner, QueryBlock, Term, TermKey, TermOperation
-from ci_bot.worker.sql.algebra_keys import KeySealer, OriginNames, walk_with_origins
+from ci_bot.worker.sql.equivalence.blocks import (
+    KeyInterner,
+    QueryBlock,
+    Term,
+    TermKey,
+    TermOperation,
+)
+from ci_bot.worker.sql.equivalence.keys import KeySealer, OriginNames, walk_with_origins
+from ci_bot.worker.sql.equivalence.select_notes import (
+    JoinNote,
+    QueryNotes,
+    is_spelled_alike,
+    list_spellings,
+)
+from ci_bot.worker.sql.equivalence.translate_query import QueryTooLargeError, QueryTranslator
 from ci_bot.worker.sql.interval_filters import is_interval_predicate
-from ci_bot.worker.sql.name_scopes import is_spelled_alike, list_spellings
-from ci_bot.worker.sql.query_notes import JoinNote, QueryNotes
-from ci_bot.worker.sql.spark_precedence import read_as_spark
-from ci_bot.worker.sql.translate_query import QueryTooLargeError, QueryTranslator
+from ci_bot.worker.sql.spark_sql import read_as_spark
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from ci_bot.worker.sql import functions
-from ci_bot.worker.sql.algebra_blocks import (
+from ci_bot.worker.sql import spark_sql
+from ci_bot.worker.sql.equivalence.blocks import (
     ArgumentOrder,
     NestedQuery,
     QueryBlock,
@@ -20,7 +20,7 @@ from ci_bot.worker.sql.algebra_blocks import (
     make_leaf,
     negate_term,
 )
-from ci_bot.worker.sql.name_scopes import SelectFrame
+from ci_bot.worker.sql.equivalence.select_notes import SelectFrame
 
 _COMPARISONS: dict[type, str] = {
     exp.EQ: "eq",
@@ -106,7 +106,7 @@ class ScalarTranslator:
                 self.translate_scalar(node.this),
                 self.translate_scalar(node.expression),
             )
-        if not functions.is_known(node):
+        if not spark_sql.is_known(node):
             self.host.add_gap(f"{node.key} is not understood")
         if node.args.get("negate"):
             return negate_term(self._translate_generic(node, without="negate"))
@@ -122,13 +122,13 @@ class ScalarTranslator:
             if value is not None and items and name != without:
                 names.append(f"{name}{len(items) if isinstance(value, list) else ''}")
                 parts += [self._translate_argument(item) for item in items]
-        fields = functions.list_field_names(node)
+        fields = spark_sql.list_field_names(node)
         return TermOperation(
             f"{node.key}({','.join(names)}){','.join(fields)}",
             tuple(parts),
             ArgumentOrder.FREE if isinstance(node, _COMMUTATIVE) else ArgumentOrder.MATTERS,
-            ordered=functions.depends_on_order(node),
-            aggregate=functions.is_aggregate(node),
+            ordered=spark_sql.depends_on_order(node),
+            aggregate=spark_sql.is_aggregate(node),
         )
 
     def _translate_argument(self, value: exp.Expr) -> Term:

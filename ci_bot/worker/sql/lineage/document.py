@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
-from ci_bot.worker.sql.lineage_facts import ChangedProject
-from ci_bot.worker.sql.lineage_propagation import (
+from ci_bot.worker.sql.lineage.propagation import (
     ChangedParts,
     ChangeSpread,
     ModelReach,
     OwnPart,
     spread_changes,
 )
+from ci_bot.worker.sql.lineage.sources import ChangedProject
 
 MOST_ENTRIES = 5_000  # models reached, over all parts
 MOST_OF_ONE_PART = 200

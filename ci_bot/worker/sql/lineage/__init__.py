@@ -1,0 +1,1 @@
+"""Which columns of later models a change reaches: through queries, and from model to model."""
