@@ -18,7 +18,7 @@ from ci_bot.protocol.apply_report import (
 )
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument, SweepReport
-from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.plan import (
     AuditsCheck,
     Backfill,

@@ -29,7 +29,7 @@ from ci_bot.protocol.messages import (
     RestateAnswer,
     RestateRequest,
 )
-from ci_bot.protocol.restatements import RecordedRestatement
+from ci_bot.protocol.review_inputs import RecordedRestatement
 from ci_bot.protocol.review_report import Acceptance, Report
 from tests.projects import Shop
 from tests.projects.history import Repository

@@ -44,15 +44,16 @@ from ci_bot.protocol.environment import (
     parse_cleanup_environment,
     parse_review_environment,
 )
-from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.plan import ProjectCheck, Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
-from ci_bot.protocol.restatements import RecordedRestatement, RestatementWish
 from ci_bot.protocol.review_inputs import (
     BaseCache,
     BaseTests,
     KnownFile,
     ModelScope,
+    RecordedRestatement,
+    RestatementWish,
+    SameAnswer,
     ScanFacts,
     ScopesAnswer,
     TestName,

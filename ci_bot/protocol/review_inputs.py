@@ -1,13 +1,27 @@
-"""What a review needs beside the plan: the scan, the base branch's tests and models, scopes."""
+"""What a review is made of beside the plan: the scan, the base branch's tests and models, scopes,
+restatements, and what changed queries gave on generated rows.
+"""
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Count, FilePath, Line, Name, Seconds
-from ci_bot.protocol.plan import Finding
+from ci_bot.protocol.base import (
+    SCHEMA_VERSION,
+    Contract,
+    Count,
+    FilePath,
+    Line,
+    Name,
+    PlanId,
+    Seconds,
+    Text,
+    Timestamp,
+)
+from ci_bot.protocol.plan import Backfill, Cost, Finding, ProdPlan, Window
 
 # What the changed files say by themselves, read by a process that has loaded nothing of them.
 
@@ -152,3 +166,154 @@ class ScopesAnswer(Contract):
         default=None, description="The model that was asked for; null: the project has none such."
     )
     near: list[Name] = Field(default_factory=list, description="Models with names like it.")
+
+
+_MIDNIGHT = "T00:00:00Z"
+
+
+class RestatementWish(Contract):
+    """What an owner's comment asks for; the dates are in the words that SQLMesh reads."""
+
+    model: Name
+    start: Line | None = None
+    end: Line | None = None
+    by: Name
+    at: Timestamp
+    reason: Line
+    comment_id: Count
+
+
+class RecordedRestatement(Contract):
+    """A restatement of the ledger, bound to what was reviewed when it was asked for."""
+
+    model: Name
+    start: Timestamp | None = Field(description="Inclusive; null: from the beginning.")
+    end: Timestamp | None = Field(
+        description="Exclusive; null: up to the end of prod's data when it is carried out."
+    )
+    fingerprint: Name = Field(description="Of the model when it was asked for.")
+    rebuilds: list[Name] = Field(
+        description="The models that it builds again; if there are more, it does not hold."
+    )
+    by: Name
+    at: Timestamp
+    reason: Line
+    comment_id: Count
+    head_sha: Name | None = Field(description="The commit that was reviewed.")
+    prod_plan_id: PlanId | None = Field(
+        description="The plan for prod that the review showed; null if nothing changed."
+    )
+
+
+class ProdRestatement(Contract):
+    """What a recorded restatement makes prod build, once the merge is deployed."""
+
+    recorded: RecordedRestatement
+    path: FilePath | None = Field(default=None, description="File of the model.")
+    window: Window | None = Field(
+        default=None, description="What SQLMesh is asked for; null where it does not hold."
+    )
+    work: list[Backfill] = Field(
+        default_factory=list, description="The model and what reads it, each with its range."
+    )
+    cost: Cost | None = None
+    kept: list[Name] = Field(
+        default_factory=list,
+        description="Readers that keep their rows, because `disable_restatement` is set.",
+    )
+    environments: list[Name] = Field(
+        default_factory=list, description="Other environments whose data of these is cleared."
+    )
+    problem: Line | None = Field(
+        default=None, description="Why it does not hold any more, and a deployment refuses it."
+    )
+
+
+class DeploymentPlan(ProdPlan):
+    """The plan of prod, and the restatements that follow it."""
+
+    restatements: list[ProdRestatement] = Field(default_factory=list)
+
+
+def describe_range(item: RecordedRestatement) -> str:
+    """The dates of a restatement, as the end of a sentence."""
+    if item.start is None and item.end is None:
+        return "with all of its history"
+    start = "from its beginning" if item.start is None else f"from {_describe_start(item.start)}"
+    end = "up to the end of prod's data" if item.end is None else f"to {_describe_end(item.end)}"
+    return f"{start} {end}"
+
+
+def _describe_start(text: str) -> str:
+    """A midnight as its day."""
+    return text[:10] if text.endswith(_MIDNIGHT) else text
+
+
+def _describe_end(text: str) -> str:
+    """The last day, as people write it: a range ends before its end."""
+    if not text.endswith(_MIDNIGHT):
+        return text
+    return (date.fromisoformat(text[:10]) - timedelta(days=1)).isoformat()
+
+
+ExecutionResult = Literal["differs", "alike", "not_tried"]
+# Values as people read them; null is SQL's NULL.
+ExampleRow = list[Line | None]
+
+
+class ExampleInput(Contract):
+    """The rows of one table that the query reads. All of them are generated; none is a table's."""
+
+    table: Name
+    columns: list[Name] = Field(description="Those that the query reads.")
+    rows: list[ExampleRow]
+
+
+class ExampleOutput(Contract):
+    """A row of the result before and after; null where one side has no such row."""
+
+    before: ExampleRow | None
+    after: ExampleRow | None
+
+
+class ExecutionExample(Contract):
+    """The smallest rows that were found to tell both versions apart, and their results."""
+
+    inputs: list[ExampleInput]
+    columns: list[Name] = Field(description="Of both results.")
+    outputs: list[ExampleOutput]
+    differing: list[Name] = Field(
+        description="Columns with other values; none where only which rows there are differs."
+    )
+
+
+class SameAnswer(Contract):
+    """Whether two queries give the same: `same` needs a proof, and an execution that agrees."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    activity: Literal["same"] = "same"
+    verdict: Literal["same", "differs", "not_known"]
+    data_sets: Count = Field(description="How many let rows through at least one query.")
+    told: Line = Field(description="The reasons for the verdict, as sentences.")
+    example: ExecutionExample | None = None
+
+
+class WitnessTest(Contract):
+    """A SQLMesh unit test that passes on the head and fails on the base: SQLMesh has run it."""
+
+    path: FilePath = Field(description="Where it belongs, relative to the project's directory.")
+    text: Text
+
+
+class ModelExecution(Contract):
+    """A directly changed model, run on generated rows in both versions."""
+
+    model: Name
+    result: ExecutionResult
+    data_sets: Count = Field(description="How many let rows through at least one version.")
+    reason: Line | None = Field(default=None, description="What kept it from being tried.")
+    example: ExecutionExample | None = None
+    witness: WitnessTest | None = None
+    no_witness: Line | None = Field(
+        default=None, description="Why no unit test is made of the example."
+    )

@@ -26,7 +26,6 @@ from ci_bot.protocol.base import (
     Versions,
 )
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.plan import (
     Backfill,
     Change,
@@ -43,12 +42,14 @@ from ci_bot.protocol.plan import (
     Stage,
 )
 from ci_bot.protocol.plan_identity import PlanIdentity, PlanOption
-from ci_bot.protocol.restatements import ProdRestatement
-from ci_bot.protocol.review_inputs import ExposedModel, ScopedModels
+from ci_bot.protocol.review_inputs import (
+    ExposedModel,
+    ModelExecution,
+    ProdRestatement,
+    ScopedModels,
+)
 
 # What a team's own policy has made of a review, as a report tells it.
-
-
 CalendarDay = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="A day in UTC.")]
 
 

@@ -24,7 +24,7 @@ PLANTED = [
     ("bot.worker_client.client", "from ci_bot.worker import project", "ci_bot.worker.project"),
     ("bot.handlers.gate", "import ci_bot.worker", "ci_bot.worker"),
     ("worker.planning.plan_options", "from ci_bot.bot import actions", "ci_bot.bot.actions"),
-    ("protocol.durations", "from ci_bot.errors import BotError", "ci_bot.errors"),
+    ("protocol.cost", "from ci_bot.errors import BotError", "ci_bot.errors"),
     ("bot.report.model.view", "from ci_bot.bot import laptop", "ci_bot.bot.laptop"),
     ("bot.report.model.view", "from ci_bot.bot import decision", "ci_bot.bot.decision"),
     (
@@ -44,7 +44,7 @@ PLANTED = [
     ("bot.report.markdown.marker", "from ci_bot.host import Machine", "ci_bot.host"),
     ("bot.actions.choose_activity", "from ci_bot.bot import sandbox", "ci_bot.bot.sandbox"),
     ("redaction.known_values", "import time", "time"),
-    ("protocol.limits", "import tempfile", "tempfile"),
+    ("protocol.files", "import tempfile", "tempfile"),
 ]
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from ci_bot.bot.actions.inputs import MOST_MINUTES, Inputs, make_variable_name, read_settings
 from ci_bot.bot.cli import commands
 from ci_bot.errors import BadInput
-from ci_bot.protocol.limits import MOST_INTERVALS
+from ci_bot.protocol.files import MOST_INTERVALS
 from ci_bot.redaction.redactor import LONGEST_QUOTED
 
 NO_UTF8 = "\udcff"

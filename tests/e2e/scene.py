@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 
 from ci_bot.bot.report.markdown.marker import decode_marker
-from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.comment import Marker
 from tests.e2e.job import Job, Outcome, Runner
 from tests.github_standin.events import workflow_dispatch
 from tests.github_standin.local_git import LocalGit

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from ci_bot.bot.report.markdown.marker import decode_marker, encode_marker
-from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.comment import Marker
 from tests import nights
 from tests.e2e.scene import BOT, Change, Scene, add_orders
 from tests.github_standin.standin import GitHubStandin

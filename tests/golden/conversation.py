@@ -25,7 +25,7 @@ from ci_bot.bot.report.markdown.marker import MarkerFacts
 from ci_bot.bot.report.model.context import CommentContext, DisplayProgress, RenderedText
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment_marker import Marker, Phase
+from ci_bot.protocol.comment import Marker, Phase
 from ci_bot.protocol.messages import Progress
 from ci_bot.protocol.review_report import Report
 from tests.golden.pull_requests import NUMBER

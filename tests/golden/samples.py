@@ -17,7 +17,7 @@ from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.messages import Progress
 from ci_bot.protocol.plan import Window
-from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement
+from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement
 from ci_bot.protocol.review_report import ModelOwners, Report, ReviewFacts
 from tests.golden.conversation import Conversation
 from tests.golden.record import read

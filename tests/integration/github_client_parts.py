@@ -10,7 +10,7 @@ from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.failures import PATIENT, RateLimits
 from ci_bot.bot.github.transport import ClientTime
 from ci_bot.bot.report.markdown.marker import encode_marker
-from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.comment import Marker
 from tests.github_standin.script import (
     Reply,
 )

@@ -12,7 +12,7 @@ import pytest
 
 from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.errors import TimedOut
-from ci_bot.protocol.limits import LARGEST_FILE_BYTES
+from ci_bot.protocol.files import LARGEST_FILE_BYTES
 from ci_bot.protocol.review_report import Report
 from tests import nights
 from tests.checkout import Repository

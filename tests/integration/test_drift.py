@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core.context import Context
 from sqlmesh.core.environment import Environment
 
-from ci_bot.protocol.drift_report import StateSurvey
+from ci_bot.protocol.cleanup_report import StateSurvey
 from ci_bot.worker.cleanup.sweep import survey_state
 from ci_bot.worker.sqlmesh_compat import unwrap_state_adapter
 from ci_bot.worker.state_store import ApplyRow, CostLedger

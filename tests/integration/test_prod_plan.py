@@ -20,7 +20,7 @@ from ci_bot.bot.laptop.local_review import LocalReview, review_locally
 from ci_bot.bot.laptop.prod_plan import prod_plan_locally
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import make_process_machine
-from ci_bot.protocol.restatements import (
+from ci_bot.protocol.review_inputs import (
     DeploymentPlan,
     RecordedRestatement,
     RestatementWish,

@@ -14,7 +14,7 @@ from sqlmesh.core.context import Context
 
 from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.protocol.messages import RestateAnswer
-from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement, RestatementWish
+from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement, RestatementWish
 from ci_bot.protocol.review_report import Report
 from tests.projects.duck import run_prod
 from tests.projects.repository import Files, Repository, write_repository

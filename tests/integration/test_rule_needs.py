@@ -18,7 +18,7 @@ from sqlmesh.core.context import Context
 from ci_bot.bot.decision import TeamLimits, judge_data_diffs
 from ci_bot.bot.worker_client.review_subject import ReviewCommits
 from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.restatements import RestatementWish
+from ci_bot.protocol.review_inputs import RestatementWish
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.protocol.rules import FACTS, RULES, find_rule
 from ci_bot.worker import sqlmesh_compat

@@ -10,7 +10,7 @@ import pytest
 
 from ci_bot.bot.report.html.page import render_page
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.comment_marker import PlanHistoryEntry
+from ci_bot.protocol.comment import PlanHistoryEntry
 from tests.browser import Tab, browser, chromium
 from tests.conftest import missing
 from tests.factories import NOW, make_apply, make_context

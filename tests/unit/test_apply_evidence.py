@@ -13,7 +13,7 @@ from ci_bot.bot.handlers import apply, apply_evidence
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.comment import Marker
 from tests.factories import PLAN, make_apply, make_context, make_marker, make_report, make_risk
 from tests.publishing import RUNNER, Memory, publisher_of
 from tests.unit.decision.test_clearing import diff

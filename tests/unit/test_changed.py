@@ -12,7 +12,7 @@ import pytest
 from ci_bot.bot.decision import BotFacts, judge_review, list_code_on_load
 from ci_bot.bot.git.git_repository import GitFile, GitRepository
 from ci_bot.bot.worker_client.review_subject import FileChanges, list_file_changes
-from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
+from ci_bot.protocol.files import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.rules import inputs as reading
 from ci_bot.worker.rules.files import (

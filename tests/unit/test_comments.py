@@ -46,7 +46,7 @@ from ci_bot.bot.report.markdown.marker import (
     mark_news,
 )
 from ci_bot.errors import GitHubUnavailable
-from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
+from ci_bot.protocol.comment import Marker, Phase, PlanHistoryEntry
 from ci_bot.protocol.plan import Window
 
 ME = "github-actions[bot]"

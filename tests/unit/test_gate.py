@@ -17,7 +17,7 @@ from ci_bot.bot.handlers.gate import (
     find_condition_to_load,
     list_unmet_conditions,
 )
-from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.plan import Window
 from tests.factories import make_report
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.directories import PrivateDirectories
+from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.messages import FailedAnswer
 from tests.factories import make_report
 from tests.oracle.fuzzing import caught, fuzz

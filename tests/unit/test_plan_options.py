@@ -9,7 +9,7 @@ import pytest
 from sqlmesh.core.config import CategorizerConfig
 
 from ci_bot.errors import BadInput
-from ci_bot.protocol.limits import MOST_INTERVALS
+from ci_bot.protocol.files import MOST_INTERVALS
 from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags, PlanOption, selects_by_git
 from ci_bot.worker.planning.plan_options import PlanOptions, name_option, resolve_options
 from ci_bot.worker.project.checks import OF_A_PLAN, PlanSettings

@@ -11,7 +11,7 @@ from ci_bot.bot.github.port import Permission
 from ci_bot.bot.handlers import restate
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement
+from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement
 from tests.factories import make_report
 from tests.publishing import publisher_of
 from tests.unit.test_accept_activity import OTHER, Checkout, GitHub, comment, github

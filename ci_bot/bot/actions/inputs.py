@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 from ci_bot import __version__
 from ci_bot.errors import BadInput
 from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix
-from ci_bot.protocol.limits import MOST_INTERVALS
+from ci_bot.protocol.files import MOST_INTERVALS
 
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Sha

@@ -11,7 +11,7 @@ from ci_bot.bot.decision.planned_work import TeamLimits, map_models_below
 from ci_bot.bot.decision.risks import compares, count_noun, make_risk, sort_risks
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict, NotCleared, TableDiff
 from ci_bot.protocol.changed_rows import TAKEN_COLUMNS
-from ci_bot.protocol.durations import count_days_between
+from ci_bot.protocol.cost import count_days_between
 from ci_bot.protocol.finding_groups import group_findings
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report, Risk, Weighed

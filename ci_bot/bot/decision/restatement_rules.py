@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
-from ci_bot.protocol.durations import executor_time
+from ci_bot.protocol.cost import executor_time
 from ci_bot.protocol.plan import sum_planned_work
-from ci_bot.protocol.restatements import ProdRestatement, describe_range
+from ci_bot.protocol.review_inputs import ProdRestatement, describe_range
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule
 

@@ -22,8 +22,8 @@ from ci_bot.protocol.changed_rows import (
     judge_past_numbers,
     list_taken_in,
 )
-from ci_bot.protocol.durations import executor_time
-from ci_bot.protocol.limits import DEFAULT_MAX_INTERVALS
+from ci_bot.protocol.cost import executor_time
+from ci_bot.protocol.files import DEFAULT_MAX_INTERVALS
 from ci_bot.protocol.plan import Change, Cost, ModelRange, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RULES, find_rule

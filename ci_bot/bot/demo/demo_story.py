@@ -39,7 +39,7 @@ from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Sha, shorten_plan_id
 from ci_bot.protocol.messages import Progress
-from ci_bot.protocol.restatements import RestatementWish
+from ci_bot.protocol.review_inputs import RestatementWish
 from ci_bot.protocol.review_report import Report
 
 MAIN, BRANCH = "main", "fleet"

@@ -15,7 +15,7 @@ from ci_bot.bot.git.git_program import GitProgram
 from ci_bot.bot.sandbox import DURING_EXPORT, Deadline, WorkerIdentity, seal_tree
 from ci_bot.errors import BadInput
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.limits import POINTER_BYTES, is_lfs_pointer, is_read
+from ci_bot.protocol.files import POINTER_BYTES, is_lfs_pointer, is_read
 
 SHA = re.compile(r"[0-9a-f]{40}")
 

@@ -20,7 +20,7 @@ from ci_bot.bot.git.git_program import GitProgram
 from ci_bot.bot.sandbox import Deadline, make_endless_deadline
 from ci_bot.errors import BadInput
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.limits import LARGEST_FILE_BYTES
+from ci_bot.protocol.files import LARGEST_FILE_BYTES
 from ci_bot.redaction import quote_value
 
 # What lies in a laptop's checkout and is not committed yet, as a tree that can be compared.

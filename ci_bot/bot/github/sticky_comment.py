@@ -19,7 +19,7 @@ from ci_bot.bot.github.port import PER_PAGE, GitHub, NotFound, PullComment
 from ci_bot.bot.report import decode_marker, is_news_claim, mark_news
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.comment_marker import Marker, Phase
+from ci_bot.protocol.comment import Marker, Phase
 
 # Which comment is ours, and whether to write over it. Pure.
 #

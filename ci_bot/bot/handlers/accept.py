@@ -37,7 +37,7 @@ from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_owner
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.messages import AcceptRequest
 from ci_bot.protocol.review_report import Acceptance, Report, Risk, find_owners
 

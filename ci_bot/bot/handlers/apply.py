@@ -46,7 +46,7 @@ from ci_bot.bot.worker_client import (
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.errors import BotError
 from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.comment_marker import Marker, review_phase
+from ci_bot.protocol.comment import Marker, review_phase
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import Progress as WorkerProgress

@@ -23,7 +23,7 @@ from ci_bot.bot.worker_client import apply, make_activity_failure
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult
 from ci_bot.protocol.base import PlanId
-from ci_bot.protocol.comment_marker import Marker, apply_phase, review_phase
+from ci_bot.protocol.comment import Marker, apply_phase, review_phase
 from ci_bot.protocol.plan import sum_planned_work
 
 

@@ -23,7 +23,7 @@ from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment_marker import Marker, Phase
+from ci_bot.protocol.comment import Marker, Phase
 from ci_bot.protocol.environment import EnvironmentName, parse_environment_prefix
 
 _AFTER_AN_APPLY: tuple[Phase, ...] = (

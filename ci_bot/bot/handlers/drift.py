@@ -9,7 +9,7 @@ from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report import render_drift
 from ci_bot.bot.worker_client import DriftOptions, find_drift
 from ci_bot.errors import EXIT_DONE, BotError
-from ci_bot.protocol.drift_report import DriftReport
+from ci_bot.protocol.cleanup_report import DriftReport
 
 
 class DriftHandler(Handler[activities.Drift]):

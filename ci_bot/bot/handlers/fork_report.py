@@ -23,7 +23,7 @@ from ci_bot.bot.handlers.review import list_apply_conditions
 from ci_bot.bot.report import SENTENCES, CommentContext, MarkerFacts, RenderedText, render_review
 from ci_bot.bot.sandbox import AnswerRefusedError, check_json
 from ci_bot.errors import EXIT_DONE, RequestRefused
-from ci_bot.protocol.comment_marker import review_phase
+from ci_bot.protocol.comment import review_phase
 from ci_bot.protocol.review_report import Report
 
 ARTIFACT = "ci-bot-report"

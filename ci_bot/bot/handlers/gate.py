@@ -14,7 +14,7 @@ from ci_bot.bot.actions import ApplyCommand
 from ci_bot.bot.github import Permission, PullRequest, may_maintain, may_write
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.base import shorten_plan_id
-from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.plan_identity import matches_plan_id
 from ci_bot.protocol.review_report import Report
 

@@ -38,7 +38,7 @@ from ci_bot.bot.worker_client import (
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.comment_marker import Marker
+from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities
 from ci_bot.protocol.reasons import (
@@ -47,7 +47,7 @@ from ci_bot.protocol.reasons import (
     describe_other_plan,
     describe_uncategorized,
 )
-from ci_bot.protocol.restatements import RestatementWish
+from ci_bot.protocol.review_inputs import RestatementWish
 from ci_bot.protocol.review_report import Report
 
 ARTIFACT = "ci-bot-report"

@@ -33,7 +33,7 @@ from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import SCHEMA_VERSION, Contract, Failure, Sha, shorten_plan_id
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment_marker import Marker, Phase
+from ci_bot.protocol.comment import Marker, Phase
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.review_report import Report
 from ci_bot.redaction import Redactor

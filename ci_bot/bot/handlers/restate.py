@@ -28,7 +28,7 @@ from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_o
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import RestateAnswer, RestateRequest
-from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement, RestatementWish
+from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement, RestatementWish
 from ci_bot.protocol.review_report import Report
 
 _NEAR = 3

@@ -38,7 +38,7 @@ from ci_bot.bot.worker_client import (
 from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.comment_marker import Marker, review_phase
+from ci_bot.protocol.comment import Marker, review_phase
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report

@@ -32,7 +32,7 @@ from ci_bot.bot.worker_client import cleanup as sweeping
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment_marker import Phase
+from ci_bot.protocol.comment import Phase
 from ci_bot.protocol.environment import parse_environment_prefix
 
 # GitHub shows ten annotations of a step; the summary has them all.

@@ -16,8 +16,8 @@ from ci_bot.bot.worker_client import make_error_of_failure, make_owner, run_owne
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, BadInput, RequestRefused
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.messages import SameRequest
+from ci_bot.protocol.review_inputs import ModelExecution
 from ci_bot.protocol.review_report import Report
 from ci_bot.redaction import quote_value
 

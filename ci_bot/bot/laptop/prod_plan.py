@@ -22,7 +22,7 @@ from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.plan import ProdPlan
 from ci_bot.protocol.plan_identity import GivenFlags, matches_plan_id
-from ci_bot.protocol.restatements import DeploymentPlan, ProdRestatement
+from ci_bot.protocol.review_inputs import DeploymentPlan, ProdRestatement
 from ci_bot.protocol.review_report import Report
 
 # A review plans prod beside an environment; this one is compared with prod and never made.

@@ -33,7 +33,7 @@ from ci_bot.bot.worker_client import (
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.durations import format_duration
+from ci_bot.protocol.cost import format_duration
 from ci_bot.protocol.environment import (
     DEFAULT_PREFIX,
     EnvironmentName,

@@ -21,7 +21,7 @@ from ci_bot.bot.policy.document import (
     SeverityEntry,
 )
 from ci_bot.bot.policy.policy import Policy
-from ci_bot.protocol.limits import DEFAULT_MAX_INTERVALS
+from ci_bot.protocol.files import DEFAULT_MAX_INTERVALS
 from ci_bot.protocol.plan import Severity
 
 Weights = Mapping[str, frozenset[Severity]]

@@ -24,10 +24,10 @@ from typing_extensions import Self, TypeAliasType
 
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.policy.weighable_rules import UNWEIGHED, list_known_rules
+from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part
 from ci_bot.protocol.cost import PRICE, Price
-from ci_bot.protocol.limits import MOST_INTERVALS
+from ci_bot.protocol.files import MOST_INTERVALS
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.team_markdown import MOST_CHARACTERS, find_unfit_part
 
 EVERY_RULE = "*"
 

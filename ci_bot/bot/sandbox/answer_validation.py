@@ -16,7 +16,6 @@ from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
 from ci_bot.protocol.cost import ExposuresDocument, LearnDocument
-from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.messages import (
     ANSWER,
     AcceptAnswer,
@@ -33,7 +32,14 @@ from ci_bot.protocol.messages import (
 )
 from ci_bot.protocol.plan_identity import find_full_plan_id
 from ci_bot.protocol.reasons import normalize_failure_code, normalize_result_code
-from ci_bot.protocol.review_inputs import BaseCache, BaseTests, KnownFile, ScanFacts, ScopesAnswer
+from ci_bot.protocol.review_inputs import (
+    BaseCache,
+    BaseTests,
+    KnownFile,
+    SameAnswer,
+    ScanFacts,
+    ScopesAnswer,
+)
 from ci_bot.protocol.review_report import ReviewFacts
 
 _TOO_DEEP = "it is nested too deeply"

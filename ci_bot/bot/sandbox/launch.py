@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ci_bot.bot.sandbox.disk_reserve import DISK_RESERVE_BYTES, MIB
 from ci_bot.errors import BadInput
-from ci_bot.protocol.directories import PrivateDirectories
+from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.redaction import Redactor, list_encodings, list_secret_values
 
 CONTAINER_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

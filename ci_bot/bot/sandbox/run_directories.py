@@ -19,7 +19,7 @@ from ci_bot.bot.sandbox.deadline import Deadline
 from ci_bot.bot.sandbox.disk_reserve import DISK_RESERVE_BYTES, list_disk_reserves
 from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.errors import FULL_DISK_HINT, BadInput, BotError, WorkerFailed
-from ci_bot.protocol.directories import PrivateDirectories
+from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.messages import Workplace
 
 # Directories that live as long as a run, and that the next run removes where that one was killed.

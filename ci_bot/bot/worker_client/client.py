@@ -34,7 +34,6 @@ from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
 from ci_bot.protocol.base import Contract, Failure, Sha
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList, SweepDocument
 from ci_bot.protocol.cost import ExposuresDocument, LearnDocument
-from ci_bot.protocol.executions import SameAnswer
 from ci_bot.protocol.messages import (
     AcceptAnswer,
     AcceptRequest,
@@ -61,7 +60,7 @@ from ci_bot.protocol.messages import (
     SweepRequest,
     Workplace,
 )
-from ci_bot.protocol.review_inputs import BaseCache, BaseTests, ScanFacts, ScopesAnswer
+from ci_bot.protocol.review_inputs import BaseCache, BaseTests, SameAnswer, ScanFacts, ScopesAnswer
 from ci_bot.protocol.review_report import ReviewFacts
 from ci_bot.redaction import Redactor
 

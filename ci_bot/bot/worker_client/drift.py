@@ -12,11 +12,11 @@ from ci_bot.bot.worker_client.review import review_or_failure
 from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
 from ci_bot.errors import WorkerFailed
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cleanup_report import FoundEnvironment
-from ci_bot.protocol.drift_report import (
+from ci_bot.protocol.cleanup_report import (
     MOST_LISTED,
     DriftedModel,
     DriftReport,
+    FoundEnvironment,
     UnownedEnvironment,
 )
 from ci_bot.protocol.environment import EnvironmentName

@@ -30,10 +30,10 @@ from ci_bot.bot.policy import (
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.environment import EnvironmentName
-from ci_bot.protocol.limits import LARGEST_FILE_BYTES, MOST_BYTES, is_read
+from ci_bot.protocol.files import LARGEST_FILE_BYTES, MOST_BYTES, is_read
 from ci_bot.protocol.messages import BaselineChoice, Owner
 from ci_bot.protocol.plan_identity import GivenFlags
-from ci_bot.protocol.restatements import RestatementWish
+from ci_bot.protocol.review_inputs import RestatementWish
 
 
 @dataclass(frozen=True, kw_only=True)

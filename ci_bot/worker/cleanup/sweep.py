@@ -22,17 +22,15 @@ from sqlmesh.core.state_sync import StateSync
 from ci_bot.errors import EXIT_REFUSED, BadInput
 from ci_bot.protocol.base import Contract
 from ci_bot.protocol.cleanup_report import (
+    MOST_LISTED,
     CleanupDocument,
     EnvironmentList,
     FoundEnvironment,
-    SweepDocument,
-    SweepTarget,
-)
-from ci_bot.protocol.drift_report import (
-    MOST_LISTED,
     LastingEnvironment,
     MissedEstimate,
     StateSurvey,
+    SweepDocument,
+    SweepTarget,
     UnusedTables,
 )
 from ci_bot.protocol.environment import is_prod_name, parse_environment_prefix, read_pull_number

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ci_bot.protocol.cost import ActualCost, Counters, Price, Skew
-from ci_bot.protocol.durations import format_duration
+from ci_bot.protocol.cost import ActualCost, Counters, Price, Skew, format_duration
 from ci_bot.worker.cost.spark_counters import (
     AllocatedTime,
     BusySpan,

@@ -13,8 +13,14 @@ from functools import partial
 
 from ci_bot.errors import EXIT_REFUSED
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.cost import COST_SOURCES, Accuracy, CostLayer, ModelEstimate, Price
-from ci_bot.protocol.durations import executor_time
+from ci_bot.protocol.cost import (
+    COST_SOURCES,
+    Accuracy,
+    CostLayer,
+    ModelEstimate,
+    Price,
+    executor_time,
+)
 from ci_bot.protocol.plan import Backfill, Confidence, Cost, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import Impact
 from ci_bot.worker.cost.prediction import BySize, ExpectedCost, PastRun, predict_cost

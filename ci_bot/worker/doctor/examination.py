@@ -18,7 +18,7 @@ from sqlmesh.core import constants as c
 
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Versions
-from ci_bot.protocol.directories import PrivateDirectories
+from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.messages import DoctorDocument, DoctorRequest
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
 from ci_bot.redaction import shorten_redacted

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, BadInput, BotError
 from ci_bot.protocol.base import Failure, make_readable_path
-from ci_bot.protocol.directories import PrivateDirectories
+from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.redaction import strip_terminal_codes
 from ci_bot.worker.messages.load_failures import find_load_cause, iterate_causes
 from ci_bot.worker.messages.names_and_times import file_name

@@ -11,7 +11,7 @@ from sqlmesh.core.environment import EnvironmentStatements
 from sqlmesh.core.plan import Plan
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.protocol.directories import PrivateDirectories
+from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.plan_identity import (
     PlanIdentity,
     ProdIdentity,

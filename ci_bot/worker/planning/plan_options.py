@@ -21,7 +21,7 @@ from sqlmesh.core.plan import Plan
 from sqlmesh.utils.errors import PlanError
 
 from ci_bot.errors import BadInput, BotError
-from ci_bot.protocol.limits import MOST_INTERVALS
+from ci_bot.protocol.files import MOST_INTERVALS
 from ci_bot.protocol.messages import ApplyRequest, EstimateRequest, ReviewRequest
 from ci_bot.protocol.plan_identity import (
     SHOWN,

@@ -22,7 +22,7 @@ from sqlmesh.core.context import Context
 from sqlmesh.utils.errors import ConfigError, SQLMeshError
 
 from ci_bot.errors import BadInput
-from ci_bot.protocol.directories import PrivateDirectories
+from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     LINE_NUMBER,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.limits import POINTER_BYTES, is_lfs_pointer
+from ci_bot.protocol.files import POINTER_BYTES, is_lfs_pointer
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import NotLoaded, find_failed_file, make_failure_of_error
 from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, create_context

@@ -20,8 +20,8 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.model import create_external_model, create_sql_model
 
 from ci_bot.errors import BadInput
-from ci_bot.protocol.executions import ModelExecution, SameAnswer, WitnessTest
 from ci_bot.protocol.messages import SameRequest
+from ci_bot.protocol.review_inputs import ModelExecution, SameAnswer, WitnessTest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.execution import FoundExample
 from ci_bot.worker.messages import extract_headline

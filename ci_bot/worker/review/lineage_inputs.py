@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ci_bot.protocol.executions import ExecutionExample, ModelExecution
 from ci_bot.protocol.plan import ChangeType, Finding
+from ci_bot.protocol.review_inputs import ExecutionExample, ModelExecution
 from ci_bot.protocol.review_report import HowChanged, Impact, IndirectModel
 from ci_bot.protocol.rules import RULES
 from ci_bot.worker.messages import ModelNames

@@ -9,7 +9,7 @@ from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import RestateAnswer, RestateRequest
 from ci_bot.protocol.plan import Backfill, ProdPlan
-from ci_bot.protocol.restatements import ProdRestatement, RecordedRestatement, RestatementWish
+from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement, RestatementWish
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import make_failure_of_error, names_and_times
 from ci_bot.worker.planning import describe_plan, prod_restatements

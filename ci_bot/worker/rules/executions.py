@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from ci_bot.protocol.executions import (
+from ci_bot.protocol.review_inputs import (
     ExampleInput,
     ExampleOutput,
     ExecutionExample,

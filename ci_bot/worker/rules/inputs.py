@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ci_bot.protocol.base import make_readable_path
-from ci_bot.protocol.limits import LARGEST_FILE_BYTES, is_read
+from ci_bot.protocol.files import LARGEST_FILE_BYTES, is_read
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.execution import DATA_SETS, SECONDS_FOR_A_MODEL, ExecutionVerdict
 from ci_bot.worker.messages import ModelNames

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.protocol.executions import SameAnswer
+from ci_bot.protocol.review_inputs import SameAnswer
 from ci_bot.worker.execution import ExecutionVerdict
 from ci_bot.worker.rules.changes.results import is_proved_at_all_times, is_reported_as_same
 from ci_bot.worker.rules.executions import ONE_TEXT, judge_pair, make_execution_example

@@ -15,7 +15,7 @@ from pydantic import Field
 from sqlglot import exp
 
 from ci_bot.protocol.base import Contract, Count, Name, Timestamp
-from ci_bot.protocol.restatements import RecordedRestatement
+from ci_bot.protocol.review_inputs import RecordedRestatement
 from ci_bot.protocol.review_report import Acceptance
 from ci_bot.worker.runtime import Relation, SparkCatalog
 from ci_bot.worker.state_store.ledger_schema import (

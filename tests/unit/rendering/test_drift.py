@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.report.markdown.comments import render_drift
-from ci_bot.protocol.drift_report import DriftReport, StateSurvey
+from ci_bot.protocol.cleanup_report import DriftReport, StateSurvey
 from tests.factories import HEAD, NOW, PLAN, make_context
 
 CLEAN: dict[str, Any] = {

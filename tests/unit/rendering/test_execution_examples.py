@@ -8,14 +8,14 @@ from ci_bot.bot.report.html.findings import ReviewedReport
 from ci_bot.bot.report.html.models import make_models_section
 from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.bot.report.model.execution_examples import GENERATED, NO_WITNESS, WITNESS
-from ci_bot.protocol.executions import (
+from ci_bot.protocol.plan import ColumnChange
+from ci_bot.protocol.review_inputs import (
     ExampleInput,
     ExampleOutput,
     ExecutionExample,
     ModelExecution,
     WitnessTest,
 )
-from ci_bot.protocol.plan import ColumnChange
 from ci_bot.protocol.review_report import Report
 from tests.factories import make_change, make_context, make_report, make_risk
 

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.markdown.marker import decode_marker
-from ci_bot.protocol.comment_marker import Phase
+from ci_bot.protocol.comment import Phase
 from tests.golden.record import KINDS, RECORDED, read
 from tests.golden.samples import HERE, SAMPLES
 

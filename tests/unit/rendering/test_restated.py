@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.protocol.restatements import ProdRestatement
+from ci_bot.protocol.review_inputs import ProdRestatement
 from tests.golden.samples import report
 from tests.unit.rendering.test_check_run import check
 

@@ -20,7 +20,7 @@ from ci_bot.bot.report.text.page import OutputScreen
 from ci_bot.bot.report.text.report_text import render_short_review
 from ci_bot.protocol.apply_report import AuditTotals
 from ci_bot.protocol.base import Failure, shorten_plan_id
-from ci_bot.protocol.comment_marker import Phase
+from ci_bot.protocol.comment import Phase
 from ci_bot.protocol.plan import Cost, ProdPlan, TestsCheck, Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.protocol.review_report import Baseline, ProdNotFound

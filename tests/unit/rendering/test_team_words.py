@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.bot.report.model.markdown_text import render_team_message, render_team_words
+from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part
 from ci_bot.protocol.review_report import PolicyUsed, Report
-from ci_bot.protocol.team_markdown import MOST_CHARACTERS, find_unfit_part
 from tests.factories import PLAN, make_context, make_report, make_risk
 from tests.unit.rendering.dom import parse
 from tests.unit.rendering.evil import CORPUS

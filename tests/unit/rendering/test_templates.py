@@ -16,7 +16,7 @@ from ci_bot.bot.report.markdown.templating import (
 )
 from ci_bot.bot.report.model.sentences import list_for_templates
 from ci_bot.bot.report.resources import find_directory
-from ci_bot.protocol.comment_marker import Phase
+from ci_bot.protocol.comment import Phase
 
 NAMES = sorted(
     item.name for item in find_templates_directory().iterdir() if item.name.endswith(".j2")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.protocol.limits import is_lfs_pointer
+from ci_bot.protocol.files import is_lfs_pointer
 from ci_bot.worker.project.loading import list_files_below
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import seen

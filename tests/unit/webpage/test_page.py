@@ -27,7 +27,7 @@ from ci_bot.bot.report.markdown.marker import list_plans_before
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.comment_marker import PlanHistoryEntry
+from ci_bot.protocol.comment import PlanHistoryEntry
 from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.review_report import Report
 from ci_bot.redaction import MASK, Redactor

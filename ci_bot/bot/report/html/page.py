@@ -46,7 +46,7 @@ from ci_bot.bot.report.model.markdown_text import reveal_invisible
 from ci_bot.bot.report.resources import find_resource
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment_marker import PlanHistoryEntry
+from ci_bot.protocol.comment import PlanHistoryEntry
 from ci_bot.protocol.review_report import Report
 
 if TYPE_CHECKING:

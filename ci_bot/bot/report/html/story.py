@@ -17,7 +17,7 @@ from ci_bot.bot.report.model.words import (
     describe_tests,
 )
 from ci_bot.protocol.base import shorten_plan_id
-from ci_bot.protocol.comment_marker import PlanHistoryEntry
+from ci_bot.protocol.comment import PlanHistoryEntry
 from ci_bot.protocol.plan import Checks, Finding, LintCheck
 from ci_bot.protocol.review_report import Report
 

@@ -28,9 +28,8 @@ from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, ma
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.cleanup_report import CleanupDocument, SweepReport
-from ci_bot.protocol.comment_marker import Marker
-from ci_bot.protocol.drift_report import DriftReport
+from ci_bot.protocol.cleanup_report import CleanupDocument, DriftReport, SweepReport
+from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.messages import DoctorDocument
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import Report

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from ci_bot.protocol.base import PlanId, Sha
-from ci_bot.protocol.comment_marker import Marker, PlanHistoryEntry
+from ci_bot.protocol.comment import Marker, PlanHistoryEntry
 from ci_bot.protocol.plan import Decision, Window
 
 OPENING = "<!-- sqlmesh-plan-review "

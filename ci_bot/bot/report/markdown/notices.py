@@ -16,7 +16,7 @@ from ci_bot.protocol.apply_report import (
     list_limited_costs,
 )
 from ci_bot.protocol.base import PlanId, Sha
-from ci_bot.protocol.comment_marker import Marker, Phase
+from ci_bot.protocol.comment import Marker, Phase
 from ci_bot.protocol.cost import COST_SOURCES
 from ci_bot.protocol.plan import Cost, Decision, select_tables
 from ci_bot.protocol.review_report import Acceptance, Report

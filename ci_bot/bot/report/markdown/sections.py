@@ -30,8 +30,8 @@ from ci_bot.bot.report.model.markdown_text import (
     render_prose,
 )
 from ci_bot.bot.report.model.view import ReviewView
-from ci_bot.protocol.executions import ExampleInput, ExecutionExample, ModelExecution
 from ci_bot.protocol.plan import Backfill, Change, Lineage, Stage
+from ci_bot.protocol.review_inputs import ExampleInput, ExecutionExample, ModelExecution
 
 
 def render_example(item: ModelExecution) -> SafeMarkdown:

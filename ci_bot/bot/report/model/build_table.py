@@ -14,7 +14,7 @@ from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.changed_rows import list_forward_only_models, list_history_keepers
 from ci_bot.protocol.plan import Backfill, Cost, Work, select_tables, sum_planned_work
-from ci_bot.protocol.restatements import ProdRestatement
+from ci_bot.protocol.review_inputs import ProdRestatement
 from ci_bot.protocol.review_report import Report
 
 _NOTHING = "–"

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from ci_bot.protocol.base import Sha, Timestamp, shorten_plan_id
-from ci_bot.protocol.comment_marker import Marker, Phase, PlanHistoryEntry
+from ci_bot.protocol.comment import Marker, Phase, PlanHistoryEntry
 from ci_bot.protocol.plan import Decision
 
 

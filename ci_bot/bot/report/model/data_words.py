@@ -11,7 +11,7 @@ from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_code_span, make_table_cell
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import AppliedModel, ColumnMatch, ModelAudit, Profile, TableDiff
-from ci_bot.protocol.durations import count_days_between
+from ci_bot.protocol.cost import count_days_between
 
 # One model's data diff as its readers ask for it. A diff of nothing is no match, and says so.
 

@@ -13,7 +13,7 @@ from ci_bot.bot.report.model.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
 from ci_bot.protocol.reasons import OF_THE_WORKER
-from ci_bot.protocol.restatements import ProdRestatement, describe_range
+from ci_bot.protocol.review_inputs import ProdRestatement, describe_range
 from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.rules import RULES
 

@@ -34,9 +34,9 @@ from ci_bot.bot.report.model.words import (
     unify_spelling,
 )
 from ci_bot.protocol.base import Failure, name_what_does_not_load
-from ci_bot.protocol.executions import ModelExecution
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import Change, ModelRange, Restatement, select_tables
+from ci_bot.protocol.review_inputs import ModelExecution
 
 FAILURE_LINES = 15
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Literal
 
-from ci_bot.protocol import durations
+from ci_bot.protocol import cost
 from ci_bot.protocol.plan import Decision, LintCheck, ShortWindow, TestsCheck, WindowCause
 from ci_bot.protocol.plan_identity import OptionName, PlanOption
 from ci_bot.protocol.reasons import OF_THE_BOT
 
-duration, executor_time = durations.format_duration, durations.executor_time
+duration, executor_time = cost.format_duration, cost.executor_time
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
@@ -179,7 +179,7 @@ def format_percent(rate: float) -> str:
 
 def parse_moment(timestamp: str) -> datetime:
     """The time of a contract's timestamp."""
-    return durations.read_time(timestamp).astimezone(timezone.utc)
+    return cost.read_time(timestamp).astimezone(timezone.utc)
 
 
 def format_clock(timestamp: str, now: str | None = None) -> str:

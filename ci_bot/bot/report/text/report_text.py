@@ -22,9 +22,9 @@ from ci_bot.bot.sandbox import make_redactor
 from ci_bot.errors import BotError, RunCancelled
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment_marker import Phase, apply_phase, review_phase
-from ci_bot.protocol.executions import ExecutionExample, SameAnswer
+from ci_bot.protocol.comment import Phase, apply_phase, review_phase
 from ci_bot.protocol.plan import Checks
+from ci_bot.protocol.review_inputs import ExecutionExample, SameAnswer
 from ci_bot.protocol.review_report import Report, Risk
 
 Document = Report | ApplyDocument | CleanupDocument

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from ci_bot.protocol.limits import is_read
+from ci_bot.protocol.files import is_read
 from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import (
     BEGIN_KEY,

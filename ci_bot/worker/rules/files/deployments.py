@@ -22,7 +22,7 @@ from ci_bot.file_patterns import (
     read_owner_lines,
     read_pattern,
 )
-from ci_bot.protocol.limits import is_read
+from ci_bot.protocol.files import is_read
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.configuration import CONFIRM
 from ci_bot.worker.rules.files.deployment_yaml import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ci_bot.protocol.limits import is_read
+from ci_bot.protocol.files import is_read
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs

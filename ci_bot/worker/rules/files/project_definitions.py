@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlmesh.core import dialect as d
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 
-from ci_bot.protocol.limits import is_read
+from ci_bot.protocol.files import is_read
 from ci_bot.protocol.rules import READ_NO_MORE, find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.protection import OWNER_AGREES

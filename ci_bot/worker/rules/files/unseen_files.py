@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ci_bot.protocol.limits import is_read
+from ci_bot.protocol.files import is_read
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import (
