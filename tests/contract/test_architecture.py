@@ -35,7 +35,7 @@ PLANTED = [
     ("worker.project.opening", "from ci_bot.worker import review", "ci_bot.worker.review"),
     ("worker.cleanup.reclaim", "from ci_bot.worker import apply", "ci_bot.worker.apply"),
     ("bot.decision.judgement", "import sqlmesh", "sqlmesh"),
-    ("bot.worker_client.doctor", "from pyspark.sql import SparkSession", "pyspark"),
+    ("bot.worker_client.surveys", "from pyspark.sql import SparkSession", "pyspark"),
     ("bot.handlers.apply", "import requests", "requests"),
     ("worker.sqlmesh_compat.states", "from github import Github", "github"),
     ("worker.review.review_plan", "from ci_bot.host import Machine", "ci_bot.host"),

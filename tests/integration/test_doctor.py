@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.laptop.doctor import doctor_locally
+from ci_bot.bot.laptop.surveys import doctor_locally
 from tests.in_process import RunnerMachine
 from tests.integration.test_review import state_rows
 from tests.projects import Shop, write_shop

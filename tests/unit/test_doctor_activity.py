@@ -12,8 +12,8 @@ import pytest
 from ci_bot.bot.actions.activities import Doctor
 from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.actions.workflow_commands import StepOutputs, StepSummary
-from ci_bot.bot.handlers.doctor import DoctorHandler, check_variables
 from ci_bot.bot.handlers.handler import HandlerContext
+from ci_bot.bot.handlers.surveys import DoctorHandler, check_variables
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Versions

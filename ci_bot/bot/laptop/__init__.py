@@ -8,7 +8,6 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.bot.laptop.compared_queries import compare_locally, make_witness
-    from ci_bot.bot.laptop.doctor import doctor_locally
     from ci_bot.bot.laptop.environments import (
         apply_locally,
         cleanup_locally,
@@ -16,10 +15,10 @@ if TYPE_CHECKING:
         make_laptop_context,
         sweep_locally,
     )
-    from ci_bot.bot.laptop.event_logs import learn_locally, write_exposures
     from ci_bot.bot.laptop.local_review import LocalReview, review_locally
     from ci_bot.bot.laptop.policy import check_policy, explain_policy
     from ci_bot.bot.laptop.prod_plan import prod_plan_locally
+    from ci_bot.bot.laptop.surveys import doctor_locally, learn_locally, write_exposures
 
 __all__ = [
     "LocalReview",
@@ -42,7 +41,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "event_logs": ["write_exposures", "learn_locally"],
+        "surveys": ["write_exposures", "learn_locally", "doctor_locally"],
         "environments": [
             "estimate_locally",
             "apply_locally",
@@ -50,7 +49,6 @@ __getattr__ = open_on_demand(
             "make_laptop_context",
             "sweep_locally",
         ],
-        "doctor": ["doctor_locally"],
         "local_review": ["LocalReview", "review_locally"],
         "policy": ["check_policy", "explain_policy"],
         "prod_plan": ["prod_plan_locally"],

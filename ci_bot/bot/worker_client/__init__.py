@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.bot.worker_client import apply, base_branch, cleanup, doctor, review
+    from ci_bot.bot.worker_client import apply, base_branch, cleanup, review
     from ci_bot.bot.worker_client.apply import request_estimate
     from ci_bot.bot.worker_client.cleanup import SweepOptions, SweptEnvironment
     from ci_bot.bot.worker_client.client import (
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
         WorkListener,
         make_owner,
         run_owner,
-    )
-    from ci_bot.bot.worker_client.drift import DriftOptions, find_drift
-    from ci_bot.bot.worker_client.event_logs import (
-        OTHER_SPARK,
-        describe_learned,
-        request_exposures,
-        request_learn,
     )
     from ci_bot.bot.worker_client.failures import (
         make_activity_failure,
@@ -45,6 +38,17 @@ if TYPE_CHECKING:
         open_client,
         read_environment_prefix,
         read_laptop_prefix,
+    )
+    from ci_bot.bot.worker_client.surveys import (
+        OTHER_SPARK,
+        DriftOptions,
+        describe_learned,
+        find_doctor_exit_code,
+        find_drift,
+        make_failed_doctor_document,
+        request_doctor,
+        request_exposures,
+        request_learn,
     )
     from ci_bot.bot.worker_client.team_policy import (
         TeamPolicy,
@@ -71,12 +75,13 @@ __all__ = [
     "cleanup",
     "describe_ignored_prefix",
     "describe_learned",
-    "doctor",
+    "find_doctor_exit_code",
     "find_drift",
     "list_changes_of_pull",
     "make_activity_failure",
     "make_bad_input",
     "make_error_of_failure",
+    "make_failed_doctor_document",
     "make_owner",
     "make_refused_failure",
     "open_client",
@@ -86,6 +91,7 @@ __all__ = [
     "read_file_content",
     "read_laptop_prefix",
     "read_working_tree_policy",
+    "request_doctor",
     "request_estimate",
     "request_exposures",
     "request_learn",
@@ -106,9 +112,17 @@ __getattr__ = open_on_demand(
         ],
         "cleanup": ["SweepOptions", "SweptEnvironment"],
         "client": ["ClientOptions", "WorkListener", "WorkerClient", "make_owner", "run_owner"],
-        "event_logs": ["OTHER_SPARK", "request_learn", "describe_learned", "request_exposures"],
-        "doctor": [],
-        "drift": ["DriftOptions", "find_drift"],
+        "surveys": [
+            "OTHER_SPARK",
+            "request_learn",
+            "describe_learned",
+            "request_exposures",
+            "DriftOptions",
+            "find_drift",
+            "find_doctor_exit_code",
+            "make_failed_doctor_document",
+            "request_doctor",
+        ],
         "failures": [
             "make_error_of_failure",
             "make_activity_failure",

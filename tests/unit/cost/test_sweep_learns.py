@@ -11,7 +11,7 @@ import pytest
 
 from ci_bot.bot.actions.inputs import Inputs, Settings
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.handlers.sweep import sweep_closed_pull_requests
+from ci_bot.bot.handlers.cleanup import sweep_closed_pull_requests
 from ci_bot.errors import EXIT_DONE, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import LearnDocument

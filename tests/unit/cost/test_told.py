@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ci_bot.bot.laptop.event_logs import render_learned
+from ci_bot.bot.laptop.surveys import render_learned
 from ci_bot.bot.report.markdown.comments import render_apply, render_review
 from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
-from ci_bot.bot.worker_client.event_logs import describe_learned
+from ci_bot.bot.worker_client.surveys import describe_learned
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cost import Accuracy, ActualCost, Counters, LearnDocument, Price
 from ci_bot.protocol.messages import DoctorRequest, LearnRequest, Owner, Workplace

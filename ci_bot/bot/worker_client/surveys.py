@@ -1,17 +1,21 @@
-"""Drift: ask the worker what prod is and what its state holds, and put both beside GitHub."""
+"""Surveys, for which the worker builds and removes nothing: whether all is ready for the other
+activities, the costs and readers in Spark's event logs, and how prod and its state have drifted
+from what GitHub knows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import ci_bot
 from ci_bot.bot.worker_client.cleanup import AskStates, SweepOptions, SweptEnvironment, sort_out
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
 from ci_bot.bot.worker_client.failures import make_error_of_failure
 from ci_bot.bot.worker_client.review import review_or_failure
 from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
-from ci_bot.errors import WorkerFailed
-from ci_bot.protocol.base import Failure
+from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, WorkerFailed
+from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import (
     MOST_LISTED,
     DriftedModel,
@@ -19,9 +23,104 @@ from ci_bot.protocol.cleanup_report import (
     FoundEnvironment,
     UnownedEnvironment,
 )
-from ci_bot.protocol.environment import EnvironmentName
-from ci_bot.protocol.messages import ListRequest
+from ci_bot.protocol.cost import ExposuresDocument, LearnDocument
+from ci_bot.protocol.environment import DEFAULT_PREFIX, EnvironmentName
+from ci_bot.protocol.messages import (
+    DoctorDocument,
+    DoctorRequest,
+    ExposuresRequest,
+    LearnRequest,
+    ListRequest,
+)
+from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.protocol.review_report import Report
+
+
+def request_doctor(
+    client: WorkerClient, *, owner_name: str, environment_prefix: str = DEFAULT_PREFIX
+) -> DoctorDocument:
+    """What the worker found. A worker that does not even start is a finding, too.
+
+    Raises:
+        WorkerFailed: it gave no answer.
+    """
+    request = client.make_request(
+        DoctorRequest, owner=make_owner(owner_name), environment_prefix=environment_prefix
+    )
+    answer = client.request_doctor(request)
+    return answer if isinstance(answer, DoctorDocument) else make_failed_doctor_document(answer)
+
+
+def make_failed_doctor_document(failure: Failure) -> DoctorDocument:
+    """The document of a worker that could not look at anything."""
+    check = ProjectCheck(
+        name="worker",
+        status="fail",
+        message=failure.message[:4_000],
+        fix=failure.hint[:4_000] if failure.hint else None,
+    )
+    return DoctorDocument(
+        checks=[check],
+        configured=failure.exit_code != EXIT_BAD_INPUT,
+        seconds=0.0,
+        versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
+    )
+
+
+def find_doctor_exit_code(document: DoctorDocument) -> int:
+    """0 if nothing fails, 1 where something does, 2 where the configuration cannot be read."""
+    if not document.configured:
+        return EXIT_BAD_INPUT
+    failing = any(check.status == "fail" for check in document.checks)
+    return EXIT_FAILED if failing else EXIT_DONE
+
+
+OTHER_SPARK = "of another version of Spark"
+
+
+def request_learn(
+    client: WorkerClient, *, owner_name: str, event_logs: str, run: str | None = None
+) -> LearnDocument | Failure:
+    """What became of the logs in the directory.
+
+    Raises:
+        BotError: the worker could not be asked, or gave no answer.
+    """
+    request = client.make_request(
+        LearnRequest, owner=make_owner(owner_name, run=run), event_logs=event_logs
+    )
+    return client.request_learn(request)
+
+
+def request_exposures(
+    client: WorkerClient, *, owner_name: str, event_logs: str
+) -> ExposuresDocument | Failure:
+    """Who has read prod's tables, by the logs in the directory.
+
+    Raises:
+        BotError: the worker could not be asked, or gave no answer.
+    """
+    request = client.make_request(
+        ExposuresRequest, owner=make_owner(owner_name), event_logs=event_logs
+    )
+    return client.request_exposures(request)
+
+
+def describe_learned(document: LearnDocument) -> str:
+    """What was learned, with what was of no use."""
+    useless = {
+        "of other applications": document.foreign,
+        OTHER_SPARK: document.other_version,
+        "not readable": document.unreadable,
+        "cut": document.cut,
+    }
+    left = ", ".join(f"{count:,} {what}" for what, count in useless.items() if count)
+    return (
+        f"Event logs: {document.read:,} of {document.logs:,} were new and tell of "
+        f"{document.writes:,} writes into {document.tables:,} tables"
+        + (f" ({left})." if left else ".")
+    )
+
 
 # A review plans prod beside an environment; this one is compared with prod and never made.
 _BESIDE = EnvironmentName("drift")

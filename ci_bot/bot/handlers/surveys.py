@@ -1,7 +1,8 @@
-"""`mode: doctor` in a workflow: what is still missing, in the job's summary and as annotations.
+"""Surveys, which change nothing but their own reports: what is still missing (`mode: doctor`), and
+how prod and the default branch differ (`mode: drift`), in the job's summary.
 
-It asks what `ci-bot doctor` asks on a laptop, from where the other activities run: with their
-secrets, their network and their token.
+The doctor asks what `ci-bot doctor` asks on a laptop, from where the other activities run: with
+their secrets, their network and their token.
 """
 
 from __future__ import annotations
@@ -9,13 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ci_bot.bot.actions import Settings, activities
-from ci_bot.bot.github import GitHub, require_github
+from ci_bot.bot.github import GitHub, publish_drift_issue, require_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.report import render_doctor
+from ci_bot.bot.report import render_doctor, render_drift
 from ci_bot.bot.sandbox import parse_worker_variables
-from ci_bot.bot.worker_client import doctor, make_activity_failure
-from ci_bot.errors import BotError, RequestRefused
+from ci_bot.bot.worker_client import (
+    DriftOptions,
+    find_doctor_exit_code,
+    find_drift,
+    make_activity_failure,
+    make_failed_doctor_document,
+    request_doctor,
+)
+from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
+from ci_bot.protocol.cleanup_report import DriftReport
 from ci_bot.protocol.messages import DoctorDocument
 from ci_bot.protocol.plan import ProjectCheck
 
@@ -26,7 +35,7 @@ class DoctorHandler(Handler[activities.Doctor]):
     def run(self, activity: activities.Doctor, context: HandlerContext) -> int:
         settings = context.settings
         _check_commit(context)
-        document = doctor.request_doctor(
+        document = request_doctor(
             context.client,
             owner_name=settings.runner.repository,
             environment_prefix=settings.prefix,
@@ -40,7 +49,7 @@ class DoctorHandler(Handler[activities.Doctor]):
         if isinstance(error, RequestRefused):
             raise error
         failure = make_activity_failure(error, "doctor", context.publisher.redactor)
-        return _publish_doctor(doctor.make_failed_document(failure), context, activity.branch)
+        return _publish_doctor(make_failed_doctor_document(failure), context, activity.branch)
 
 
 def _check_commit(context: HandlerContext) -> None:
@@ -70,7 +79,7 @@ def _publish_doctor(document: DoctorDocument, context: HandlerContext, branch: s
     document = publisher.redactor.redact_document(document)
     publisher.summary.append_markdown(render_doctor(document))
     _annotate_checks(document, publisher)
-    code = doctor.exit_code(document)
+    code = find_doctor_exit_code(document)
     reason = "missing" if code else "nothing_missing"
     publisher.outputs.set_output("reason-code", reason)
     publisher.outputs.set_json(
@@ -185,3 +194,68 @@ def _check_branch_rules(github: GitHub, branch: str) -> ProjectCheck:
         status="ok",
         message=f"`{branch}` requires {', '.join(f'`{name}`' for name in required)}",
     )
+
+
+class DriftHandler(Handler[activities.Drift]):
+    """Tells of drift. It changes only its issue, and has no comment for a failure."""
+
+    def run(self, activity: activities.Drift, context: HandlerContext) -> int:
+        settings, publisher = context.settings, context.publisher
+        found = find_drift(
+            context.client,
+            DriftOptions(
+                owner=settings.runner.repository,
+                environment_prefix=settings.prefix,
+                run=str(settings.runner.run_id),
+            ),
+            context.github.pull_states,
+            planned_at=publisher.machine.format_timestamp(),
+        )
+        return publish_drift(publisher.redactor.redact_document(found), publisher, context)
+
+
+def publish_drift(report: DriftReport, publisher: Publisher, context: HandlerContext) -> int:
+    """The summary and the outputs first, then the issue; returns the exit code.
+
+    Without the right to write issues the summary has it all, and a warning says so.
+    """
+    text = render_drift(report, publisher.template)
+    publisher.summary.append_markdown(text)
+    code = report.failure.exit_code if report.failure is not None else EXIT_DONE
+    if report.failure is not None:
+        publisher.annotate_failure(report.failure)
+        reason = report.failure.reason_code
+    else:
+        reason = "no_drift" if report.is_clean else "drift"
+    publisher.outputs.set_output("reason-code", reason)
+    publisher.outputs.set_json(
+        "result",
+        {
+            "schema_version": 1,
+            "activity": "drift",
+            "findings": report.findings,
+            "changed_models": report.changed_models,
+            "behind_models": report.survey.behind_models,
+            "environments": len(report.environments) + len(report.survey.lasting),
+            "unused_versions": report.survey.unused_versions,
+            "estimates": len(report.survey.estimates),
+            "exit_code": code,
+        },
+    )
+    try:
+        change, issue = publish_drift_issue(
+            context.github,
+            key=publisher.key,
+            title=f"SQLMesh drift of prod: {publisher.key}",
+            body=text,
+            clean=report.is_clean,
+        )
+    except BotError as error:
+        publisher.annotate_problem(
+            "The issue about drift could not be written, and the summary of this run has its text",
+            error,
+        )
+        return code
+    if issue is not None and change != "unchanged":
+        publisher.commands.annotate_notice(f"Issue #{issue.number} is {change}: {issue.url}")
+    return code

@@ -1,9 +1,13 @@
-"""The owner of a model accepts a finding on it: the decision is made again, and it is written down.
+"""The owner of a model accepts a finding on it, or lets prod build it again after the merge.
 
-What is accepted, and by whom, says an unedited comment of that person; whether the finding is
-there, the review that this run makes; whose the model is, policy and CODEOWNERS of the base commit.
-It is kept in the ledger, which none but the accounts of apply and cleanup can write: a comment of
-the bot can be edited, and a review's artifact comes from a workflow file of the pull request's own.
+What is asked for, and by whom, says an unedited comment of that person; whether the finding is
+there, and what a restatement builds and costs, the review that this run makes; whose the model is,
+policy and CODEOWNERS of the base commit. Both are kept in the ledger, which none but the accounts
+of apply and cleanup can write: a comment of the bot can be edited, and a review's artifact comes
+from a workflow file of the pull request's own.
+
+Prod is written by the deployment alone, which plans it again and refuses what is not recorded.
+(`ci-bot prod-plan --pull-request`) Whoever may write takes a restatement back.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ci_bot.bot.actions import AcceptCommand, Settings, activities
+from ci_bot.bot.actions import AcceptCommand, RestateCommand, Settings, activities
 from ci_bot.bot.decision import judge_again
 from ci_bot.bot.github import GitHub, PullRequest
 from ci_bot.bot.handlers import review
@@ -38,7 +42,8 @@ from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_o
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment import Marker
-from ci_bot.protocol.messages import AcceptRequest
+from ci_bot.protocol.messages import AcceptRequest, RestateAnswer, RestateRequest
+from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement, RestatementWish
 from ci_bot.protocol.review_report import Acceptance, Report, Risk, find_owners
 
 # What stands against an acceptance, by the review that its own run has made. Pure.
@@ -330,3 +335,162 @@ class AcceptHandler(Handler[activities.Accept]):
         self, error: BotError, activity: activities.Accept, context: HandlerContext
     ) -> int:
         return report_accept_failure(error, context.publisher)
+
+
+_NEAR = 3
+
+
+def restate_model(
+    activity: activities.Restate,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    github: GitHub,
+) -> int:
+    """Checks who asks for what, reviews, writes it down, and shows the review; the exit code.
+
+    Raises:
+        Refused, BadInput: nothing was written, and the message says why.
+    """
+    pull = github.get_pull(activity.number, settle=True)
+    by, command = read_command(activity.comment_id, activity.number, RestateCommand, github)
+    against = find_condition_to_load(
+        by, github.get_permission(by), pull, find_checked_out_commit(client), what="a restatement"
+    )
+    if command.reason is None:
+        check_met(against)
+        return _take_back(by, command.model, settings, publisher, client, pull, github)
+    check_owner_gate(against, pull, client)
+    wish = RestatementWish(
+        model=command.model,
+        start=command.start,
+        end=command.end,
+        by=by,
+        at=publisher.machine.format_timestamp(),
+        reason=publisher.redactor.redact(command.reason),
+        comment_id=activity.comment_id,
+    )
+    marker = publisher.read_marker()
+    own = review_again(
+        settings, publisher, client, pull=pull, marker=marker, github=github, wish=wish
+    )
+    planned_restatement = find_asked(own)
+    model = planned_restatement.recorded.model
+    ownership = find_model_ownership(own, model)
+    if not is_owner(by, ownership, github):
+        raise make_not_owner_error(by, model, ownership, what="ask for it")
+    _write_restatement(client, settings, pull, model, planned_restatement.recorded)
+    sentence = f"`@{by}` lets prod build `{model}` again after the merge."
+    publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
+    note = notices.render_restated(sentence, publisher.template)
+    return show_decided(own, note, marker, settings, publisher, pull)
+
+
+def find_asked(own: Report) -> ProdRestatement:
+    """What was asked for, as the review has planned it.
+
+    Raises:
+        BadInput, Refused: it cannot be; the message says why.
+    """
+    check_reviewed(own)
+    if own.refused_wish is not None:
+        raise make_error_of_failure(own.refused_wish)
+    restatement = own.prod_restatements[-1]
+    if restatement.problem is not None:
+        raise RequestRefused(
+            restatement.problem, hint="Fix that first, and ask again.", reason_code="not_restatable"
+        )
+    return restatement
+
+
+def check_was_recorded(model: str, before: Sequence[RecordedRestatement]) -> None:
+    """Whether there was something to take back.
+
+    Raises:
+        BadInput: there was not.
+    """
+    known = [item.model for item in before]
+    if model in known:
+        return
+    shown = ", ".join(
+        f"`{name}`" for name in difflib.get_close_matches(model, known, n=_NEAR, cutoff=0)
+    )
+    raise BadInput(
+        f"No restatement of `{model}` is recorded for this pull request.",
+        hint=f"Recorded are {shown}." if shown else "None is.",
+        reason_code="no_such_restatement",
+    )
+
+
+def report_restate_failure(error: BotError, publisher: Publisher) -> int:
+    """Answers a restatement that came to nothing; the comment stays as it is."""
+    answer_refused(error, "restate", publisher)
+    publisher.set_outputs(
+        {"reason-code": error.reason_code},
+        {
+            "activity": "restate",
+            "result": "refused",
+            "reason_code": error.reason_code,
+            "exit_code": error.exit_code,
+        },
+    )
+    return error.exit_code
+
+
+def _take_back(
+    by: str,
+    model: str,
+    settings: Settings,
+    publisher: Publisher,
+    client: WorkerClient,
+    pull: PullRequest,
+    github: GitHub,
+) -> int:
+    """Prod is left as it is then, so no owner is needed, and no project that loads."""
+    answer = _write_restatement(client, settings, pull, model, None)
+    check_was_recorded(model, answer.before)
+    sentence = f"`@{by}` has taken back the restatement of `{model}`."
+    publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
+    marker = publisher.read_marker()
+    own = review_again(settings, publisher, client, pull=pull, marker=marker, github=github)
+    note = notices.render_restated(sentence, publisher.template)
+    return show_decided(own, note, marker, settings, publisher, pull)
+
+
+def _write_restatement(
+    client: WorkerClient,
+    settings: Settings,
+    pull: PullRequest,
+    model: str,
+    item: RecordedRestatement | None,
+) -> RestateAnswer:
+    answer = client.request_restate(
+        client.make_request(
+            RestateRequest,
+            owner=make_owner(
+                settings.runner.repository,
+                number=pull.number,
+                head_sha=pull.head_sha,
+                run=str(settings.runner.run_id),
+            ),
+            model=model,
+            restatement=item,
+        )
+    )
+    if isinstance(answer, Failure):
+        raise make_error_of_failure(answer)
+    return answer
+
+
+class RestateHandler(Handler[activities.Restate]):
+    """Writes down that prod builds a model again after the merge."""
+
+    def run(self, activity: activities.Restate, context: HandlerContext) -> int:
+        return restate_model(
+            activity, context.settings, context.publisher, context.client, context.github
+        )
+
+    def report_failure(
+        self, error: BotError, activity: activities.Restate, context: HandlerContext
+    ) -> int:
+        return report_restate_failure(error, context.publisher)
