@@ -11,14 +11,14 @@ these paths, and they differ in every run.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from posixpath import splitext
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from ci_bot.protocol.base import Contract
+if TYPE_CHECKING:
+    from ci_bot.protocol.base import Contract
 
 # Larger ones are no code, no configuration, and no seed that SQLMesh should keep in its state.
 LARGEST_FILE_BYTES = 4 * 1024 * 1024
@@ -87,7 +87,7 @@ _LONGEST_PREFIX = 1_000
 # A path below a directory goes on like this; else the directory itself is meant.
 _BELOW, _ITSELF = r"/(?=[\w.@%+~-])", r"(?![\w-]|\.\w)"
 
-Document = TypeVar("Document", bound=Contract)
+Document = TypeVar("Document", bound="Contract")
 
 
 class PrivateDirectories:
@@ -153,4 +153,6 @@ def _strip_package_paths(text: str) -> str:
 
 
 def _escape_for_json(text: str) -> str:
+    import json  # the rest is read at the bot's start, which needs no JSON
+
     return json.dumps(text, ensure_ascii=False)[1:-1]

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import ci_bot
-from ci_bot.bot.worker_client.cleanup import AskStates, SweepOptions, SweptEnvironment, sort_out
 from ci_bot.bot.worker_client.client import WorkerClient, make_owner
 from ci_bot.bot.worker_client.failures import make_error_of_failure
-from ci_bot.bot.worker_client.review import review_or_failure
-from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, WorkerFailed
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import (
@@ -34,6 +32,9 @@ from ci_bot.protocol.messages import (
 )
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.protocol.review_report import Report
+
+if TYPE_CHECKING:
+    from ci_bot.bot.worker_client.cleanup import AskStates, SweptEnvironment
 
 
 def request_doctor(
@@ -159,6 +160,10 @@ def find_drift(
     Raises:
         BotError: the state cannot be read, or GitHub did not answer.
     """
+    # A review loads more than the other surveys need.
+    from ci_bot.bot.worker_client.review import review_or_failure
+    from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
+
     owner = make_owner(options.owner, run=options.run)
     listed = client.request_environments(
         client.make_request(
@@ -220,6 +225,8 @@ def _find_failure(report: Report) -> Failure | None:
 def _list_unowned(
     found: Iterable[FoundEnvironment], options: DriftOptions, ask_states: AskStates
 ) -> Iterator[UnownedEnvironment]:
+    from ci_bot.bot.worker_client.cleanup import SweepOptions, sort_out
+
     rows: list[SweptEnvironment] = sort_out(
         found,
         SweepOptions(owner=options.owner, environment_prefix=options.environment_prefix),
