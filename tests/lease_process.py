@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from sqlmesh.core.config.connection import PostgresConnectionConfig
 
-from ci_bot.worker.runtime.stopping import StopRequest
+from ci_bot.worker.runtime.process import StopRequest
 from ci_bot.worker.state_store.lease_rows import LeasedActivity, LeaseHolder
 from ci_bot.worker.state_store.leases import LeaseBook, LeaseTiming
 

@@ -282,9 +282,9 @@ def answer_without_plan(
         from ci_bot.worker.review import policy_scopes
 
         return policy_scopes.answer_scopes(request, clock, before_spark)
-    from ci_bot.worker.review import base_test_runs, review_plan
+    from ci_bot.worker.review import review_plan
 
-    return base_test_runs.run_base_tests(
+    return review_plan.run_base_tests(
         request, review_plan.ReviewPorts(clock, progress, before_spark)
     )
 
@@ -298,16 +298,14 @@ def answer_about_surroundings(
 ) -> Contract:
     """Answers a doctor, learn or estimate request."""
     if isinstance(request, LearnRequest):
-        from ci_bot.worker.cost import event_log_activity as activity
+        from ci_bot.worker.cost import event_logs as activity
 
         learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.is_requested)
         return activity.learn_logs(request, learning)
     if isinstance(request, ExposuresRequest):
-        from ci_bot.worker.cost import event_log_activity, event_log_reads
+        from ci_bot.worker.cost import event_log_reads, event_logs
 
-        reading = event_log_activity.LearnPorts(
-            clock, progress, before_spark, lambda: stop.is_requested
-        )
+        reading = event_logs.LearnPorts(clock, progress, before_spark, lambda: stop.is_requested)
         return event_log_reads.list_logged_readers(request, reading)
     if isinstance(request, EstimateRequest):
         from ci_bot.worker.cost import input_size_estimator

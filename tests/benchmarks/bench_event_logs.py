@@ -17,8 +17,7 @@ from typing import Any
 
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
-from ci_bot.worker.cost.event_log_activity import learn_from_logs
-from ci_bot.worker.cost.event_log_files import LocalFiles
+from ci_bot.worker.cost.event_logs import LocalFiles, learn_from_logs
 from ci_bot.worker.state_store.cost_ledger import CostLedger
 from tests.unit.cost.event_logs import begin, finish, line, log, statement
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
 from ci_bot.worker.review.review_plan import ReviewPorts, review_plan
-from ci_bot.worker.runtime.background_process import PhaseClock
+from ci_bot.worker.runtime.process import PhaseClock
 from tests.benchmarks.bench_large import write_models
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop

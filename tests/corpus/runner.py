@@ -172,7 +172,7 @@ def _review(folder: Path) -> dict[str, Any]:
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.review import review_plan, scan
     from ci_bot.worker.runtime import load_trace
-    from ci_bot.worker.runtime.background_process import PhaseClock
+    from ci_bot.worker.runtime.process import PhaseClock
 
     base, head = folder / "base", folder / "head"
     changed = changed_between(base, head)

@@ -105,7 +105,7 @@ def _noted(folder: Path) -> list[Any] | None:
     from ci_bot.worker.project import base_branch, opening
     from ci_bot.worker.project.configuration import make_project_place
     from ci_bot.worker.review import review_plan
-    from ci_bot.worker.runtime.background_process import PhaseClock
+    from ci_bot.worker.runtime.process import PhaseClock
 
     scratch, cache = _places(folder, "noting")
     base = folder / "base"
@@ -133,9 +133,9 @@ def _noted(folder: Path) -> list[Any] | None:
 def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], int]:
     """What the worker answers, without times, and how many files it took as known."""
     from ci_bot.worker.review import review_plan
-    from ci_bot.worker.runtime.background_process import PhaseClock
+    from ci_bot.worker.runtime.process import PhaseClock
     from ci_bot.worker.sqlmesh_compat import base_cache
-    from ci_bot.worker.sqlmesh_compat.lazy_queries import make_query_in_file
+    from ci_bot.worker.sqlmesh_compat.skipped_work import make_query_in_file
 
     scratch, cache = _places(folder, name)
     asked = request(

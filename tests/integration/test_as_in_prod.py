@@ -22,8 +22,8 @@ from sqlmesh.utils.date import to_timestamp
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.configuration import ProjectPlace
-from ci_bot.worker.runtime.background_process import PhaseClock
-from ci_bot.worker.sqlmesh_compat.lazy_queries import leave_in_file, lists_columns
+from ci_bot.worker.runtime.process import PhaseClock
+from ci_bot.worker.sqlmesh_compat.skipped_work import leave_in_file, lists_columns
 from tests import nights
 from tests.corpus.labelled import read_cases
 from tests.projects import Shop

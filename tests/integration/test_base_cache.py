@@ -14,7 +14,7 @@ import sqlmesh.core.constants
 
 from ci_bot.protocol.review_inputs import BaseCache, KnownFile
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.sqlmesh_compat.lazy_queries import QueryInFile
+from ci_bot.worker.sqlmesh_compat.skipped_work import QueryInFile
 from tests import nights
 from tests.integration.test_as_in_prod import EDITS, MORE, edited, opened, promoted, told
 from tests.projects import Shop

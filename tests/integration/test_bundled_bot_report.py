@@ -12,7 +12,7 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot
 from ci_bot.worker.project.checks import OF_A_PLAN
 from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, create_context
-from ci_bot.worker.runtime.background_process import PhaseClock
+from ci_bot.worker.runtime.process import PhaseClock
 from tests.integration.test_doctor import examine
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop

@@ -16,8 +16,12 @@ from sqlmesh.core.state_sync import EngineAdapterStateSync
 
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import Owner
-from ci_bot.worker.state_store.ledger import Ledger, LedgerRow
-from ci_bot.worker.state_store.ownership import find_refusal, read_environment_records
+from ci_bot.worker.state_store.ledger import (
+    Ledger,
+    LedgerRow,
+    find_refusal,
+    read_environment_records,
+)
 from tests.conftest import missing
 from tests.integration.test_postgres_state import connect
 from tests.lease_process import connection

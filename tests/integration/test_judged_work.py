@@ -28,7 +28,7 @@ from ci_bot.worker.planning.plan_options import resolve_options
 from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.checks import plan_settings
 from ci_bot.worker.project.configuration import ProjectPlace
-from ci_bot.worker.runtime.background_process import PhaseClock
+from ci_bot.worker.runtime.process import PhaseClock
 from tests.projects import Shop
 from tests.projects.forward import DAYS, DOUBLED, UNTIL, write_forward_shop
 from tests.projects.opened import opened

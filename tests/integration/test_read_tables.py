@@ -10,7 +10,7 @@ import pytest
 from sqlmesh.core import dialect as d
 from sqlmesh.core.model import SqlModel, load_sql_based_model, load_sql_based_models
 
-from ci_bot.worker.sqlmesh_compat.lazy_queries import find_dependencies
+from ci_bot.worker.sqlmesh_compat.skipped_work import find_dependencies
 from tests.corpus.labelled import read_cases
 
 CASES = read_cases(Path(__file__).parent.parent / "corpus")

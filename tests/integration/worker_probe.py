@@ -21,7 +21,7 @@ from typing import Any
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.messages import CleanupRequest
-from ci_bot.worker.runtime.channel import BotChannel
+from ci_bot.worker.runtime.process import BotChannel
 
 Scenario = Callable[[BotChannel, CleanupRequest], None]
 

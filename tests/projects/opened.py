@@ -9,7 +9,7 @@ from pathlib import Path
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.runtime.background_process import PhaseClock
+from ci_bot.worker.runtime.process import PhaseClock
 
 
 @contextmanager

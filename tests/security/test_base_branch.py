@@ -23,7 +23,7 @@ from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, create_context
 from ci_bot.worker.project.loading import load_project
 from ci_bot.worker.review.review_plan import ReviewPorts, open_for_review
-from ci_bot.worker.runtime.background_process import PhaseClock
+from ci_bot.worker.runtime.process import PhaseClock
 from tests.projects import Shop
 from tests.projects.duck import run_prod
 from tests.security.forked import forked

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.runtime.background_process import BackgroundWork
+from ci_bot.worker.runtime.process import BackgroundWork
 
 
 def test_result__is_the_value_and_nothing_else_comes_back(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.messages.state_failures import make_other_version_error
+from ci_bot.worker.messages.problems import make_other_version_error
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.messages.state_failures import list_unset_variables, make_state_error
+from ci_bot.worker.messages.problems import list_unset_variables, make_state_error
 
 NEWER_DUCKDB = (
     "IO Error: Trying to read a database file with version number 69, but we can only read "

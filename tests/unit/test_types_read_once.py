@@ -6,7 +6,7 @@ import pytest
 from sqlglot import ParseError, exp
 from sqlmesh.core.model import meta
 
-from ci_bot.worker.sqlmesh_compat.cache_writes import cache_parsed_types
+from ci_bot.worker.sqlmesh_compat.skipped_work import cache_parsed_types
 
 TEXTS = ["int", "VARCHAR(10)", "struct<a: int, b: array<string>>", "decimal(18, 4)", "unknown"]
 

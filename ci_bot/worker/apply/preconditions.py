@@ -49,7 +49,7 @@ from ci_bot.worker.project import (
 )
 from ci_bot.worker.runtime import SESSION_CATALOG, PhaseClock, SparkCatalog, spark_catalog
 from ci_bot.worker.sql_effects import check_statements
-from ci_bot.worker.state_store import Ledger, ownership
+from ci_bot.worker.state_store import Ledger, check_ownership, read_environment_records
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -312,10 +312,10 @@ class PlanRepetition:
         return ReadyPlan(planned, work, missing, promoted)
 
     def _check_ownership(self) -> None:
-        stored, row = ownership.read_environment_records(
+        stored, row = read_environment_records(
             self._context.state_reader, self._ledger, self._request.environment
         )
-        ownership.check_ownership(
+        check_ownership(
             self._request.environment, self._request.owner, row, stored, claim=self._request.claim
         )
 

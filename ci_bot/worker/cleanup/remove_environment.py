@@ -41,7 +41,14 @@ from ci_bot.worker.runtime import (
     SparkCatalog,
     spark_catalog,
 )
-from ci_bot.worker.state_store import Ledger, LedgerRow, leases, ownership
+from ci_bot.worker.state_store import (
+    Ledger,
+    LedgerRow,
+    check_ownership,
+    claim_environment,
+    leases,
+    read_environment_records,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -204,7 +211,7 @@ class _EnvironmentRemoval:
         found = self._enumerate_objects(stored, row)
         self.ports.last_words(self._make_stopped_document)
         if self.request.claim:
-            row = ownership.claim_environment(self.request, self.context, self.ledger, row, stored)
+            row = claim_environment(self.request, self.context, self.ledger, row, stored)
         if row is not None:
             row = write_phase(self.ledger, self.tables.prepare_row(row), "cleaning")
         if stored is not None:
@@ -248,10 +255,10 @@ class _EnvironmentRemoval:
         Raises:
             Refused: they do not prove that it is ours, and nobody claims it.
         """
-        stored, row = ownership.read_environment_records(
+        stored, row = read_environment_records(
             self.context.state_sync, self.ledger, self.request.environment
         )
-        ownership.check_ownership(
+        check_ownership(
             self.request.environment, self.request.owner, row, stored, claim=self.request.claim
         )
         return stored, row

@@ -47,7 +47,13 @@ from ci_bot.worker.project import (
     opening,
 )
 from ci_bot.worker.runtime import PhaseClock
-from ci_bot.worker.state_store import ApplyRow, CostLedger, Ledger, LedgerRow, ownership
+from ci_bot.worker.state_store import (
+    ApplyRow,
+    CostLedger,
+    Ledger,
+    LedgerRow,
+    describes_stored_environment,
+)
 
 _DAY = 86_400_000
 # A nightly run may be late until the next night.
@@ -228,7 +234,7 @@ def _list_found_environments(
     found = []
     for name in sorted(records.keys() | rows.keys()):
         row, expires_at = rows.get(name), records.get(name)
-        if name in records and not ownership.describes_stored_environment(row, expires_at):
+        if name in records and not describes_stored_environment(row, expires_at):
             row = None  # it is about one that is gone, and this one is somebody's
         left = row if row and name not in records and _has_only_tables(row) else None
         found.append(

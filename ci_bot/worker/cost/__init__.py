@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.cost import event_log_activity, event_log_reads, input_size_estimator
+    from ci_bot.worker.cost import event_log_reads, event_logs, input_size_estimator
     from ci_bot.worker.cost.batch_meter import (
         BatchMeter,
         MeteredModel,
@@ -43,8 +43,8 @@ __all__ = [
     "choose_probe",
     "collect_known_costs",
     "describe_accuracy",
-    "event_log_activity",
     "event_log_reads",
+    "event_logs",
     "find_budget_failure",
     "input_size_estimator",
     "is_from_long_build",
@@ -60,7 +60,7 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "batch_meter": ["BatchMeter", "MeteredModel", "make_clock_cost", "make_counted_cost"],
-        "event_log_activity": [],
+        "event_logs": [],
         "event_log_reads": [],
         "input_size_estimator": ["PlanEstimator"],
         "known_costs": [

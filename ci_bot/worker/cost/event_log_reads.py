@@ -18,14 +18,16 @@ from sqlmesh.core import constants as c
 
 from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
 from ci_bot.protocol.messages import ExposuresRequest
-from ci_bot.worker.cost.event_log_activity import (
+from ci_bot.worker.cost.event_log_application import SQL_EVENTS, find_written_table, iterate_nodes
+from ci_bot.worker.cost.event_logs import (
+    EventLog,
+    FileSystem,
     LearnPorts,
     is_readable_version,
+    list_logs,
     read_directory,
     read_hadoop_settings,
 )
-from ci_bot.worker.cost.event_log_application import SQL_EVENTS, find_written_table, iterate_nodes
-from ci_bot.worker.cost.event_log_files import EventLog, FileSystem, list_logs
 from ci_bot.worker.messages import extract_sentence, names_and_times
 from ci_bot.worker.project import collect_versions, make_project_place, opening
 

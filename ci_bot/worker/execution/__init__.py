@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.execution.queries import write_query
-    from ci_bot.worker.execution.scopes import SourceTable
-    from ci_bot.worker.execution.spark_types import (
+    from ci_bot.worker.execution.names_and_types import (
+        SourceTable,
         UntriedError,
         ValueType,
         parse_plain,
         read_columns,
     )
+    from ci_bot.worker.execution.queries import write_query
     from ci_bot.worker.execution.verdict import (
         DATA_SETS,
         SECONDS_FOR_A_MODEL,
@@ -43,8 +43,13 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "queries": ["write_query"],
-        "scopes": ["SourceTable"],
-        "spark_types": ["parse_plain", "ValueType", "UntriedError", "read_columns"],
+        "names_and_types": [
+            "SourceTable",
+            "parse_plain",
+            "ValueType",
+            "UntriedError",
+            "read_columns",
+        ],
         "verdict": [
             "DATA_SETS",
             "SECONDS_FOR_A_MODEL",

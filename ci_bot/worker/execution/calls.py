@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_average, write_cast, write_round
 from ci_bot.worker.execution.expressions import OperatorWriter, name_construct, quote_text
 from ci_bot.worker.execution.functions import (
     AGGREGATE_NAMES,
@@ -16,9 +15,11 @@ from ci_bot.worker.execution.functions import (
     FUNCTIONS,
     FunctionRow,
     read_constant,
+    write_average,
+    write_cast,
+    write_round,
 )
-from ci_bot.worker.execution.scopes import QueryScope, TypedText, quote_name
-from ci_bot.worker.execution.spark_types import (
+from ci_bot.worker.execution.names_and_types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -26,12 +27,15 @@ from ci_bot.worker.execution.spark_types import (
     INT,
     STRING,
     TIMESTAMP,
+    QueryScope,
+    TypedText,
     UntriedError,
     ValueType,
     find_common_type,
     make_array_type,
     make_decimal,
     parse_type,
+    quote_name,
 )
 
 _NUMBERED = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}

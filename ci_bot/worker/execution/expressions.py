@@ -8,10 +8,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_arithmetic, write_cast
-from ci_bot.worker.execution.functions import AGGREGATE_NAMES, PLAIN_PATTERN
-from ci_bot.worker.execution.scopes import QueryScope, TypedText, WrittenRelation, select_from
-from ci_bot.worker.execution.spark_types import (
+from ci_bot.worker.execution.functions import (
+    AGGREGATE_NAMES,
+    PLAIN_PATTERN,
+    write_arithmetic,
+    write_cast,
+)
+from ci_bot.worker.execution.names_and_types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -20,11 +23,15 @@ from ci_bot.worker.execution.spark_types import (
     NULL,
     STRING,
     TIMESTAMP,
+    QueryScope,
+    TypedText,
     UntriedError,
     ValueType,
+    WrittenRelation,
     find_common_type,
     make_decimal,
     read_type,
+    select_from,
 )
 
 _COMPARED = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.spark_types import UntriedError, ValueType, read_type
+from ci_bot.worker.execution.names_and_types import UntriedError, ValueType, read_type
 
 MOST_ROWS = 8
 # Rows of all tables multiplied with each other, in a wide data set: a join has no more.

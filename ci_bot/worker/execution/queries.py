@@ -8,24 +8,21 @@ from functools import partial
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_cast
 from ci_bot.worker.execution.expressions import name_construct
-from ci_bot.worker.execution.functions import AGGREGATE_NAMES
-from ci_bot.worker.execution.relations import RelationWriter, rename_columns
-from ci_bot.worker.execution.scopes import (
+from ci_bot.worker.execution.functions import AGGREGATE_NAMES, write_cast
+from ci_bot.worker.execution.names_and_types import (
     QueryScope,
     ScopedSource,
     SourceTable,
     TypedColumns,
     TypedText,
+    UntriedError,
+    ValueType,
     WrittenRelation,
     quote_name,
     select_from,
 )
-from ci_bot.worker.execution.spark_types import (
-    UntriedError,
-    ValueType,
-)
+from ci_bot.worker.execution.relations import RelationWriter, rename_columns
 
 _MOVED_VIEW = "ci_generated"
 

@@ -11,15 +11,18 @@ from sqlglot import exp
 
 from ci_bot.worker.execution.calls import ExpressionWriter
 from ci_bot.worker.execution.expressions import name_construct, quote_text
-from ci_bot.worker.execution.scopes import (
+from ci_bot.worker.execution.names_and_types import (
+    INT,
+    STRING,
     QueryScope,
     ScopedSource,
     SourceTable,
+    UntriedError,
+    ValueType,
     WrittenRelation,
     quote_name,
     select_from,
 )
-from ci_bot.worker.execution.spark_types import INT, STRING, UntriedError, ValueType
 from ci_bot.worker.sql import table_name
 
 _GENERATORS = {"explode", "posexplode"}

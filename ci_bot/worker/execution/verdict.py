@@ -29,9 +29,14 @@ from ci_bot.worker.execution.generated_rows import (
     list_plain_values,
     read_constants,
 )
+from ci_bot.worker.execution.names_and_types import (
+    MODE,
+    SourceTable,
+    UntriedError,
+    ValueType,
+    parse_plain,
+)
 from ci_bot.worker.execution.queries import WrittenQuery, write_query
-from ci_bot.worker.execution.scopes import MODE, SourceTable
-from ci_bot.worker.execution.spark_types import UntriedError, ValueType, parse_plain
 
 Row = tuple[Any, ...]
 # The rows of both sides, each with how often it comes.

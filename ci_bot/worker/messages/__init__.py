@@ -18,22 +18,20 @@ if TYPE_CHECKING:
         LINE_NUMBER,
         MacroRefusedError,
         NotLoaded,
+        describe_missing_variables,
         extract_headline,
         extract_headline_with_cause,
         extract_sentence,
         find_root_cause,
+        list_unset_variables,
         make_cancelled_failure,
         make_encodable,
         make_failure_of_error,
-        make_spark_start_error,
-    )
-    from ci_bot.worker.messages.same_code import is_reworded
-    from ci_bot.worker.messages.state_failures import (
-        describe_missing_variables,
-        list_unset_variables,
         make_other_version_error,
+        make_spark_start_error,
         make_state_error,
     )
+    from ci_bot.worker.messages.same_code import is_reworded
 
 __all__ = [
     "LINE_NUMBER",
@@ -79,13 +77,11 @@ __getattr__ = open_on_demand(
             "extract_sentence",
             "make_spark_start_error",
             "make_encodable",
-        ],
-        "same_code": ["is_reworded"],
-        "state_failures": [
             "describe_missing_variables",
             "make_other_version_error",
             "list_unset_variables",
             "make_state_error",
         ],
+        "same_code": ["is_reworded"],
     },
 )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         list_seed_files,
         load_alone,
         load_project,
+        make_missing_prod_error,
     )
     from ci_bot.worker.project.merge_support import (
         GatewayFacts,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
         list_gateways,
         read_catalog_settings,
     )
-    from ci_bot.worker.project.missing_prod import make_missing_prod_error
     from ci_bot.worker.project.opening import (
         UNPIN_HINT,
         ConfigFacts,
@@ -97,17 +97,8 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "missing_prod": ["make_missing_prod_error"],
-        "base_branch": [],
-        "checks": ["BOT", "PlanSettings", "check_formatting", "lint_project", "plan_settings"],
-        "configuration": [
-            "configure_projects",
-            "is_spark_gateway",
-            "create_context",
-            "make_project_place",
-            "require_spark",
-        ],
         "loading": [
+            "make_missing_prod_error",
             "load_project",
             "load_alone",
             "FIX",
@@ -116,6 +107,15 @@ __getattr__ = open_on_demand(
             "list_pointers_named_in_code",
             "list_pointers",
             "list_seed_files",
+        ],
+        "base_branch": [],
+        "checks": ["BOT", "PlanSettings", "check_formatting", "lint_project", "plan_settings"],
+        "configuration": [
+            "configure_projects",
+            "is_spark_gateway",
+            "create_context",
+            "make_project_place",
+            "require_spark",
         ],
         "merge_support": [
             "GatewayFacts",

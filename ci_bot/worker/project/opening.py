@@ -34,9 +34,8 @@ from ci_bot.worker.project.configuration import (
     make_configuration_error,
     require_spark,
 )
-from ci_bot.worker.project.loading import load_project
+from ci_bot.worker.project.loading import attribute_load_failure, find_missing_prod, load_project
 from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
-from ci_bot.worker.project.missing_prod import attribute_load_failure, find_missing_prod
 from ci_bot.worker.runtime import PhaseClock
 
 if TYPE_CHECKING:

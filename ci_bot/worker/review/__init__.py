@@ -8,7 +8,6 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.review import (
-        base_test_runs,
         compared_queries,
         policy_scopes,
         restatement_facts,
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "base_test_runs",
     "compared_queries",
     "policy_scopes",
     "restatement_facts",
@@ -28,10 +26,9 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "base_test_runs": [],
+        "review_plan": [],
         "policy_scopes": [],
         "restatement_facts": [],
-        "review_plan": [],
         "compared_queries": [],
         "scan": [],
     },

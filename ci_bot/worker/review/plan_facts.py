@@ -50,7 +50,13 @@ from ci_bot.worker.review.rule_inputs import read_known_rows
 from ci_bot.worker.rules import inputs
 from ci_bot.worker.runtime import load_trace
 from ci_bot.worker.sql import list_column_changes
-from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, CostLedger, Ledger, ownership
+from ci_bot.worker.state_store import (
+    HIDDEN_TABLES_HINT,
+    CostLedger,
+    Ledger,
+    find_refusal,
+    read_environment_records,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -439,12 +445,10 @@ class PlanFacts:
                 "Intervals are counted as if prod were built from each model's start up to now."
             )
         else:
-            stored, row = ownership.read_environment_records(
+            stored, row = read_environment_records(
                 self.opened.context.state_reader, self.read_ledger, self.request.environment
             )
-            refused = ownership.find_refusal(
-                self.request.environment, self.request.owner, row, stored
-            )
+            refused = find_refusal(self.request.environment, self.request.owner, row, stored)
             if refused is not None:
                 notes.append(f"{refused.message} So an apply will be refused.")
             hidden = self.read_ledger.describe_hidden_tables()

@@ -1,7 +1,11 @@
-"""A review: the changes of a plan, read-only, without starting Spark.
+"""A review: the changes of a plan, read-only, without starting Spark; and whether the unit tests
+that fail in the pull request also fail on the base branch.
 
 If SQLMesh loads a project and refuses to plan it, the refusal is one sentence about one model. The
 rules need no plan: they compare the models with prod's and find the other risks.
+
+The tests of the base branch run in a separate process, so that no code of the pull request is
+loaded beside them.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.errors import BadInput
-from ci_bot.protocol.messages import RememberRequest, ReviewRequest
+from ci_bot.protocol.messages import BaseTestsRequest, RememberRequest, ReviewRequest
 from ci_bot.protocol.plan import (
     AuditsCheck,
     Checks,
@@ -24,7 +28,7 @@ from ci_bot.protocol.plan import (
     make_unrun_checks,
 )
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.protocol.review_inputs import BaseCache
+from ci_bot.protocol.review_inputs import BaseCache, BaseTests, TestName, TestOutcome
 from ci_bot.protocol.review_report import ReviewFacts, make_planless_facts
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import add_unneeded_rebuilds, predict_plan_cost
@@ -45,11 +49,13 @@ from ci_bot.worker.project import (
     collect_versions,
     describe_project,
     lint_project,
+    load_alone,
     make_project_place,
     mark_touched_failures,
     opening,
     plan_settings,
     run_unit_tests,
+    unit_tests,
 )
 from ci_bot.worker.review.compared_queries import add_witnesses
 from ci_bot.worker.review.lineage_inputs import make_column_impact
@@ -63,12 +69,11 @@ from ci_bot.worker.rules import (
     find_project_findings,
     list_executions,
 )
-from ci_bot.worker.runtime import PhaseClock, load_trace
+from ci_bot.worker.runtime import PhaseClock, imports, load_trace
 
 if TYPE_CHECKING:
     from sqlmesh.core.audit import ModelAudit, StandaloneAudit
     from sqlmesh.core.context import Context
-
 
 # Every check that a review can make without touching the warehouse.
 
@@ -423,3 +428,52 @@ def note_base_cache(
         return BaseCache(files=files, models=len(opened.context.models))
     finally:
         opened.close_state()
+
+
+def run_base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
+    """Runs the tests that the request names, without state and plan.
+
+    Raises:
+        BadInput: the base branch's configuration cannot be read.
+        NotLoaded: its project does not load.
+    """
+    base = Path(request.base_repository)
+    imports.move_search_paths(
+        request.workplace.python_path, Path(request.workplace.repository), base
+    )
+    place = make_project_place(request, request.projects, cache_name="base-tests", root=base)
+    context = load_alone(place, ports.clock, ports.on_spark_start, name="base-tests")
+    ports.progress("tests", f"running {len(request.tests)} unit tests on the base branch")
+    chosen = {name: _find_base_test(context, name, place.repository) for name in request.tests}
+    check = unit_tests.run_unit_tests_of(
+        context, [test for test in chosen.values() if test is not None], place.repository
+    )
+    failed = {(failure.path, failure.name) for failure in check.failures}
+    return BaseTests(
+        outcomes=[
+            TestOutcome(
+                path=name.path,
+                name=name.name,
+                result="absent"
+                if test is None
+                else "failed"
+                if (_test_path(test, place.repository), test.test_name) in failed
+                else "passed",
+            )
+            for name, test in chosen.items()
+        ]
+    )
+
+
+def _find_base_test(context: Context, wanted: TestName, repository: Path) -> Any:
+    """Finds the test on the base branch: in the same file, else by its name in another one."""
+    named = [
+        test for test in sqlmesh_compat.list_loaded_tests(context) if test.test_name == wanted.name
+    ]
+    same = [test for test in named if _test_path(test, repository) == wanted.path]
+    return next(iter(same or named), None)
+
+
+def _test_path(test: Any, repository: Path) -> str | None:
+    path = Path(test.path)
+    return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name

@@ -8,11 +8,20 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.runtime import imports, java, java_process, load_trace, spark_catalog
-    from ci_bot.worker.runtime.background_process import BackgroundWork, KilledProcess, PhaseClock
-    from ci_bot.worker.runtime.channel import BotChannel, silence_log, write_log_line
     from ci_bot.worker.runtime.imports import delay_import_work
     from ci_bot.worker.runtime.java_process import WATCH
     from ci_bot.worker.runtime.load_trace import exclude_from_trace
+    from ci_bot.worker.runtime.process import (
+        BackgroundWork,
+        BotChannel,
+        KilledProcess,
+        PhaseClock,
+        SparkEnd,
+        StopRequest,
+        cancel_spark_jobs,
+        silence_log,
+        write_log_line,
+    )
     from ci_bot.worker.runtime.spark_catalog import (
         SESSION_CATALOG,
         AdapterFiles,
@@ -24,7 +33,6 @@ if TYPE_CHECKING:
         TableStorage,
         quote_identifier,
     )
-    from ci_bot.worker.runtime.stopping import SparkEnd, StopRequest, cancel_spark_jobs
 
 __all__ = [
     "SESSION_CATALOG",
@@ -58,8 +66,17 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "background_process": ["BackgroundWork", "PhaseClock", "KilledProcess"],
-        "channel": ["BotChannel", "write_log_line", "silence_log"],
+        "process": [
+            "BackgroundWork",
+            "PhaseClock",
+            "KilledProcess",
+            "BotChannel",
+            "write_log_line",
+            "silence_log",
+            "SparkEnd",
+            "StopRequest",
+            "cancel_spark_jobs",
+        ],
         "java_process": ["WATCH"],
         "imports": ["delay_import_work"],
         "java": [],
@@ -75,6 +92,5 @@ __getattr__ = open_on_demand(
             "TableStorage",
             "quote_identifier",
         ],
-        "stopping": ["SparkEnd", "StopRequest", "cancel_spark_jobs"],
     },
 )

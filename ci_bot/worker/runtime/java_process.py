@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_bot.errors import BotError
 from ci_bot.jinja_text import EXPRESSION, replace_templates
-from ci_bot.worker.runtime.channel import write_log_line
 from ci_bot.worker.runtime.java import read_spark_version
+from ci_bot.worker.runtime.process import write_log_line
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

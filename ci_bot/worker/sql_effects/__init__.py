@@ -8,12 +8,11 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.worker.sql_effects.effects import display_name
-    from ci_bot.worker.sql_effects.judgement import JudgedEffect
+    from ci_bot.worker.sql_effects.judgement import JudgedEffect, statements_change_rows
     from ci_bot.worker.sql_effects.plan_statements import check_statements, judge_models, judge_plan
-    from ci_bot.worker.sql_effects.raw_files import read_raw_file
     from ci_bot.worker.sql_effects.read_statement import list_statement_effects
-    from ci_bot.worker.sql_effects.row_effects import statements_change_rows
     from ci_bot.worker.sql_effects.spark_settings import find_setting_meaning, find_setting_spelling
+    from ci_bot.worker.sql_effects.unrendered_sql import read_raw_file
 
 __all__ = [
     "JudgedEffect",
@@ -32,11 +31,10 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "effects": ["display_name"],
-        "judgement": ["JudgedEffect"],
+        "judgement": ["JudgedEffect", "statements_change_rows"],
         "plan_statements": ["check_statements", "judge_models", "judge_plan"],
-        "raw_files": ["read_raw_file"],
+        "unrendered_sql": ["read_raw_file"],
         "read_statement": ["list_statement_effects"],
-        "row_effects": ["statements_change_rows"],
         "spark_settings": ["find_setting_meaning", "find_setting_spelling"],
     },
 )

@@ -16,7 +16,7 @@ from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
 from ci_bot.worker.runtime import silence_log
-from ci_bot.worker.sql_effects import definitions, effects, spark_settings
+from ci_bot.worker.sql_effects import effects, spark_settings
 from ci_bot.worker.sql_effects.effects import (
     NOT_LISTED,
     RUNS_JAVA,
@@ -287,9 +287,9 @@ _READERS: dict[str, Callable[[Any, str], Iterator[SqlEffect]]] = {
     "loaddata": _read_load,
     "truncatetable": _read_truncate,
     "copy": _read_copy,
-    "create": definitions.list_create_effects,
-    "drop": definitions.list_drop_effects,
-    "alter": definitions.list_alter_effects,
+    "create": effects.list_create_effects,
+    "drop": effects.list_drop_effects,
+    "alter": effects.list_alter_effects,
     "analyze": _read_describe,
     "comment": _read_describe,
     "grant": _read_grant,

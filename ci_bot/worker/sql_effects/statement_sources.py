@@ -28,9 +28,9 @@ from ci_bot.worker.sql_effects.effects import (
     Action,
     display_name,
 )
-from ci_bot.worker.sql_effects.jinja_templates import read_literal_parts
 from ci_bot.worker.sql_effects.judgement import PLACEHOLDER, RenderedStatement
 from ci_bot.worker.sql_effects.render_site import RenderArguments, RenderSite
+from ci_bot.worker.sql_effects.unrendered_sql import read_literal_parts
 
 if TYPE_CHECKING:
     from sqlmesh.core.audit import ModelAudit, StandaloneAudit

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
         load_known_files,
         note_loaded_files,
     )
-    from ci_bot.worker.sqlmesh_compat.cache_writes import (
-        cache_parsed_types,
-        share_rendered_query,
-        skip_cache_writes,
-    )
     from ci_bot.worker.sqlmesh_compat.configuration import (
         DbtProjectError,
         disable_analytics,
@@ -69,7 +64,12 @@ if TYPE_CHECKING:
         guard_macro_evaluation,
         list_evaluated,
     )
-    from ci_bot.worker.sqlmesh_compat.model_types import (
+    from ci_bot.worker.sqlmesh_compat.models_and_trees import (
+        EXCEPT,
+        FROM,
+        WITH,
+        Tree,
+        find_known_classes,
         is_incremental_by_time_range,
         is_incremental_by_unique_key,
         is_incremental_unmanaged,
@@ -79,13 +79,6 @@ if TYPE_CHECKING:
         is_seed_model,
         is_sql_model,
         is_view_kind,
-    )
-    from ci_bot.worker.sqlmesh_compat.parser_versions import (
-        EXCEPT,
-        FROM,
-        WITH,
-        Tree,
-        find_known_classes,
         read_column_types,
     )
     from ci_bot.worker.sqlmesh_compat.planner import (
@@ -107,6 +100,11 @@ if TYPE_CHECKING:
         select_by_changed_files,
     )
     from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import reuse_prod_models
+    from ci_bot.worker.sqlmesh_compat.skipped_work import (
+        cache_parsed_types,
+        share_rendered_query,
+        skip_cache_writes,
+    )
     from ci_bot.worker.sqlmesh_compat.spark import (
         LazySparkConnectionConfig,
         ListingSparkAdapter,
@@ -268,7 +266,7 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "base_cache": ["load_known_files", "NotedFiles", "list_known_files", "note_loaded_files"],
-        "cache_writes": ["skip_cache_writes", "cache_parsed_types", "share_rendered_query"],
+        "skipped_work": ["skip_cache_writes", "cache_parsed_types", "share_rendered_query"],
         "configuration": [
             "DbtProjectError",
             "disable_analytics",
@@ -313,7 +311,7 @@ __getattr__ = open_on_demand(
             "restore_registries",
         ],
         "macro_code": ["guard_macro_evaluation", "list_evaluated", "find_objection"],
-        "model_types": [
+        "models_and_trees": [
             "is_incremental_by_time_range",
             "is_incremental_by_unique_key",
             "is_incremental_unmanaged",
@@ -323,8 +321,6 @@ __getattr__ = open_on_demand(
             "is_seed_model",
             "is_sql_model",
             "is_view_kind",
-        ],
-        "parser_versions": [
             "EXCEPT",
             "FROM",
             "Tree",

@@ -31,12 +31,12 @@ from sqlmesh.core.model.definition import SqlModel
 
 import ci_bot
 from ci_bot.protocol.review_inputs import MOST_FILES, KnownFile
-from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns, make_query_in_file
 from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import (
     StoredModel,
     has_hashes,
     read_prod_models,
 )
+from ci_bot.worker.sqlmesh_compat.skipped_work import is_pure, lists_columns, make_query_in_file
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context

@@ -27,8 +27,7 @@ from sqlmesh.utils.date import TimeLike, make_exclusive, to_datetime, to_timesta
 
 from ci_bot.errors import BadInput
 from ci_bot.redaction import quote_value
-from ci_bot.worker.sqlmesh_compat.cache_writes import reuse_loaded_nodes
-from ci_bot.worker.sqlmesh_compat.lazy_queries import is_pure, lists_columns
+from ci_bot.worker.sqlmesh_compat.skipped_work import is_pure, lists_columns, reuse_loaded_nodes
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import GenericContext

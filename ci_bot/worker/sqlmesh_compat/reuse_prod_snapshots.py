@@ -27,7 +27,7 @@ from sqlmesh.core.snapshot import SnapshotFingerprint
 from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_id_filter
 from sqlmesh.utils import UniqueKeyDict
 
-from ci_bot.worker.sqlmesh_compat.lazy_queries import (
+from ci_bot.worker.sqlmesh_compat.skipped_work import (
     QueryInFile,
     is_pure,
     leave_in_file,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.state_store import leases, ownership
+    from ci_bot.worker.state_store import leases
     from ci_bot.worker.state_store.cost_ledger import (
         ApplyRow,
         CostLedger,
@@ -25,7 +25,12 @@ if TYPE_CHECKING:
         LedgerPhase,
         LedgerRow,
         LedgerSnapshot,
+        check_ownership,
+        claim_environment,
+        describes_stored_environment,
+        find_refusal,
         list_ledger_objects,
+        read_environment_records,
     )
     from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
 
@@ -48,9 +53,13 @@ __all__ = [
     "ProdRunRow",
     "RunRow",
     "Say",
+    "check_ownership",
+    "claim_environment",
+    "describes_stored_environment",
+    "find_refusal",
     "leases",
     "list_ledger_objects",
-    "ownership",
+    "read_environment_records",
 ]
 
 __getattr__ = open_on_demand(
@@ -68,8 +77,12 @@ __getattr__ = open_on_demand(
             "LedgerSnapshot",
             "REMOVED",
             "list_ledger_objects",
+            "check_ownership",
+            "claim_environment",
+            "describes_stored_environment",
+            "find_refusal",
+            "read_environment_records",
         ],
         "ledger_schema": ["KEEP_DAYS"],
-        "ownership": [],
     },
 )

@@ -220,7 +220,7 @@ _HELD: list[Lease] = []
 
 
 def release_all_leases() -> None:
-    """Releases every lease of this process as it ends (see `runtime.stopping`)."""
+    """Releases every lease of this process as it ends (see `runtime.process`)."""
     for lease in list(_HELD):
         lease.release_lease()
 

@@ -16,19 +16,22 @@ from hypothesis import strategies as st
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.cost.event_log_activity import (
-    LearnedLogs,
-    LearnPorts,
-    learn_from_logs,
-    learn_into_ledger,
-)
 from ci_bot.worker.cost.event_log_application import (
     LoggedApplication,
     find_written_range,
     find_written_table,
 )
-from ci_bot.worker.cost.event_log_files import LocalFiles, is_compressed, list_logs, local_path
-from ci_bot.worker.runtime.background_process import PhaseClock
+from ci_bot.worker.cost.event_logs import (
+    LearnedLogs,
+    LearnPorts,
+    LocalFiles,
+    is_compressed,
+    learn_from_logs,
+    learn_into_ledger,
+    list_logs,
+    local_path,
+)
+from ci_bot.worker.runtime.process import PhaseClock
 from ci_bot.worker.state_store.cost_ledger import CostLedger
 from tests.unit.cost.event_logs import (
     NODE,
@@ -330,7 +333,7 @@ class Closed(LocalFiles):
 def test_learn__without_permission_says_so(ledger: CostLedger) -> None:
     with pytest.raises(PermissionError) as raised:
         learn_from_logs(Closed(never), "/logs", ledger, now=NOW)
-    from ci_bot.worker.cost.event_log_files import make_unreadable_logs_error
+    from ci_bot.worker.cost.event_logs import make_unreadable_logs_error
 
     assert (
         "reading it is not permitted" in make_unreadable_logs_error("/logs", raised.value).message

@@ -14,8 +14,7 @@ from ci_bot.bot.laptop.surveys import HEADER, render_exposures
 from ci_bot.bot.policy.exposures import read_listed_exposures
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
-from ci_bot.worker.cost import event_log_files
-from ci_bot.worker.cost.event_log_files import LocalFiles
+from ci_bot.worker.cost import event_logs
 from ci_bot.worker.cost.event_log_reads import (
     DAYS,
     FoundReaders,
@@ -26,6 +25,7 @@ from ci_bot.worker.cost.event_log_reads import (
     map_physical_tables,
     shorten_name,
 )
+from ci_bot.worker.cost.event_logs import LocalFiles
 from tests.unit.cost.event_logs import SQL, line, log, statement
 from tests.unit.policy.given import policy
 
@@ -110,9 +110,9 @@ def new_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are as new as the moment that the tests take for now."""
     listed = LocalFiles.list_entries
 
-    def with_time(self: LocalFiles, path: str) -> list[event_log_files.ListedFile]:
+    def with_time(self: LocalFiles, path: str) -> list[event_logs.ListedFile]:
         entries = listed(self, path)
-        return [event_log_files.ListedFile(e.path, e.name, e.directory, NOW) for e in entries]
+        return [event_logs.ListedFile(e.path, e.name, e.directory, NOW) for e in entries]
 
     monkeypatch.setattr(LocalFiles, "list_entries", with_time)
 
@@ -155,7 +155,7 @@ def test_lines__that_are_no_events__are_left_out_and_counted(tmp_path: Path) -> 
 def test_line__that_does_not_end__is_not_held_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_log_files, "MOST_LINE_BYTES", 20_000)
+    monkeypatch.setattr(event_logs, "MOST_LINE_BYTES", 20_000)
     endless = f'{{"Event":"{SQL}ExecutionStart","x":"{"y" * 90_000}"}}\n'.encode()
     seen = found(tmp_path, a=log(begin()) + endless + log(read()))
     assert list(seen.readers) == [("export", "etl")]

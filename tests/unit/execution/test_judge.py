@@ -20,7 +20,7 @@ from ci_bot.worker.execution.closed_session import (
     open_closed_session,
 )
 from ci_bot.worker.execution.generated_rows import MOST_ROWS, RowGenerator, read_constants
-from ci_bot.worker.execution.spark_types import parse_plain
+from ci_bot.worker.execution.names_and_types import parse_plain
 from ci_bot.worker.execution.verdict import match_rows
 from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.rules.inputs import JudgedModels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from types import SimpleNamespace
 
-from ci_bot.worker.runtime.stopping import SparkEnd
+from ci_bot.worker.runtime.process import SparkEnd
 
 
 class Spark:

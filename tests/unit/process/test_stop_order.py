@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.worker.runtime.stopping import StopRequest
+from ci_bot.worker.runtime.process import StopRequest
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from ci_bot.protocol.messages import (
     Progress,
     Workplace,
 )
-from ci_bot.worker.runtime.channel import PROGRESS_BYTES, BotChannel
+from ci_bot.worker.runtime.process import PROGRESS_BYTES, BotChannel
 
 ASKED = CleanupRequest(
     projects=["."] * 3,

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from ci_bot.worker.sql_effects.raw_files import FileReading, read_raw_file
 from ci_bot.worker.sql_effects.read_statement import _ACTING_NODES, ACTING_WORDS
+from ci_bot.worker.sql_effects.unrendered_sql import FileReading, read_raw_file
 
 
 def model(post: str = "", pre: str = "", properties: str = "") -> FileReading:
@@ -154,7 +154,7 @@ def test_reading__evaluates_nothing_of_a_file() -> None:
         "JINJA_END;"
     )
     code = (
-        "import sys\nfrom ci_bot.worker.sql_effects.raw_files import read_raw_file\n"
+        "import sys\nfrom ci_bot.worker.sql_effects.unrendered_sql import read_raw_file\n"
         "print(read_raw_file('a.sql', sys.argv[1], 'spark').judged)\n"
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.sql_effects.row_effects import can_change_rows, statements_change_rows
+from ci_bot.worker.sql_effects.judgement import can_change_rows, statements_change_rows
 
 KEEPS_ROWS = (
     "ANALYZE TABLE @this_model COMPUTE STATISTICS",

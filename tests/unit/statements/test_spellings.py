@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from ci_bot.worker.sql_effects.plan_statements import judge_models
-from ci_bot.worker.sql_effects.raw_files import read_raw_file
+from ci_bot.worker.sql_effects.unrendered_sql import read_raw_file
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import models
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.sql_effects.jinja_templates import list_template_effects
+from ci_bot.worker.sql_effects.unrendered_sql import list_template_effects
 
 
 def told(template: str) -> list[tuple[str, str, object]]:

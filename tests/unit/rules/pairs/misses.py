@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM
+from ci_bot.worker.sqlmesh_compat.models_and_trees import FROM
 from tests.unit.rules.pairs.bases import NUMBERS, TABLES, parse
 from tests.unit.rules.pairs.rewriting import (
     conjuncts,

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sqlmesh_compat.parser_versions import FROM, WITH
+from ci_bot.worker.sqlmesh_compat.models_and_trees import FROM, WITH
 from tests.unit.rules.pairs.bases import COLUMNS, TABLES, parse
 
 Rewrite = Callable[[Any, Random], Any]

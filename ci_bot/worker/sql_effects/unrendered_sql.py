@@ -1,4 +1,4 @@
-"""The effects of the SQL in a changed file, read as text: no macro and no Jinja is evaluated.
+"""The effects of SQL in a file or a Jinja template, read as text: no macro, no Jinja is evaluated.
 
 For a process that has loaded nothing of a pull request. `sqlmesh.core.dialect.parse` makes trees of
 the text and evaluates nothing; YAML and Jinja's tokens have parsers, too. The process that loads
@@ -13,6 +13,9 @@ A literal statement counts anywhere: in a Jinja block, in an argument of a macro
 that a macro or a template gets. A target that is computed is undecided. `@this_model` and the name
 of the file's own model mean the model's own table. `undecided` is no finding by itself. If a text
 cannot be parsed, SQLMesh writes that to its console: the caller chooses a silent one.
+
+A Jinja template is only split into its tokens. The text between two tags is parsed, each string
+inside a tag, and the whole text without its tags.
 """
 
 from __future__ import annotations
@@ -21,32 +24,141 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlglot import exp
+from jinja2 import Environment, TemplateSyntaxError
+from sqlglot import Dialect, exp
 from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.runtime import silence_log
 from ci_bot.worker.sql_effects import effects as names
-from ci_bot.worker.sql_effects.definitions import find_unsafe_format, find_unsafe_property
 from ci_bot.worker.sql_effects.effects import (
     NOT_PARSED,
     RUNS_JAVA,
+    THIS_MODEL,
+    Action,
+    ObjectName,
     OwnObjects,
     SqlEffect,
+    find_unsafe_format,
+    find_unsafe_property,
     make_unknown_effect,
 )
-from ci_bot.worker.sql_effects.jinja_templates import list_template_effects, read_literal_parts
 from ci_bot.worker.sql_effects.judgement import (
     JudgedEffect,
     RenderedStatement,
     describe_effect,
     weigh_effect,
 )
-from ci_bot.worker.sql_effects.read_statement import ACTING_WORDS
+from ci_bot.worker.sql_effects.read_statement import (
+    ACTING_WORDS,
+    read_literal_sql,
+    read_unrendered_statement,
+)
 from ci_bot.yaml_reader import UnfitYaml, read_yaml
+
+if TYPE_CHECKING:
+    from sqlglot.tokens import Token
+
+# Replaces a value of the template: a macro of SQLMesh, whose value is unknown, too.
+_VALUE = "@jinja_value"
+_OWN = ("this", "this_model")
+_VERBS: dict[tuple[str, str], Action] = {
+    ("INSERT", "INTO"): "writes",
+    ("INSERT", "OVERWRITE"): "writes",
+    ("MERGE", "INTO"): "writes",
+    ("DELETE", "FROM"): "writes",
+    ("TRUNCATE", "TABLE"): "writes",
+    ("LOAD", "DATA"): "writes",
+    ("DROP", "TABLE"): "drops",
+    ("DROP", "VIEW"): "drops",
+    ("DROP", "SCHEMA"): "drops",
+    ("DROP", "DATABASE"): "drops",
+    ("ALTER", "TABLE"): "alters",
+    ("ALTER", "VIEW"): "alters",
+    ("CREATE", "TABLE"): "creates",
+}
+_BETWEEN = frozenset({"TABLE", "IF", "NOT", "EXISTS"})
+
+
+def read_literal_parts(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
+    """Reads the literal effects of an unrendered statement; true if rendering could add some."""
+    if tree.key.startswith("jinja"):
+        return tuple(list_template_effects(tree.name, dialect)), True
+    return read_unrendered_statement(tree, dialect)
+
+
+def list_template_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
+    """Lists the effects of a template's literal parts, each once."""
+    yield from dict.fromkeys(_iterate_template_effects(template, dialect))
+
+
+def _iterate_template_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
+    try:
+        pieces, strings = _split_template(template)
+    except TemplateSyntaxError:
+        pieces, strings = [template], []
+    yield from read_literal_sql(" ".join(pieces), dialect) or ()
+    for piece in pieces:
+        read = read_literal_sql(piece, dialect)
+        yield from read if read is not None else _list_cut_statements(piece, dialect)
+    for text in strings:
+        # A single word is a value, although it parses as the name of a column.
+        yield from (read_literal_sql(text, dialect) or ()) if " " in text.strip() else ()
+
+
+def _split_template(template: str) -> tuple[list[str], list[str]]:
+    """Splits a template: the texts between block tags, with a macro for each value, and the strings
+    inside tags.
+    """
+    pieces, strings, inside = [""], [], ""
+    for _, kind, text in Environment(autoescape=True).lex(template):
+        if kind == "data":
+            pieces[-1] += text
+        elif kind == "string":
+            strings.append(text[1:-1])
+        elif kind == "variable_begin":
+            inside = ""
+        elif kind == "variable_end":
+            pieces[-1] += "@this_model" if inside in _OWN else _VALUE
+        elif kind == "block_end":
+            pieces.append("")
+        elif kind in ("name", "operator"):
+            inside += text
+    return pieces, strings
+
+
+def _list_cut_statements(text: str, dialect: str) -> Iterator[SqlEffect]:
+    """Lists the effects of statements of which a tag leaves only the first words and the name."""
+    try:
+        tokens = Dialect.get_or_raise(dialect).tokenize(text)
+    except SqlglotError:
+        return
+    starts = [0, *(n + 1 for n, t in enumerate(tokens) if t.token_type.name == "SEMICOLON")]
+    for start in starts:
+        words = tuple(token.text.upper() for token in tokens[start : start + 2])
+        action = _VERBS.get(words) if len(words) > 1 else None  # type: ignore[arg-type]
+        if action is not None:
+            target = _read_cut_name(tokens[start + 2 :])
+            yield SqlEffect(action, " ".join(words), target, schema="SCHEMA" in words)
+
+
+def _read_cut_name(tokens: list[Token]) -> ObjectName | None:
+    rest = list(tokens)
+    while rest and rest[0].text.upper() in _BETWEEN:
+        rest.pop(0)
+    if rest and rest[0].token_type.name == "PARAMETER":
+        own = len(rest) > 1 and rest[1].text.lower() in _OWN
+        return THIS_MODEL if own else None
+    parts: list[str] = []
+    for at in range(0, len(rest), 2):
+        parts.append(rest[at].text.lower())
+        if at + 1 >= len(rest) or rest[at + 1].token_type.name != "DOT":
+            break
+    return tuple(parts) or None
+
 
 # Keys of configurations whose values are executed; the last are dbt's.
 _SLOTS = frozenset(
