@@ -13,7 +13,7 @@ from typing import Any
 from ci_bot.bot.actions.inputs import Inputs, RunnerFacts, Settings
 from ci_bot.bot.actions.workflow_commands import StepOutputs, StepSummary, WorkflowCommands
 from ci_bot.bot.github.port import Permission, PullComment, PullRequest, Reaction
-from ci_bot.bot.github.sticky_comment import StickyComment
+from ci_bot.bot.github.sticky_posts import StickyComment
 from ci_bot.bot.handlers.publisher import Publisher
 from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.model.context import CommentContext

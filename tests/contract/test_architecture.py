@@ -254,6 +254,42 @@ def test_entrances__give_each_name_that_they_name() -> None:
         assert [name for name in package.__all__ if not hasattr(package, name)] == [], room
 
 
+OF_SQLMESH = frozenset({"s_count", "t_count"})
+
+
+def unknown_words(docstring: str, package: Path) -> list[str]:
+    """Words in backticks that are no module of a package, and nothing that its modules name."""
+    modules = [*package.rglob("*.py"), *(ROOT / "ci_bot/protocol").glob("*.py")]
+    known = {path.stem for path in modules} | OF_SQLMESH
+    for path in modules:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                known.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                known.add(node.target.id)
+            elif isinstance(node, ast.keyword) and node.arg:
+                known.add(node.arg)
+    return [word for word in re.findall(r"`([a-z]\w*)`", docstring) if word not in known]
+
+
+def test_entrances__speak_of_modules_that_exist() -> None:
+    gone = {
+        str(path.relative_to(ROOT)): words
+        for path in MODULES
+        if path.name == "__init__.py"
+        and (
+            words := unknown_words(
+                ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "", path.parent
+            )
+        )
+    }
+    assert not gone
+
+
+def test_entrance__that_speaks_of_a_module_that_is_gone_is_noticed() -> None:
+    assert unknown_words("`shapes` and `twin_shapes`", ROOT / "ci_bot/redaction") == ["twin_shapes"]
+
+
 def test_coverage__names_modules_that_exist() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     named = settings["tool"]["coverage"]["run"]["source_pkgs"]

@@ -167,7 +167,7 @@ def request(
 
 def _review(folder: Path) -> dict[str, Any]:
     from ci_bot.bot.decision import BotFacts, ChangedFile, judge_review, list_code_on_load
-    from ci_bot.bot.sandbox.load_trace import TraceReader, list_opened_among
+    from ci_bot.bot.sandbox.worker_output import TraceReader, list_opened_among
     from ci_bot.protocol.messages import ScanRequest
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.review import review_plan, scan

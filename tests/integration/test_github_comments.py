@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ci_bot.bot.github.failures import HURRIED, PATIENT, RateLimits
-from ci_bot.bot.github.sticky_comment import FRESH_SECONDS, StickyComment
+from ci_bot.bot.github.sticky_posts import FRESH_SECONDS, StickyComment
 from ci_bot.bot.github.transport import UnclearWrite
 from ci_bot.errors import GitHubUnavailable, RequestRefused
 from tests.github_standin.script import (

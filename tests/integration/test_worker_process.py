@@ -28,9 +28,9 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
-from ci_bot.bot.sandbox.disk_reserve import MIB, read_free_space
 from ci_bot.bot.sandbox.launch import (
     ENTER,
+    MIB,
     WorkerIdentity,
     WorkerLaunch,
     WorkerLimits,
@@ -38,6 +38,7 @@ from ci_bot.bot.sandbox.launch import (
     build_worker_environment,
     has_file_right,
     prepend_python_path,
+    read_free_space,
 )
 from ci_bot.bot.sandbox.process_tree import read_process_table
 from ci_bot.bot.sandbox.requirements import install_requirements

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.github.artifact import read_member
+from ci_bot.bot.github.records import read_member
 from ci_bot.errors import RequestRefused
 
 

@@ -25,7 +25,7 @@ from ci_bot.bot.github.port import (
     PullState,
     Reaction,
 )
-from ci_bot.bot.github.sticky_comment import (
+from ci_bot.bot.github.sticky_posts import (
     FRESH_SECONDS,
     MarkedComment,
     StickyComment,

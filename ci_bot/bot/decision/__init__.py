@@ -33,9 +33,8 @@ if TYPE_CHECKING:
         sort_failures_by_cause,
     )
     from ci_bot.bot.decision.plan_rules import FAILURE_RISKS
-    from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
     from ci_bot.bot.decision.reader_rules import EXPOSURE_AFFECTED
-    from ci_bot.bot.decision.risks import make_risk
+    from ci_bot.bot.decision.risks import BotFacts, TeamLimits, make_risk
     from ci_bot.bot.decision.work_rules import OVER_BUDGET
 
 __all__ = [
@@ -79,8 +78,7 @@ __getattr__ = open_on_demand(
         ],
         "load_failure_cause": ["SortedFailures", "sort_failures_by_cause", "combine_failures"],
         "plan_rules": ["FAILURE_RISKS"],
-        "planned_work": ["BotFacts", "TeamLimits"],
-        "risks": ["make_risk"],
+        "risks": ["BotFacts", "TeamLimits", "make_risk"],
         "work_rules": ["OVER_BUDGET"],
     },
 )

@@ -7,8 +7,14 @@ from typing import Literal
 
 from ci_bot.bot.decision.evidence_rules import NOT_CHECKED
 from ci_bot.bot.decision.judgement import decide_by_risks
-from ci_bot.bot.decision.planned_work import TeamLimits, map_models_below
-from ci_bot.bot.decision.risks import compares, count_noun, make_risk, sort_risks
+from ci_bot.bot.decision.risks import (
+    TeamLimits,
+    compares,
+    count_noun,
+    make_risk,
+    map_models_below,
+    sort_risks,
+)
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict, NotCleared, TableDiff
 from ci_bot.protocol.changed_rows import TAKEN_COLUMNS
 from ci_bot.protocol.cost import count_days_between

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
-from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
+from ci_bot.bot.decision.risks import (
+    BotFacts,
+    TeamLimits,
+    count_noun,
+    judges,
+    make_risk,
+    quote_names,
+)
 from ci_bot.protocol.plan import Severity, TestFailure, TestOnBase
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import RuleSpec, find_rule

@@ -14,8 +14,9 @@ from ci_bot.bot.decision import (
     restatement_rules,
     work_rules,
 )
-from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.risks import (
+    BotFacts,
+    TeamLimits,
     count_noun,
     judges,
     make_risk,

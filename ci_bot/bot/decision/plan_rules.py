@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from ci_bot.bot.decision.load_failure_cause import is_unread_by_sqlmesh
-from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
 from ci_bot.bot.decision.reader_rules import PLANNED_FROM_BASE
-from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
+from ci_bot.bot.decision.risks import (
+    BotFacts,
+    TeamLimits,
+    count_noun,
+    judges,
+    make_risk,
+    quote_names,
+)
 from ci_bot.bot.policy import IgnoreEntry, describe_entry
 from ci_bot.protocol.base import name_what_does_not_load
 from ci_bot.protocol.changed_rows import describe_old_rows, judge_past_numbers

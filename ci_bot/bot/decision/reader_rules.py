@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ci_bot.bot import report as reports
-from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
-from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
+from ci_bot.bot.decision.risks import (
+    BotFacts,
+    TeamLimits,
+    count_noun,
+    judges,
+    make_risk,
+    quote_names,
+)
 from ci_bot.bot.policy import Exposure, quote_text
 from ci_bot.protocol.changed_rows import judge_past_numbers, list_new_columns
 from ci_bot.protocol.plan import Change, ColumnChange

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
-from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
+from ci_bot.bot.decision.risks import (
+    BotFacts,
+    TeamLimits,
+    count_noun,
+    judges,
+    make_risk,
+    quote_names,
+)
 from ci_bot.protocol.cost import executor_time
 from ci_bot.protocol.plan import sum_planned_work
 from ci_bot.protocol.review_inputs import ProdRestatement, describe_range

@@ -1,14 +1,208 @@
-"""Making risks, and putting them in order."""
+"""Risks, how they are made and put in order; and the work that they judge: the larger of what the
+environment gets and what prod builds.
+
+An environment often gets a part of the history only (see `ShortWindow`), while a merge makes prod
+build all of it. Every rule that speaks of an amount of work reads it here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from ci_bot.bot.decision.planned_work import BotFacts, TeamLimits
+from ci_bot.bot.policy import PolicyChange, PolicyWeighing
 from ci_bot.protocol.apply_report import TableDiff
-from ci_bot.protocol.plan import SEVERITIES, Finding, Severity
-from ci_bot.protocol.review_report import ReviewFacts, Risk
+from ci_bot.protocol.changed_rows import describe_old_rows
+from ci_bot.protocol.plan import (
+    SEVERITIES,
+    Backfill,
+    Cost,
+    Finding,
+    Severity,
+    Work,
+    pick_larger_work,
+    sum_planned_work,
+)
+from ci_bot.protocol.review_report import Report, ReviewFacts, Risk
 from ci_bot.protocol.rules import RuleRegistry, RuleSpec
+
+Where = Literal["environment", "prod"]
+
+
+@dataclass(frozen=True)
+class ModelWork:
+    """The work on one model.
+
+    Attributes:
+        item: the larger of both plans' entries.
+        where: which plan it is from.
+        here: intervals that the environment gets.
+        next_run: whether a merge builds nothing, and prod's next run computes all of it.
+        old_rows: what prod's next runs do with the old rows of a forward-only model; None if these
+            stay.
+    """
+
+    item: Backfill
+    where: Where
+    here: int
+    next_run: bool = False
+    old_rows: str | None = None
+
+    @property
+    def is_preview_only(self) -> bool:
+        """Whether only a preview is built, which prod does not take over, of a kind whose table
+        holds rows of its own."""
+        preview = self.where == "environment" and self.item.preview
+        return preview and (self.item.action == "incremental" or self.old_rows is not None)
+
+
+@dataclass(frozen=True)
+class JudgedWork:
+    """The work on the changed models.
+
+    Attributes:
+        models: by model name; nothing for models that neither plan builds.
+        total: of the larger plan, and `where` says which one that is.
+        prod_known: False if planning prod failed, or was not possible.
+    """
+
+    models: Mapping[str, ModelWork]
+    total: Work
+    where: Where
+    prod_known: bool
+
+
+def choose_judged_work(facts: ReviewFacts) -> JudgedWork:
+    """What a change builds, by the larger of both plans."""
+    plan = facts.prod_plan
+    known = plan is not None and not plan.would_fail
+    changed = {change.model for change in facts.changes}
+    # Prod also fills gaps of models that this change does not touch.
+    prod = [item for item in plan.full_backfill if item.model in changed] if plan else []
+    # Prod pays for it, if not with the merge.
+    prod += plan.next_run if plan else []
+    later = {item.model for item in plan.next_run} if plan else set()
+    old_rows = describe_old_rows(facts)
+    here = {item.model: item for item in facts.backfill}
+    there = {item.model: item for item in prod}
+    models = {
+        name: None
+        if found is None
+        else replace(found, next_run=name in later, old_rows=old_rows.get(name))
+        for name in sorted({*here, *there})
+        for found in (_join_model_work(here.get(name), there.get(name)),)
+    }
+    # What a restatement builds again after the merge is paid for with it, and is no change.
+    prod += [
+        item
+        for restatement in facts.prod_restatements
+        if restatement.problem is None
+        for item in restatement.work
+    ]
+    bigger = pick_larger_work(facts.backfill, prod)
+    return JudgedWork(
+        models={name: found for name, found in models.items() if found is not None},
+        total=sum_planned_work(bigger),
+        where="prod" if bigger is prod else "environment",
+        prod_known=known,
+    )
+
+
+def _join_model_work(here: Backfill | None, there: Backfill | None) -> ModelWork | None:
+    if here is None:
+        return ModelWork(there, "prod", 0) if there else None
+    if there is not None and (here.preview or there.intervals > here.intervals):
+        return ModelWork(there, "prod", here.intervals)
+    return ModelWork(here, "environment", here.intervals)
+
+
+def list_judged_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
+    """The estimates of both plans, the dearer one first."""
+    costs: list[tuple[Cost, Where]] = [(facts.cost, "environment")]
+    if facts.prod_plan is not None and facts.prod_plan.cost is not None:
+        costs.append((facts.prod_plan.cost, "prod"))
+    return sorted(costs, key=lambda pair: -(pair[0].executor_hours_mid or 0.0))
+
+
+# Which changed models follow a changed model: they read it, or what reads it.
+
+
+def map_models_below(facts: ReviewFacts | Report) -> dict[str, set[str]]:
+    """Per directly changed model, the models below it that SQLMesh lists as modified."""
+    follows: dict[str, set[str]] = {}
+    for above, below in facts.lineage.edges:
+        follows.setdefault(above, set()).add(below)
+    modified = {c.model for c in facts.changes if c.change in {"direct", "indirect"}}
+    found: dict[str, set[str]] = {}
+    for change in facts.changes:
+        if change.change != "direct":
+            continue
+        seen: set[str] = set()
+        queue = [change.model]
+        while queue:
+            for reader in follows.get(queue.pop(), ()):
+                if reader in modified and reader not in seen:
+                    seen.add(reader)
+                    queue.append(reader)
+        found[change.model] = seen
+    return found
+
+
+# What the judge is given besides the worker's facts: the bot's own knowledge, and the limits.
+
+
+@dataclass(frozen=True)
+class TeamLimits:
+    """The lines that a team draws; None means that it draws none.
+
+    `max_intervals` counts the intervals of one plan; without it `DEFAULT_MAX_INTERVALS` holds.
+    `max_executor_hours` bounds the estimate, and
+    `diff_tolerance` is the share of rows (0 to 1) that may differ from prod without a word, and
+    `tolerances` is that of models which have one of their own.
+    """
+
+    max_intervals: int | None = None
+    max_executor_hours: float | None = None
+    diff_tolerance: float = 0.0
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BotFacts:
+    """What the bot knows without asking a process that runs the pull request's code.
+
+    Attributes:
+        changed_files: paths of the PR's diff, relative to the repository; None if unknown.
+        too_large: those of them that some rule would read, and that nobody has read.
+        pull_request: this is about a pull request, whose changed files should be known.
+        conflict: GitHub could not merge the PR with its base.
+        code_on_load: changed files whose code runs while the project is loaded.
+        removed_code: those of them that the head no longer has.
+        load_known: whether it is known which files the load opened; else `code_on_load` holds every
+            changed file of code.
+        unread_because: why the rules on changed files have not run; None if they have.
+        missing_files: what SQLMesh would load of the commit and the checkout has not.
+        empty_submodules: submodules below a project that nobody has checked out.
+        fork: the head branch is in another repository.
+        policy_changes: how the pull request changes the team's policy.
+        weighing: the policy that counts, and what is needed to weigh findings by it.
+    """
+
+    changed_files: tuple[str, ...] | None = None
+    too_large: tuple[str, ...] = ()
+    pull_request: bool = False
+    conflict: bool = False
+    code_on_load: tuple[str, ...] = ()
+    removed_code: tuple[str, ...] = ()
+    load_known: bool = True
+    unread_because: str | None = None
+    missing_files: tuple[str, ...] = ()
+    empty_submodules: tuple[str, ...] = ()
+    fork: bool = False
+    policy_changes: tuple[PolicyChange, ...] = ()
+    weighing: PolicyWeighing = field(default_factory=PolicyWeighing)
+
 
 EVIDENCE_LENGTH = 4_000
 

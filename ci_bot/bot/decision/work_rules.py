@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ci_bot.bot import report as reports
-from ci_bot.bot.decision.planned_work import (
+from ci_bot.bot.decision.risks import (
     BotFacts,
     JudgedWork,
     TeamLimits,
     Where,
     choose_judged_work,
+    count_noun,
+    judges,
     list_judged_costs,
+    make_risk,
     map_models_below,
+    quote_names,
 )
-from ci_bot.bot.decision.risks import count_noun, judges, make_risk, quote_names
 from ci_bot.protocol.changed_rows import (
     TAKEN_COLUMNS,
     TakenColumn,

@@ -1,8 +1,8 @@
-"""GitHub, in verbs of ours: the port, its adapter over PyGithub, and the sticky comment.
+"""GitHub, in verbs of ours: the port, its adapter over PyGithub, and the sticky posts.
 
 `port` says what the rest of the bot may ask for; tests and fakes implement it. `client` is its one
 implementation, on `transport`, the only module that touches PyGithub. Everything that can be
-decided without asking GitHub is pure: `retry`, `failures`, `answers`, `sticky_rules`.
+decided without asking GitHub is pure: `failures`, `records`, `urls`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.bot.github.artifact import read_member
     from ci_bot.bot.github.client import GitHubClient
-    from ci_bot.bot.github.drift_issue import publish_drift_issue
     from ci_bot.bot.github.port import (
         GitHub,
         NotFound,
@@ -27,7 +25,13 @@ if TYPE_CHECKING:
         may_write,
         require_github,
     )
-    from ci_bot.bot.github.sticky_comment import MarkedComment, PublishedComment, StickyComment
+    from ci_bot.bot.github.records import read_member
+    from ci_bot.bot.github.sticky_posts import (
+        MarkedComment,
+        PublishedComment,
+        StickyComment,
+        publish_drift_issue,
+    )
     from ci_bot.bot.github.transport import make_client_time
     from ci_bot.bot.github.urls import (
         find_api_url,
@@ -63,9 +67,14 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "artifact": ["read_member"],
+        "records": ["read_member"],
         "client": ["GitHubClient"],
-        "drift_issue": ["publish_drift_issue"],
+        "sticky_posts": [
+            "publish_drift_issue",
+            "MarkedComment",
+            "PublishedComment",
+            "StickyComment",
+        ],
         "port": [
             "GitHub",
             "NotFound",
@@ -79,7 +88,6 @@ __getattr__ = open_on_demand(
             "require_github",
         ],
         "urls": ["find_api_url", "find_repository", "find_token", "find_trusted_certificates"],
-        "sticky_comment": ["MarkedComment", "PublishedComment", "StickyComment"],
         "transport": ["make_client_time"],
     },
 )

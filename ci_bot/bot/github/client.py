@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from ci_bot.bot.actions import is_repository
 from ci_bot.bot.github import records
-from ci_bot.bot.github.artifact import FRESH_ARTIFACT_HINT, download_signed_url
 from ci_bot.bot.github.failures import HURRIED, PATIENT, RateLimits
 from ci_bot.bot.github.port import (
     PER_PAGE,
@@ -29,7 +28,7 @@ from ci_bot.bot.github.port import (
     RepositoryIssue,
     pull_states,
 )
-from ci_bot.bot.github.records import RestClient
+from ci_bot.bot.github.records import FRESH_ARTIFACT_HINT, RestClient, download_signed_url
 from ci_bot.bot.github.transport import GRAPHQL, ClientTime, HttpTransport, UnclearWrite
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 

@@ -1,8 +1,8 @@
 """The cage: everything that starts, watches and ends the process which runs the PR's code.
 
-What it keeps: the token and the runner's files stay out of reach (`environment`, `workspace`,
-another uid, no new privileges), nothing outlives the run (`family`, `supervisor`), and only an
-answer that is small, well-formed and about what was asked is trusted (`answer`).
+What it keeps: the token and the runner's files stay out of reach (`launch`, `run_directories`,
+another uid, no new privileges), nothing outlives the run (`process_tree`, `supervisor`), and only
+an answer that is small, well-formed and about what was asked is trusted (`answer_validation`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
         handle_signals,
         make_endless_deadline,
     )
-    from ci_bot.bot.sandbox.disk_reserve import MIB
     from ci_bot.bot.sandbox.launch import (
         CONTAINER_PATH,
         DOCKER_SOCKETS,
+        MIB,
         WorkerIdentity,
         WorkerLaunch,
         WorkerVariables,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         parse_worker_variables,
         prepend_python_path,
     )
-    from ci_bot.bot.sandbox.load_trace import JAVA_READS, TraceReader, list_opened_among
     from ci_bot.bot.sandbox.requirements import check_requirements, install_requirements
     from ci_bot.bot.sandbox.run_directories import (
         PREFIX,
@@ -45,7 +44,12 @@ if TYPE_CHECKING:
         resolve_project_paths,
         search_path,
     )
-    from ci_bot.bot.sandbox.worker_output import TracebackFilter
+    from ci_bot.bot.sandbox.worker_output import (
+        JAVA_READS,
+        TracebackFilter,
+        TraceReader,
+        list_opened_among,
+    )
     from ci_bot.bot.sandbox.worker_run import (
         NOT_ASKED,
         SUSPECT_CODE_ON_LOAD,
@@ -103,8 +107,8 @@ __getattr__ = open_on_demand(
         "answer_validation": ["AnswerRefusedError", "check_json"],
         "checkout_copy": ["DURING_EXPORT", "seal_tree"],
         "deadline": ["CancelToken", "Deadline", "handle_signals", "make_endless_deadline"],
-        "disk_reserve": ["MIB"],
         "launch": [
+            "MIB",
             "DOCKER_SOCKETS",
             "WorkerIdentity",
             "WorkerLaunch",
@@ -115,7 +119,7 @@ __getattr__ = open_on_demand(
             "make_redactor",
             "prepend_python_path",
         ],
-        "load_trace": ["JAVA_READS", "TraceReader", "list_opened_among"],
+        "worker_output": ["JAVA_READS", "TraceReader", "list_opened_among", "TracebackFilter"],
         "requirements": ["check_requirements", "install_requirements"],
         "run_directories": [
             "PREFIX",
@@ -128,7 +132,6 @@ __getattr__ = open_on_demand(
             "read_inside",
             "search_path",
         ],
-        "worker_output": ["TracebackFilter"],
         "worker_run": [
             "NOT_ASKED",
             "SUSPECT_CODE_ON_LOAD",

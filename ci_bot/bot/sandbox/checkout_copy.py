@@ -19,8 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_bot.bot.sandbox.deadline import Deadline, make_endless_deadline
-from ci_bot.bot.sandbox.disk_reserve import MIB, DiskReserve
-from ci_bot.bot.sandbox.launch import ENTER, READ, WRITE, WorkerIdentity, has_file_right
+from ci_bot.bot.sandbox.launch import (
+    ENTER,
+    MIB,
+    READ,
+    WRITE,
+    DiskReserve,
+    WorkerIdentity,
+    has_file_right,
+)
 from ci_bot.errors import FULL_DISK_HINT, BadInput
 
 DURING_EXPORT = "while the base branch was exported"

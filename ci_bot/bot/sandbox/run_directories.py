@@ -16,8 +16,7 @@ from pathlib import Path
 
 from ci_bot.bot.sandbox.checkout_copy import CopyReport, copy_checkout
 from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.disk_reserve import DISK_RESERVE_BYTES, list_disk_reserves
-from ci_bot.bot.sandbox.launch import WorkerIdentity
+from ci_bot.bot.sandbox.launch import DISK_RESERVE_BYTES, WorkerIdentity, list_disk_reserves
 from ci_bot.errors import FULL_DISK_HINT, BadInput, BotError, WorkerFailed
 from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.messages import Workplace

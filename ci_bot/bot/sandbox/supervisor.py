@@ -20,11 +20,15 @@ from functools import partial
 from typing import Literal
 
 from ci_bot.bot.sandbox.deadline import CancelToken
-from ci_bot.bot.sandbox.disk_reserve import SHARED_DIRECTORIES, DiskReserve, list_disk_reserves
-from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
-from ci_bot.bot.sandbox.load_trace import TraceReader
+from ci_bot.bot.sandbox.launch import (
+    SHARED_DIRECTORIES,
+    DiskReserve,
+    WorkerLaunch,
+    WorkerLimits,
+    list_disk_reserves,
+)
 from ci_bot.bot.sandbox.process_tree import ProcessFamily, adopt_orphans, read_process_table
-from ci_bot.bot.sandbox.worker_output import LogReader, ProgressReader
+from ci_bot.bot.sandbox.worker_output import LogReader, ProgressReader, TraceReader
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
 

@@ -18,9 +18,7 @@ from ci_bot.bot.sandbox.answer_validation import (
     read_answer,
 )
 from ci_bot.bot.sandbox.deadline import OUT_OF_TIME_HINT, RUN_IT_AGAIN, CancelToken, Deadline
-from ci_bot.bot.sandbox.disk_reserve import MIB
-from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
-from ci_bot.bot.sandbox.load_trace import TraceReader, trace_arguments
+from ci_bot.bot.sandbox.launch import MIB, WorkerLaunch, WorkerLimits
 from ci_bot.bot.sandbox.run_directories import is_disk_full
 from ci_bot.bot.sandbox.supervisor import (
     EndedProcess,
@@ -28,6 +26,7 @@ from ci_bot.bot.sandbox.supervisor import (
     WatchOptions,
     supervise_process,
 )
+from ci_bot.bot.sandbox.worker_output import TraceReader, trace_arguments
 from ci_bot.errors import FULL_DISK_HINT, LOG_HINT, RunCancelled, TimedOut, WorkerFailed
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor

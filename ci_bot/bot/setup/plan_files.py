@@ -24,8 +24,12 @@ from ci_bot.bot.setup.github_settings import (
     list_worker_env,
 )
 from ci_bot.bot.setup.read_configuration import ConfigVariable
-from ci_bot.bot.setup.read_versions import FoundVersion, is_requirements
-from ci_bot.bot.setup.repository_facts import WORKFLOWS, RepositoryFacts
+from ci_bot.bot.setup.repository_facts import (
+    WORKFLOWS,
+    FoundVersion,
+    RepositoryFacts,
+    is_requirements,
+)
 from ci_bot.protocol.supported_versions import find_source_requirement, is_supported
 
 # What a release writes in place of the zeros, here as in every document.

@@ -10,14 +10,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ci_bot.bot.setup.read_configuration import join_configurations, read_python_file, read_yaml
-from ci_bot.bot.setup.read_versions import (
+from ci_bot.bot.setup.repository_facts import (
+    WORKFLOWS,
+    FoundProject,
+    RepositoryFacts,
     find_locked,
     find_python,
     find_versions,
     is_version_file,
     list_requirements,
 )
-from ci_bot.bot.setup.repository_facts import WORKFLOWS, FoundProject, RepositoryFacts
 from ci_bot.errors import BadInput
 from ci_bot.static_config import FILES
 

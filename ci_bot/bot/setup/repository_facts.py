@@ -1,12 +1,159 @@
-"""What is known of a repository that its workflows depend on."""
+"""What is known of a repository that its workflows depend on; of SQLMesh, PySpark and Python its
+versions, by its lock and requirement files.
+
+The formats are those of pip, pip-tools, Poetry, uv, PDM and Pipenv. Read as text: what is searched
+is one package's name and its version, which each of them writes on lines of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ci_bot.bot.setup.read_configuration import ProjectConfiguration
-from ci_bot.bot.setup.read_versions import FoundVersion
+from ci_bot.protocol.supported_versions import find_exact_version
+
+PACKAGES = ("sqlmesh", "pyspark")
+# Those that name one version of each package come first, then what people write by hand.
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
+_MADE_BY_HAND = ("pyproject.toml", "setup.cfg", "Pipfile")
+PYTHON_FILE = ".python-version"
+_REQUIREMENTS = re.compile(r"(?:.*[-_.])?requirements?(?:[-_.].*)?\.(?:txt|lock)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class FoundVersion:
+    """A package's version, as one file says it.
+
+    Attributes:
+        version: The one version, `0.230.1`; None if the file leaves several.
+        asked: What the file says, `>=0.230`.
+        file: The file, relative to the repository.
+    """
+
+    version: str | None
+    asked: str
+    file: str
+
+    @property
+    def is_in_requirements(self) -> bool:
+        """Whether the file is one that pip installs."""
+        return is_requirements(self.file)
+
+
+def is_requirements(path: str) -> bool:
+    """Whether a file of this name is a requirements file of pip."""
+    return bool(_REQUIREMENTS.fullmatch(path.rpartition("/")[2]))
+
+
+def is_version_file(name: str) -> bool:
+    """Whether a file of this name can say a version."""
+    return name in (*_LOCKS, *_MADE_BY_HAND, PYTHON_FILE) or is_requirements(name)
+
+
+def find_versions(files: Mapping[str, str]) -> dict[str, FoundVersion]:
+    """The version of each package, by the file that says it most exactly.
+
+    Args:
+        files: Texts by their path in the repository, the project's own before those above it.
+    """
+    found: dict[str, FoundVersion] = {}
+    for package in PACKAGES:
+        named = [
+            version
+            for path, text in sorted(files.items(), key=lambda each: _lock_order(each[0]))
+            if (version := read_version(package, path, text)) is not None
+        ]
+        # One that allows several versions counts only if nothing names one.
+        exact = [each for each in named if each.version is not None]
+        if named:
+            found[package] = (exact or named)[0]
+    return found
+
+
+def read_version(package: str, path: str, text: str) -> FoundVersion | None:
+    """What one file says of a package; None if it says nothing."""
+    name = path.rpartition("/")[2]
+    if name in ("uv.lock", "poetry.lock", "pdm.lock"):
+        locked = re.search(
+            rf'(?m)^\[\[package\]\]\s*\nname = "{package}"\s*\nversion = "([^"]+)"', text
+        )
+        return FoundVersion(locked[1], f"=={locked[1]}", path) if locked else None
+    if name == "Pipfile.lock":
+        requirement = _read_pipfile_lock(package, text)
+    elif is_requirements(name):
+        requirement = _find_group(
+            rf"(?mi)^[ \t]*{package}(?![\w.-])[ \t]*(?:\[[^\]]*\])?[ \t]*([^;#\\\n]*)", text
+        )
+    else:
+        # A line of a list (PEP 621), or a key of Poetry's table.
+        requirement = _find_group(
+            rf"(?i)['\"]{package}(?![\w.-])\s*(?:\[[^\]]*\])?\s*([^;'\"\n]*)['\"]", text
+        )
+        if requirement is None:
+            requirement = _find_group(
+                rf"(?mi)^\s*{package}\s*=\s*(?:\{{[^}}\n]*?version\s*=\s*)?['\"]([^'\"]+)['\"]",
+                text,
+            )
+    if requirement is None:
+        return None
+    requirement = requirement.strip().strip("()")
+    bare = (
+        re.fullmatch(r"\d+(?:\.\d+)+", requirement)
+        if name in ("pyproject.toml", "Pipfile")
+        else None
+    )
+    exact = bare[0] if bare else find_exact_version(requirement)
+    return FoundVersion(exact, requirement, path)
+
+
+def find_python(files: Mapping[str, str]) -> str | None:
+    """The minor version of Python that a project names, as `3.12`; None if it names none."""
+    for path, text in files.items():
+        if path.rpartition("/")[2] == PYTHON_FILE:
+            named = re.match(r"\s*(?:cpython-?)?(3\.\d+)", text)
+            if named:
+                return named[1]
+    return None
+
+
+def find_locked(package: str, files: Mapping[str, str]) -> FoundVersion | None:
+    """The one version of any package that a lock file names; None if none does."""
+    for path, text in sorted(files.items(), key=lambda each: _lock_order(each[0])):
+        if path.rpartition("/")[2] in _LOCKS:
+            found = read_version(re.escape(package), path, text)
+            if found is not None and found.version is not None:
+                return found
+    return None
+
+
+def _find_group(pattern: str, text: str) -> str | None:
+    found = re.search(pattern, text)
+    return found[1] if found else None
+
+
+def _read_pipfile_lock(package: str, text: str) -> str | None:
+    try:
+        entry = json.loads(text)["default"][package]
+        return str(entry["version"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _lock_order(path: str) -> tuple[int, int, int]:
+    """Lock files first; of equal ones those that lie deepest, which are the project's own."""
+    name = path.rpartition("/")[2]
+    kind = 0 if name in _LOCKS else 1 if is_requirements(name) else 2
+    # Of several requirements files the one with the plainest name.
+    return kind, -path.count("/"), len(name)
+
+
+def list_requirements(paths: Iterable[str]) -> list[str]:
+    """The requirements files among some paths, in the order in which they count."""
+    return sorted((path for path in paths if is_requirements(path)), key=_lock_order)
+
 
 WORKFLOWS = ".github/workflows"
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-# Records: one letter, a text, a zero byte. `bot/sandbox/load_trace.py` reads them.
+# Records: one letter, a text, a zero byte. `bot/sandbox/worker_output.py` reads them.
 HELLO, FILE, ENDING, PROGRAM = b"h", b"f", b"e", b"p"
 _PROGRAMS = frozenset({"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"})
 # Modules that start another interpreter, without the hook and without an audit event.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.decision.planned_work import map_models_below
+from ci_bot.bot.decision.risks import map_models_below
 from ci_bot.protocol.plan import Lineage
 from tests.unit.decision.facts import changed, facts
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.decision import TeamLimits
-from ci_bot.bot.decision.planned_work import choose_judged_work
+from ci_bot.bot.decision.risks import choose_judged_work
 from ci_bot.protocol.plan import Backfill, Change, Cost, Lineage, ModelRange, ProdPlan
 from tests.unit.decision.facts import (
     built,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.disk_reserve import FreeSpace, list_disk_reserves, read_free_space
+from ci_bot.bot.sandbox.launch import FreeSpace, list_disk_reserves, read_free_space
 
 GIB = 1024**3
 

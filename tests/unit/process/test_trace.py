@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox import load_trace
-from ci_bot.bot.sandbox.load_trace import TraceReader, list_opened_among
+from ci_bot.bot.sandbox import worker_output
+from ci_bot.bot.sandbox.worker_output import TraceReader, list_opened_among
 
-HOOK = Path(load_trace.__file__).parents[2] / "worker" / "runtime" / "load_trace.py"
+HOOK = Path(worker_output.__file__).parents[2] / "worker" / "runtime" / "load_trace.py"
 START = """\
 import importlib.util, os, sys
 spec = importlib.util.spec_from_file_location("load_trace", {hook!r})

@@ -16,8 +16,7 @@ from ci_bot.bot.sandbox.checkout_copy import (
     copy_checkout,
     seal_tree,
 )
-from ci_bot.bot.sandbox.disk_reserve import FreeSpace, list_disk_reserves
-from ci_bot.bot.sandbox.launch import WorkerIdentity
+from ci_bot.bot.sandbox.launch import FreeSpace, WorkerIdentity, list_disk_reserves
 from ci_bot.bot.sandbox.run_directories import (
     open_private_workspace,
     read_inside,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.report.markdown.comments import render_apply
-from ci_bot.bot.report.model import data_words
-from ci_bot.bot.report.model.data_words import DiffView
+from ci_bot.bot.report.model import sentences
+from ci_bot.bot.report.model.sentences import DiffView
 from ci_bot.protocol.apply_report import (
     AppliedModel,
     ApplyVerdict,
@@ -31,7 +31,7 @@ def column(name: str, rate: float | None = 0.71) -> dict[str, Any]:
 
 
 def said(**parts: Any) -> str:
-    return data_words.describe_main_difference(DiffView(make_table_diff("m.x", **SAME | parts)))
+    return sentences.describe_main_difference(DiffView(make_table_diff("m.x", **SAME | parts)))
 
 
 @pytest.mark.parametrize(
@@ -84,29 +84,29 @@ def test_sentence__says_the_one_thing(parts: dict[str, Any], expected: str) -> N
 def test_changed__a_new_column_is_no_difference() -> None:
     found = make_table_diff(**SAME | WHOLE, schema=SchemaDifference(added=["c"]))
     assert DiffView(found).state == "same"
-    assert data_words.describe_changed_columns(DiffView(found)) == "new: `c`"
-    assert data_words.render_row_bar(DiffView(found)) == "none of 100 rows<br>0 gone, 0 new"
+    assert sentences.describe_changed_columns(DiffView(found)) == "new: `c`"
+    assert sentences.render_row_bar(DiffView(found)) == "none of 100 rows<br>0 gone, 0 new"
 
 
 def test_changed__a_small_share_is_not_an_empty_bar() -> None:
     found = make_table_diff(**{**SAME, **WHOLE, "full_match": 99, "columns": [column("a", 0.99)]})
-    assert data_words.render_row_bar(DiffView(found)).startswith(
+    assert sentences.render_row_bar(DiffView(found)).startswith(
         "`▏░░░░░░░` 1\u00a0%<br>of 100 rows"
     )
 
 
 def test_changed__says_which_part_was_compared() -> None:
     found = make_table_diff(**SAME)
-    assert data_words.describe_changed_columns(DiffView(found)) == "compared: 7 of 730 days"
+    assert sentences.describe_changed_columns(DiffView(found)) == "compared: 7 of 730 days"
 
 
 def test_name__a_long_one_takes_two_lines() -> None:
-    assert data_words.wrap_model_name("m.short") == "`m.short`"
-    assert data_words.wrap_model_name("marts.daily_carrier_performance") == (
+    assert sentences.wrap_model_name("m.short") == "`m.short`"
+    assert sentences.wrap_model_name("marts.daily_carrier_performance") == (
         "`marts.`<br>`daily_carrier_performance`"
     )
     assert (
-        data_words.wrap_model_name("a_name_without_any_schema_at_all")
+        sentences.wrap_model_name("a_name_without_any_schema_at_all")
         == "`a_name_without_any_schema_at_all`"
     )
 
@@ -137,7 +137,7 @@ def test_how__names_what_is_different(
     prod: dict[str, Any], pr: dict[str, Any], expected: str
 ) -> None:
     found = ColumnMatch(name="v", match_rate=0.5, prod=Profile(**prod), pr=Profile(**pr))
-    assert data_words.describe_value_change(found, (100, 100)) == expected
+    assert sentences.describe_value_change(found, (100, 100)) == expected
 
 
 def test_audits__are_named_with_what_prod_has() -> None:
@@ -153,14 +153,14 @@ def test_audits__are_named_with_what_prod_has() -> None:
         for answer in answers
     ]
     model = AppliedModel(model="m.x", table="t", intervals=1, batches=1, seconds=1, audits=audits)
-    assert data_words.list_failed_audits([model], blocking=False) == [
+    assert sentences.list_failed_audits([model], blocking=False) == [
         "`a` on `m.x`, 7 rows (same in `prod`)",
         "`a` on `m.x`, 7 rows (0 rows in `prod`)",
         "`a` on `m.x`, 7 rows (1 row in `prod`)",
         "`a` on `m.x`, 7 rows (`prod` could not be asked)",
         "`a` on `m.x`, 7 rows",
     ]
-    assert data_words.list_failed_audits([model], blocking=True) == []
+    assert sentences.list_failed_audits([model], blocking=True) == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.setup.read_versions import find_python, find_versions, read_version
+from ci_bot.bot.setup.repository_facts import find_python, find_versions, read_version
 from tests.setup_layouts import locked
 
 

@@ -8,8 +8,7 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.model import markdown_text, words
 from ci_bot.bot.report.model.apply_evidence import ApplyView, ColumnRow, list_plan_differences
-from ci_bot.bot.report.model.data_words import DiffView
-from ci_bot.bot.report.model.sentences import SENTENCES
+from ci_bot.bot.report.model.sentences import SENTENCES, DiffView
 from ci_bot.protocol.apply_report import AppliedModel, ApplyDocument, ApplyVerdict, ModelAudit
 
 _STATES = {

@@ -5,7 +5,7 @@ leaves no character in it that could end the HTML comment, start markup, or mean
 GitHub's mention and reference filters. Decoding takes any text and gives a record or nothing.
 
 A comment that decodes is not yet ours: anybody can paste a marker. Who wrote it, and for which
-pull request and project, is checked by `ci_bot.bot.github.sticky_comment`.
+pull request and project, is checked by `ci_bot.bot.github.sticky_posts`.
 """
 
 from __future__ import annotations

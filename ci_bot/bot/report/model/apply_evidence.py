@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from ci_bot.bot.report.model import data_words
-from ci_bot.bot.report.model.data_words import Data, DiffView
+from ci_bot.bot.report.model import sentences
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
+from ci_bot.bot.report.model.sentences import Data, DiffView
 from ci_bot.bot.report.model.view import take_first_lines
 from ci_bot.protocol.apply_report import (
     AppliedModel,
@@ -106,15 +106,15 @@ class ApplyView:
     def heading(self) -> SafeMarkdown:
         if self.data == "suspect":
             return SafeMarkdown(self.differing[0].key_fault)
-        return SafeMarkdown(data_words.HEADINGS[self.data])
+        return SafeMarkdown(sentences.HEADINGS[self.data])
 
     @property
     def sentence(self) -> SafeMarkdown | None:
         """What the data says in one sentence; None if it says nothing."""
         if self.differing and self.data != "unseen":
-            return data_words.describe_main_difference(self.differing[0])
+            return sentences.describe_main_difference(self.differing[0])
         same = [diff for diff in self.compared if diff.state == "same"]
-        return data_words.describe_all_same(same) if same else None
+        return sentences.describe_all_same(same) if same else None
 
     @property
     def rows_of_diff(self) -> list[DiffRow]:
@@ -122,13 +122,13 @@ class ApplyView:
             *(
                 DiffRow(
                     diff,
-                    data_words.wrap_model_name(diff.model),
-                    data_words.describe_changed_columns(diff),
-                    data_words.render_row_bar(diff),
+                    sentences.wrap_model_name(diff.model),
+                    sentences.describe_changed_columns(diff),
+                    sentences.render_row_bar(diff),
                 )
                 for diff in self.compared
             ),
-            *(DiffRow(diff, data_words.wrap_model_name(diff.model)) for diff in self.skipped),
+            *(DiffRow(diff, sentences.wrap_model_name(diff.model)) for diff in self.skipped),
         ]
 
     @property
@@ -139,7 +139,7 @@ class ApplyView:
                 diff.model,
                 column,
                 _get_column_share(column),
-                data_words.describe_value_change(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
+                sentences.describe_value_change(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
             )
             for diff in self.differing
             for column in diff.unequal_columns
@@ -149,11 +149,11 @@ class ApplyView:
     @property
     def blocking_audits(self) -> list[SafeMarkdown]:
         """Those that stopped the apply, by name."""
-        return data_words.list_failed_audits(self.doc.models, blocking=True)
+        return sentences.list_failed_audits(self.doc.models, blocking=True)
 
     @property
     def warning_audits(self) -> list[SafeMarkdown]:
-        return data_words.list_failed_audits(self.doc.models, blocking=False)
+        return sentences.list_failed_audits(self.doc.models, blocking=False)
 
     @property
     def first_view(self) -> str | None:
