@@ -11,11 +11,10 @@ from ci_bot.worker.rules.models import (
     declarations,
     dimensions,
     intervals,
-    join_fan_out,
+    joins_and_aggregates,
     keys,
     query_shape,
     storage,
-    unordered_aggregates,
 )
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 

@@ -1,13 +1,16 @@
-"""Joins that count a row several times, and NOT IN that no row meets."""
+"""Joins that count a row several times, NOT IN that no row meets, and aggregates whose value
+depends on the order of rows, although the query sets no order.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.models.keys import list_fixed_columns, list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
@@ -15,6 +18,7 @@ from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
     ModelQuery,
     iterate_selects,
+    name_query_part,
     read_audit_promises,
     table_name,
 )
@@ -244,3 +248,182 @@ def _list_broadcast_names(hint: exp.Expr) -> list[str]:
         if isinstance(item, exp.JoinHint) and str(item.this).upper() in _BROADCASTS
         for table in item.expressions
     ]
+
+
+def _find_aggregate_types(*names_: str) -> tuple[type[exp.Expr], ...]:
+    return tuple(getattr(exp, name) for name in names_ if hasattr(exp, name))
+
+
+_PICKS = _find_aggregate_types("First", "Last", "AnyValue", "FirstValue", "LastValue")
+_LISTS = _find_aggregate_types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg")
+_SETS = _find_aggregate_types("ArrayUniqueAgg")
+_EXTREMES = _find_aggregate_types("ArgMax", "ArgMin")
+_ALL = (*_PICKS, *_LISTS, *_SETS, *_EXTREMES)
+# Functions that do not depend on the order of an array's elements.
+_ORDER_FREE = _find_aggregate_types(
+    "SortArray", "ArraySort", "ArraySize", "ArrayContains", "ArrayMax", "ArrayMin",
+    "ArrayOverlaps", "ArraysOverlap", "ArrayContainsAll", "ArrayAny", "ArrayAll", "ArraySum",
+    "Explode", "ExplodeOuter",
+)  # fmt: skip
+_ORDER_FREE_NAMES = frozenset(
+    {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_contains", "array_max",
+     "array_min", "arrays_overlap", "exists", "forall", "explode", "explode_outer", "inline"}
+)  # fmt: skip
+_PASSING = _find_aggregate_types(
+    "ArrayDistinct", "Filter", "Cast", "Paren", "Array", "Flatten", "ArrayCompact", "ArrayFilter",
+    "ArrayTransform", "Transform", "WithinGroup", "IgnoreNulls", "RespectNulls", "ArrayExcept",
+    "ArrayUnion", "ArrayIntersect", "ArrayConcat",
+)  # fmt: skip
+
+
+@on_model
+class UnorderedAggregate(ModelRule):
+    """FIRST takes the first row that arrives, and a list has the order in which rows arrive."""
+
+    spec = find_rule("unordered-aggregate")
+
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None or not query.tree.has_any(*_ALL):
+            return
+        found: dict[Severity | None, list[str]] = {}
+        for scope in iterate_selects(query.root or query.written_root):
+            select = scope.expression
+            for node in select.find_all(*_ALL):
+                if node.find_ancestor(exp.Select) is not select or _has_order(node):
+                    continue
+                if node.find_ancestor(exp.Window) is not None:
+                    continue  # windows are judged by their own ORDER BY
+                if self._is_decided(node, scope):
+                    continue
+                function = node.sql(dialect=model.dialect).partition("(")[0].upper()
+                subjects = found.setdefault(_weigh_aggregate(node), [])
+                subjects.append(f"{function} in {name_query_part(node, query)}")
+        for severity, subject in found.items():
+            yield self.make_observation(
+                model,
+                _describe_ties if severity == "medium" else _describe_missing_order,
+                "the array is sorted (SORT_ARRAY), or a ROW_NUMBER over a whole order picks the "
+                "value",
+                subject=subject,
+                severity=severity,
+                anchors=tuple(key.partition(" in ")[0] for key in subject),
+            )
+
+    def _is_decided(self, node: exp.Expr, scope: Scope) -> bool:
+        if isinstance(node, _EXTREMES):
+            order = {column.name.lower() for column in node.expression.find_all(exp.Column)}
+            tables = {column.table for column in node.expression.find_all(exp.Column)}
+            sources = [scope.sources.get(table) for table in tables]
+            return any(
+                key <= order
+                for source in sources
+                if isinstance(source, exp.Table)
+                for key in list_unique_keys(self.project.by_table.get(table_name(source)))
+            ) or self._is_one_value(node, scope)
+        if isinstance(node, _PICKS):
+            return self._is_one_value(node, scope)
+        return _classify_array_reader(node) == "free"
+
+    def _is_one_value(self, node: exp.Expr, scope: Scope) -> bool:
+        """Whether a group has one value: it is a group key, or a group key determines it."""
+        select, value = scope.expression, node.this
+        while isinstance(value, exp.IgnoreNulls | exp.RespectNulls | exp.Cast | exp.Distinct):
+            value = value.this
+        group = select.args.get("group")
+        keys = _resolve_group_keys(group.expressions, select) if group is not None else []
+        if value in keys or isinstance(value, exp.Literal):
+            return True
+        columns = list(value.find_all(exp.Column))
+        return bool(columns) and all(
+            column in keys or self._depends_on_keys(column, keys, scope) for column in columns
+        )
+
+    def _depends_on_keys(self, column: exp.Column, keys: list[exp.Expr], scope: Scope) -> bool:
+        source = scope.sources.get(column.table)
+        if not isinstance(source, exp.Table):
+            return False
+        held = {key.name.lower() for key in keys if isinstance(key, exp.Column) and (
+            key.table == column.table
+        )}  # fmt: skip
+        grouped = {key for key in keys if isinstance(key, exp.Column)}
+        for join in scope.expression.args.get("joins") or []:
+            if join.this.alias_or_name == column.table and join.side in {"", "LEFT"}:
+                held |= _list_equal_columns(join, column.table, grouped)
+            elif not join.side:
+                held |= _list_equal_columns(join, column.table, grouped, anywhere=True)
+        return any(
+            key <= held for key in list_unique_keys(self.project.by_table.get(table_name(source)))
+        )
+
+
+def _weigh_aggregate(node: exp.Expr) -> Severity | None:
+    """The severity of an aggregate: ties are rare, and most readers do not need a set's order."""
+    if isinstance(node, _EXTREMES):
+        return "medium"
+    return "low" if isinstance(node, _SETS) and _classify_array_reader(node) == "result" else None
+
+
+def _describe_missing_order(calls: Sequence[str]) -> str:
+    return (
+        f"{quote_names(calls)}: nothing says in which order rows come, so two runs over the same "
+        "data may give two values."
+    )
+
+
+def _describe_ties(calls: Sequence[str]) -> str:
+    return (
+        f"{quote_names(calls)}: of rows that are equal in the order, any may be picked, and the "
+        "next run may pick another."
+    )
+
+
+def _list_equal_columns(
+    join: exp.Join, alias: str, grouped: set[Any], *, anywhere: bool = False
+) -> set[str]:
+    """Lists columns of `alias` that a join compares with group keys."""
+    on = join.args.get("on")
+    if on is None or not (anywhere or list_fixed_columns(join)):
+        return set()
+    found: set[str] = set()
+    for part in on.flatten() if isinstance(on, exp.And) else [on]:
+        inner = part.unnest()
+        if isinstance(inner, exp.EQ):
+            for side, other in ((inner.this, inner.expression), (inner.expression, inner.this)):
+                if isinstance(side, exp.Column) and side.table == alias and other in grouped:
+                    found.add(side.name.lower())
+    return found
+
+
+def _resolve_group_keys(keys: list[exp.Expr], select: exp.Expr) -> list[exp.Expr]:
+    """Replaces positions and result names among the group keys by their expressions."""
+    results = {item.alias_or_name.lower(): item.unalias() for item in select.expressions}
+    found: list[exp.Expr] = []
+    for key in keys:
+        if isinstance(key, exp.Literal) and not key.is_string:
+            place = int(key.name) - 1
+            if 0 <= place < len(select.expressions):
+                found.append(select.expressions[place].unalias())
+        else:
+            found.append(key)
+            if isinstance(key, exp.Column) and not key.table and key.name.lower() in results:
+                found.append(results[key.name.lower()])
+    return found
+
+
+def _has_order(node: exp.Expr) -> bool:
+    return node.find(exp.Order) is not None or isinstance(
+        node.parent, getattr(exp, "WithinGroup", ())
+    )
+
+
+def _classify_array_reader(node: exp.Expr) -> str:
+    """Classifies the use of an array: `free` of its order, a `result` column, or `other`."""
+    above = node.parent
+    while isinstance(above, _PASSING):
+        above = above.parent
+    if isinstance(above, _ORDER_FREE):
+        return "free"
+    if isinstance(above, exp.Anonymous) and above.name.lower() in _ORDER_FREE_NAMES:
+        return "free"
+    return "result" if isinstance(above, exp.Alias | exp.Select) else "other"
