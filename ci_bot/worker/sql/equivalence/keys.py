@@ -152,7 +152,7 @@ class KeySealer:
         group = block.group
         return (
             self._part_key(block.part, naming),
-            self._group(group, naming) if group is not None else (),
+            self._make_group_key(group, naming) if group is not None else (),
             ("having", self._set_key(block.having, naming)),
             ("qualify", self._set_key(block.qualify, naming)),
             ("generators", self._list_key(block.generators, naming)),
@@ -164,7 +164,7 @@ class KeySealer:
             ("limits", self._list_key(block.limits, naming)),
         )
 
-    def _group(self, group: GroupClause, naming: KeyNames) -> tuple[object, ...]:
+    def _make_group_key(self, group: GroupClause, naming: KeyNames) -> tuple[object, ...]:
         # `grouping_id()` counts the keys in their order, where there are sets of them.
         listed = self._list_key if group.sets else self._set_key
         return ("group", listed(group.keys, naming), self._list_key(group.sets, naming))

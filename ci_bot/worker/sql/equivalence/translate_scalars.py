@@ -89,9 +89,9 @@ class ScalarTranslator:
             exp.PropertyEQ: self._translate_named,
             exp.DataType: lambda node: make_leaf("type", node.sql(dialect="spark")),
             exp.Var: lambda node: make_leaf("var", node.name.upper()),
-            exp.Identifier: self._name,
-            exp.Dot: self._field,
-            exp.Lambda: self._lambda,
+            exp.Identifier: self._translate_name,
+            exp.Dot: self._translate_field,
+            exp.Lambda: self._translate_lambda,
         }
 
     def translate_scalar(self, node: exp.Expr) -> Term:
@@ -154,7 +154,7 @@ class ScalarTranslator:
             return self._translate_bare_name(node, name)
         return make_leaf("unknown", node.sql().lower())
 
-    def _name(self, node: exp.Expr) -> Term:
+    def _translate_name(self, node: exp.Expr) -> Term:
         name = node.name.lower()
         return (
             make_leaf("bound", self._bound[name])
@@ -162,7 +162,7 @@ class ScalarTranslator:
             else make_leaf("name", name)
         )
 
-    def _field(self, node: exp.Expr) -> Term:
+    def _translate_field(self, node: exp.Expr) -> Term:
         if not isinstance(node.expression, exp.Identifier):
             return self._translate_generic(node)
         return TermOperation(
@@ -170,7 +170,7 @@ class ScalarTranslator:
             (self.translate_scalar(node.this), make_leaf("name", node.expression.name.lower())),
         )
 
-    def _lambda(self, node: exp.Expr) -> Term:
+    def _translate_lambda(self, node: exp.Expr) -> Term:
         """A function within an expression: its parameters count by their places."""
         if any(value for name, value in node.args.items() if name not in {"this", "expressions"}):
             return self._translate_generic(node)

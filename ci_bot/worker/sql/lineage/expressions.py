@@ -194,7 +194,7 @@ class _StarChanges:
     renamed: dict[str, str]
     replaced: dict[str, TracedValue]
 
-    def find(self, source: FromEntry, name: str, terms: LineageTerms) -> TracedValue | None:
+    def find_column(self, source: FromEntry, name: str, terms: LineageTerms) -> TracedValue | None:
         """The column that the star shows as `name`, of a source that does not list its own."""
         if name == ANY:
             every = source.find_unlisted(ANY, terms)
@@ -340,7 +340,7 @@ class ProjectionList:
         found = [
             value
             for source, changes in self._open
-            if (value := changes.find(source, name, self._terms)) is not None
+            if (value := changes.find_column(source, name, self._terms)) is not None
         ]
         return self._terms.combine_values("open", found)
 

@@ -299,7 +299,7 @@ def spread_changes(project: ChangedProject) -> ChangeSpread:
             continue
         above = any(reached[name].any_bits for name in model.parents if name in reached)
         if above or reach.any_bits or model.opaque is not None:
-            _ModelStep(model, project, columns, parts, reached).run()
+            _ModelStep(model, project, columns, parts, reached).spread_parts()
     return ChangeSpread(parts, reached)
 
 
@@ -352,7 +352,7 @@ class _ModelStep:
         self._reach = reached[model.name]
         self._doubt = 0
 
-    def run(self) -> None:
+    def spread_parts(self) -> None:
         model = self._model
         if model.opaque is not None or model.after is None:
             return self._mark_unknown(model.opaque or "It has no query.")
