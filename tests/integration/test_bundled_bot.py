@@ -17,7 +17,7 @@ from ci_bot.protocol.plan import Backfill, ProdPlan, Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages.names_and_times import ModelNames
-from ci_bot.worker.planning import describe_plan, first_build, make_plan, prod_plan
+from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest, name_category
 from ci_bot.worker.planning.plan_options import PlanOptions, resolve_options
@@ -69,7 +69,7 @@ class Seen:
 
     @property
     def built(self) -> dict[str, Backfill]:
-        found = first_build.list_environment_build(self.planned)
+        found = whole_plan.list_environment_build(self.planned)
         rows = describe_plan.list_backfill(self.planned, found, self.names, reused=lambda _: True)
         return {row.model: row for row in rows}
 
@@ -101,7 +101,7 @@ class Seen:
             self.context,
             self.planned,
             self.names,
-            built=first_build.list_environment_build(self.planned),
+            built=whole_plan.list_environment_build(self.planned),
             estimate=predict_plan_cost,
         )
 

@@ -20,11 +20,11 @@ from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.messages.names_and_times import ModelNames
-from ci_bot.worker.planning import describe_plan, first_build, make_plan, prod_plan
-from ci_bot.worker.planning.first_build import find_short_window
+from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from ci_bot.worker.planning.plan_options import resolve_options
+from ci_bot.worker.planning.whole_plan import find_short_window
 from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.checks import plan_settings
 from ci_bot.worker.project.configuration import ProjectPlace
@@ -96,7 +96,7 @@ class Seen:
     def environment(self) -> list[Backfill]:
         return describe_plan.list_backfill(
             self.planned,
-            first_build.list_environment_build(self.planned),
+            whole_plan.list_environment_build(self.planned),
             self.names,
             reused=lambda snapshot: True,
         )
@@ -111,7 +111,7 @@ class Seen:
             self.context,
             self.planned,
             self.names,
-            built=first_build.list_environment_build(self.planned),
+            built=whole_plan.list_environment_build(self.planned),
             estimate=predict_plan_cost,
         )
 
@@ -120,7 +120,7 @@ class Seen:
         return find_short_window(
             self.planned,
             self.wish,
-            first_build.list_environment_build(self.planned),
+            whole_plan.list_environment_build(self.planned),
             self.names,
             previews=sqlmesh_compat.previews_forward_only(self.context),
         )

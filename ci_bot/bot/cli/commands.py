@@ -31,9 +31,17 @@ from ci_bot.bot.cli.environment_commands import (
     prod_plan_command,
     sweep_command,
 )
-from ci_bot.bot.cli.reference_commands import explain_command, policy_commands, schema_command
-from ci_bot.bot.cli.review_commands import review_command, same_command, witness_command
-from ci_bot.bot.cli.setup_commands import demo_command, doctor_command, init_command
+from ci_bot.bot.cli.local_commands import (
+    demo_command,
+    doctor_command,
+    explain_command,
+    init_command,
+    policy_commands,
+    review_command,
+    same_command,
+    schema_command,
+    witness_command,
+)
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_INTERRUPTED, BadInput
 
 if TYPE_CHECKING:

@@ -9,19 +9,18 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.worker.planning import (
         describe_plan,
-        first_build,
         make_plan,
         plan_options,
         prod_guard,
         prod_plan,
         prod_restatements,
+        whole_plan,
     )
     from ci_bot.worker.planning.describe_plan import (
         find_change_type,
         list_environment_statements,
         list_removed_by_others,
     )
-    from ci_bot.worker.planning.first_build import find_short_window
     from ci_bot.worker.planning.identity import identify_plan
     from ci_bot.worker.planning.make_plan import (
         BuiltPlan,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from ci_bot.worker.planning.plan_options import PlanRefusedError
     from ci_bot.worker.planning.prod_guard import BaseDrift
     from ci_bot.worker.planning.prod_plan import list_merge_work, plan_merge
-    from ci_bot.worker.planning.stage_sentences import describe_stages
+    from ci_bot.worker.planning.whole_plan import describe_stages, find_short_window
 
 __all__ = [
     "BaseDrift",
@@ -47,7 +46,6 @@ __all__ = [
     "describe_stages",
     "find_change_type",
     "find_short_window",
-    "first_build",
     "identify_plan",
     "list_environment_statements",
     "list_merge_work",
@@ -60,6 +58,7 @@ __all__ = [
     "prod_guard",
     "prod_plan",
     "prod_restatements",
+    "whole_plan",
 ]
 
 __getattr__ = open_on_demand(
@@ -70,7 +69,7 @@ __getattr__ = open_on_demand(
             "list_environment_statements",
             "list_removed_by_others",
         ],
-        "first_build": ["find_short_window"],
+        "whole_plan": ["find_short_window", "describe_stages"],
         "identity": ["identify_plan"],
         "make_plan": [
             "Interval",
@@ -84,6 +83,5 @@ __getattr__ = open_on_demand(
         "prod_guard": ["BaseDrift"],
         "prod_plan": ["plan_merge", "list_merge_work"],
         "prod_restatements": [],
-        "stage_sentences": ["describe_stages"],
     },
 )

@@ -16,7 +16,7 @@ from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, extract_sentence, names_and_times
-from ci_bot.worker.planning import describe_plan, first_build, make_plan
+from ci_bot.worker.planning import describe_plan, make_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_prod_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval
 
@@ -72,7 +72,7 @@ def plan_prod(
         return describe_plan.list_backfill(as_prod, intervals, names, reused=lambda snapshot: False)
 
     missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
-    whole = first_build.list_prod_build(as_prod, missing)
+    whole = whole_plan.list_prod_build(as_prod, missing)
     now = _select_changed(as_prod, missing)
     full = list_work(whole)
     next_run = list_work(_list_recomputed_by_next_run(as_prod, whole))
@@ -167,7 +167,7 @@ def list_merge_work(as_prod: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
     tables that its next run computes whole.
     """
     missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
-    next_run = _list_recomputed_by_next_run(as_prod, first_build.list_prod_build(as_prod, missing))
+    next_run = _list_recomputed_by_next_run(as_prod, whole_plan.list_prod_build(as_prod, missing))
     return {s_id: list(ranges) for s_id, ranges in next_run.items()} | _select_changed(
         as_prod, missing
     )

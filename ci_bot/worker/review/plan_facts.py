@@ -39,11 +39,11 @@ from ci_bot.worker.planning import (
     describe_plan,
     describe_stages,
     find_short_window,
-    first_build,
     identify_plan,
     list_removed_by_others,
     make_plan,
     prod_plan,
+    whole_plan,
 )
 from ci_bot.worker.project import OpenProject, PlanSettings
 from ci_bot.worker.review.rule_inputs import read_known_rows
@@ -354,7 +354,7 @@ class PlanFacts:
         """The intervals that the environment gets. Read it before the stages, which change the
         snapshots.
         """
-        return first_build.list_environment_build(self.planned) if self.planned else {}
+        return whole_plan.list_environment_build(self.planned) if self.planned else {}
 
     def prod_plan(self, restated: Sequence[Backfill] = ()) -> ProdPlan | None:
         """Plans the merge; None without a plan.
