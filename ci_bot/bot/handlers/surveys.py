@@ -1,5 +1,5 @@
-"""Surveys, which change nothing but their own reports: what is still missing (`mode: doctor`), and
-how prod and the default branch differ (`mode: drift`), in the job's summary.
+"""Surveys, which change only their own reports: what is still missing (`mode: doctor`), and how
+prod and the default branch differ (`mode: drift`), in the job's summary.
 
 The doctor asks what `ci-bot doctor` asks on a laptop, from where the other activities run: with
 their secrets, their network and their token.
