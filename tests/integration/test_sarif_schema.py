@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from jsonschema import Draft4Validator as Validator
+from jsonschema import ValidationError
 
 from ci_bot.bot.report import make_sarif
 from ci_bot.protocol.review_report import Report
@@ -21,7 +22,6 @@ from tests.projects.repository import write_repository
 from tests.unit.rendering.dom import RULES_URL
 from tests.unit.rendering.evil import CORPUS
 
-Validator = jsonschema.Draft4Validator
 SCHEMA_ID = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
@@ -101,7 +101,7 @@ def test_schema__refuses_what_is_no_sarif(fault: str, validator: Validator) -> N
         result["locations"][0]["physicalLocation"]["region"]["startLine"] = 0
     else:
         result["severity"] = "high"
-    with pytest.raises(jsonschema.ValidationError):
+    with pytest.raises(ValidationError):
         validator.validate(log)
 
 

@@ -414,8 +414,8 @@ def check_restated(plan: Plan, wanted: Sequence[str], names: ModelNames) -> None
     raise BadInput(
         f"`restate-model` names what this pull request does not change: {shown}. The environment "
         "has no version of its own to restate, and prod's is never written.",
-        hint="An owner can let prod build it again after the merge: `/sqlmesh restate MODEL START END "
-        '"reason"`. From a terminal it is `sqlmesh plan prod --restate-model ... --start ... --end '
-        "...`.",
+        hint="An owner can let prod build it again after the merge: `/sqlmesh restate MODEL START "
+        'END "reason"`. From a terminal it is `sqlmesh plan prod --restate-model ... --start ... '
+        "--end ...`.",
         reason_code="restates_prod",
     )
