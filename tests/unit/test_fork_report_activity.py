@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from ci_bot.bot.actions import activities
 from ci_bot.bot.github.port import NotFound, PullRequest
 from ci_bot.bot.handlers import fork_report
+from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.errors import RequestRefused
-from ci_bot.protocol.review_report import PolicyUsed, Report
-from tests.factories import HEAD, make_report, make_risk
+from ci_bot.protocol.review_inputs import ProdRestatement
+from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Report
+from tests.factories import HEAD, make_context, make_report, make_risk
 from tests.publishing import Memory, publisher_of
 
 ASKED = activities.PostForkReport(
@@ -245,3 +247,53 @@ def test_rewrite__of_a_forged_report__has_no_words_of_the_team() -> None:
     assert found.policy is not None
     assert (found.policy.header, found.policy.footer) == (None, None)
     assert [risk.message for risk in (*found.risks, *found.set_aside)] == [None, None]
+
+
+ASKED_OF_PROD = ProdRestatement.model_validate(
+    {
+        "recorded": {
+            **{"model": "finance.invoices", "start": None, "end": None, "fingerprint": "1"},
+            **{"rebuilds": ["finance.invoices"], "by": "alice", "at": "2026-11-22T10:00:00Z"},
+            **{"reason": "late", "comment_id": 9, "head_sha": None, "prod_plan_id": None},
+        }
+    }
+)
+OWNED = ModelOwners(model="stg.orders", logins=["ada"], teams=[], place="CODEOWNERS line 1")
+
+
+def weighed(by: str, rule: str = "join-changed") -> Any:
+    claim = {"by": by, "weight": "high", "reason": "All good", "who": "ada"}
+    return make_risk(rule=rule, severity="low", model="stg.orders", weighed=claim)
+
+
+def test_rewrite__of_a_forged_report__names_nobody_who_decided_something() -> None:
+    """An acceptance, evidence, trust and restatements are known to runs with secrets alone."""
+    report = make_report(
+        risks=[weighed("severity", "R12-code-on-load"), weighed("severity")],
+        set_aside=[weighed("acceptance"), weighed("data_diff"), weighed("ignore")],
+        owners=[OWNED],
+        prod_restatements=[ASKED_OF_PROD],
+        environment_now="It holds this plan.",
+        environment_holds_plan=True,
+    )
+    found = rewrite(report)
+    assert [
+        (risk.rule, risk.severity, risk.weighed and risk.weighed.by) for risk in found.risks
+    ] == [
+        ("R12-code-on-load", "high", None),
+        ("join-changed", "low", "severity"),
+        ("join-changed", "high", None),
+        ("join-changed", "high", None),
+    ]
+    assert [risk.weighed and risk.weighed.by for risk in found.set_aside] == ["ignore"]
+    assert sum(len(group.places) for group in found.findings) == 4
+    assert (found.owners, found.prod_restatements) == ([], [])
+    assert (found.environment_now, found.environment_holds_plan) == (None, False)
+    text = render_review(found, make_context(phase="planned", fork=True)).text
+    assert not [name for name in ("alice", "@ada", "finance.invoices") if name in text]
+
+
+def test_rewrite__of_dependabots_report__keeps_the_owners_who_may_accept() -> None:
+    pull = replace(PULL, fork=False, author="dependabot[bot]")
+    found = rewrite(make_report(owners=[OWNED], prod_restatements=[ASKED_OF_PROD]), pull=pull)
+    assert (found.owners, found.prod_restatements) == ([OWNED], [])

@@ -20,11 +20,13 @@ from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_member
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import Publisher, make_publisher_for
 from ci_bot.bot.handlers.review import list_apply_conditions
+from ci_bot.bot.policy import UNWEIGHED
 from ci_bot.bot.report import SENTENCES, CommentContext, MarkerFacts, RenderedText, render_review
 from ci_bot.bot.sandbox import AnswerRefusedError, check_json
 from ci_bot.errors import EXIT_DONE, RequestRefused
 from ci_bot.protocol.comment import review_phase
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.finding_groups import group_findings
+from ci_bot.protocol.review_report import Report, Risk
 
 ARTIFACT = "ci-bot-report"
 MEMBER = "report.json"
@@ -142,12 +144,20 @@ def rewrite_fork_report(
     inputs = publisher.settings.inputs
     # The team's own words are the base branch's, and only its own runs read them.
     used = report.policy and report.policy.model_copy(update={"header": None, "footer": None})
+    risks, set_aside = _sort_findings(report)
     return report.model_copy(
         update={
             "environment": environment,
+            "environment_now": None,
+            "environment_holds_plan": False,
             "policy": used,
-            "risks": [risk.model_copy(update={"message": None}) for risk in report.risks],
-            "set_aside": [risk.model_copy(update={"message": None}) for risk in report.set_aside],
+            # Nobody can accept a finding of a fork, and no owner lets prod build again for one.
+            "owners": [] if pull.fork else report.owners,
+            "prod_restatements": [],
+            "refused_wish": None,
+            "risks": risks,
+            "findings": group_findings(risks),
+            "set_aside": set_aside,
             "base_sha": pull.base_sha,
             "merge_sha": None,
             "project": report.project.model_copy(
@@ -165,6 +175,36 @@ def rewrite_fork_report(
             "notes": [_MADE_THERE, *report.notes],
         }
     )
+
+
+def _sort_findings(report: Report) -> tuple[list[Risk], list[Risk]]:
+    """The findings that count, and those that do not, without what only a trusted run can know.
+
+    Who has accepted a finding stands in the ledger, what data shows is compared by an apply, and
+    whom a team trusts is asked of GitHub.
+    """
+    counting: list[Risk] = list(report.risks)
+    aside: list[Risk] = []
+    for risk in report.set_aside:
+        (counting if _needs_trusted_run(risk) else aside).append(risk)
+    return [_weigh_alone(risk) for risk in counting], [
+        risk.model_copy(update={"message": None}) for risk in aside
+    ]
+
+
+def _needs_trusted_run(risk: Risk) -> bool:
+    """Whether a finding got its weight from what a run without secrets cannot know."""
+    weighed = risk.weighed
+    return weighed is not None and (
+        weighed.by in ("acceptance", "data_diff") or risk.rule in UNWEIGHED
+    )
+
+
+def _weigh_alone(risk: Risk) -> Risk:
+    own: dict[str, object] = {"message": None}
+    if risk.weighed is not None and _needs_trusted_run(risk):
+        return risk.model_copy(update={**own, "severity": risk.weighed.weight, "weighed": None})
+    return risk.model_copy(update=own)
 
 
 def _is_project_untouched(
