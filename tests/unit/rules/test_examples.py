@@ -23,12 +23,13 @@ AGREED = {"missing-grain", "missing-key-audit", "uncast-projection", "external-w
 def example(path: Path, template: ProjectTemplate, engine: str) -> RuleInputs:
     """The example as a pull request that adds all of it to an empty repository."""
     init_example_project(path, engine_type=engine, dialect=engine, template=template)
+    # Before anything is loaded: Python may write byte code beside what it loads.
+    files = sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file())
     sqlmesh_compat.disable_analytics()
     set_console(NoopConsole())
     with pytest.MonkeyPatch.context() as place:
         place.chdir(path)  # the example's database is a file of the current directory
         context = Context(paths=[str(path)])
-        files = sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file())
         try:
             after = dict(context.models)
             return RuleInputs(
