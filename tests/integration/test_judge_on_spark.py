@@ -88,7 +88,19 @@ ARGUMENTS = {
 }
 # Constants of the kinds that are known by a pattern; of the others all of them.
 PATTERNED = {
-    "format": ("'yyyy-MM-dd'", "'yyyyMM'", "'HH:mm:ss'", "'yyyy/MM'"),
+    "format": (
+        *(
+            "'yyyy-MM-dd'",
+            "'yyyyMM'",
+            "'HH:mm:ss'",
+            "'yyyy/MM'",
+            "'E'",
+            "'EEEE'",
+            "'EEE dd MMM yy'",
+        ),
+        *("'MMMM'", "'hh:mm a'", "'DDD'", "'ss.SSS'", "'ss.SSSSSS'", "\"yyyy-MM-dd'T'HH:mm\""),
+    ),
+    "zone": ("'Europe/Berlin'", "'America/New_York'", "'Asia/Kolkata'", "'UTC'"),
     **{"digit": ("0", "1"), "replacement": ("''", "'-'"), "text": ("','", "'a'", "'.'")},
     "separator": ("','", "'a'"),
     "pattern": (
@@ -259,7 +271,7 @@ def list_arguments(kind: str) -> Sequence[str]:
     known = CONSTANTS[kind]
     if isinstance(known, str):
         return PATTERNED[kind]
-    if kind in {"span", "bits"}:
+    if kind in {"span", "months", "bits"}:
         return [text.upper() for text in known]
     return [f"'{text}'" for text in known]
 
@@ -285,6 +297,19 @@ def test_functions__give_what_spark_gives(edges: SparkJudge) -> None:
     ]
     texts += ["transform(x.ai, e -> e * 2 + y.i)", "transform(x.ss, i -> upper(i))"]
     texts += ["filter(x.ai, e -> e > y.i)", "filter(transform(x.ai, a -> a + 1), b -> b > 1)"]
+    # Where clocks change, and beside it.
+    moments = (
+        "2024-03-31 00:59:59",
+        "2024-03-31 01:00:00",
+        "2024-10-27 00:30:00",
+        "2024-07-01 00:00:00",
+    )
+    texts += [
+        f"{f}_utc_timestamp(TIMESTAMP'{m}', 'Europe/Berlin')"
+        for f, m in product(("from", "to"), moments)
+    ]
+    texts += ["exists(x.ai, e -> e > y.i)", "forall(x.ai, e -> e > y.i)"]
+    texts += ["exists(x.ss, e -> e = 'a')", "forall(x.ss, e -> e = 'a')"]
     texts += ["filter(x.ss, e -> e IS NULL)", "size(filter(x.ss, e -> e <> 'a'))"]
 
     assert differing_values(edges, texts) == ""
@@ -298,6 +323,10 @@ def test_aggregates__give_what_spark_gives(edges: SparkJudge) -> None:
     texts += ["count_if(x.yes)", "bool_or(x.yes)", "every(x.yes)", "max_by(x.s, x.i)"]
     texts += ["min_by(x.s, x.c)", "sum(x.c) FILTER (WHERE x.yes)", "sum(x.i) / count(*)"]
     texts += ["count(*) FILTER (WHERE x.i > 0)", "sum(x.c) / sum(x.k)", "avg(x.c) * 2"]
+    parts = product(
+        ("percentile", "percentile_approx"), (*NUMBERS,), ("0.5", "0.25", "0.9", "0", "1")
+    )
+    texts += [f"{f}(y.{c}, {p})" for f, c, p in parts]
     texts += ["sort_array(collect_list(y.i))", "count(1)", "max(DISTINCT x.i)"]
     spread = ("stddev", "std", "stddev_pop", "variance", "var_samp", "var_pop", "median")
     texts += [f"{f}(y.{c})" for f, c in product(spread, ("i", "d", "c"))]

@@ -235,6 +235,20 @@ class ExpressionWriter(OperatorWriter):
             raise UntriedError(f"filter() by {kept.kind}")
         return TypedText(f"list_filter({value.text}, {text})", value.kind)
 
+    def _call_exists(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        return self._write_condition_on_items("ci_any", arguments, scope)
+
+    def _call_forall(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        return self._write_condition_on_items("ci_every", arguments, scope)
+
+    def _write_condition_on_items(
+        self, name: str, arguments: Sequence[exp.Expr], scope: QueryScope
+    ) -> TypedText:
+        value, text, met = self._write_lambda(arguments, scope)
+        if met.kind != BOOLEAN:
+            raise UntriedError(f"a condition on items that is {met.kind}")
+        return TypedText(f"{name}(list_transform({value.text}, {text}))", BOOLEAN)
+
     def _write_lambda(
         self, arguments: Sequence[exp.Expr], scope: QueryScope
     ) -> tuple[TypedText, str, TypedText]:
@@ -463,9 +477,9 @@ def _write_bound(spec: exp.Expr, name: str, unit: str) -> str:
 def _write_constant(row: FunctionRow, kind: str, argument: exp.Expr) -> str:
     """DuckDB's text for an argument that has to be a constant; a unit may be a bare name."""
     text = argument.name if isinstance(argument, exp.Literal | exp.Column | exp.Var) else ""
-    if not isinstance(argument, exp.Literal) and kind != "span":
+    if not isinstance(argument, exp.Literal) and kind not in {"span", "months"}:
         raise UntriedError(f"{row.name}() with an argument that is no constant")
     found = read_constant(kind, text)
     if found is None:
         raise UntriedError(f"{row.name}() with '{text[:40]}'")
-    return found if kind in {"bits", "digit"} else quote_text(found)
+    return found if kind in {"bits", "digit", "months"} else quote_text(found)

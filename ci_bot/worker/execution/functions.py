@@ -36,6 +36,15 @@ FUNCTION_MACROS = (
         + CASE WHEN day(a) = day(b) OR (ci_is_last(a) AND ci_is_last(b)) THEN 0.0::DOUBLE
         ELSE ((day(a) - day(b)) * 86400.0::DOUBLE + (ci_seconds(a) - ci_seconds(b)))
             / 2678400.0::DOUBLE END, 8)""",
+    # Whole months as java.time counts them: it moves the end by a day where the time of day is
+    # not reached, and then looks at days of the month.
+    """ci_end_day(a, b) AS CAST(b AS DATE) + CASE
+        WHEN CAST(b AS DATE) > CAST(a AS DATE) AND CAST(b AS TIME) < CAST(a AS TIME) THEN -1
+        WHEN CAST(b AS DATE) < CAST(a AS DATE) AND CAST(b AS TIME) > CAST(a AS TIME) THEN 1
+        ELSE 0 END""",
+    "ci_month_days(d) AS (year(d) * 12 + month(d)) * 32 + day(d)",
+    """ci_whole_months(a, b, n) AS CAST(trunc(
+        trunc((ci_month_days(ci_end_day(a, b)) - ci_month_days(a)) / 32) / n) AS BIGINT)""",
     "ci_epoch(t) AS CAST(epoch_us(t) // 1000000 AS BIGINT)",
     """ci_make_date(y, m, d) AS TRY_CAST(CASE WHEN y BETWEEN 1 AND 9999
         THEN printf('%04d-%02d-%02d', y, m, d) END AS DATE)""",
@@ -61,6 +70,26 @@ FUNCTION_MACROS = (
     # Another order in each mode.
     """ci_shuffle(a, mode) AS list_transform(list_sort(
         list_transform(a, lambda one: {'h': hash(mode, one), 'v': one})), lambda one: one.v)""",
+    """ci_right(s, n) AS CASE WHEN s IS NOT NULL AND n <= 0 THEN ''
+        ELSE ci_part(s, -n, 1000000) END""",
+    """ci_initcap(s) AS array_to_string(list_transform(string_split(lower(s), ' '),
+        lambda word: upper(word[1:1]) || word[2:]), ' ')""",
+    # What conditions on an array's items are together; NULL stands for not known.
+    """ci_any(a) AS CASE WHEN list_contains(a, TRUE) THEN TRUE
+        WHEN len(list_filter(a, lambda one: one IS NULL)) > 0 THEN NULL
+        WHEN a IS NOT NULL THEN FALSE END""",
+    """ci_every(a) AS CASE WHEN list_contains(a, FALSE) THEN FALSE
+        WHEN len(list_filter(a, lambda one: one IS NULL)) > 0 THEN NULL
+        WHEN a IS NOT NULL THEN TRUE END""",
+    """ci_distinct(a) AS list_filter(a, lambda one, place:
+        len(list_filter(a[1:place - 1], lambda other: other IS NOT DISTINCT FROM one)) = 0)""",
+    "ci_from_utc(t, z) AS timezone(z, timezone('UTC', t))",
+    # An hour that a change of clocks skips or repeats says nothing.
+    """ci_to_utc(t, z) AS CASE
+        WHEN timezone(z, timezone(z, t)) <> t THEN error('an hour that is skipped')
+        WHEN timezone(z, timezone(z, t) - INTERVAL 1 HOUR) = t THEN error('an hour that repeats')
+        WHEN timezone(z, timezone(z, t) + INTERVAL 1 HOUR) = t THEN error('an hour that repeats')
+        ELSE timezone('UTC', timezone(z, t)) END""",
     "ci_sqrt(d) AS CASE WHEN d >= 0 THEN sqrt(d) WHEN d < 0 THEN 'nan'::DOUBLE END",
 )
 
@@ -78,6 +107,7 @@ isnull                    | any                 | boolean   | ({0} IS NULL)
 isnotnull                 | any                 | boolean   | ({0} IS NOT NULL)
 abs                       | number              | T         | abs({0})
 sign signum               | number              | double    | CAST(sign({0}) AS DOUBLE)
+isnan                     | double              | boolean   | coalesce(isnan({0}), FALSE)
 sqrt                      | double              | double    | ci_sqrt({0})
 power pow                 | double double       | double    | pow({0}, {1})
 upper ucase               | string              | string    | upper({0})
@@ -91,6 +121,10 @@ concat_ws                 | string string...    | string    | concat_ws({all})
 substring substr          | string int int      | string    | ci_part({0}, {1}, {2})
 substring substr          | string int          | string    | ci_part({0}, {1}, 1000000)
 left                      | string int          | string    | ci_part({0}, 1, {1})
+right                     | string int          | string    | ci_right({0}, {1})
+initcap                   | string              | string    | ci_initcap({0})
+translate                 | string string string | string   | translate({0}, {1}, {2})
+ascii                     | string              | int       | CAST(ascii({0}) AS INTEGER)
 replace                   | string string string | string   | ci_replace({0}, {1}, {2})
 instr                     | string string       | int       | CAST(instr({0}, {1}) AS INTEGER)
 locate                    | string string       | int       | CAST(instr({1}, {0}) AS INTEGER)
@@ -104,6 +138,7 @@ sha1 sha                  | string              | string    | sha1({0})
 sha2                      | string bits         | string    | sha256({0})
 regexp_replace            | string pattern replacement | string | regexp_replace({0}, {1}, {2}, 'g')
 regexp_extract            | string pattern digit | string   | ci_extract({0}, {1}, {2})
+regexp_extract            | string pattern      | string    | ci_extract({0}, {1}, 1)
 rlike regexp regexp_like  | string pattern      | boolean   | regexp_matches({0}, {1})
 split_part                | string text int     | string   | ci_split_part({0}, {1}, {2})
 year month day quarter    | date                | int       | CAST({name}({0}) AS INTEGER)
@@ -119,6 +154,7 @@ add_months                | date int            | date      | ci_months({0}, {1}
 datediff date_diff        | date date           | int       | CAST({0} - {1} AS INTEGER)
 timestampdiff             | span timestamp timestamp | bigint | CAST(date_sub({0}, {1}, {2}) AS BIGINT)
 datediff date_diff        | span timestamp timestamp | bigint | CAST(date_sub({0}, {1}, {2}) AS BIGINT)
+timestampdiff datediff date_diff | months timestamp timestamp | bigint | ci_whole_months({1}, {2}, {0})
 months_between            | timestamp timestamp | double    | ci_months_between({0}, {1})
 date                      | date                | date      | {0}
 to_timestamp timestamp    | timestamp           | timestamp | {0}
@@ -126,6 +162,8 @@ make_date                 | int int int         | date      | ci_make_date({0}, 
 trunc                     | date period         | date      | CAST(date_trunc({1}, {0}) AS DATE)
 date_trunc                | unit timestamp      | timestamp | CAST(date_trunc({0}, {1}) AS TIMESTAMP)
 date_format               | timestamp format    | string    | strftime({0}, {1})
+from_utc_timestamp        | timestamp zone      | timestamp | ci_from_utc({0}, {1})
+to_utc_timestamp          | timestamp zone      | timestamp | ci_to_utc({0}, {1})
 unix_timestamp            | moment              | bigint    | ci_epoch({0})
 timestamp_seconds         | whole               | timestamp | make_timestamp(CAST({0} AS BIGINT) * 1000000)
 timestamp_millis          | whole               | timestamp | make_timestamp(CAST({0} AS BIGINT) * 1000)
@@ -133,6 +171,7 @@ timestamp_micros          | whole               | timestamp | make_timestamp(CAS
 array_contains            | array item          | boolean   | ci_contains({0}, {1})
 size cardinality          | array               | int       | CAST(coalesce(len({0}), -1) AS INTEGER)
 array_size                | array               | int       | CAST(len({0}) AS INTEGER)
+array_distinct            | array               | T         | ci_distinct({0})
 array_join                | array<string> text  | string    | ci_join({0}, {1})
 sort_array                | array               | T         | list_sort({0}, 'ASC', 'NULLS FIRST')
 array_sort                | array               | T         | list_sort({0}, 'ASC', 'NULLS LAST')
@@ -179,9 +218,15 @@ def _map_units(**named: str) -> dict[str, str]:
     return {name: unit for unit, names in named.items() for name in names.split()}
 
 
-# Letters of a date's pattern that both engines write alike.
-_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
-_FORMAT = re.compile(r"yyyy|MM|dd|HH|mm|ss|[-/_ :.]")
+# Runs of letters of a date's pattern that both engines write alike.
+_LETTERS = {
+    **{"yyyy": "%Y", "yy": "%y", "MM": "%m", "MMM": "%b", "MMMM": "%B", "dd": "%d", "DDD": "%j"},
+    **{"E": "%a", "EE": "%a", "EEE": "%a", "EEEE": "%A", "HH": "%H", "hh": "%I", "a": "%p"},
+    **{"mm": "%M", "ss": "%S", "SSS": "%g", "SSSSSS": "%f"},
+}
+_FORMAT = re.compile(
+    r"(?P<letters>(?P<letter>[A-Za-z])(?P=letter)*)|'(?P<text>[A-Za-z ]+)'|[-/_ :.,]"
+)
 # Regular expressions that Java's and DuckDB's engines read alike: characters, sets, groups, counts.
 _SET = r"\[\^?(?:[A-Za-z0-9 _@.]|[A-Za-z0-9]-[A-Za-z0-9]|\\[dws.-]|-(?=\]))+\]"
 PLAIN_PATTERN = (
@@ -194,14 +239,16 @@ _CLOCK = _map_units(day="day dd", hour="hour", minute="minute", second="second")
 CONSTANTS: Mapping[str, Mapping[str, str] | str] = {
     "period": _PERIODS,
     "unit": _PERIODS | _CLOCK,
-    "span": {name: name for name in ("day", "hour", "minute", "second")},
+    "span": {name: name for name in ("week", "day", "hour", "minute", "second")},
+    "months": {"month": "1", "quarter": "3", "year": "12"},
     "bits": {"256": "256", "0": "256"},
     "digit": "[0-9]",
     "pattern": PLAIN_PATTERN,
     "replacement": r"[^$\\]*",
     "text": ".+",
     "separator": r"[A-Za-z0-9 ,;:/_@#=-]+",
-    "format": r"(?:yyyy|MM|dd|HH|mm|ss|[-/_ :.])+",
+    "format": ".+",
+    "zone": r"[A-Z][a-z]+/[A-Z][A-Za-z_]+|UTC",
 }
 
 
@@ -212,9 +259,18 @@ def read_constant(kind: str, text: str) -> str | None:
         return known.get(text.lower())
     if not re.fullmatch(known, text):
         return None
-    if kind == "format":
-        return _FORMAT.sub(lambda part: _LETTERS.get(part[0], part[0]), text)
-    return text
+    return _translate_format(text) if kind == "format" else text
+
+
+def _translate_format(text: str) -> str | None:
+    """A date's pattern of Spark's as DuckDB's; None if it has what is not known to be the same."""
+    found, end = "", 0
+    for part in _FORMAT.finditer(text):
+        written = _LETTERS.get(part["letters"]) if part["letters"] else part["text"] or part[0]
+        if part.start() != end or written is None:
+            return None
+        found, end = found + written, part.end()
+    return found if end == len(text) and found else None
 
 
 # Aggregates: what they take, what they give, DuckDB's text. `{tie}` is an order of the rows that a
@@ -265,6 +321,12 @@ AGGREGATES: Mapping[str, AggregateRow] = {
     "count_if": AggregateRow(
         ("boolean",), _give_always("bigint"), "count(CASE WHEN {0} THEN 1 END)"
     ),
+    "percentile": AggregateRow(
+        ("number", "number"), _give_always("double"), "quantile_cont(CAST({0} AS DOUBLE), {1})"
+    ),
+    "percentile_approx": AggregateRow(
+        ("number", "number"), _give_argument_type, "quantile_disc({0}, {1})"
+    ),
     "bool_or": AggregateRow(("boolean",), _give_always("boolean"), "bool_or({0})"),
     "bool_and": AggregateRow(("boolean",), _give_always("boolean"), "bool_and({0})"),
     "first": AggregateRow(("any",), _give_argument_type, "first({0} ORDER BY {tie})"),
@@ -281,7 +343,12 @@ AGGREGATE_NAMES = {
     **{name: name for name in (*AGGREGATES, "sum", "avg")},
     **{"any_value": "first", "first_value": "first", "last_value": "last", "mean": "avg"},
     **{"array_agg": "collect_list", "every": "bool_and", "any": "bool_or", "some": "bool_or"},
-    **{"stddev": "stddev_samp", "std": "stddev_samp", "variance": "var_samp"},
+    **{
+        "approx_percentile": "percentile_approx",
+        "stddev": "stddev_samp",
+        "std": "stddev_samp",
+        "variance": "var_samp",
+    },
 }
 
 
