@@ -41,7 +41,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
 TYPES = {
     **{"id": "int", "i": "int", "b": "bigint", "d": "double", "c": "decimal(10,2)"},
     **{"k": "decimal(5,3)", "s": "string", "n": "string", "t": "string", "day": "date"},
-    **{"ts": "timestamp", "yes": "boolean", "ai": "array<int>", "ss": "array<string>"},
+    **{
+        "j": "string",
+        "ts": "timestamp",
+        "yes": "boolean",
+        "ai": "array<int>",
+        "ss": "array<string>",
+    },
 }
 # Edges of each type, one row after the other; texts that hold numbers, and texts that hold times.
 EDGES: dict[str, Sequence[str]] = {
@@ -52,6 +58,10 @@ EDGES: dict[str, Sequence[str]] = {
     "k": ("0", "0.005", "-0.005", "1.125", "-2.375", "9.999", "NULL", "0.333"),
     "s": ("''", "'a'", "' a B '", "'a_b%c'", "'x,y,z'", "'AbC'", "NULL", "'paid-2024'"),
     "n": ("''", "'1'", "' 2 '", "'-3.75'", "'x'", "'+4'", "NULL", "'1e2'"),
+    "j": (
+        *("'{\"a\":1}'", '\'{"a":{"b":"x y"}}\'', "'{\"a\":null}'", "'x'", "NULL", "'[1]'"),
+        *('\'{"a":2.5,"b":true}\'', '\'{"a":[1,2],"b":""}\''),
+    ),
     "t": (
         *("''", "'2024-02-29'", "'2024-1-5'", "'2024-02-30'", "'x'", "'2024-03-31 10:20:30.5'"),
         *("NULL", "'2023'"),
@@ -100,6 +110,7 @@ PATTERNED = {
         ),
         *("'MMMM'", "'hh:mm a'", "'DDD'", "'ss.SSS'", "'ss.SSSSSS'", "\"yyyy-MM-dd'T'HH:mm\""),
     ),
+    "path": ("'$.a'", "'$.a.b'", "'$.b'"),
     "zone": ("'Europe/Berlin'", "'America/New_York'", "'Asia/Kolkata'", "'UTC'"),
     **{"digit": ("0", "1"), "replacement": ("''", "'-'"), "text": ("','", "'a'", "'.'")},
     "separator": ("','", "'a'"),
@@ -308,6 +319,7 @@ def test_functions__give_what_spark_gives(edges: SparkJudge) -> None:
         f"{f}_utc_timestamp(TIMESTAMP'{m}', 'Europe/Berlin')"
         for f, m in product(("from", "to"), moments)
     ]
+    texts += [f"get_json_object(x.j, '{path}')" for path in ("$.a", "$.b", "$.a.b", "$.c")]
     texts += ["exists(x.ai, e -> e > y.i)", "forall(x.ai, e -> e > y.i)"]
     texts += ["exists(x.ss, e -> e = 'a')", "forall(x.ss, e -> e = 'a')"]
     texts += ["filter(x.ss, e -> e IS NULL)", "size(filter(x.ss, e -> e <> 'a'))"]

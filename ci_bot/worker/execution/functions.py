@@ -90,6 +90,7 @@ FUNCTION_MACROS = (
         WHEN timezone(z, timezone(z, t) - INTERVAL 1 HOUR) = t THEN error('an hour that repeats')
         WHEN timezone(z, timezone(z, t) + INTERVAL 1 HOUR) = t THEN error('an hour that repeats')
         ELSE timezone('UTC', timezone(z, t)) END""",
+    "ci_json(s, p) AS CASE WHEN json_valid(s) THEN json_extract_string(s, p) END",
     "ci_sqrt(d) AS CASE WHEN d >= 0 THEN sqrt(d) WHEN d < 0 THEN 'nan'::DOUBLE END",
 )
 
@@ -140,6 +141,7 @@ regexp_replace            | string pattern replacement | string | regexp_replace
 regexp_extract            | string pattern digit | string   | ci_extract({0}, {1}, {2})
 regexp_extract            | string pattern      | string    | ci_extract({0}, {1}, 1)
 rlike regexp regexp_like  | string pattern      | boolean   | regexp_matches({0}, {1})
+get_json_object           | string path         | string    | ci_json({0}, {1})
 split_part                | string text int     | string   | ci_split_part({0}, {1}, {2})
 year month day quarter    | date                | int       | CAST({name}({0}) AS INTEGER)
 dayofmonth                | date                | int       | CAST(day({0}) AS INTEGER)
@@ -242,6 +244,7 @@ CONSTANTS: Mapping[str, Mapping[str, str] | str] = {
     "span": {name: name for name in ("week", "day", "hour", "minute", "second")},
     "months": {"month": "1", "quarter": "3", "year": "12"},
     "bits": {"256": "256", "0": "256"},
+    "path": r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*)+",
     "digit": "[0-9]",
     "pattern": PLAIN_PATTERN,
     "replacement": r"[^$\\]*",

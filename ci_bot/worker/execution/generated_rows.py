@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
@@ -11,7 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.names_and_types import UntriedError, ValueType, read_type
+from ci_bot.worker.execution.names_and_types import STRING, UntriedError, ValueType, read_type
 
 MOST_ROWS = 8
 # Rows of all tables multiplied with each other, in a wide data set: a join has no more.
@@ -73,6 +75,9 @@ _WHOLE_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "bigint": 2**50}
 _EPOCH_UNITS = {"timestamp_seconds": 1, "timestamp_millis": 1_000, "timestamp_micros": 1_000_000}
 
 
+JsonMembers = Mapping[str, frozenset[ValueType]]
+
+
 @dataclass(frozen=True)
 class QueryConstants:
     """The constants in two queries, by the columns that they belong to.
@@ -82,12 +87,15 @@ class QueryConstants:
         others: all constants.
         casts: the types to which a column is cast, by its name.
         twins: names of columns that are compared with each other.
+        json_members: by the name of a column with JSON texts, the paths that are read of it, each
+            with the types to which what is there is cast.
     """
 
     by_column: Mapping[str, frozenset[str]]
     others: frozenset[str]
     casts: Mapping[str, frozenset[ValueType]]
     twins: Mapping[str, str]
+    json_members: Mapping[str, JsonMembers]
 
 
 def read_constants(trees: Iterable[Any]) -> QueryConstants:
@@ -96,6 +104,7 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
     others: set[str] = set()
     casts: dict[str, set[ValueType]] = {}
     twins: dict[str, str] = {}
+    members: dict[str, dict[str, set[ValueType]]] = {}
     for tree in trees:
         for literal in tree.find_all(exp.Literal):
             text = str(literal.this)[:200]
@@ -113,6 +122,7 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
                 names = sorted((equal.this.name.lower(), equal.expression.name.lower()))
                 twins[names[1]] = names[0]
         for call in tree.find_all(exp.Anonymous):
+            _note_json_member(call, members)
             unit = _EPOCH_UNITS.get(call.name.lower(), 0)
             for column in call.find_all(exp.Column) if unit else ():
                 found = by_column.setdefault(column.name.lower(), set())
@@ -122,7 +132,23 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
         frozenset(others),
         {name: frozenset(found) for name, found in casts.items()},
         twins,
+        {
+            name: {path: frozenset(kinds) for path, kinds in paths.items()}
+            for name, paths in members.items()
+        },
     )
+
+
+def _note_json_member(call: exp.Expr, members: dict[str, dict[str, set[ValueType]]]) -> None:
+    if call.name.lower() != "get_json_object" or len(call.expressions) != len(("text", "path")):
+        return
+    column, path = call.expressions
+    if not isinstance(column, exp.Column) or not isinstance(path, exp.Literal):
+        return
+    kinds = members.setdefault(column.name.lower(), {}).setdefault(str(path.this), set())
+    if isinstance(call.parent, exp.Cast | exp.TryCast):
+        with suppress(UntriedError):
+            kinds.add(read_type(call.parent.to))
 
 
 def _read_epoch(text: str) -> int:
@@ -239,6 +265,8 @@ class RowGenerator:
     def _draw_value(self, name: str, kind: ValueType) -> Any:
         if self._is_private(name):
             return self._dice.choice(list_plain_values(kind))
+        if name in self._constants.json_members and kind.name == "string":
+            return self._draw_json(name)
         key = (name, kind)
         if key not in self._own:
             texts = self._constants.by_column.get(name, frozenset())
@@ -256,6 +284,30 @@ class RowGenerator:
         # Plain values first: a text has many constants that this column never meets.
         plain = list_plain_values(kind)
         return self._dice.choice(plain if self._dice.random() < _OWN_SHARE else self._all[kind])
+
+    def _draw_json(self, name: str) -> str:
+        """A JSON text with some of the members that the queries read."""
+        members = self._constants.json_members[name]
+        document: dict[str, Any] = {}
+        for path, kinds in sorted(members.items()):
+            _, *names = path.split(".")
+            inner = document
+            for part in names[:-1]:
+                below = inner.setdefault(part, {})
+                inner = below if isinstance(below, dict) else {}
+            if names and self._dice.random() >= _NULL_SHARE:
+                inner[names[-1]] = self._draw_json_value(name, kinds, members)
+        return json.dumps(document, separators=(",", ":"), default=str)
+
+    def _draw_json_value(self, name: str, kinds: frozenset[ValueType], members: JsonMembers) -> Any:
+        texts = sorted(self._constants.by_column.get(name, frozenset()) - set(members))
+        if not kinds:
+            return self._dice.choice([*texts, *list_plain_values(STRING), 1, 2.5, None])
+        kind = self._dice.choice(sorted(kinds, key=str))
+        own = _list_constant_values(texts, kind)
+        use_own = own and self._dice.random() < _OWN_SHARE
+        value = self._dice.choice(own if use_own else list_plain_values(kind))
+        return float(value) if isinstance(value, Decimal) else value
 
     def _cast_values(self, name: str, kind: ValueType) -> list[Any]:
         """Lists texts that become a value of the type that a column is cast to."""

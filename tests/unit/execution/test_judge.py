@@ -53,12 +53,20 @@ DIFFERENT = {
         f"SELECT o.id {FROM} WHERE CAST(TIMESTAMP_MILLIS(o.ms) AS DATE) < DATE '2024-03-01'",
     ),
     "one column beside another that nobody can try": (
-        f"SELECT INITCAP(o.status) AS s, o.amount * 2 AS a {FROM}",
-        f"SELECT INITCAP(o.status) AS s, o.amount * 3 AS a {FROM}",
+        f"SELECT SOUNDEX(o.status) AS s, o.amount * 2 AS a {FROM}",
+        f"SELECT SOUNDEX(o.status) AS s, o.amount * 3 AS a {FROM}",
     ),
     "a total beside another that nobody can try": (
-        f"SELECT MAX(INITCAP(o.status)) AS s, MAX(o.id) AS m {FROM}",
-        f"SELECT MAX(INITCAP(o.status)) AS s, MIN(o.id) AS m {FROM}",
+        f"SELECT MAX(SOUNDEX(o.status)) AS s, MAX(o.id) AS m {FROM}",
+        f"SELECT MAX(SOUNDEX(o.status)) AS s, MIN(o.id) AS m {FROM}",
+    ),
+    "a number in a JSON text": (
+        f"SELECT CAST(GET_JSON_OBJECT(o.status, '$.paid.cents') AS INT) AS c {FROM}",
+        f"SELECT CAST(GET_JSON_OBJECT(o.status, '$.paid.cents') AS INT) + 1 AS c {FROM}",
+    ),
+    "a member of a JSON text": (
+        f"SELECT o.id {FROM} WHERE GET_JSON_OBJECT(o.status, '$.state') = 'paid'",
+        f"SELECT o.id {FROM} WHERE GET_JSON_OBJECT(o.status, '$.state') <> 'open'",
     ),
     "a filter's end": (
         f"SELECT o.id {FROM} WHERE o.day < DATE '2024-03-01'",
@@ -105,44 +113,44 @@ DIFFERENT = {
 
 KEPT = {
     "in another place of a query that differs": (
-        f"SELECT INITCAP(o.status) AS s, o.id AS a {FROM} WHERE o.id > 1",
-        f"SELECT INITCAP(o.status) AS s, o.id AS a {FROM} WHERE o.id > 2",
+        f"SELECT SOUNDEX(o.status) AS s, o.id AS a {FROM} WHERE o.id > 1",
+        f"SELECT SOUNDEX(o.status) AS s, o.id AS a {FROM} WHERE o.id > 2",
     ),
     "by another source of the same name": (
-        "SELECT INITCAP(q.s) AS s, q.n AS n FROM (SELECT o.status AS s, 1 AS n FROM raw.orders AS o) AS q",
-        "SELECT INITCAP(q.s) AS s, q.n AS n FROM (SELECT c.country AS s, 1 AS n FROM raw.customers AS c) AS q",
+        "SELECT SOUNDEX(q.s) AS s, q.n AS n FROM (SELECT o.status AS s, 1 AS n FROM raw.orders AS o) AS q",
+        "SELECT SOUNDEX(q.s) AS s, q.n AS n FROM (SELECT c.country AS s, 1 AS n FROM raw.customers AS c) AS q",
     ),
     "as a key of groups by its name": (
-        f"SELECT INITCAP(o.status) AS s, MAX(o.id) AS m {FROM} GROUP BY s",
-        f"SELECT INITCAP(o.status) AS s, MIN(o.id) AS m {FROM} GROUP BY s",
+        f"SELECT SOUNDEX(o.status) AS s, MAX(o.id) AS m {FROM} GROUP BY s",
+        f"SELECT SOUNDEX(o.status) AS s, MIN(o.id) AS m {FROM} GROUP BY s",
     ),
     "as a key of groups by its place": (
-        f"SELECT INITCAP(o.status) AS s, MAX(o.id) AS m {FROM} GROUP BY 1",
-        f"SELECT INITCAP(o.status) AS s, MIN(o.id) AS m {FROM} GROUP BY 1",
+        f"SELECT SOUNDEX(o.status) AS s, MAX(o.id) AS m {FROM} GROUP BY 1",
+        f"SELECT SOUNDEX(o.status) AS s, MIN(o.id) AS m {FROM} GROUP BY 1",
     ),
     "of distinct rows": (
-        f"SELECT DISTINCT INITCAP(o.status) AS s, o.id AS m {FROM}",
-        f"SELECT DISTINCT INITCAP(o.status) AS s, o.id + 1 AS m {FROM}",
+        f"SELECT DISTINCT SOUNDEX(o.status) AS s, o.id AS m {FROM}",
+        f"SELECT DISTINCT SOUNDEX(o.status) AS s, o.id + 1 AS m {FROM}",
     ),
     "where all results say what is grouped": (
-        f"SELECT INITCAP(o.status) AS s, MAX(o.id) AS m {FROM} GROUP BY ALL",
-        f"SELECT INITCAP(o.status) AS s, MIN(o.id) AS m {FROM} GROUP BY ALL",
+        f"SELECT SOUNDEX(o.status) AS s, MAX(o.id) AS m {FROM} GROUP BY ALL",
+        f"SELECT SOUNDEX(o.status) AS s, MIN(o.id) AS m {FROM} GROUP BY ALL",
     ),
     "where it alone makes one row of all": (
-        f"SELECT MAX(INITCAP(o.status)) AS s, 1 AS m {FROM}",
-        f"SELECT MAX(INITCAP(o.status)) AS s, 2 AS m {FROM}",
+        f"SELECT MAX(SOUNDEX(o.status)) AS s, 1 AS m {FROM}",
+        f"SELECT MAX(SOUNDEX(o.status)) AS s, 2 AS m {FROM}",
     ),
     "where a function that nobody knows may make one row of all": (
         f"SELECT longest_of(o.status) AS s, 1 AS m {FROM}",
         f"SELECT longest_of(o.status) AS s, 2 AS m {FROM}",
     ),
     "of the first rows": (
-        f"SELECT INITCAP(o.status) AS s, o.amount AS m {FROM} LIMIT 1",
-        f"SELECT INITCAP(o.status) AS s, o.amount * 2 AS m {FROM} LIMIT 1",
+        f"SELECT SOUNDEX(o.status) AS s, o.amount AS m {FROM} LIMIT 1",
+        f"SELECT SOUNDEX(o.status) AS s, o.amount * 2 AS m {FROM} LIMIT 1",
     ),
     "beside rows that a column makes": (
-        f"SELECT INITCAP(o.status) AS s, EXPLODE(ARRAY(o.id, 1)) AS m {FROM}",
-        f"SELECT INITCAP(o.status) AS s, EXPLODE(ARRAY(o.id, 2)) AS m {FROM}",
+        f"SELECT SOUNDEX(o.status) AS s, EXPLODE(ARRAY(o.id, 1)) AS m {FROM}",
+        f"SELECT SOUNDEX(o.status) AS s, EXPLODE(ARRAY(o.id, 2)) AS m {FROM}",
     ),
 }
 
@@ -248,7 +256,7 @@ UNTRIED = {
     "map<string,int>": f"SELECT o.tags AS x {FROM}",
     "whose columns are not known": "SELECT n.x FROM raw.unknown AS n",
     "a cast from double to string": f"SELECT CAST(CAST(o.id AS DOUBLE) AS STRING) AS x {FROM}",
-    "date_format() with 'EEEE'": f"SELECT DATE_FORMAT(o.day, 'EEEE') AS x {FROM}",
+    "date_format() with 'GGGG'": f"SELECT DATE_FORMAT(o.day, 'GGGG') AS x {FROM}",
     "TABLESAMPLE": f"SELECT o.id AS x {FROM} TABLESAMPLE (10 PERCENT)",
     "rows that no generated data let through": f"SELECT o.id AS x {FROM} WHERE 1 = 2",
     "no column": f"SELECT o.id AS y {FROM}",
