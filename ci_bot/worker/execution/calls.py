@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from ci_bot.worker.execution.arithmetic import write_average, write_cast, write_round
 from ci_bot.worker.execution.expressions import OperatorWriter, name_construct, quote_text
 from ci_bot.worker.execution.functions import (
     AGGREGATE_NAMES,
@@ -15,9 +16,6 @@ from ci_bot.worker.execution.functions import (
     FUNCTIONS,
     FunctionRow,
     read_constant,
-    write_average,
-    write_cast,
-    write_round,
 )
 from ci_bot.worker.execution.names_and_types import (
     BIGINT,

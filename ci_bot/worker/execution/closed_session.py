@@ -9,7 +9,8 @@ from threading import Timer
 from typing import Any
 
 from ci_bot.protocol.supported_versions import parse_release
-from ci_bot.worker.execution.functions import ARITHMETIC_MACROS, CAST_MACROS, FUNCTION_MACROS
+from ci_bot.worker.execution.arithmetic import ARITHMETIC_MACROS, CAST_MACROS
+from ci_bot.worker.execution.functions import FUNCTION_MACROS
 from ci_bot.worker.execution.names_and_types import SourceTable, UntriedError, quote_name
 
 # The DuckDB releases that the table of constructs is tested with.

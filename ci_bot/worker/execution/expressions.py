@@ -8,12 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.functions import (
-    AGGREGATE_NAMES,
-    PLAIN_PATTERN,
-    write_arithmetic,
-    write_cast,
-)
+from ci_bot.worker.execution.arithmetic import write_arithmetic, write_cast
+from ci_bot.worker.execution.functions import AGGREGATE_NAMES, PLAIN_PATTERN
 from ci_bot.worker.execution.names_and_types import (
     BIGINT,
     BOOLEAN,

@@ -8,8 +8,9 @@ from functools import partial
 
 from sqlglot import exp
 
+from ci_bot.worker.execution.arithmetic import write_cast
 from ci_bot.worker.execution.expressions import name_construct
-from ci_bot.worker.execution.functions import AGGREGATE_NAMES, write_cast
+from ci_bot.worker.execution.functions import AGGREGATE_NAMES
 from ci_bot.worker.execution.names_and_types import (
     QueryScope,
     ScopedSource,

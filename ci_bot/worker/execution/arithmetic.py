@@ -1,0 +1,205 @@
+"""Casts and arithmetic: DuckDB's text for what Spark computes of numbers, texts and times.
+
+Results get Spark's types: decimals are exact, and a division by zero is NULL. A cast that Spark
+refuses in ANSI mode and makes NULL elsewhere is NULL here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ci_bot.worker.execution.names_and_types import (
+    BIGINT,
+    DOUBLE,
+    UntriedError,
+    ValueType,
+    find_common_type,
+    make_decimal,
+    widen_to_decimal,
+)
+
+# Entered into each session. What only some texts can mean in Spark (a zone, `NaN`) is an error, and
+# data on which one side fails say nothing.
+CAST_MACROS = (
+    r"""ci_whole(s) AS CASE
+        WHEN s IS NULL THEN NULL
+        WHEN regexp_full_match(trim(s), '[+-]?[0-9]+([.][0-9]*)?')
+        THEN TRY_CAST(regexp_extract(trim(s), '^[+-]?[0-9]+') AS HUGEINT)
+        WHEN regexp_full_match(trim(s), '[+-]?[.][0-9]*') THEN error('no whole part') END""",
+    r"""ci_number(s) AS CASE
+        WHEN regexp_full_match(trim(s), '[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?')
+        THEN trim(s)
+        WHEN regexp_matches(lower(trim(s)), '^[+-]?(nan|inf|[0-9.]+(e[+-]?[0-9]+)?[df])')
+        THEN error('a number of another kind') END""",
+    r"""ci_date(s) AS CASE
+        WHEN regexp_full_match(trim(s), '[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T].*)?')
+        THEN TRY_CAST(regexp_extract(trim(s), '^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}') AS DATE)
+        WHEN regexp_full_match(trim(s), '[0-9]{4}') THEN TRY_CAST(trim(s) || '-01-01' AS DATE)
+        WHEN regexp_full_match(trim(s), '[0-9]{4}-[0-9]{1,2}')
+        THEN TRY_CAST(trim(s) || '-01' AS DATE)
+        WHEN regexp_matches(trim(s), '^[+-]?[0-9]{5}') THEN error('a year of five digits') END""",
+    r"""ci_timestamp(s) AS CASE
+        WHEN regexp_full_match(trim(s),
+            '[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[ T][0-9]{1,2}:[0-9]{1,2}'
+            || '(:[0-9]{1,2}([.][0-9]{1,6})?)?Z?')
+        THEN TRY_CAST(replace(replace(trim(s), 'T', ' '), 'Z', '') AS TIMESTAMP)
+        WHEN regexp_full_match(trim(s), '[0-9]{4}(-[0-9]{1,2}){0,2}')
+        THEN CAST(ci_date(s) AS TIMESTAMP)
+        WHEN regexp_matches(trim(s), '[0-9]:|^T') THEN error('a time of another kind') END""",
+    r"""ci_boolean(s) AS CASE
+        WHEN lower(trim(s)) IN ('t', 'true', 'y', 'yes', '1') THEN TRUE
+        WHEN lower(trim(s)) IN ('f', 'false', 'n', 'no', '0') THEN FALSE END""",
+)
+_PLAIN, _MAYBE = "CAST({0} AS {1})", "TRY_CAST({0} AS {1})"
+_NUMBER = "TRY_CAST(ci_number({0}) AS {1})"
+# Cut, where DuckDB would round.
+_CUT = "CAST(trunc({0}) AS {1})"
+_CASTS: Mapping[tuple[str, str], str] = {
+    ("string", "whole"): "TRY_CAST(ci_whole({0}) AS {1})",
+    ("string", "decimal"): _NUMBER,
+    ("string", "double"): _NUMBER,
+    ("string", "boolean"): "ci_boolean({0})",
+    ("string", "date"): "ci_date({0})",
+    ("string", "timestamp"): "ci_timestamp({0})",
+    ("boolean", "whole"): _PLAIN,
+    ("boolean", "string"): _PLAIN,
+    ("whole", "whole"): _PLAIN,
+    ("whole", "decimal"): _MAYBE,
+    ("whole", "double"): _PLAIN,
+    ("whole", "string"): _PLAIN,
+    ("whole", "boolean"): "({0} <> 0)",
+    ("decimal", "whole"): _CUT,
+    ("decimal", "decimal"): _MAYBE,
+    ("decimal", "double"): _PLAIN,
+    ("decimal", "string"): _PLAIN,
+    ("decimal", "boolean"): "({0} <> 0)",
+    ("double", "whole"): _CUT,
+    # By its digits, as Spark does: 1.005 is 1.01.
+    ("double", "decimal"): "TRY_CAST(CAST({0} AS VARCHAR) AS {1})",
+    ("double", "boolean"): "({0} <> 0)",
+    ("date", "timestamp"): _PLAIN,
+    ("date", "string"): _PLAIN,
+    ("timestamp", "date"): _PLAIN,
+    ("timestamp", "string"): _PLAIN,
+}
+
+
+def write_cast(text: str, source: ValueType, target: ValueType) -> str:
+    """DuckDB's text for Spark's cast of `text`. Raises UntriedError if it has none."""
+    if source == target:
+        return text
+    if source.name == "null":
+        return f"CAST(NULL AS {target.duckdb})"
+    template = _CASTS.get((_name_type_family(source), _name_type_family(target)))
+    if template is None:
+        raise UntriedError(f"a cast from {source} to {target}")
+    return template.format(text, target.duckdb)
+
+
+def _name_type_family(kind: ValueType) -> str:
+    return "whole" if kind.is_whole else kind.name
+
+
+# Decimals are computed as whole numbers of their last digit.
+ARITHMETIC_MACROS = (
+    "ci_units(d) AS CAST(replace(CAST(d AS VARCHAR), '.', '') AS HUGEINT)",
+    "ci_power(n) AS CAST('1' || repeat('0', n) AS HUGEINT)",
+    # The quotient of whole numbers, rounded away from zero from one half on.
+    """ci_quotient(a, b) AS CASE WHEN b <> 0 THEN
+        (CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END)
+        * ((2 * abs(a) + abs(b)) // (2 * abs(b))) END""",
+    """ci_from_units(n, s) AS CASE WHEN s = 0 THEN CAST(n AS VARCHAR) ELSE
+        CASE WHEN n < 0 THEN '-' ELSE '' END || CAST(abs(n) // ci_power(s) AS VARCHAR) || '.'
+        || lpad(CAST(abs(n) % ci_power(s) AS VARCHAR), s, '0') END""",
+)
+_LEAST_QUOTIENT_SCALE = 6
+
+
+def write_arithmetic(
+    sign: str, one: str, first: ValueType, other: str, second: ValueType
+) -> tuple[str, ValueType]:
+    """DuckDB's text for `one sign other` and its type. Raises UntriedError for other types."""
+    if not all(kind.is_numeric or kind.name == "null" for kind in (first, second)):
+        raise UntriedError(f"`{sign}` between {first} and {second}")
+    kinds = {first.name, second.name}
+    if "decimal" in kinds and "double" not in kinds and "null" not in kinds:
+        return _write_decimals(sign, one, widen_to_decimal(first), other, widen_to_decimal(second))
+    kind = find_common_type(first, second)
+    if sign == "/" or kind is None or kind.name == "null":
+        kind = DOUBLE
+    left, right = write_cast(one, first, kind), write_cast(other, second, kind)
+    if sign == "/":
+        return f"({left} / NULLIF({right}, 0))", kind
+    if sign == "%":
+        return f"CAST({left} % NULLIF({right}, 0) AS {kind.duckdb})", kind
+    if sign == "div":
+        if not kind.is_whole:
+            raise UntriedError(f"`div` between {first} and {second}")
+        return f"CAST({left} // NULLIF({right}, 0) AS BIGINT)", BIGINT
+    return f"({left} {sign} {right})", kind
+
+
+def _write_decimals(
+    sign: str, one: str, first: ValueType, other: str, second: ValueType
+) -> tuple[str, ValueType]:
+    left = f"CAST({one} AS {first.duckdb})"
+    right = f"CAST({other} AS {second.duckdb})"
+    whole = max(first.digits - first.scale, second.digits - second.scale)
+    scale = max(first.scale, second.scale)
+    if sign in {"+", "-"}:
+        kind = make_decimal(whole + scale + 1, scale)
+        wide = f"DECIMAL(38, {scale})"
+        return (
+            f"TRY_CAST(CAST({left} AS {wide}) {sign} CAST({right} AS {wide}) AS {kind.duckdb})",
+            kind,
+        )
+    units, divisor = f"ci_units({left})", f"ci_units({right})"
+    if sign == "*":
+        kind = make_decimal(first.digits + second.digits + 1, first.scale + second.scale)
+        product = f"({units} * {divisor})"
+        return _read_units(product, first.scale + second.scale, kind), kind
+    if sign == "/":
+        scale = max(_LEAST_QUOTIENT_SCALE, first.scale + second.digits + 1)
+        kind = make_decimal(first.digits - first.scale + second.scale + scale, scale)
+        shift = kind.scale - first.scale + second.scale
+        above, below = (shift, 0) if shift >= 0 else (0, -shift)
+        quotient = f"ci_quotient({units} * ci_power({above}), {divisor} * ci_power({below}))"
+        return _read_units(quotient, kind.scale, kind), kind
+    if sign == "%":
+        least = min(first.digits - first.scale, second.digits - second.scale)
+        kind = make_decimal(least + scale, scale)
+        wide = f"DECIMAL(38, {scale})"
+        units, divisor = (f"ci_units(CAST({side} AS {wide}))" for side in (left, right))
+        return _read_units(f"({units} % NULLIF({divisor}, 0))", scale, kind), kind
+    raise UntriedError(f"`{sign}` between {first} and {second}")
+
+
+def _read_units(text: str, scale: int, kind: ValueType) -> str:
+    """The decimal of so many units of the last of `scale` digits."""
+    return f"TRY_CAST(ci_from_units({text}, {scale}) AS {kind.duckdb})"
+
+
+def write_average(total: str, count: str, kind: ValueType) -> tuple[str, ValueType]:
+    """The average of decimals, from their sum and number."""
+    found = make_decimal(kind.digits + 4, kind.scale + 4)
+    shift = found.scale - kind.scale
+    units = f"ci_units(CAST({total} AS DECIMAL(38, {kind.scale})))"
+    return _read_units(
+        f"ci_quotient({units} * ci_power({shift}), {count})", found.scale, found
+    ), found
+
+
+def write_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType]:
+    """Spark's `round(text, places)`: away from zero from one half on, decimals by their digits."""
+    if kind.is_whole and places >= 0:
+        return text, kind
+    if kind.name == "double":
+        if places < 0:
+            raise UntriedError("round to tens")
+        # By the digits that are shown, as BigDecimal reads them.
+        return f"CAST(CAST(CAST({text} AS VARCHAR) AS DECIMAL(38, {places})) AS DOUBLE)", DOUBLE
+    if kind.name != "decimal" or places < 0:
+        raise UntriedError(f"round of {kind}")
+    kept = min(places, kind.scale)
+    found = make_decimal(kind.digits - kind.scale + kept + (1 if kept < kind.scale else 0), kept)
+    return f"CAST({text} AS {found.duckdb})", found
