@@ -116,6 +116,19 @@ def test_lint__repeats_the_teams_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.night
+def test_lint__of_a_project_that_wants_some_of_them(tmp_path: Path) -> None:
+    project = write_project(tmp_path)
+    config = (project / "config.yaml").read_text("utf-8")
+    (project / "config.yaml").write_text(config.replace(", limitinmodel", ""))
+    (project / "linter" / "plan_review.py").write_text(
+        'from ci_bot.linter import RULES\n\nCrossJoin = RULES["CrossJoin"]\n'
+    )
+    code, told = lint(project)
+    assert code == 0, told
+    assert "`ci-bot explain cross-join` says more." in told
+
+
+@pytest.mark.night
 def test_lint__leaves_out_what_a_comment_in_the_model_ignores(tmp_path: Path) -> None:
     project = write_project(tmp_path)
     path = project / "models" / "pairs.sql"

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.bot.report.model.markdown_text import render_team_message, render_team_words
 from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part
 from ci_bot.protocol.review_report import PolicyUsed, Report
 from tests.factories import PLAN, make_context, make_report, make_risk
+from tests.golden.samples import report
 from tests.unit.rendering.dom import parse
 from tests.unit.rendering.evil import CORPUS
 
@@ -156,6 +158,19 @@ def test_header_and_footer__stand_above_the_heading_and_at_the_end() -> None:
     assert told[0].startswith("**Data platform**: ")
     assert told[1].startswith("## ")
     assert told[-2] == "Ask in [chat](https://a.example/c)."
+
+
+@pytest.mark.parametrize("words", ["x" * MOST_CHARACTERS, "😀" * MOST_CHARACTERS, "{plan} " * 285])
+def test_words__of_full_length__leave_room_for_the_review(words: str) -> None:
+    assert find_unfit_part(words) is None
+    used = PolicyUsed(source="base", files=["x"], entries=1, header=words, footer=words)
+    told = report("wide_change").model_copy(update={"policy": used})
+    text = render_review(told, make_context(phase="planned"), COMMENT_BYTES).text
+    assert len(text.encode()) <= COMMENT_BYTES
+    plain = render_review(report("wide_change"), make_context(phase="planned"), COMMENT_BYTES).text
+    top = plain.partition("<details>")[0].splitlines()[1:]  # without the marker
+    assert [line for line in top if line.startswith(("## ", "**", "1. "))]
+    assert not [line for line in top if line not in text]
 
 
 def test_message__stands_with_its_finding() -> None:
