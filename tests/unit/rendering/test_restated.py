@@ -59,3 +59,17 @@ def test_restatement__is_named_with_its_dates_and_readers(case: str) -> None:
     made = check(found)
     assert made.title == f"Go: After the merge prod {sentence}"
     assert sentence in made.summary.replace("`", "")
+
+
+def test_restatement__without_a_change__says_who_carries_it_out() -> None:
+    found = report("no_changes").model_copy(
+        update={
+            "prod_restatements": [restated("a.b", "a.b", "a.c", **DAYS)],
+            "decision": "go",
+            "head_sha": "a" * 40,
+        }
+    )
+    said = "there is nothing to apply here: after the merge, the deployment builds 2 models again"
+    assert said in check(found).summary
+    changed = found.model_copy(update={"changes": report("small_change").changes})
+    assert said not in check(changed).summary
