@@ -1,10 +1,10 @@
 """What a secret is, and how it is kept out of every text that leaves the bot.
 
 Three nets. The first is exact: each secret that the bot knows (the values that the worker gets, and
-what stands inside them: `secret_parts`), in the encodings in which tools print it (`known_values`).
-The second is the one table of what credentials look like (`shapes`), the third are names in front
-of values (`literals`). What a hostile program does to hide a secret on purpose (reversing
-it, one letter a line) no net can catch; docs/threat-model.md says so.
+what stands inside them), in the encodings in which tools print it (`known_secrets`). The second is
+the one table of what credentials look like (`shapes`), the third are names in front of values
+(`literals`). What a hostile program does to hide a secret on purpose (reversing it, one letter a
+line) no net can catch; docs/threat-model.md says so.
 
 Everything here is pure, and both processes use it. Redact before a text is cut: half a secret
 looks like no secret.
@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.redaction.known_values import list_encodings
+    from ci_bot.redaction.known_secrets import (
+        list_encodings,
+        list_secret_values,
+        read_dotenv_secrets,
+    )
     from ci_bot.redaction.literals import (
         OBJECT_OF_VALUE,
         SHORTEST,
@@ -40,7 +44,6 @@ if TYPE_CHECKING:
         shorten_redacted,
         strip_terminal_codes,
     )
-    from ci_bot.redaction.secret_parts import list_secret_values, read_dotenv_secrets
     from ci_bot.redaction.shapes import (
         BEGIN_KEY,
         EVERY,
@@ -81,7 +84,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
-        "known_values": ["list_encodings"],
+        "known_secrets": ["list_encodings", "read_dotenv_secrets", "list_secret_values"],
         "literals": [
             "SecretLikeness",
             "OBJECT_OF_VALUE",
@@ -104,7 +107,6 @@ __getattr__ = open_on_demand(
             "shorten_redacted",
             "strip_terminal_codes",
         ],
-        "secret_parts": ["read_dotenv_secrets", "list_secret_values"],
         "shapes": [
             "BEGIN_KEY",
             "EVERY",

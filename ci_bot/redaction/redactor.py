@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 from pydantic import BaseModel
 
 from ci_bot.protocol.base import ComparedVerbatim
-from ci_bot.redaction.known_values import KnownValues
+from ci_bot.redaction.known_secrets import KnownValues
 from ci_bot.redaction.literals import EntryReader, pair_spans
 from ci_bot.redaction.shapes import (
     BEGIN_KEY,

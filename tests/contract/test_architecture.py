@@ -43,7 +43,7 @@ PLANTED = [
     ("bot.decision.judgement", "from os import environ", "os"),
     ("bot.report.markdown.marker", "from ci_bot.host import Machine", "ci_bot.host"),
     ("bot.actions.choose_activity", "from ci_bot.bot import sandbox", "ci_bot.bot.sandbox"),
-    ("redaction.known_values", "import time", "time"),
+    ("redaction.known_secrets", "import time", "time"),
     ("protocol.files", "import tempfile", "tempfile"),
 ]
 
@@ -90,7 +90,7 @@ def test_import__through_a_wall_is_noticed(
 def test_circle__of_modules_is_noticed(copy: Path) -> None:
     file = copy / "ci_bot/redaction/shapes.py"
     with file.open("a", encoding="utf-8") as out:
-        out.write("from ci_bot.redaction import known_values\n")
+        out.write("from ci_bot.redaction import known_secrets\n")
     done = lint_imports(copy)
     assert done.returncode == 1
     assert "No cycles are allowed in ci_bot.redaction" in done.stdout

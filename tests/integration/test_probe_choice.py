@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.cost.probe_selection import PlanProbe, choose_probe
+from ci_bot.worker.cost.plan_estimate import PlanProbe, choose_probe
 from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest

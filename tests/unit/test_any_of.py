@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.redaction import Redactor
-from ci_bot.redaction.known_values import make_alternation
+from ci_bot.redaction.known_secrets import make_alternation
 
 TEXTS = st.text(alphabet="ab.*(", min_size=1, max_size=6)
 

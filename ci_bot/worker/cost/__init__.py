@@ -22,14 +22,15 @@ if TYPE_CHECKING:
         read_accuracy,
     )
     from ci_bot.worker.cost.plan_estimate import (
+        PlanProbe,
         add_unneeded_rebuilds,
+        choose_probe,
         find_budget_failure,
         is_from_long_build,
         list_past_runs,
         predict_plan_cost,
         read_row_counts,
     )
-    from ci_bot.worker.cost.probe_selection import PlanProbe, choose_probe
     from ci_bot.worker.cost.spark_counters import SparkStore
 
 __all__ = [
@@ -76,8 +77,9 @@ __getattr__ = open_on_demand(
             "list_past_runs",
             "read_row_counts",
             "add_unneeded_rebuilds",
+            "PlanProbe",
+            "choose_probe",
         ],
-        "probe_selection": ["PlanProbe", "choose_probe"],
         "spark_counters": ["SparkStore"],
     },
 )

@@ -7,12 +7,12 @@ import pytest
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker.cost.plan_estimate import (
     KnownCosts,
+    choose_newest_batch,
     find_budget_failure,
     list_past_runs,
     predict_plan_cost,
 )
 from ci_bot.worker.cost.prediction import PastRun, cut_batches
-from ci_bot.worker.cost.probe_selection import choose_newest_batch
 from ci_bot.worker.planning.describe_plan import count_intervals
 from ci_bot.worker.planning.prod_plan import subtract_intervals
 from ci_bot.worker.state_store.cost_ledger import RunRow

@@ -9,7 +9,7 @@ from sqlmesh.core.config import Config
 from sqlmesh.core.config.loader import load_configs
 
 from ci_bot.redaction import hide_shapes
-from ci_bot.redaction.secret_parts import read_dotenv_secrets
+from ci_bot.redaction.known_secrets import read_dotenv_secrets
 
 PASSWORD = "hunter" + "22pw"
 YAML = """\

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ci_bot.bot.sandbox.launch import make_redactor
-from ci_bot.redaction.secret_parts import is_harmless, list_secret_values
+from ci_bot.redaction.known_secrets import is_harmless, list_secret_values
 from tests.unit.secrets.leaks import pem
 
 WORKFLOW = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.redaction import MASK, Redactor
-from ci_bot.redaction.known_values import ENOUGH, can_be_hidden, count_possibilities, fold_case
+from ci_bot.redaction.known_secrets import ENOUGH, can_be_hidden, count_possibilities, fold_case
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ci_bot.redaction.secret_parts import LARGEST, find_secret_parts
+from ci_bot.redaction.known_secrets import LARGEST, find_secret_parts
 from tests.unit.secrets.leaks import made
 
 PASSWORD = made("part", 20)

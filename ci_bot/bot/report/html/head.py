@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.report.html.builds import describe_cost, describe_work_in_row
+from ci_bot.bot.report.html.evidence import describe_lint_short
 from ci_bot.bot.report.html.findings import describe_location
-from ci_bot.bot.report.html.story import describe_lint_short
 from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView
 from ci_bot.bot.report.model.build_table import describe_restated

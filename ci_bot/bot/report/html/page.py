@@ -22,7 +22,13 @@ from markupsafe import Markup, escape
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.builds import make_building_section, make_cost_section
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.html.evidence import make_built_section, make_data_section
+from ci_bot.bot.report.html.evidence import (
+    make_built_section,
+    make_checks_section,
+    make_data_section,
+    make_details_section,
+    make_history_section,
+)
 from ci_bot.bot.report.html.findings import (
     ReviewedReport,
     make_findings_section,
@@ -33,11 +39,6 @@ from ci_bot.bot.report.html.models import (
     make_diffs_section,
     make_lineage_section,
     make_models_section,
-)
-from ci_bot.bot.report.html.story import (
-    make_checks_section,
-    make_details_section,
-    make_history_section,
 )
 from ci_bot.bot.report.markdown.templating import make_sandbox
 from ci_bot.bot.report.model import words
