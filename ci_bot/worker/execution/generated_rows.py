@@ -288,7 +288,7 @@ class RowGenerator:
     def _draw_json(self, name: str) -> str:
         """A JSON text with some of the members that the queries read."""
         members = self._constants.json_members[name]
-        document: dict[str, Any] = {}
+        document: dict[str, object] = {}
         for path, kinds in sorted(members.items()):
             _, *names = path.split(".")
             inner = document
