@@ -173,7 +173,7 @@ BROKEN = {
         lambda shop: (shop.project / "config.yaml").unlink(),
         2,
         "no_config",
-        ("config.yaml or config.py", "in project.", "project names the directory"),
+        ("config.yaml or config.py", "in project.", "Name its directory"),
     ),
     "an unknown gateway": Broken(
         nothing_more,

@@ -145,7 +145,7 @@ def test_reclaim__after_a_merge_tables_stay_until_their_ttl(jvm: OneJvm, shop: S
     assert document.tables_reclaimed == []
     assert len(document.tables_kept) == 2
     (revenue,) = [item for item in document.tables_kept if "__revenue__" in item.table]
-    assert "read by prod once the merge is planned there" in revenue.why
+    assert "kept for prod, which reads the data once the merge is deployed" in revenue.why
     # A view's reader of a column more is a preview; the merge makes a view of prod's own.
     (customers,) = [item for item in document.tables_kept if "__top_customers__" in item.table]
     assert "which prod never reads" in customers.why

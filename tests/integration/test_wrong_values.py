@@ -202,6 +202,15 @@ def test_no_configuration__is_told_with_the_real_path(tmp_path: Path) -> None:
     assert f"(config.yaml or config.py) in {tmp_path / 'empty'}." in told(ran)[0]
 
 
+def test_no_configuration__names_those_below(tmp_path: Path) -> None:
+    below = tmp_path / "warehouse" / "config.yaml"
+    below.parent.mkdir()
+    below.write_text("model_defaults: {dialect: duckdb}\n")
+    ran = ci_bot("review", directory=tmp_path)
+    assert ran.code == 2
+    assert str(Path("warehouse", "config.yaml")) in told(ran)[1]
+
+
 def test_engine__that_is_not_spark__is_told_before_anything_is_done(duck: Shop) -> None:
     for arguments in (APPLY, ("cleanup", "--project", ".", "--environment", "pr_9")):
         ran = ci_bot(*arguments, directory=duck.project)

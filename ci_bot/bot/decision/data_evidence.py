@@ -164,11 +164,14 @@ VALUES_DIFFER = find_rule("R09-values-differ")
 def judge_data_diffs(diffs: Iterable[TableDiff], limits: TeamLimits) -> list[Risk]:
     """The risks of an apply's data diffs, each over the window that both sides have.
 
-    A table that was not compared is listed as missing evidence. Two empty tables show nothing and
-    are listed too: zero differences among zero rows are no match.
+    A table that was not compared is listed as missing evidence, unless prod has nothing to compare
+    it with. Two empty tables show nothing and are listed too: zero differences among zero rows are
+    no match.
     """
     found: list[Risk] = []
     for diff in diffs:
+        if diff.nothing_to_compare:
+            continue
         if not diff.compared:
             found.append(
                 make_risk(

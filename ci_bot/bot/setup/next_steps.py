@@ -271,8 +271,8 @@ def _list_bot_notes(request: SetupRequest) -> Iterator[str]:
     for file in request.repository.old_bot:
         yield (
             f"{file} runs SQLMesh's own bot. Keep it until you trust the reviews, then delete it, "
-            "and require the check of the review in place of its checks, which begin with "
-            f"`SQLMesh - `: {_DOCS}."
+            "and require the check of the review in place of its own (`SQLMesh - …`). "
+            f"{_DOCS} explains each step."
         )
     keys = dict.fromkeys(
         key for each in request.repository.projects for key in each.configuration.bot_keys

@@ -15,6 +15,7 @@ from ci_bot.bot.setup.compare_files import (
     ComparedFile,
     MadeWith,
     compare_files,
+    is_unedited,
     read_signature,
 )
 from ci_bot.bot.setup.github_settings import SetupLevel
@@ -266,13 +267,14 @@ def _read_direct_url() -> str | None:
 
 
 def _read_options_of_before(target: Path) -> MadeWith | None:
-    """The options of an earlier run, by the workflows that it has left."""
-    for name in list_workflow_names():
-        text = _read_text(target / WORKFLOWS / name)
-        made_with = read_signature(text) if text is not None else None
-        if made_with is not None:
-            return made_with
-    return None
+    """The options of an earlier run, by the workflows that it has left.
+
+    A file that people have edited keeps the line of the run that wrote it, so another one knows
+    better what the last run was asked for.
+    """
+    found = [_read_text(target / WORKFLOWS / name) or "" for name in list_workflow_names()]
+    made = (read_signature(text) for text in sorted(found, key=is_unedited, reverse=True))
+    return next((made_with for made_with in made if made_with is not None), None)
 
 
 def _read_existing(target: Path, planned: Iterable[PlannedFile]) -> dict[str, str]:
@@ -374,7 +376,9 @@ def _render_outcome(
     text = page.render_text()
     # A run that changes nothing has said what is to do before.
     if not written:
-        return f"{text}\nNothing is to be written: the files are as this command makes them.\n"
+        edited = any(file.status == "edited" for file in compared)
+        why = "what you edited stays" if edited else "the files are as this command makes them"
+        return f"{text}\nNothing is to be written: {why}.\n"
     if options.dry_run:
         return f"{text}\nNothing was written. Without `--dry-run` these files are.\n"
     # Files that lie elsewhere have to be copied before they can be committed.
@@ -385,9 +389,11 @@ def _render_outcome(
 
 
 def _make_title(request: SetupRequest, options: SetupOptions, written: Sequence[str]) -> str:
-    projects = ", ".join(each.path for each in request.repository.projects)
+    paths = [each.path for each in request.repository.projects]
+    projects = "this repository" if paths == ["."] else ", ".join(paths)
     verb = "would be written" if options.dry_run else "written"
-    return f"Level {request.level} for {projects} · {len(written)} files {verb}"
+    files = "1 file" if len(written) == 1 else f"{len(written)} files"
+    return f"Level {request.level} for {projects} · {files} {verb}"
 
 
 def _add_diffs(page: TextPage, compared: Iterable[ComparedFile]) -> None:

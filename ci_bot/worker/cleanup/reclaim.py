@@ -353,7 +353,7 @@ def describe_error_in_line(error: BaseException) -> str:
 
 # `until` has the time; it is None if an environment uses a snapshot that shares the table. One
 # table or several: the sentences fit both.
-_JANITOR = "removed by SQLMesh's janitor with the last snapshot that shares the data"
+_JANITOR = "SQLMesh's janitor removes the data with the last snapshot that shares it"
 
 
 class CleanupTables:
@@ -445,11 +445,14 @@ class CleanupTables:
         self.kept = list_kept_until_due(row, unmerged=self._ask.merged is False)
 
     def _leave_tables(self, row: LedgerRow) -> None:
-        preview = f"a preview, which prod never reads; {_JANITOR}"
+        preview = f"a preview, which prod never reads. {_JANITOR}"
         if self._ask.merged:
-            why = f"read by prod once the merge is planned there, else {_JANITOR}"
+            why = (
+                "kept for prod, which reads the data once the merge is deployed. If prod does not, "
+                f"{_JANITOR}"
+            )
         elif self._ask.reclaim == "never":
-            why = f"`reclaim` is `never`; {_JANITOR}"
+            why = f"`reclaim` is `never`. {_JANITOR}"
             preview = f"`reclaim` is `never`, and {preview}"
         else:
             why = _JANITOR

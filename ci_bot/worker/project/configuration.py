@@ -123,6 +123,29 @@ def name_directory(path: Path, place: ProjectPlace) -> str:
     return "the repository's root" if path == place.repository else display_path(path, place)
 
 
+# Deeper ones are seldom meant, and a whole disk is not searched.
+_BELOW = ("*", "*/*")
+_MOST_BELOW = 3
+
+
+def _name_projects_below(place: ProjectPlace) -> str:
+    """A sentence on the configurations below a directory without one; "" if there are none."""
+    found = sorted(
+        {
+            file
+            for project in place.projects
+            for below in _BELOW
+            for name in ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml")
+            for file in project.glob(f"{below}/{name}")
+        }
+    )
+    if not found:
+        return ""
+    names = ", ".join(display_path(file, place) for file in found[:_MOST_BELOW])
+    more = f" and {len(found) - _MOST_BELOW} more" if len(found) > _MOST_BELOW else ""
+    return f"Below it there is {names}{more}. "
+
+
 _NO_CONFIGURATION = re.compile(r"SQLMesh (?:project )?config could not be found")
 
 
@@ -233,7 +256,8 @@ def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadIn
         names = ", ".join(name_directory(path, place) for path in place.projects)
         return BadInput(
             f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
-            hint="`project` names the directory that holds it.",
+            hint=f"{_name_projects_below(place)}Name its directory: `--project DIR` on a laptop, "
+            "the input `project` in a workflow.",
             reason_code="no_config",
         )
     if isinstance(error, sqlmesh_compat.DbtProjectError):

@@ -58,3 +58,11 @@ def weights(diff_: TableDiff, tolerance: float = 0.0) -> dict[str, str]:
 )
 def test_diff(parts: dict[str, Any], tolerance: float, expected: dict[str, str]) -> None:
     assert weights(diff(**parts), tolerance) == expected
+
+
+def test_diff__of_a_new_model_leaves_nothing_unchecked() -> None:
+    new = diff(compared=False, nothing_to_compare=True, skipped_because="The model is new.")
+    assert weights(new) == {}
+    assert weights(diff(compared=False, skipped_because="It has no grain.")) == {
+        "R10-not-checked": "info"
+    }

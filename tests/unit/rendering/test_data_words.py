@@ -208,3 +208,20 @@ def test_verdict__says_what_is_cleared_what_stands_and_the_decision() -> None:
         "does not clear it:\n\n- `m.y`: only a part was compared. (`R06-breaking-rebuild`)" in text
     )
     assert "**Decision with this data: 🟡 Review** (the review said 🔴 No-Go)" in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        (
+            "R06-breaking-rebuild on m.x: all is built",
+            "`m.x`: all is built (`R06-breaking-rebuild`)",
+        ),
+        ("interval-limit: 9 intervals", "9 intervals (`interval-limit`)"),
+        ("2 more of the same weight.", "2 more of the same weight."),
+    ],
+)
+def test_verdict__names_the_rule_behind_its_reason(reason: str, shown: str) -> None:
+    verdict = ApplyVerdict(decision="review", reasons=[reason])
+    text = render_apply(make_apply(verdict=verdict), make_context(phase="applied")).text
+    assert f"**Decision with this data: 🟡 Review**: {shown}\n" in text

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.bot.report.text.page import OutputScreen
 from ci_bot.bot.report.text.report_text import MOST_LINES, compare_rounds, render_short_review
-from ci_bot.protocol.review_report import Report
+from ci_bot.protocol.review_report import ProdNotFound, Report
 from tests.factories import laptop_context, make_report, make_risk
 from tests.golden.samples import report
 from tests.reports import full_report, large_report
@@ -34,6 +34,9 @@ REPORTS = {
 }
 
 
+_FACTS = ("Changes ", "To build ", "Checks ", "No apply: ")
+
+
 def shown(found: Report, width: int = 96, *, colour: bool = False) -> list[str]:
     text = render_short_review(found, laptop_context(), OutputScreen(colour=colour, width=width))
     assert text.endswith("\n")
@@ -50,6 +53,33 @@ def test_short__has_at_most_twelve_lines_of_the_width(name: str, width: int) -> 
         # What is to be copied stays in one line.
         assert len(line) <= width or "ci-bot " in line
         assert line == line.rstrip()
+
+
+@pytest.mark.parametrize("width", [60, 96, 200])
+@pytest.mark.parametrize("name", ["small_change", "full", "large", "failed_plan"])
+def test_short__without_prod_has_twelve_lines_and_a_finding(name: str, width: int) -> None:
+    missing = ProdNotFound(
+        state="DuckDB, file 'db.db'", why="no table of SQLMesh is there", hint="Look there. " * 20
+    )
+    found = REPORTS[name].model_copy(
+        update={"prod_not_found": missing, "baseline": "base-branch", "appliable": False}
+    )
+    lines = shown(found, width)
+    assert len(lines) <= MOST_LINES
+    assert lines[0].startswith("  - No prod was found in the state")
+    assert "Look there" not in "".join(lines), "advice is in the whole report"
+    assert any(line.startswith(("  - high: ", "  - blocker: ")) for line in lines)
+    cut = [line for line in lines if line.endswith("…") and not line.startswith(_FACTS)]
+    assert all(line.endswith(" …") for line in cut), "a line is cut after a word"
+
+
+def test_short__counts_each_finding_that_it_does_not_show() -> None:
+    risks = [make_risk(rule, severity="high", evidence="long words " * 12) for rule in
+             ("random", "cross-join", "select-star", "limit-in-model")]  # fmt: skip
+    lines = shown(make_report(risks=risks), 60)
+    named = [line for line in lines if line.startswith("  - high: ")]
+    assert 0 < len(named) < len(risks)
+    assert f"  and {len(risks) - len(named)} more findings" in lines
 
 
 def test_short__says_decision_reason_work_and_next_command() -> None:

@@ -375,7 +375,7 @@ def test_closed__proves_that_nothing_is_left() -> None:
     text = sample("closed")
     counts = "6 views and 1 schema dropped, 0 tables reclaimed"
     assert f"**Nothing is left**, checked with Spark after the drop: {counts}." in text
-    assert "4 physical tables stay until 2014-01-09 00:00 UTC at the latest: read by prod" in text
+    assert "4 physical tables stay until 2014-01-09 00:00 UTC at the latest: kept for prod" in text
     assert f"<summary>The review of plan <code>{SMALL_PLAN}</code></summary>" in text
 
 

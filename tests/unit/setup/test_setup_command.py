@@ -262,6 +262,25 @@ def test_again__an_edited_file_stays_and_its_difference_is_shown(tmp_path: Path)
     assert workflows(repository.files()) == LEVELS["apply"]
 
 
+def test_again__an_edited_review_does_not_lower_the_level(tmp_path: Path) -> None:
+    repository = clone(tmp_path, "pip")
+    repository.init()
+    path = tmp_path / ".github/workflows/review.yml"
+    path.write_text(path.read_text().replace("runs-on: ubuntu-24.04", "runs-on: [ours]"))
+    repository.init(level="full")
+    told = repository.init()
+    assert "Level full" in told
+    assert "is of a higher level" not in told
+    assert "Nothing is to be written: what you edited stays." in told
+
+
+def test_again__what_is_lowered_stays_lower(tmp_path: Path) -> None:
+    repository = clone(tmp_path, "pip")
+    repository.init(level="full")
+    assert "1 file written" in repository.init(level="review")
+    assert "Level review for this repository" in repository.init()
+
+
 def test_again__the_policy_is_the_teams_from_the_first_run_on(tmp_path: Path) -> None:
     repository = clone(tmp_path, "pip")
     (tmp_path / ".sqlmesh-review.yaml").write_text("version: 1\nlimits: {max-intervals: 7}\n")

@@ -79,7 +79,7 @@ def _make_check_rows(checks: Checks) -> list[list[object]]:
     }
     some = audits.blocking + audits.non_blocking
     amount = f"{audits.blocking} blocking, {audits.non_blocking} not blocking. " if some else ""
-    audited = {"passed": "ok", "failed": "fail", "not_run": "not_run"}[audits.status]
+    audited = {"passed": "ok", "failed": "warn", "not_run": "not_run"}[audits.status]
     project: list[list[object]] = [
         [c.name.capitalize(), _make_result_chip(c.status), f"{c.message} {c.fix or ''}"]
         for c in checks.project

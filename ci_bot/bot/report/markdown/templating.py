@@ -7,6 +7,7 @@ way around it, joining strings inside an expression, is forbidden by a test over
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,21 @@ def without_stop(text: str) -> str:
     return text.strip().removesuffix(".")
 
 
+_REASON = re.compile(r"(?P<rule>[\w-]*[a-z][\w-]*)(?: on |: )(?P<rest>.+)", re.DOTALL)
+
+
+def find_reason_rule(reason: str) -> str:
+    """The rule that a decision's reason begins with; "" if it begins with none."""
+    found = _REASON.fullmatch(reason)
+    return found["rule"] if found else ""
+
+
+def cut_reason_rule(reason: str) -> str:
+    """A decision's reason without the rule that it begins with; still untrusted."""
+    found = _REASON.fullmatch(reason)
+    return found["rest"] if found else reason
+
+
 def _trust_own_words(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
     """A filter whose words are all our own, for numbers and times."""
 
@@ -111,6 +127,8 @@ SHORTENERS: dict[str, Callable[..., str]] = {
     "head": keep_first_lines,
     "short": shorten_plan_id,
     "without_stop": without_stop,
+    "reason_rule": find_reason_rule,
+    "without_rule": cut_reason_rule,
     "weighed": markdown_text.describe_weight,
 }
 

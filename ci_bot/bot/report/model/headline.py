@@ -399,16 +399,22 @@ class BaselineNotice:
     Attributes:
         lead: What is the matter, in a few words.
         rest: The rest of that sentence, and those that follow.
+        advice: What to look at if that is wrong; may be empty.
         expected: Whether nothing is wrong with it, as with a first deployment.
     """
 
     lead: str
     rest: str
+    advice: str = ""
     expected: bool = False
 
     def render_unmarked(self) -> str:
         """All of it, without emphasis."""
-        return f"{self.lead}{self.rest}"
+        return f"{self.lead}{self.rest} {self.advice}".rstrip()
+
+    def render_short(self) -> str:
+        """What is the matter, without advice, emphasis and backticks."""
+        return f"{self.lead}{self.rest}".replace("`", "")
 
 
 def describe_baseline(report: Report) -> str:
@@ -439,9 +445,12 @@ def baseline_notice(report: Report) -> BaselineNotice | None:
             else "There is no base branch to compare with either: every model counts as new, and "
             "what this change does to existing data is not known."
         )
-        return BaselineNotice("No `prod` was found", f"{found} {so} {missing.hint}")
+        return BaselineNotice("No `prod` was found", f"{found} {so}", missing.hint)
     failure = report.state_failure
     if failure is not None:
-        why = f"{failure.message} {failure.hint or ''}".strip()
-        return BaselineNotice("The state of `prod` was not read", f", {_WITH_BASE}: {why}")
+        return BaselineNotice(
+            "The state of `prod` was not read",
+            f", {_WITH_BASE}: {failure.message}",
+            failure.hint or "",
+        )
     return None

@@ -87,8 +87,8 @@ _NOTHING = "nothing"
 MOST_LINES = 12
 # Beside these stand the heading, how many more there are, and at most five lines of facts.
 _REASONS = 4
-# Lines of the sentence, of the hint where there is no plan, and of what stands for prod.
-_SENTENCE, _HINT, _NOTICE = 3, 2, 3
+# Lines of the sentence, of the hint where there is no plan, and of what counts as prod.
+_SENTENCE, _HINT, _NOTICE = 3, 2, 2
 
 
 def render_short_review(report: Report, context: CommentContext, screen: OutputScreen) -> str:
@@ -146,35 +146,58 @@ def _list_reasons(view: ReviewView, screen: OutputScreen, room: int) -> list[str
     weightiest findings, and how many more there are."""
     also = f" Also: {view.head.rest}." if view.head.rest else ""
     notice = view.baseline_notice
-    first = _list_texts(
-        [] if notice is None else [notice.render_unmarked().replace("`", "")], screen, _NOTICE
-    )
+    first = _list_texts([] if notice is None else [notice.render_short()], screen, _NOTICE)
     room -= len(first)
     page = TextPage(width=screen.width)
     page.add_paragraph(f"{view.head.sentence}{also}")
-    lines = _fit_lines(page, screen, _SENTENCE)
     failure = view.report.failure
     hint = _list_texts([failure.hint], screen, _HINT) if failure and failure.hint else []
-    found = view.findings.by_rule[:_REASONS]
-    hidden = len(view.risks) - len(found)
-    more = [f"  and {words.format_count(hidden, 'more finding')}", *hint] if hidden else hint
-    reasons = _list_texts(map(_describe_reason, found), screen, room - len(lines) - len(more))
-    return [*first, *lines, *reasons, *more]
+    # A finding and the count of the others have a line each.
+    lines = _cut_lines(_render_lines(page), screen, min(_SENTENCE, room - len(hint) - 2))
+    reasons = _list_fitting_findings(view, screen, room - len(lines) - len(hint))
+    return [*first, *lines, *reasons, *hint]
+
+
+def _list_fitting_findings(view: ReviewView, screen: OutputScreen, room: int) -> list[str]:
+    """The weightiest findings in at most `room` lines, and how many more there are.
+
+    The last one that is shown has at least one line, and may be cut.
+    """
+    texts = [_describe_reason(point) for point in view.findings.by_rule[:_REASONS]]
+    count = len(texts)
+    while count > 1:
+        needs_more = len(view.risks) > count
+        if len(_lay_out(texts[: count - 1], screen)) + 1 + needs_more <= room:
+            break
+        count -= 1
+    hidden = len(view.risks) - count
+    more = [f"  and {words.format_count(hidden, 'more finding')}"] if hidden else []
+    return [*_list_texts(texts[:count], screen, max(room - len(more), 1)), *more]
 
 
 def _list_texts(texts: Iterable[str], screen: OutputScreen, room: int) -> list[str]:
+    return _cut_lines(_lay_out(texts, screen), screen, room)
+
+
+def _lay_out(texts: Iterable[str], screen: OutputScreen) -> list[str]:
     page = TextPage(width=screen.width)
     for text in texts:
         page.add_item(text)
-    return _fit_lines(page, screen, room)
+    return _render_lines(page)
 
 
-def _fit_lines(page: TextPage, screen: OutputScreen, room: int) -> list[str]:
-    """The lines of a page; if there are more than `room` the last one ends with a mark."""
-    lines = page.render_text().strip("\n").splitlines()
+def _render_lines(page: TextPage) -> list[str]:
+    return page.render_text().strip("\n").splitlines()
+
+
+def _cut_lines(lines: list[str], screen: OutputScreen, room: int) -> list[str]:
+    """At most `room` lines; if there are more, the last one ends with a mark after a whole word."""
     if len(lines) <= room:
         return lines
-    return [*lines[: room - 1], clip_text(f"{lines[room - 1]} {ELLIPSIS}", screen.width)]
+    last = lines[room - 1]
+    if len(last) + 2 > screen.width:
+        last = last[: screen.width - 1].rpartition(" ")[0]
+    return [*lines[: room - 1], clip_text(f"{last} {ELLIPSIS}", screen.width)]
 
 
 def _describe_reason(point: FindingPoint) -> str:
