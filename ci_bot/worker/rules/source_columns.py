@@ -244,7 +244,8 @@ _PERSONAL = re.compile(
     r"(^|_)("
     r"e_?mail(_?addr(ess)?)?|phone(_?(no|number))?|mobile(_?(no|number))?|telephone|msisdn|fax|"
     r"(first|last|full|family|given|middle|maiden|sur|customer|patient|employee|person|contact|"
-    r"user|holder|recipient)_?name|surname|firstname|lastname|fullname|nickname|"
+    r"user|holder|recipient|student|pupil|teacher|member|guest|passenger|driver|rider|client|"
+    r"subscriber|applicant|tenant)_?name|surname|firstname|lastname|fullname|nickname|"
     r"(street|home|postal|mailing|billing|shipping|delivery)(_?address)?|address(_?line)?_?\d?|"
     r"(post|postal|zip)_?codes?|zip|"
     r"birth_?(date|day|place)|(date|place)_of_birth|dob|date_of_death|death_?date|"
@@ -261,6 +262,12 @@ _PERSONAL = re.compile(
     r"gender|sex|biometric|finger_?print|face_?(id|print)|"
     r"geo_?(lat|lon)|gps|latitude|longitude"
     r")($|_(raw|clean|norm|normalized|lower|upper|hash_source|plain|text)$)",
+    re.IGNORECASE,
+)
+# Facts that only a natural person has: in such a table, `name` is the name of a person.
+_OF_PEOPLE = re.compile(
+    r"(^|_)(birth_?(date|day|place)|(date|place)_of_birth|dob|first_?name|last_?name|surname|"
+    r"ssn|passport(_?(no|number))?|gender|marital_?status|nationality)$",
     re.IGNORECASE,
 )
 # A digest, a count or a flag of personal data does not show the data.
@@ -285,15 +292,17 @@ def list_exposed_columns(model: Model, queries: ModelQueries | None = None) -> d
     if model is None or model.kind.is_external:
         return {}
     query = (queries or ModelQueries()).query_of(model)
+    people = _list_tables_of_people(model)
     if query is not None:
-        words = (node.this for node in query.tree.find_all(exp.Identifier))
-        if not any(is_personal(word) for word in words) and not query.hides_structure:
+        words = {str(node.this) for node in query.tree.find_all(exp.Identifier)}
+        named = bool(people) and "name" in map(str.lower, words)
+        if not (named or any(map(is_personal, words)) or query.hides_structure):
             return {}
     if query is not None and query.root is not None:
         found: dict[str, str] = {}
         for branch in list_outer_scopes(query.root):
             for item in branch.expression.expressions:
-                source = _find_personal_source(item, branch)
+                source = _find_personal_source(item, branch, people)
                 if source is not None and item.alias_or_name:
                     found.setdefault(item.alias_or_name.lower(), source)
         return found
@@ -322,12 +331,22 @@ def trace_column_sources(
     return found
 
 
-def _find_personal_source(item: exp.Expr, branch: Scope) -> str | None:
+def _list_tables_of_people(model: Model) -> frozenset[str]:
+    """Lists the tables that a model reads and that have a row for each natural person."""
+    return frozenset(
+        name.lower()
+        for name, columns in iterate_schema_tables(model.mapping_schema)
+        if any(_OF_PEOPLE.search(column) for column in columns)
+    )
+
+
+def _find_personal_source(item: exp.Expr, branch: Scope, people: frozenset[str]) -> str | None:
     inner = item.unalias()
     if _is_hidden(inner):
         return None
     for table, column in sorted(find_origins(branch, inner)):
-        if is_personal(column) and not _hides_every_column(inner):
+        named = column.lower() == "name" and table.lower() in people
+        if (named or is_personal(column)) and not _hides_every_column(inner):
             return f"{table}.{column}" if table else column
     own = item.alias_or_name
     return "" if is_personal(own) and not isinstance(inner, exp.Literal | exp.Null) else None

@@ -79,7 +79,10 @@ def test_personal_data__taken_in_beside_a_model_that_hides_them(there: str, seve
 
 
 def test_personal_data__that_a_staging_model_takes_in_and_its_readers_show() -> None:
-    """Whoever reads one of the schema's models already sees now what was just taken in."""
+    """Whoever reads one of the schema's models already sees now what was just taken in.
+
+    The source had the column, and the staging model left it out until now: a decision, too.
+    """
     staged = STAGED.replace(", c.email", "{column}").replace("kind FULL", "kind VIEW")
     shown = "MODEL (name stg.active, kind VIEW); SELECT p.customer_id{column} FROM stg.people AS p"
     before = {"stg.sql": staged.format(column=""), "active.sql": shown.format(column="")}
@@ -89,9 +92,9 @@ def test_personal_data__that_a_staging_model_takes_in_and_its_readers_show() -> 
     }
 
     for was, expected in (
-        (before, {"stg.people": "low", "stg.active": "high"}),
+        (before, {"stg.people": "high", "stg.active": "high"}),
         # A reader that is new shows it to nobody yet.
-        ({"stg.sql": before["stg.sql"]}, {"stg.people": "low"}),
+        ({"stg.sql": before["stg.sql"]}, {"stg.people": "high"}),
     ):
         found = seen(change(was, after), "personal-data-exposed")
         assert {item.model: item.severity for item in found} == expected

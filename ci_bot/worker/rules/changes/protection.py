@@ -94,11 +94,14 @@ def observe_exposed_columns(
     if not exposed:
         return
     # A staging model takes data in; to pass them on is a decision.
-    lands = _reads_only_sources(after, inputs)
+    lands = _reads_only_sources(after, inputs) and not _is_passing_schema(after, inputs)
     # If a model read the column and left it out of its result, it did so on purpose.
     kept_back = list_query_names(before, queries) & {
         s.rpartition(".")[2].lower() for s in exposed.values()
     }
+    # To take in what the source had, and the model did not take until now, is a decision, too.
+    if before is not None and any(_was_declined(source, inputs) for source in exposed.values()):
+        kept_back |= set(exposed)
     hiding = {
         inputs.names.short_name(name)
         for source in exposed.values()
@@ -113,7 +116,7 @@ def observe_exposed_columns(
             else ""
         )
         + (
-            " were read and not shown before, and now are."
+            " were in the source and not shown before, and now are."
             if kept_back
             else f" are shown as they are; {quote_names(hiding)} hashes them or leaves them out."
             if lands and hiding
@@ -127,6 +130,41 @@ def observe_exposed_columns(
         model=after,
         subject=tuple(sorted(exposed)),
         anchors=tuple(exposed),
+    )
+
+
+def _is_passing_schema(after: Model, inputs: RuleInputs) -> bool:
+    """Whether most of prod's models in the schema read models, so that it is no staging area."""
+    schema = _read_schema_name(after.fqn)
+    there = [
+        model
+        for name, model in inputs.before.items()
+        if not model.kind.is_external and _read_schema_name(name) == schema
+    ]
+    passing = [
+        model
+        for model in there
+        if any(
+            not parent.kind.is_external
+            for name in model.depends_on
+            if (parent := inputs.before.get(name)) is not None
+        )
+    ]
+    return 2 * len(passing) > len(there)
+
+
+def _was_declined(source: str, inputs: RuleInputs) -> bool:
+    """Whether prod's source has the column already, and no model of prod shows it."""
+    table, _, column = source.rpartition(".")
+    end = f".{plain_name(table)}"
+    known = any(
+        f".{plain_name(name)}".endswith(end)
+        and column.lower() in map(str.lower, model.columns_to_types or {})
+        for name, model in inputs.before.items()
+        if table and model.kind.is_external
+    )
+    return known and not any(
+        source in list_exposed_columns(model).values() for model in inputs.before.values()
     )
 
 

@@ -12,7 +12,7 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import hide_shapes, shorten_redacted
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.keys import list_grains, list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import list_grains, list_unique_keys
 from ci_bot.worker.rules.models.query_shape import UnionColumnOrder, list_moved_names
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change

@@ -36,9 +36,21 @@ MERGE = find_rule("merge-logic-changed")
 
 @on_change(BATCH)
 def find_batch_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Batches that are gone, or ten times larger."""
+    """Batches that are gone, or ten times larger, or too large for a model that reads itself."""
     old, new = pair.before.batch_size, pair.after.batch_size
     if old is None or not pair.after.kind.is_incremental_by_time_range:
+        return
+    if old == 1 and new != 1 and pair.after.depends_on_self:
+        yield RuleObservation(
+            BATCH,
+            f"batch_size changes from 1 to {'none' if new is None else new}, and the model reads "
+            "its own earlier intervals: within a larger batch they are not written yet, so rows "
+            "are missing or start from nothing.",
+            "batch_size stays 1, or the query computes each interval of a batch by itself",
+            severity="high",
+            model=pair.after,
+            anchors=("batch_size", "time_column"),
+        )
         return
     if pair.before.kind.name == pair.after.kind.name and (new is None or new >= 10 * old):
         yield RuleObservation(

@@ -21,7 +21,7 @@ from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped_columns
 from ci_bot.worker.rules.files.seeds import iterate_changed_seeds, parse_number, read_seed_table
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.keys import list_grains
+from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_file_and_models
 from ci_bot.worker.sql import list_known_types

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.rules.models.keys import list_grains
+from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_file_and_models
 from ci_bot.worker.sql import read_audit_promises

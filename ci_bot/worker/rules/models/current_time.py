@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -58,6 +59,13 @@ _VALUES_OF_THE_RUN = (
 _ORDERINGS = (exp.LT, exp.LTE, exp.GT, exp.GTE)
 PLACES_NAMED = 3
 _EMPTY_CLOCKS = frozenset({"unix_timestamp", "to_unix_timestamp"})
+# Spark reads such a text as the clock wherever it becomes a date or a time, with or without a zone.
+_CLOCK_WORD = re.compile(r"\s*(now|today|yesterday|tomorrow)(\s+\S+)?\s*", re.IGNORECASE)
+_BECOMES_TIME = (
+    exp.Cast, exp.TryCast, exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.Date, exp.StrToDate,
+    exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.DateDiff, exp.DateAdd, exp.DateSub,
+    exp.TsOrDsAdd, exp.TsOrDsDiff,
+)  # fmt: skip
 _RANDOM = tuple(
     getattr(exp, name) for name in ("Rand", "Randn", "Uuid", "RandStr", "Randstr")
     if hasattr(exp, name)
@@ -202,11 +210,25 @@ class RandomValue(ModelRule):
 
 def reads_clock(node: exp.Expr) -> bool:
     """Whether an expression, written or rendered, reads the clock anywhere."""
-    return any(node.find_all(*_CLOCK)) or any(
-        call.name.lower() in _CLOCK_NAMES
-        or (call.name.lower() in _EMPTY_CLOCKS and not call.expressions)
-        for call in node.find_all(exp.Anonymous)
+    return (
+        any(node.find_all(*_CLOCK))
+        or any(map(_is_clock_word, node.find_all(exp.Literal)))
+        or any(
+            call.name.lower() in _CLOCK_NAMES
+            or (call.name.lower() in _EMPTY_CLOCKS and not call.expressions)
+            for call in node.find_all(exp.Anonymous)
+        )
     )
+
+
+def _is_clock_word(literal: exp.Literal) -> bool:
+    """Whether Spark reads a text as the clock: `CAST('today' AS DATE)`, or `due < 'now'`."""
+    if not literal.is_string or not _CLOCK_WORD.fullmatch(literal.name):
+        return False
+    above = literal.parent
+    if isinstance(above, exp.Cast | exp.TryCast):
+        return above.to.this in exp.DataType.TEMPORAL_TYPES
+    return isinstance(above, _BECOMES_TIME)
 
 
 def _is_only_stamp(query: ModelQuery, calls: int, model: Model) -> bool:
@@ -377,6 +399,11 @@ def _list_clock_calls(
             ("UNIX_TIMESTAMP", node)
             for node in tree.find_all(exp.StrToUnix)
             if node.args.get("this") is None
+        ]
+        found += [
+            (f"'{node.name.strip().lower()}'", node)
+            for node in tree.find_all(exp.Literal)
+            if _is_clock_word(node)
         ]
     return [f"{name} in {name_query_part(node, query)}" for name, node in found]
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.keys import list_fixed_columns, list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import list_fixed_columns, list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
@@ -258,7 +258,9 @@ _PICKS = _find_aggregate_types("First", "Last", "AnyValue", "FirstValue", "LastV
 _LISTS = _find_aggregate_types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg")
 _SETS = _find_aggregate_types("ArrayUniqueAgg")
 _EXTREMES = _find_aggregate_types("ArgMax", "ArgMin")
-_ALL = (*_PICKS, *_LISTS, *_SETS, *_EXTREMES)
+# The most frequent value; of several, any.
+_MOST_FREQUENT = _find_aggregate_types("Mode")
+_ALL = (*_PICKS, *_LISTS, *_SETS, *_EXTREMES, *_MOST_FREQUENT)
 # Functions that do not depend on the order of an array's elements.
 _ORDER_FREE = _find_aggregate_types(
     "SortArray", "ArraySort", "ArraySize", "ArrayContains", "ArrayMax", "ArrayMin",
@@ -302,7 +304,9 @@ class UnorderedAggregate(ModelRule):
         for severity, subject in found.items():
             yield self.make_observation(
                 model,
-                _describe_ties if severity == "medium" else _describe_missing_order,
+                _describe_ties
+                if severity == "medium" or all(one.startswith("MODE ") for one in subject)
+                else _describe_missing_order,
                 "the array is sorted (SORT_ARRAY), or a ROW_NUMBER over a whole order picks the "
                 "value",
                 subject=subject,
@@ -321,7 +325,9 @@ class UnorderedAggregate(ModelRule):
                 if isinstance(source, exp.Table)
                 for key in list_unique_keys(self.project.by_table.get(table_name(source)))
             ) or self._is_one_value(node, scope)
-        if isinstance(node, _PICKS):
+        if isinstance(node, _MOST_FREQUENT) and node.args.get("deterministic") == exp.true():
+            return True
+        if isinstance(node, _PICKS + _MOST_FREQUENT):
             return self._is_one_value(node, scope)
         return _classify_array_reader(node) == "free"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,12 @@ from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
+from ci_bot.worker.rules.models.declared_keys import (
+    KeyContradictions,
+    find_multiplying_join,
+    list_grains,
+    may_deduplicate,
+)
 from ci_bot.worker.rules.models.linter_rule import (
     ModelRule,
     ProjectView,
@@ -28,21 +34,20 @@ from ci_bot.worker.sql import (
     NEVER,
     UNKNOWN,
     AuditFault,
-    ModelQuery,
     find_null_default,
     find_null_reason,
-    find_projection,
     list_audit_faults,
     list_column_names,
     list_key_columns,
-    list_outer_scopes,
     list_standalone_audit_faults,
     read_audit_promises,
-    table_name,
 )
+from ci_bot.worker.sqlmesh_compat import is_scd_type_2
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
+
+    from ci_bot.worker.sql import AuditPromises
 
 _AUDIT_CAN_RUN = "the columns that the audit reads exist, and it gets each argument that it needs"
 
@@ -52,73 +57,8 @@ _WITHOUT_MERGE = frozenset({"duckdb", "mysql"})
 _POOR_KEY_TYPES = frozenset({"DOUBLE", "FLOAT", "BINARY", "VARBINARY", "TIMESTAMP", "TIMESTAMPTZ"})
 
 
-def list_grains(model: Model) -> list[frozenset[str]]:
-    """Lists the declared grains, each a set of columns."""
-    return [frozenset(list_column_names(grain)) for grain in model.grains]
-
-
-def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
-    """Lists sets of columns that identify a row, by the model's own declarations and audits."""
-    if model is None:
-        return []
-    found = set(list_grains(model)) | set(read_audit_promises(model).unique)
-    if model.unique_key and not model.kind.is_scd_type_2:
-        found.add(frozenset(list_column_names(model.unique_key)))
-    return sorted((key for key in found if key), key=sorted)
-
-
-def list_fixed_columns(join: exp.Join) -> frozenset[str]:
-    """Lists columns of a join's partner that the join compares for equality, without a function."""
-    mine = join.this.alias_or_name
-    found = {key.name.lower() for key in join.args.get("using") or []}
-    on = join.args.get("on")
-    parts = [] if on is None else on.flatten() if isinstance(on, exp.And) else [on]
-    for part in parts:
-        inner = part.unnest()
-        if isinstance(inner, exp.EQ | exp.NullSafeEQ):
-            for side, other in ((inner.this, inner.expression), (inner.expression, inner.this)):
-                if (
-                    isinstance(side, exp.Column)
-                    and side.table == mine
-                    and not any(column.table == mine for column in other.find_all(exp.Column))
-                ):
-                    found.add(side.name.lower())
-        elif isinstance(inner, exp.Is) and isinstance(inner.this, exp.Column):
-            # valid_to IS NULL selects the current row of a history.
-            found |= {inner.this.name.lower(), "valid_from"}
-    return frozenset(found)
-
-
 def _render_key_columns(columns: Iterable[str]) -> str:
     return f"({', '.join(sorted(columns))})"
-
-
-def _may_deduplicate(query: ModelQuery | None) -> bool:
-    """Whether the query may combine several rows into one, by any columns."""
-    return query is None or query.tree.has_any(exp.Group, exp.RowNumber, exp.Distinct)
-
-
-def _find_multiplying_join(
-    query: ModelQuery | None, key: Collection[str], by_table: Mapping[str, Model]
-) -> str | None:
-    """Finds a table whose rows the key does not tell apart and nothing says that one row joins."""
-    for branch in list_outer_scopes(query.root) if query is not None else ():
-        selected = [find_projection(branch, name) for name in key]
-        read = {
-            column.table
-            for item in selected
-            if item is not None
-            for column in item.find_all(exp.Column)
-        }
-        for join in branch.expression.args.get("joins") or ():
-            source = branch.sources.get(join.this.alias_or_name)
-            if not isinstance(source, exp.Table) or join.kind in {"SEMI", "ANTI"}:
-                continue
-            fixed = list_fixed_columns(join)
-            keys = list_unique_keys(by_table.get(table_name(source)))
-            if join.this.alias_or_name not in read and not any(one <= fixed for one in keys):
-                return str(source.name)
-    return None
 
 
 @on_model
@@ -128,14 +68,19 @@ class UniqueKeyNoAudit(ModelRule):
     spec = find_rule("unique-key-no-audit")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        if is_scd_type_2(model.kind):
+            yield from self._observe_history(model)
         if not model.kind.is_incremental_by_unique_key:
             return
         key = frozenset(list_column_names(model.unique_key))
         if key and not read_audit_promises(model).makes_unique(key):
             query = self.query_of(model)
-            multiplied = _find_multiplying_join(query, key, self.project.by_table)
-            hinted = _may_deduplicate(query) or (
-                multiplied is None and any(grain <= key for grain in list_grains(model))
+            multiplied = find_multiplying_join(query, key, self.project.by_table)
+            contradiction = self._contradictions.describe_source(model, key)
+            hinted = may_deduplicate(query) or (
+                multiplied is None
+                and contradiction is None
+                and any(grain <= key for grain in list_grains(model))
             )
             yield self.make_observation(
                 model,
@@ -146,11 +91,34 @@ class UniqueKeyNoAudit(ModelRule):
                     else f", and the join of `{multiplied}` may give several rows with one key: "
                     "the merge keeps any of them, or fails."
                     if multiplied is not None
+                    else f", and {contradiction}: of several rows with one key the merge keeps "
+                    "any, or fails."
+                    if contradiction is not None
                     else ", nor does the query make one row of each, nor a grain: of several rows "
                     "with one key the merge keeps any, or fails."
                 ),
                 "an audit unique_values or unique_combination_of_columns covers the key",
                 severity="medium" if hinted else None,
+                subject=[_render_key_columns(key)],
+                anchors=("unique_key",),
+            )
+
+    @cached_property
+    def _contradictions(self) -> KeyContradictions:
+        return KeyContradictions(self.project.by_table, self.project.queries)
+
+    def _observe_history(self, model: Model) -> Iterator[RuleObservation]:
+        """A history whose source has several rows of a key: they close each other in each run."""
+        key = frozenset(list_column_names(model.unique_key))
+        contradiction = self._contradictions.describe_join(
+            model, key
+        ) or self._contradictions.describe_source(model, key)
+        if contradiction is not None:
+            yield self.make_observation(
+                model,
+                f"Versions are kept for each {quote_names(key)}, and {contradiction}: the rows of "
+                "one key close each other in each run.",
+                "the query gives one row for each key",
                 subject=[_render_key_columns(key)],
                 anchors=("unique_key",),
             )
@@ -193,7 +161,7 @@ class MergeKeyNull(ModelRule):
             for item in model.unique_key
             for part in (item.expressions if isinstance(item, exp.Tuple) else [item])
         ]
-        if _may_deduplicate(self.query_of(model)):
+        if may_deduplicate(self.query_of(model)):
             return
         defaults = [find_null_default(model, part, self.project) for part in parts]
         given = [default for default in defaults if default is not None]
@@ -276,10 +244,14 @@ class MissingKeyAudit(ModelRule):
     spec = find_rule("missing-key-audit")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        if not is_computed_table(model) or model.kind.is_symbolic:
+        if model.kind.is_symbolic:
             return
         promises = read_audit_promises(model)
         grains = list_grains(model)
+        for grain in grains:
+            yield from self._observe_contradiction(model, grain, promises)
+        if not is_computed_table(model):
+            return
         if not grains:
             if not (promises.not_null or promises.unique or promises.other):
                 yield self.make_observation(
@@ -297,6 +269,22 @@ class MissingKeyAudit(ModelRule):
                     subject=[_render_key_columns(grain)],
                     anchors=("grain", "grains"),
                 )
+
+    def _observe_contradiction(
+        self, model: Model, grain: frozenset[str], promises: AuditPromises
+    ) -> Iterator[RuleObservation]:
+        contradictions = KeyContradictions(self.project.by_table, self.project.queries)
+        if promises.makes_unique(grain) or not (why := contradictions.describe_join(model, grain)):
+            return
+        yield self.make_observation(
+            model,
+            f"The grain is {quote_names(grain)}, but {why}: rows are there several times, and no "
+            "audit finds them.",
+            "the join fixes the whole key of its partner, or an audit watches the grain",
+            severity="high",
+            subject=[f"join beside {_render_key_columns(grain)}"],
+            anchors=("JOIN", "grain"),
+        )
 
 
 @on_model

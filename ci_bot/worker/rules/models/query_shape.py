@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.keys import list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import list_unique_keys
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.sql import (

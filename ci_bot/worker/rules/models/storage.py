@@ -13,7 +13,7 @@ from sqlmesh.core.node import IntervalUnit
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import describe_merge_obstacle
-from ci_bot.worker.rules.models.keys import list_grains
+from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import find_interval_bounds, find_time_column_origins, list_column_names
@@ -258,6 +258,15 @@ class MergeUnsupported(ModelRule):
     spec = find_rule("merge-unsupported")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        if model.kind.is_managed and model.dialect in OVERWRITING:
+            yield self.make_observation(
+                model,
+                "The kind is MANAGED, and Spark has no managed tables: SQLMesh builds an ordinary "
+                "table in an environment, and in prod it cannot create the model.",
+                "the kind is another one, such as FULL or VIEW",
+                subject=["managed"],
+                anchors=("MANAGED", "kind"),
+            )
         why = describe_merge_obstacle(model, self.project.gateways)
         if why is not None:
             yield self.make_observation(

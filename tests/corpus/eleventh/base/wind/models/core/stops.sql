@@ -32,6 +32,6 @@ SELECT
   m.ended_at,
   COALESCE(m.reason, 'none') AS reason,
   COALESCE(m.planned, FALSE) AS planned,
-  (UNIX_TIMESTAMP(m.ended_at) - UNIX_TIMESTAMP(m.began_at)) / 3600 AS hours,
+  TIMESTAMPDIFF(SECOND, m.began_at, m.ended_at) / 3600 AS hours,
   SUM(m.starts) OVER (PARTITION BY m.turbine ORDER BY m.began_at, m.stop_id) AS island
 FROM marked AS m
