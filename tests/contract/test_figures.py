@@ -6,6 +6,7 @@ import re
 import tomllib
 
 import pytest
+from packaging.requirements import Requirement
 
 from ci_bot.bot.decision.judgement import MOST_RISKS
 from ci_bot.bot.git.git_repository import MOST_CHANGED_FILES
@@ -33,6 +34,12 @@ def list_pythons() -> str:
     return f"3.{first} to 3.{int(beyond) - 1}"
 
 
+def test_extra__of_spark_takes_each_version_that_was_tried() -> None:
+    project = tomllib.loads(read_file("pyproject.toml"))["project"]
+    (spark,) = map(Requirement, project["optional-dependencies"]["spark"])
+    assert all(spark.specifier.contains(f"{version}.9") for version in TRIED)
+
+
 def find_locked_version(package: str) -> str:
     (version,) = re.findall(rf"^{package}==(\S+)", read_file("requirements.lock"), re.MULTILINE)
     return str(version)
@@ -55,6 +62,7 @@ def find_locked_version(package: str) -> str:
         ("docs/compatibility.md", f"at most {COMMENT_BYTES:,} bytes"),
         ("docs/compatibility.md", f"both for {KEEP_DAYS} days"),
         ("docs/installation.md", SQLMESH_VERSIONS_TEXT),
+        ("docs/installation.md", f"| `spark` | PySpark {PYSPARK},"),
         ("docs/policy.md", f"After {KEEP_DAYS} days"),
         ("docs/rules/R10-not-listed.md", f"More than {MOST_RISKS:,} findings"),
         ("docs/where-spark-runs.md", f"({PYSPARK}, pinned"),

@@ -179,7 +179,10 @@ def check_versions(found: Versions) -> ProjectCheck:
     fix = None
     if found.pyspark is None:
         status = "warn"
-        fix = "A review needs none. For all else: `pip install 'pyspark>=3.4,<4.2'`."
+        fix = (
+            "A review needs none. For all else install the version of your cluster, for example "
+            "`pip install 'pyspark<4'`."
+        )
     elif not was_tried(found.pyspark):
         status = "warn"
         fix = (
@@ -275,7 +278,8 @@ def check_state(
             name="state",
             status="warn",
             message=f"There is no SQLMesh state ({facts.engine}) yet.",
-            fix="Build prod with `sqlmesh plan`; until then a review shows everything as new.",
+            fix="Build prod with `sqlmesh plan`. Until then a review compares with the base "
+            "branch.",
         )
     shown = f"{facts.engine}, schema version {facts.schema_version}, "
     shown += f"written by SQLMesh {facts.sqlmesh_version}"

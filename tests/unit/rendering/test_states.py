@@ -483,6 +483,7 @@ def test_prod_not_found__is_in_the_first_lines_of_every_output(
         lines = render_review(report, make_context(phase=phase)).text.splitlines()
         top = "\n".join(lines[:8]).replace("**", "").replace("`", "")
         assert lead in top
+        assert "was found in the state (" in top
         assert whole in top
         assert so.replace("`", "") in top
     short = " ".join(
@@ -492,6 +493,7 @@ def test_prod_not_found__is_in_the_first_lines_of_every_output(
     for text in (on_terminal(report), short, page):
         plainly = " ".join(unescape(re.sub(r"<[^>]*>", "", text)).replace("`", "").split())
         assert lead in plainly
+        assert "was found in the state (" in plainly
         assert "database 'state'" in plainly
     assert short.index(lead) < short.index("Changes")
     assert "compared with prod" not in on_terminal(report)
