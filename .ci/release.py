@@ -127,6 +127,8 @@ def _metadata_problems(action: str) -> Iterator[str]:
 def cut(root: Path, version: str, date: str) -> list[str]:
     """Writes the version where it stands, and its heading above the changelog's waiting entries.
 
+    A version that was cut before and has no tag yet takes in what came since.
+
     Returns:
         Why nothing was written, a sentence each.
     """
@@ -135,9 +137,12 @@ def cut(root: Path, version: str, date: str) -> list[str]:
         return [f"`{version}` is no version such as v1.2.3."]
     number = match[1]
     changes = (root / "CHANGELOG.md").read_text("utf-8")
-    if re.search(rf"^## \[{re.escape(number)}\]", changes, re.M):
+    waiting = _section(changes, r"\[Unreleased\]")
+    is_cut = bool(re.search(rf"^## \[{re.escape(number)}\]", changes, re.M))
+    is_newest = re.findall(r"^## \[(.*?)\]", changes, re.M)[1:2] == [number]
+    if is_cut and (not waiting or not is_newest or _is_tagged(root, version)):
         return [f"CHANGELOG.md has a heading for {number} already."]
-    if not _section(changes, r"\[Unreleased\]"):
+    if not waiting:
         return ["CHANGELOG.md has no entries under `## [Unreleased]`."]
     # Both before either: nothing half done.
     written = {}
@@ -151,12 +156,33 @@ def cut(root: Path, version: str, date: str) -> list[str]:
         if count != 1:
             return [f"{name} has {count} lines with a version; one is expected."]
         written[name] = text
-    written["CHANGELOG.md"] = changes.replace(
-        "## [Unreleased]\n", f"## [Unreleased]\n\n## [{number}] - {date}\n", 1
+    written["CHANGELOG.md"] = (
+        _add_entries(changes, number, date)
+        if is_cut
+        else changes.replace("## [Unreleased]\n", f"## [Unreleased]\n\n## [{number}] - {date}\n", 1)
     )
     for name, text in written.items():
         (root / name).write_text(text, encoding="utf-8")
     return []
+
+
+def _is_tagged(root: Path, version: str) -> bool:
+    """Whether this clone knows the version's tag."""
+    return bool(_git(root, "tag", "--list", version).strip())
+
+
+def _add_entries(changelog: str, number: str, date: str) -> str:
+    """The changelog with its waiting entries in the newest version's section, kind by kind."""
+    head, waiting, newest, *older = re.split(r"^(?=## \[)", changelog, flags=re.M)
+    kinds: dict[str, list[str]] = {}
+    for section in (newest, waiting):
+        for part in re.split(r"^(?=### )", section.partition("\n")[2], flags=re.M):
+            kind, _, entries = part.partition("\n") if part.startswith("### ") else ("", "", part)
+            if entries.strip():
+                kinds.setdefault(kind, []).insert(0, entries.strip())
+    body = "\n\n".join(f"{kind}\n\n{chr(10).join(each)}".strip() for kind, each in kinds.items())
+    text = f"{head}## [Unreleased]\n\n## [{number}] - {date}\n\n{body}\n\n{''.join(older)}"
+    return text.rstrip() + "\n"
 
 
 def _changes(changelog: str, number: str) -> str:

@@ -171,6 +171,28 @@ def test_cut__makes_a_release_of_what_waits(checkout: Path) -> None:
     )
 
 
+def test_cut__again_takes_in_what_came_since(checkout: Path) -> None:
+    log = checkout / "CHANGELOG.md"
+    replace(log, "[Unreleased]\n", "[Unreleased]\n\n### Added\n\n- A.\n\n### Fixed\n\n- F.\n")
+    assert RELEASE.cut(checkout, "v1.3.0", "2026-11-26") == []
+    replace(log, "[Unreleased]\n", "[Unreleased]\n\n### Safety\n\n- S.\n\n### Added\n\n- B.\n")
+    assert list(RELEASE.problems(checkout, "v1.3.0")), "entries wait"
+    assert RELEASE.cut(checkout, "v1.3.0", "2026-11-27") == []
+    assert list(RELEASE.problems(checkout, "v1.3.0")) == []
+    assert log.read_text() == (
+        "# Changes\n\n## [Unreleased]\n\n## [1.3.0] - 2026-11-27\n\n### Added\n\n- B.\n- A.\n\n"
+        "### Fixed\n\n- F.\n\n### Safety\n\n- S.\n\n## [1.2.3] - 2026-11-23\n\n- First.\n"
+    )
+
+
+def test_cut__of_a_tagged_version_takes_in_nothing(checkout: Path) -> None:
+    replace(checkout / "CHANGELOG.md", "[Unreleased]\n", "[Unreleased]\n\n- New.\n")
+    Repository(checkout, new=False).commit()
+    Repository(checkout, new=False).git("tag", "v1.2.3")
+    (problem,) = RELEASE.cut(checkout, "v1.2.3", "2026-11-27")
+    assert "has a heading for 1.2.3 already" in problem
+
+
 @pytest.mark.parametrize(
     ("version", "file", "old", "new", "told"),
     [
