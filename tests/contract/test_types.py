@@ -93,3 +93,43 @@ def test_trees__are_compared_with_what_every_version_has() -> None:
         for number in list_bound_to_sqlglot_30(path.read_text("utf-8"))
     }
     assert not found
+
+
+# Python 3.10 reads what `isoformat` writes, and no `Z`, no single digit of a second.
+_READABLE = re.compile(r"\d{4}-\d\d-\d\d(.\d\d(:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?)?([+-]\d\d:\d\d)?)?")
+
+
+def list_unreadable_times(text: str) -> list[str]:
+    """Times that code gives `fromisoformat` and that the oldest Python cannot read.
+
+    Code is tested with a newer one, and a time at a module's own level ends every run.
+    """
+    return [
+        constant.value
+        for statement in ast.parse(text).body
+        if "fromisoformat(" in ast.unparse(statement)
+        for constant in ast.walk(statement)
+        if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+        if re.match(r"\d{4}-\d\d-\d\d", constant.value)
+        if not _READABLE.fullmatch(constant.value)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("2024-01-31", False),
+        ("2024-01-31 12:30:00", False),
+        ("2024-01-31T12:30:00.500+00:00", False),
+        ("2024-01-31 12:30:00.5", True),
+        ("2024-01-31T12:30:00Z", True),
+    ],
+)
+def test_times__that_the_oldest_python_cannot_read_are_found(written: str, found: bool) -> None:
+    text = f"TIMES = tuple(datetime.fromisoformat(text) for text in ({written!r},))"
+    assert list_unreadable_times(text) == ([written] if found else [])
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_times__of_our_code_are_read_by_the_oldest_python(source: Path) -> None:
+    assert list_unreadable_times(source.read_text("utf-8")) == []

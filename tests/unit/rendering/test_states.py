@@ -73,7 +73,7 @@ def test_complete_review__its_list_of_findings_says_how_many() -> None:
         ("applied", "## 🟡 Built in `pr_7` · the numbers differ from `prod` · "),
         ("apply_failed", "## ❌ Apply failed · `"),
         ("refused", "## ⛔ Apply refused · "),
-        ("cancelled", f"## ⏹️ Apply cancelled for `{SMALL_PLAN}` · "),
+        ("cancelled", "## ⏹️ Apply cancelled · "),
         ("closed", "## 🧹 `pr_7` is removed"),
         ("cleanup_failed", "## ⚠️ Cleanup incomplete: `pr_7`"),
     ],
