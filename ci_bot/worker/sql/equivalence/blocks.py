@@ -266,6 +266,25 @@ class OuterJoin(QuerySource):
     on: list[Term]
 
 
+def _is_null_test(term: Term) -> bool:
+    """Whether a condition is `a IS NOT NULL`."""
+    inner = term.parts[0] if isinstance(term, TermOperation) and term.op == "not" else None
+    if not isinstance(inner, TermOperation) or not inner.op.startswith("is("):
+        return False
+    tested = inner.parts[1]
+    return isinstance(tested, TermOperation) and tested.op.startswith("null(")
+
+
+def _list_strict_columns(term: Term) -> list[SourceColumn]:
+    """The columns whose NULL keeps a condition from being true, as far as that is plain."""
+    if not isinstance(term, TermOperation):
+        return []
+    sides = term.parts if term.op in {"eq", "neq", "lt", "gte"} else ()
+    if _is_null_test(term) and isinstance(term.parts[0], TermOperation):
+        sides = term.parts[0].parts
+    return [side for side in sides if isinstance(side, SourceColumn)]
+
+
 @dataclass
 class DependentSource:
     """A source that hangs on others: its conditions filter its own rows and not theirs."""
@@ -287,6 +306,29 @@ class SourcePart:
         self.inner += other.inner
         self.hung += other.hung
         self.where += other.where
+
+    def make_filtered_joins_inner(self) -> None:
+        """Makes a LEFT JOIN an inner one where a condition drops all rows without a match, and
+        leaves out tests for NULL that another condition makes needless."""
+        # From the last to the first: a join that becomes inner filters what its condition names.
+        for hung in [one for one in reversed(self.hung) if one.how == "left"]:
+            strict = [column for term in self.where for column in _list_strict_columns(term)]
+            if any(column.source is hung.source for column in strict):
+                self.hung.remove(hung)
+                self.inner.append(hung.source)
+                self.where += hung.on
+        compared = {
+            (column.source, column.name)
+            for term in self.where
+            if not _is_null_test(term)
+            for column in _list_strict_columns(term)
+        }
+        self.where = [
+            term
+            for term in self.where
+            if not _is_null_test(term)
+            or not any((one.source, one.name) in compared for one in _list_strict_columns(term))
+        ]
 
     def iterate_sources(self) -> Iterator[QuerySource]:
         """Every occurrence that has columns, in the order in which they stand."""

@@ -361,6 +361,7 @@ class QueryTranslator:
                     block.part.where.append(condition)
                 else:
                     block.part.hung.append(hung)
+            block.part.make_filtered_joins_inner()
             block.group = group
             block.having, block.qualify = having, qualify
             block.distinct = list(outputs.values()) if distinct is not None else None

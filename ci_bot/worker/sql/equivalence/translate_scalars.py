@@ -20,6 +20,7 @@ from ci_bot.worker.sql.equivalence.blocks import (
     make_leaf,
     negate_term,
 )
+from ci_bot.worker.sql.equivalence.replacements import replace_as_spark
 from ci_bot.worker.sql.equivalence.select_notes import SelectFrame
 
 _COMPARISONS: dict[type, str] = {
@@ -96,6 +97,9 @@ class ScalarTranslator:
 
     def translate_scalar(self, node: exp.Expr) -> Term:
         """The term of an expression; what is not understood is a gap in the proof."""
+        replaced = replace_as_spark(node)
+        if replaced is not None:
+            return self.translate_scalar(replaced)
         kind = type(node)
         special = self._special.get(kind)
         if special is not None:
@@ -273,6 +277,9 @@ class ScalarTranslator:
 
     def _translate_count(self, node: exp.Expr) -> Term:
         counted = node.this
+        met = _find_counted_condition(node)
+        if met is not None:
+            return TermOperation("count_if(this)", (self.translate_scalar(met),), aggregate=True)
         if isinstance(counted, exp.Star) or (
             isinstance(counted, exp.Literal) and not node.expressions
         ):
@@ -377,6 +384,21 @@ def _frame_in_full(frame: exp.Expr | None, *, ordered: bool) -> str:
     text = " ".join(part.upper() for part in told if part)
     kind, _, extent = text.partition(" ")
     return _WHOLE if extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") else text
+
+
+def _find_counted_condition(count: exp.Expr) -> exp.Expr | None:
+    """The condition where COUNT is of a constant where it is true, and of NULL elsewhere."""
+    choice = count.this
+    if count.expressions or not isinstance(choice, exp.Case | exp.If):
+        return None
+    branches = choice.args.get("ifs") or [choice]
+    otherwise = choice.args.get("default") or choice.args.get("false")
+    is_plain = len(branches) == 1 and not (isinstance(choice, exp.Case) and choice.this)
+    is_null = otherwise is None or isinstance(otherwise, exp.Null)
+    if not is_plain or not is_null or not isinstance(branches[0].args["true"], exp.Literal):
+        return None
+    condition: exp.Expr = branches[0].this
+    return condition
 
 
 def _is_text(frame: exp.Expr, name: str) -> bool:
