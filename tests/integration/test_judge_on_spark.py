@@ -115,7 +115,15 @@ PATTERNED = {
     **{"digit": ("0", "1"), "replacement": ("''", "'-'"), "text": ("','", "'a'", "'.'")},
     "separator": ("','", "'a'"),
     "pattern": (
-        *("'([a-z]+)'", "'^(a)'", "'([0-9]{2,})'", "'(x|y),?'", r"'(\\d+)$'", "'([^a-zA-Z])'"),
+        *(
+            "'([a-z]+)'",
+            "'^(a)'",
+            "'([0-9]{2,})'",
+            "'(x|y),?'",
+            "'([^0-9+a])'",
+            r"'(\\d+)$'",
+            "'([^a-zA-Z])'",
+        ),
         "'(.)'",
     ),
 }
@@ -296,7 +304,18 @@ def test_functions__give_what_spark_gives(edges: SparkJudge) -> None:
     texts += ["lpad(x.s, 5, '0')", "rpad(x.s, 3, 'xy')", "split_part(x.s, ',', 2)"]
     texts += ["split_part(x.s, ',', -1)", "split_part(x.s, ',', 9)", "nullif(x.i, y.i)"]
     texts += ["round(x.c)", "round(x.c, 1)", "round(x.k, 2)", "round(x.d, 2)", "round(x.i, 1)"]
-    texts += ["round(x.d)", "ceil(x.c)", "floor(x.k)", "ceil(x.d)", "floor(x.i)", "mod(x.i, y.b)"]
+    texts += ["round(x.d)", "bround(x.c, 1)", "bround(x.k, 2)", "bround(x.c)"]
+    texts += [
+        "bround(x.d)",
+        "bround(x.d, 1)",
+        "bround(x.d, 2)",
+        "bround(x.i)",
+        "ceil(x.c)",
+        "floor(x.k)",
+        "ceil(x.d)",
+        "floor(x.i)",
+        "mod(x.i, y.b)",
+    ]
     texts += ["x.ai[0]", "x.ai[5]", "x.ai[y.i]", "element_at(x.ai, 1)", "element_at(x.ai, -1)"]
     texts += ["array(x.i, y.i)", "concat(x.s, x.i)", "int(x.c)", "string(x.day)", "to_date(x.t)"]
     texts += ["pmod(x.i, y.i)", "pmod(x.b, 7)", "get(x.ai, 1)", "get(x.ss, y.i)", "get(x.ai, -1)"]

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_average, write_cast, write_round
+from ci_bot.worker.execution.arithmetic import (
+    write_average,
+    write_cast,
+    write_even_round,
+    write_round,
+)
 from ci_bot.worker.execution.expressions import OperatorWriter, name_construct, quote_text
 from ci_bot.worker.execution.functions import (
     AGGREGATE_NAMES,
@@ -129,11 +134,21 @@ class ExpressionWriter(OperatorWriter):
         )
 
     def _call_round(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        value, places = self._read_rounding(arguments, scope)
+        return TypedText(*write_round(value.text, value.kind, places))
+
+    def _call_bround(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
+        value, places = self._read_rounding(arguments, scope)
+        return TypedText(*write_even_round(value.text, value.kind, places))
+
+    def _read_rounding(
+        self, arguments: Sequence[exp.Expr], scope: QueryScope
+    ) -> tuple[TypedText, int]:
         value = self.write_expression(arguments[0], scope)
         places = self.write_expression(arguments[1], scope).literal if len(arguments) > 1 else "0"
         if places is None or not re.fullmatch(r"-?[0-9]{1,2}", places):
-            raise UntriedError("round() to places that are no number")
-        return TypedText(*write_round(value.text, value.kind, int(places)))
+            raise UntriedError("rounding to places that are no number")
+        return value, int(places)
 
     def _call_ceil(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         return self._write_whole_part("ceil", arguments, scope)

@@ -220,7 +220,7 @@ _FORMAT = re.compile(
     r"(?P<letters>(?P<letter>[A-Za-z])(?P=letter)*)|'(?P<text>[A-Za-z ]+)'|[-/_ :.,]"
 )
 # Regular expressions that Java's and DuckDB's engines read alike: characters, sets, groups, counts.
-_SET = r"\[\^?(?:[A-Za-z0-9 _@.]|[A-Za-z0-9]-[A-Za-z0-9]|\\[dws.-]|-(?=\]))+\]"
+_SET = r"\[\^?(?:[A-Za-z0-9 _@.+,/:;#%=*?()$|]|[A-Za-z0-9]-[A-Za-z0-9]|\\[dws.-]|-(?=\]))+\]"
 PLAIN_PATTERN = (
     rf"(?:[A-Za-z0-9 _@,;:/%#=<>~-]|\\[.dws+*?()\[\]-]|[.^$()|]|{_SET}"
     r"|[*+?](?![*+?])|\{[0-9]+(?:,[0-9]*)?\})*"

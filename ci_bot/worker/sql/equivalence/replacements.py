@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-Replacement = Callable[[exp.Expr], exp.Expr | None]
+if TYPE_CHECKING:
+    Replacement = Callable[[exp.Expr], exp.Expr | None]
 
 _NUMBERS = (*exp.DataType.NUMERIC_TYPES,)
 _WILDCARD = re.compile(r"[%_\\]")
