@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from sqlglot import exp
 
-if TYPE_CHECKING:
-    Replacement = Callable[[exp.Expr], exp.Expr | None]
+# Takes an expression, and gives one or None. (What all of them are called differs by release.)
+Replacement = Callable[[Any], Any]
 
 _NUMBERS = (*exp.DataType.NUMERIC_TYPES,)
 _WILDCARD = re.compile(r"[%_\\]")
