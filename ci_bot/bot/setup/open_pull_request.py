@@ -39,9 +39,13 @@ def check_pull_request(root: Path, environ: Mapping[str, str]) -> None:
         )
     branch = ["git", "show-ref", "--verify", "--quiet", f"refs/heads/{PULL_REQUEST_BRANCH}"]
     if _run_command(branch, root, environ).returncode == 0:
+        current = _run_command(["git", "branch", "--show-current"], root, environ).stdout.strip()
         raise BadInput(
             f"The branch {PULL_REQUEST_BRANCH} is there already. Nothing was written.",
-            hint=f"Delete it: `git branch --delete --force {PULL_REQUEST_BRANCH}`.",
+            # Git deletes no branch that is checked out, and its pull request takes another commit.
+            hint="You are on it: leave out `--pull-request`, then commit and push the files."
+            if current == PULL_REQUEST_BRANCH
+            else f"Delete it: `git branch --delete --force {PULL_REQUEST_BRANCH}`.",
             reason_code="bad_input",
         )
 
@@ -65,7 +69,7 @@ def open_pull_request(root: Path, paths: Sequence[str], environ: Mapping[str, st
             left = "\n".join(shlex.join(each) for each in commands[number:])
             raise BotError(
                 f"The files are written, and `{shlex.join(command[:2])}` failed: {reason}",
-                hint=f"Mend that, then:\n{left}",
+                hint=f"Clear the cause, then:\n{left}",
                 reason_code="output",
             )
         output = done.stdout.strip()

@@ -120,6 +120,7 @@ def set_up_repository(
     written = [file.planned.path for file in compared if file.text is not None]
     opens_pull_request = options.pull_request and bool(written)
     if opens_pull_request:
+        _refuse_placeholder(request.release)
         check_pull_request(root, machine.environ)
     if not options.dry_run:
         _write_files(target, compared)
@@ -143,6 +144,18 @@ def _refuse_written_elsewhere(options: SetupOptions) -> None:
             f"`--pull-request` opens one with the files of this repository, and `{other}` writes "
             "none there.",
             hint="Leave one of them out.",
+            reason_code="bad_input",
+        )
+
+
+def _refuse_placeholder(release: ActionRelease) -> None:
+    """No run can begin with the placeholder, so the pull request would get no comment."""
+    if not release.is_released:
+        raise BadInput(
+            "This ci-bot was not installed from a release, so no run of the pull request could "
+            "begin. Nothing was written.",
+            hint="Name the release with `--action OWNER/NAME@COMMIT`, or install ci-bot from its "
+            "repository with pip and git.",
             reason_code="bad_input",
         )
 
@@ -378,7 +391,8 @@ def _render_outcome(
     if not written:
         edited = any(file.status == "edited" for file in compared)
         why = "what you edited stays" if edited else "the files are as this command makes them"
-        return f"{text}\nNothing is to be written: {why}.\n"
+        opened = " No pull request was opened." if options.pull_request else ""
+        return f"{text}\nNothing is to be written: {why}.{opened}\n"
     if options.dry_run:
         return f"{text}\nNothing was written. Without `--dry-run` these files are.\n"
     # Files that lie elsewhere have to be copied before they can be committed.

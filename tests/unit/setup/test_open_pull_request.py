@@ -93,6 +93,7 @@ def test_pull_request__where_nothing_is_written__is_none(machine: Machine, tmp_p
     set_up_repository(machine, SetupOptions(action=RELEASE))
     assert init(machine) == 0
     assert "Pull request:" not in told(machine)
+    assert "No pull request was opened." in told(machine)
     assert not (tmp_path / "heard").exists()
 
 
@@ -149,3 +150,22 @@ def test_pull_request__of_files_that_are_not_written_here__is_refused(
 ) -> None:
     with pytest.raises(BadInput, match="--pull-request"):
         init(machine, **other)
+
+
+def test_pull_request__is_not_opened_with_the_placeholder(machine: Machine, clone: Path) -> None:
+    with pytest.raises(BadInput, match="was not installed from a release") as refused:
+        init(machine, action=f"acme/sqlmesh-plan-review@{'0' * 40}")
+    assert "--action" in (refused.value.hint or "")
+    assert not (clone / ".github").exists()
+
+
+def test_pull_request__on_its_branch_is_told_to_push(machine: Machine, clone: Path) -> None:
+    assert init(machine) == 0
+    (clone / ".github/workflows/review.yml").unlink()
+    with pytest.raises(BadInput, match="is there already") as refused:
+        init(machine)
+    assert "You are on it" in (refused.value.hint or "")
+    git(clone, "switch", "--quiet", "--discard-changes", "main")
+    with pytest.raises(BadInput, match="is there already") as refused:
+        init(machine)
+    assert "git branch --delete" in (refused.value.hint or "")
