@@ -211,6 +211,13 @@ CASES = {
         f"{FULL}SELECT o.order_id, o.nope AS a, o.never AS b FROM raw.orders AS o",
         "raw.orders never",
     ),
+    "a comparison with NULL": Case(
+        "unlikely-expression",
+        f"{FULL}SELECT o.order_id FROM raw.orders AS o WHERE o.status = NULL",
+        f"{FULL}SELECT o.order_id FROM raw.orders AS o WHERE o.status = NULL AND o.amount > 0",
+        f"{FULL}SELECT o.order_id FROM raw.orders AS o WHERE o.amount = NULL",
+        "o.amount = NULL in WHERE",
+    ),
     "a key without an audit": Case(
         "unique-key-no-audit",
         f"{KEYED}SELECT c.country, c.email FROM raw.customers AS c WHERE c.updated_at > @start_ts",

@@ -245,3 +245,91 @@ def test_batch__of_a_model_that_reads_others_may_grow_a_little() -> None:
         {"models/b.sql": other.format(", batch_size 2")},
     )
     assert seen(inputs, "batch-size-removed") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT o.order_id FROM stg.orders AS o WHERE o.status = NULL",
+        "SELECT o.order_id, o.status <> NULL AS f FROM stg.orders AS o",
+        "SELECT o.order_id FROM stg.orders AS o WHERE o.status NOT IN ('a', NULL)",
+        "SELECT CASE o.status WHEN NULL THEN 1 ELSE 0 END AS f FROM stg.orders AS o",
+        "SELECT o.order_id FROM stg.orders AS o JOIN stg.prices AS p ON p.area = p.area "
+        "AND p.hour = o.order_ts",
+        "SELECT DATE_FORMAT(o.order_ts, 'yyyy-mm') AS m FROM stg.orders AS o",
+        "SELECT TO_DATE(o.status, 'dd/mm/yyyy') AS d FROM stg.orders AS o",
+        "SELECT DATE_FORMAT(o.order_ts, 'yyyy-MM-DD') AS d FROM stg.orders AS o",
+        "SELECT TO_TIMESTAMP(o.status, 'yyyy-MM-dd hh:mm:ss') AS t FROM stg.orders AS o",
+        "SELECT LAST_VALUE(o.amount) OVER (ORDER BY o.order_id) AS v FROM stg.orders AS o",
+        "SELECT o.order_id FROM stg.orders AS o LEFT JOIN stg.prices AS p ON p.area = o.status "
+        "AND p.hour = o.order_ts WHERE p.price > 3",
+        "SELECT o.order_id FROM stg.orders AS o LEFT JOIN stg.prices AS p ON p.area = o.status "
+        "AND p.hour = o.order_ts WHERE NOT p.area IN ('a', 'b')",
+    ],
+)
+def test_expression__that_hardly_means_what_it_says(text: str) -> None:
+    assert weigh_new_model("unlikely-expression", text) == ["high"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT o.order_id FROM stg.orders AS o WHERE o.status IS NULL",
+        "SELECT o.order_id FROM stg.orders AS o WHERE o.status <=> NULL",
+        "SELECT o.order_id FROM stg.orders AS o WHERE o.status IN ('a', NULL)",
+        "SELECT CASE WHEN o.status IS NULL THEN NULL ELSE 0 END AS f FROM stg.orders AS o",
+        "SELECT a.order_id FROM stg.orders AS a JOIN stg.orders AS b ON a.order_id = b.order_id",
+        "SELECT DATE_FORMAT(o.order_ts, 'yyyy-MM-dd HH:mm') AS m FROM stg.orders AS o",
+        "SELECT DATE_FORMAT(o.order_ts, 'hh:mm a') AS m FROM stg.orders AS o",
+        "SELECT DATE_FORMAT(o.order_ts, 'mm:ss') AS m FROM stg.orders AS o",
+        "SELECT LAST_VALUE(o.amount) OVER (ORDER BY o.order_id ROWS BETWEEN UNBOUNDED PRECEDING "
+        "AND UNBOUNDED FOLLOWING) AS v FROM stg.orders AS o",
+        "SELECT o.order_id FROM stg.orders AS o LEFT JOIN stg.prices AS p ON p.area = o.status "
+        "AND p.hour = o.order_ts WHERE p.area IS NULL OR p.price > 3",
+        "SELECT o.order_id FROM stg.orders AS o LEFT JOIN stg.prices AS p ON p.area = o.status "
+        "AND p.hour = o.order_ts WHERE COALESCE(p.price, 0) < 3 AND o.amount > 1",
+    ],
+)
+def test_expression__that_means_what_it_says(text: str) -> None:
+    assert weigh_new_model("unlikely-expression", text) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "severities"),
+    [
+        ("LAG(o.amount) OVER (ORDER BY o.status) AS n", ["high"]),
+        (
+            "FIRST_VALUE(o.amount) OVER (PARTITION BY o.customer_id ORDER BY o.order_ts) AS n",
+            ["high"],
+        ),
+        ("FIRST_VALUE(o.order_ts) OVER (PARTITION BY o.customer_id ORDER BY o.order_ts) AS n", []),
+        ("LEAD(o.amount) OVER (ORDER BY o.status, o.order_id) AS n", []),
+    ],
+)
+def test_neighbour__in_an_order_without_a_key(column: str, severities: list[str]) -> None:
+    assert weigh_new_column("nondeterministic-order", column) == severities
+
+
+GROUPS = "SELECT o.customer_id, o.status, COUNT(*) AS n FROM stg.orders AS o{0} GROUP BY {1}"
+
+
+@pytest.mark.parametrize(
+    ("where", "keys", "severities"),
+    [
+        ("", "o.customer_id, o.status", ["high"]),
+        ("", "1, 2", ["high"]),
+        (" WHERE o.status = 'paid'", "o.customer_id, o.status", []),
+        ("", "GROUPING SETS ((o.customer_id, o.status), (o.customer_id))", []),
+    ],
+)
+def test_grain__that_has_fewer_columns_than_the_groups(
+    where: str, keys: str, severities: list[str]
+) -> None:
+    found = weigh_new_model(
+        "missing-key-audit", GROUPS.format(where, keys), more=", grain customer_id"
+    )
+    assert [one for one in found if one != "low"] == severities
+    whole = weigh_new_model(
+        "missing-key-audit", GROUPS.format(where, keys), more=", grain (customer_id, status)"
+    )
+    assert [one for one in whole if one != "low"] == []

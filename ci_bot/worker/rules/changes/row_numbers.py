@@ -1,4 +1,4 @@
-"""Row numbers that a change adds as a column, in an order that leaves their sequence to chance."""
+"""New columns of row numbers and neighbours, in an order that leaves them to chance."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 TIES = find_rule("nondeterministic-order")
+# Of equal rows, these take one, or number them.
+_PICKING = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
 
 
 @on_change(TIES)
@@ -47,8 +49,8 @@ def _observe_numbers(
         if name not in known and _leaves_ties(window, models):
             yield RuleObservation(
                 TIES,
-                f"`{name}` numbers rows in an order that does not tell every row from the others: "
-                "of equal rows, chance decides, and the next run may number them differently.",
+                f"`{name}` hangs on an order that does not tell every row from the others: of "
+                "equal rows, chance decides which comes first, and the next run may do otherwise.",
                 "the order ends with columns that tell every row from the others",
                 model=model,
                 subject=(name,),
@@ -57,13 +59,13 @@ def _observe_numbers(
 
 
 def _list_numbers(query: ModelQuery) -> dict[str, exp.Expr]:
-    """Lists result columns that are a ROW_NUMBER or NTILE of the outer query, by name."""
+    """Lists result columns that are a ROW_NUMBER, LAG and the like of the outer query, by name."""
     return {
         item.alias_or_name.lower(): window
         for branch in list_outer_scopes(query.root)
         for item in branch.expression.expressions
         for window in [item.unalias()]
-        if isinstance(window, exp.Window) and isinstance(window.this, exp.RowNumber | exp.Ntile)
+        if isinstance(window, exp.Window) and isinstance(window.this, _PICKING)
     }
 
 
@@ -80,5 +82,15 @@ def _leaves_ties(window: exp.Expr, models: Mapping[str, Model]) -> bool:
         if isinstance(table, exp.Table)
         for key in list_unique_keys(models.get(table_name(table)))
     ]
-    held = {column.name.lower() for column in window.find_all(exp.Column)}
+    function = window.this
+    ordered = {key.find(exp.Column) for key in getattr(window.args.get("order"), "expressions", ())}
+    if function.this in ordered:
+        return False  # equal rows have the same value
+    clauses = [*(window.args.get("partition_by") or ()), window.args.get("order")]
+    held = {
+        column.name.lower()
+        for clause in clauses
+        if clause is not None
+        for column in clause.find_all(exp.Column)
+    }
     return bool(keys) and not any(key <= held for key in keys)

@@ -15,6 +15,7 @@ from ci_bot.worker.rules.models import (
     keys,
     query_shape,
     storage,
+    unlikely_expressions,
 )
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 

@@ -134,6 +134,24 @@ class KeyContradictions:
                 )
         return None
 
+    def describe_groups(self, model: Model, key: Collection[str]) -> str | None:
+        """Describes groups by more than the key; None if the key holds each of them."""
+        query = self._queries.query_of(model)
+        branches = list(list_outer_scopes(query.root)) if query is not None else []
+        if len(branches) != 1:
+            return None
+        select = branches[0].expression
+        group = select.args.get("group")
+        if group is None or set(group.args) - {"expressions"} or select.args.get("qualify"):
+            return None
+        shown = {item.unalias(): item.alias_or_name.lower() for item in select.expressions}
+        more = [shown.get(part) for part in group.expressions]
+        left = sorted({name for name in more if name is not None and name not in key})
+        fixed = _list_fixed_by_filter(branches[0], None)
+        if not left or None in more or not set(key) <= set(more) or fixed & set(left):
+            return None
+        return f"the query has a row for each group of {quote_names([*sorted(key), *left])}"
+
     def describe_source(self, model: Model, key: Collection[str]) -> str | None:
         """Describes a source of which several rows may have one key; None if there is none."""
         branch = self._find_branch(model, key)

@@ -274,16 +274,21 @@ class MissingKeyAudit(ModelRule):
         self, model: Model, grain: frozenset[str], promises: AuditPromises
     ) -> Iterator[RuleObservation]:
         contradictions = KeyContradictions(self.project.by_table, self.project.queries)
-        if promises.makes_unique(grain) or not (why := contradictions.describe_join(model, grain)):
+        if promises.makes_unique(grain):
+            return
+        why = contradictions.describe_join(model, grain) or contradictions.describe_groups(
+            model, grain
+        )
+        if why is None:
             return
         yield self.make_observation(
             model,
-            f"The grain is {quote_names(grain)}, but {why}: rows are there several times, and no "
-            "audit finds them.",
-            "the join fixes the whole key of its partner, or an audit watches the grain",
+            f"The grain is {quote_names(grain)}, but {why}: a value of the grain may be there "
+            "several times, and no audit finds it.",
+            "the grain is what the query gives one row for, or an audit watches it",
             severity="high",
-            subject=[f"join beside {_render_key_columns(grain)}"],
-            anchors=("JOIN", "grain"),
+            subject=[f"rows beside {_render_key_columns(grain)}"],
+            anchors=("JOIN", "GROUP BY", "grain"),
         )
 
 

@@ -1,0 +1,143 @@
+"""Expressions that run without an error and hardly mean what they say: comparisons that are never
+true, months that are minutes, outer joins that WHERE makes inner ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.observation import RuleObservation
+from ci_bot.worker.sql import ModelQuery, iterate_selects, name_query_part, split_conditions
+
+if TYPE_CHECKING:
+    from sqlglot.optimizer.scope import Scope
+    from sqlmesh.core.model import Model
+
+_EQUALITIES = (exp.EQ, exp.NEQ)
+_REJECTING = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like,
+    exp.RegexpLike,
+)  # fmt: skip
+_FORMATTED = (
+    exp.TimeToStr, exp.StrToTime, exp.StrToDate, exp.StrToUnix, exp.UnixToStr, exp.TsOrDsToDate,
+)  # fmt: skip
+
+
+@on_model
+class UnlikelyExpression(ModelRule):
+    """Spark runs such an expression, and its result is hardly ever the wanted one."""
+
+    spec = find_rule("unlikely-expression")
+
+    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        query = self.query_of(model)
+        if query is None:
+            return
+        found = dict(_iterate_findings(query))
+        for scope in iterate_selects(query.root or query.written_root):
+            found.update(_iterate_undone_joins(scope, query))
+        for (text, place), (what, clears) in found.items():
+            yield self.make_observation(
+                model,
+                f"`{text}` {what}.",
+                clears,
+                subject=[f"{text} in {place}"],
+                anchors=(text, text.partition("(")[0]),
+            )
+
+
+_Found = tuple[tuple[str, str], tuple[str, str]]
+
+
+def _iterate_findings(query: ModelQuery) -> Iterator[_Found]:
+    """Yields the text and position of an expression, and what is wrong with it and clears it."""
+    for node in query.tree.find_all(*_EQUALITIES, exp.In, exp.Case, *_FORMATTED, exp.Window):
+        why = _describe(node)
+        if why is not None:
+            yield (node.sql(dialect="spark")[:80], name_query_part(node, query)), why
+
+
+def _describe(node: exp.Expr) -> tuple[str, str] | None:
+    if isinstance(node, _FORMATTED):
+        return _describe_format(node)
+    if isinstance(node, exp.Window):
+        return _describe_window(node)
+    return _describe_comparison(node)
+
+
+def _describe_comparison(node: exp.Expr) -> tuple[str, str] | None:
+    if isinstance(node, _EQUALITIES):
+        sides = [node.this.unnest(), node.expression.unnest()]
+        if any(isinstance(side, exp.Null) for side in sides):
+            return "compares with NULL, so it is never true", "IS NULL or IS NOT NULL is used"
+        if isinstance(sides[0], exp.Column) and sides[0] == sides[1]:
+            return (
+                "compares a column with itself, so it is the same for each value",
+                "the other side is of another table",
+            )
+        return None
+    listed = node.expressions if isinstance(node.parent, exp.Not) else ()
+    if isinstance(node, exp.In) and any(isinstance(item, exp.Null) for item in listed):
+        return "is never true in NOT IN: the list has a NULL", "the NULL leaves the list"
+    cases = (node.args.get("ifs") or ()) if node.this is not None else ()
+    if isinstance(node, exp.Case) and any(isinstance(one.this, exp.Null) for one in cases):
+        return "never takes the branch of NULL: nothing equals NULL", "WHEN x IS NULL is used"
+    return None
+
+
+def _describe_window(node: exp.Window) -> tuple[str, str] | None:
+    function = node.this
+    while isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
+        function = function.this
+    unframed = node.args.get("order") is not None and node.args.get("spec") is None
+    if isinstance(function, exp.LastValue) and unframed:
+        return (
+            "ends at the current row, because it has no frame: its last value is the row's own",
+            "the frame goes to UNBOUNDED FOLLOWING, or FIRST_VALUE reads the other order",
+        )
+    return None
+
+
+def _describe_format(node: exp.Expr) -> tuple[str, str] | None:
+    pattern = node.args.get("format")
+    if not isinstance(pattern, exp.Literal):
+        return None
+    text = pattern.name
+    if "%M" in text and ("%Y" in text or "%d" in text) and not ("%H" in text or "%I" in text):
+        return "has minutes (mm) where a date has its month", "the month is MM"
+    if "%j" in text and ("%m" in text or "%b" in text):
+        return "has the day of the year (D) beside a month", "the day of the month is dd"
+    if "%I" in text and "%p" not in text:
+        return "has hours of 12 (hh) without a for AM and PM", "hours of 24 are HH"
+    return None
+
+
+def _iterate_undone_joins(scope: Scope, query: ModelQuery) -> Iterator[_Found]:
+    """Yields conditions of WHERE that drop the rows which a LEFT JOIN keeps."""
+    select = scope.expression
+    where = select.args.get("where")
+    outer = {
+        join.this.alias_or_name
+        for join in select.args.get("joins") or ()
+        if join.side == "LEFT" and join.kind not in {"SEMI", "ANTI"}
+    }
+    for part in split_conditions(where.this) if where is not None and outer else ():
+        bare = part.unnest()
+        test = bare.this.unnest() if isinstance(bare, exp.Not) else bare
+        if not isinstance(test, _REJECTING):
+            continue
+        sides = [test.this, test.args.get("expression")]
+        if any(isinstance(side, exp.Column) and side.table in outer for side in sides):
+            yield (
+                (part.sql(dialect="spark")[:80], name_query_part(part, query)),
+                (
+                    "in WHERE drops each row for which the LEFT JOIN found no partner, so it is an "
+                    "inner join",
+                    "the condition is in ON, or the join is an INNER JOIN",
+                ),
+            )
