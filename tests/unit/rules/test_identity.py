@@ -214,9 +214,9 @@ CASES = {
     "a comparison with NULL": Case(
         "unlikely-expression",
         f"{FULL}SELECT o.order_id FROM raw.orders AS o WHERE o.status = NULL",
-        f"{FULL}SELECT o.order_id FROM raw.orders AS o WHERE o.status = NULL AND o.amount > 0",
+        f"{FULL}SELECT x.order_id FROM raw.orders AS x WHERE x.status = NULL AND x.amount > 0",
         f"{FULL}SELECT o.order_id FROM raw.orders AS o WHERE o.amount = NULL",
-        "o.amount = NULL in WHERE",
+        "amount = NULL in WHERE",
     ),
     "a key without an audit": Case(
         "unique-key-no-audit",

@@ -41,25 +41,37 @@ class UnlikelyExpression(ModelRule):
         found = dict(_iterate_findings(query))
         for scope in iterate_selects(query.root or query.written_root):
             found.update(_iterate_undone_joins(scope, query))
-        for (text, place), (what, clears) in found.items():
+        for (subject, place), (text, what, clears) in found.items():
             yield self.make_observation(
                 model,
                 f"`{text}` {what}.",
                 clears,
-                subject=[f"{text} in {place}"],
+                subject=[f"{subject} in {place}"],
                 anchors=(text, text.partition("(")[0]),
             )
 
 
-_Found = tuple[tuple[str, str], tuple[str, str]]
+# Its text without the names of tables, and its position; its text, what is wrong, what clears it.
+_Found = tuple[tuple[str, str], tuple[str, str, str]]
+_SHOWN = 80
+
+
+def _make_finding(node: exp.Expr, query: ModelQuery, what: str, clears: str) -> _Found:
+    """Makes a finding that another alias of a table leaves the same."""
+    plain = node.copy()
+    for column in plain.find_all(exp.Column):
+        for part in ("table", "db", "catalog"):
+            column.set(part, None)
+    shown, subject = (one.sql(dialect="spark")[:_SHOWN] for one in (node, plain))
+    return (subject, name_query_part(node, query)), (shown, what, clears)
 
 
 def _iterate_findings(query: ModelQuery) -> Iterator[_Found]:
-    """Yields the text and position of an expression, and what is wrong with it and clears it."""
+    """Yields expressions that are wrong wherever they are."""
     for node in query.tree.find_all(*_EQUALITIES, exp.In, exp.Case, *_FORMATTED, exp.Window):
         why = _describe(node)
         if why is not None:
-            yield (node.sql(dialect="spark")[:80], name_query_part(node, query)), why
+            yield _make_finding(node, query, *why)
 
 
 def _describe(node: exp.Expr) -> tuple[str, str] | None:
@@ -133,11 +145,10 @@ def _iterate_undone_joins(scope: Scope, query: ModelQuery) -> Iterator[_Found]:
             continue
         sides = [test.this, test.args.get("expression")]
         if any(isinstance(side, exp.Column) and side.table in outer for side in sides):
-            yield (
-                (part.sql(dialect="spark")[:80], name_query_part(part, query)),
-                (
-                    "in WHERE drops each row for which the LEFT JOIN found no partner, so it is an "
-                    "inner join",
-                    "the condition is in ON, or the join is an INNER JOIN",
-                ),
+            yield _make_finding(
+                part,
+                query,
+                "in WHERE drops each row for which the LEFT JOIN found no partner, so it is an "
+                "inner join",
+                "the condition is in ON, or the join is an INNER JOIN",
             )
