@@ -92,6 +92,9 @@ def _sets(before: str, after: str) -> Pair:
 
 
 OTHER: Mapping[str, Pair] = {
+    "digests of two lengths": _value("SHA2(t.s, 0)", "SHA2(t.s, 224)"),
+    "minutes are no months": _value("DATE_TRUNC('MINUTE', t.ts)", "DATE_TRUNC('MM', t.ts)", _O),
+    "a day that TRUNC does not know": _value("TRUNC(t.d, 'DD')", "TRUNC(t.d, 'MM')", _O),
     # Brackets.
     "a sum before a remainder": _value("(t.a + t.b) % 2", "t.a + t.b % 2"),
     "a difference before a remainder": _value("(t.a - t.b) % 3", "t.a - t.b % 3"),
@@ -501,6 +504,10 @@ SAME: Mapping[str, Pair] = {
     "NOT LIKE": _where("t.s NOT LIKE 'a%'", "NOT (t.s LIKE 'a%')"),
     "NOT RLIKE": _where("t.s NOT RLIKE 'a'", "NOT t.s RLIKE 'a'"),
     "NOT IN": _where("t.a NOT IN (1, 2)", "NOT t.a IN (2, 1)"),
+    "a digest of the default length": _value("SHA2(t.s, 0)", "SHA2(t.s, 256)"),
+    "three letters of a month": _value("TRUNC(t.d, 'MON')", "TRUNC(t.d, 'MM')", _O),
+    "two letters of a year": _value("TRUNC(t.d, 'yy')", "TRUNC(t.d, 'YEAR')", _O),
+    "a month of a time": _value("DATE_TRUNC('mon', t.ts)", "DATE_TRUNC('MONTH', t.ts)", _O),
     "NOT BETWEEN": _where("t.a NOT BETWEEN 1 AND 2", "NOT (t.a >= 1 AND t.a <= 2)"),
     "BETWEEN": _where("t.a BETWEEN 1 AND 5 AND t.f", "t.f AND t.a >= 1 AND 5 >= t.a"),
     "IFNULL": _value("IFNULL(t.a, 0)", "COALESCE(t.a, 0)"),

@@ -86,6 +86,9 @@ class ScalarTranslator:
             exp.DPipe: self._translate_concatenation,
             exp.Left: self._translate_left,
             exp.TsOrDsToDate: self._translate_to_date,
+            exp.SHA2: self._translate_digest,
+            exp.DateTrunc: self._translate_truncation,
+            exp.TimestampTrunc: self._translate_truncation,
             exp.Alias: self._translate_named,
             exp.PropertyEQ: self._translate_named,
             exp.DataType: lambda node: make_leaf("type", node.sql(dialect="spark")),
@@ -316,6 +319,24 @@ class ScalarTranslator:
             return self._translate_generic(node)
         return self._translate_generic(exp.TryCast(this=node.this, to=exp.DataType.build("DATE")))
 
+    def _translate_digest(self, node: exp.Expr) -> Term:
+        """SHA2, of which a length of 0 is 256."""
+        length = node.args.get("length")
+        if isinstance(length, exp.Literal) and length.name == "0":
+            return self._translate_generic(exp.SHA2(this=node.this, length=exp.Literal.number(256)))
+        return self._translate_generic(node)
+
+    def _translate_truncation(self, node: exp.Expr) -> Term:
+        """TRUNC or DATE_TRUNC, which Spark takes several names of a month and a year for."""
+        unit = node.args.get("unit")
+        name = str(unit.name).upper() if isinstance(unit, exp.Literal | exp.Var) else ""
+        if name not in _UNIT_NAMES:
+            return self._translate_generic(node)
+        named = exp.Var(this=_UNIT_NAMES[name])
+        if isinstance(unit, exp.Literal):
+            named = exp.Literal.string(_UNIT_NAMES[name])
+        return self._translate_generic(type(node)(**{**node.args, "unit": named}))
+
     def _translate_window(self, node: exp.Expr) -> Term:
         function = self.translate_scalar(node.this)
         named = node.args.get("alias")
@@ -403,6 +424,13 @@ def _find_counted_condition(count: exp.Expr) -> exp.Expr | None:
 
 def _is_text(frame: exp.Expr, name: str) -> bool:
     return not isinstance(frame.args.get(name), exp.Expression)
+
+
+# https://spark.apache.org/docs/3.5.6/api/sql/#trunc, whichever letters are large.
+_UNIT_NAMES = {
+    **dict.fromkeys(("MM", "MON", "MONTH"), "MONTH"),
+    **dict.fromkeys(("YYYY", "YY", "YEAR"), "YEAR"),
+}
 
 
 def _has_type_of_query(value: exp.Expr, query: exp.Expr) -> bool:
