@@ -212,7 +212,7 @@ CASES = {
         "raw.orders never",
     ),
     "a comparison with NULL": Case(
-        "unlikely-expression",
+        "improbable-expression",
         f"{FULL}SELECT o.order_id FROM raw.orders AS o WHERE o.status = NULL",
         f"{FULL}SELECT x.order_id FROM raw.orders AS x WHERE x.status = NULL AND x.amount > 0",
         f"{FULL}SELECT o.order_id FROM raw.orders AS o WHERE o.amount = NULL",

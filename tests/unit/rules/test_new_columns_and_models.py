@@ -268,7 +268,7 @@ def test_batch__of_a_model_that_reads_others_may_grow_a_little() -> None:
     ],
 )
 def test_expression__that_hardly_means_what_it_says(text: str) -> None:
-    assert weigh_new_model("unlikely-expression", text) == ["high"]
+    assert weigh_new_model("improbable-expression", text) == ["high"]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_expression__that_hardly_means_what_it_says(text: str) -> None:
     ],
 )
 def test_expression__that_means_what_it_says(text: str) -> None:
-    assert weigh_new_model("unlikely-expression", text) == []
+    assert weigh_new_model("improbable-expression", text) == []
 
 
 @pytest.mark.parametrize(

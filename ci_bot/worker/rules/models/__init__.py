@@ -10,12 +10,12 @@ from ci_bot.worker.rules.models import (
     current_time,
     declarations,
     dimensions,
+    improbable_expressions,
     intervals,
     joins_and_aggregates,
     keys,
     query_shape,
     storage,
-    unlikely_expressions,
 )
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 

@@ -332,9 +332,10 @@ class ScalarTranslator:
         name = str(unit.name).upper() if isinstance(unit, exp.Literal | exp.Var) else ""
         if name not in _UNIT_NAMES:
             return self._translate_generic(node)
-        named = exp.Var(this=_UNIT_NAMES[name])
-        if isinstance(unit, exp.Literal):
-            named = exp.Literal.string(_UNIT_NAMES[name])
+        as_text = isinstance(unit, exp.Literal)
+        named = (
+            exp.Literal.string(_UNIT_NAMES[name]) if as_text else exp.Var(this=_UNIT_NAMES[name])
+        )
         return self._translate_generic(type(node)(**{**node.args, "unit": named}))
 
     def _translate_window(self, node: exp.Expr) -> Term:

@@ -29,10 +29,10 @@ _FORMATTED = (
 
 
 @on_model
-class UnlikelyExpression(ModelRule):
+class ImprobableExpression(ModelRule):
     """Spark runs such an expression, and its result is hardly ever the wanted one."""
 
-    spec = find_rule("unlikely-expression")
+    spec = find_rule("improbable-expression")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
