@@ -1,5 +1,5 @@
-"""Commands that change nothing outside of the checkout: to begin with, to review a change on a
-laptop, and to read what is written (the page of a rule, the schema of a file, a team's own policy).
+"""Commands for a person at a terminal: to begin with, to review a change on a laptop, to check
+what is set up, and to read a rule's page, a file's schema or a team's own policy.
 """
 
 from __future__ import annotations
