@@ -6,6 +6,7 @@ The linters know the general rules (test_linters.py); these are the ones of this
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -502,7 +503,7 @@ def test_groups__leave_no_folder_of_tests_out() -> None:
 
 def test_nightly__asks_for_all_generated_inputs_and_nothing_else_does() -> None:
     nightly = load(ROOT / ".github" / "workflows" / "nightly.yml")
-    (step,) = [step for step in steps(nightly) if "run" in step]
+    (step,) = [step for step in nightly["jobs"]["groups"]["steps"] if "run" in step]
     assert step["env"] == {"CI_BOT_FUZZ": "full", "GROUP": "${{ matrix.group }}"}
     assert step["run"] == '.ci/run "$GROUP"'
     by_day, at_night = known_groups()
@@ -510,3 +511,11 @@ def test_nightly__asks_for_all_generated_inputs_and_nothing_else_does() -> None:
     assert sorted(groups_of(nightly, "groups")) == sorted(expected)
     assert "CI_BOT_FUZZ=" not in (ROOT / ".ci" / "test").read_text("utf-8")
     assert "CI_BOT_FUZZ:" not in (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+
+
+def test_nightly__reviews_with_each_other_python_that_is_supported() -> None:
+    nightly = load(ROOT / ".github" / "workflows" / "nightly.yml")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    least, below = re.findall(r"3\.(\d+)", project["requires-python"])
+    supported = {f"3.{minor}" for minor in range(int(least), int(below))}
+    assert {*nightly["jobs"]["pythons"]["strategy"]["matrix"]["python"], "3.11"} == supported
