@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.changes.rows import DECIDES_ORDER, TIES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.declared_keys import list_unique_keys
@@ -19,7 +19,6 @@ from ci_bot.worker.sqlmesh_compat import FROM
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
-TIES = find_rule("nondeterministic-order")
 # Of equal rows, these take one, or number them.
 _PICKING = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
 
@@ -51,7 +50,7 @@ def _observe_numbers(
                 TIES,
                 f"`{name}` hangs on an order that does not tell every row from the others: of "
                 "equal rows, chance decides which comes first, and the next run may do otherwise.",
-                "the order ends with columns that tell every row from the others",
+                DECIDES_ORDER,
                 model=model,
                 subject=(name,),
                 anchors=(name, "ORDER BY", "OVER"),

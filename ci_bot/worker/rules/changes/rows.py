@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 FILTER = find_rule("filter-changed")
 
 TIES = find_rule("nondeterministic-order")
+DECIDES_ORDER = "the order ends with columns that tell every row from the others"
 
 SHOWN = 200
 
@@ -159,7 +160,7 @@ def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
                     f"The window of {what[0].upper()} is no longer ordered by "
                     f"{quote_names(lost)}: of rows that are equal in what is left, chance decides "
                     "which comes first, and the next run may decide differently.",
-                    "the order ends with columns that tell every row from the others",
+                    DECIDES_ORDER,
                     model=pair.after,
                     subject=tuple(sorted(lost)),
                     anchors=("ORDER BY", "OVER"),

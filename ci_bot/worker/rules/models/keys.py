@@ -61,6 +61,9 @@ def _render_key_columns(columns: Iterable[str]) -> str:
     return f"({', '.join(sorted(columns))})"
 
 
+_KEEPS_ANY = "of several rows with one key the merge keeps any, or fails."
+
+
 @on_model
 class UniqueKeyNoAudit(ModelRule):
     """A merge on a key that is not unique keeps an arbitrary row."""
@@ -91,11 +94,9 @@ class UniqueKeyNoAudit(ModelRule):
                     else f", and the join of `{multiplied}` may give several rows with one key: "
                     "the merge keeps any of them, or fails."
                     if multiplied is not None
-                    else f", and {contradiction}: of several rows with one key the merge keeps "
-                    "any, or fails."
+                    else f", and {contradiction}: {_KEEPS_ANY}"
                     if contradiction is not None
-                    else ", nor does the query make one row of each, nor a grain: of several rows "
-                    "with one key the merge keeps any, or fails."
+                    else f", nor does the query make one row of each, nor a grain: {_KEEPS_ANY}"
                 ),
                 "an audit unique_values or unique_combination_of_columns covers the key",
                 severity="medium" if hinted else None,
@@ -173,7 +174,7 @@ class MergeKeyNull(ModelRule):
             model,
             f"All rows without a key get {constants} as their key"
             + (f" ({'; '.join(reasons)})" if reasons else "")
-            + ": of several rows with one key the merge keeps any, or fails.",
+            + f": {_KEEPS_ANY}",
             "a filter leaves these rows out, or the key has a part that tells them apart",
             severity=None if reasons else "medium",
             subject=[f"constant {_render_key_columns(list_column_names(parts))}"],
