@@ -46,7 +46,7 @@ class FilePattern:
             if at < len(self.names) and self.names[at] == _ANY_DEPTH:
                 again = (at, passed)
                 at += 1
-            elif at < len(self.names) and _fits(self.names[at], names[passed]):
+            elif at < len(self.names) and _fits_name(self.names[at], names[passed]):
                 at, passed = at + 1, passed + 1
             elif again is not None:
                 again = (again[0], again[1] + 1)
@@ -57,7 +57,7 @@ class FilePattern:
         return not self.only_below and all(name == _ANY_DEPTH for name in rest)
 
 
-def _fits(wanted: str | re.Pattern[str], name: str) -> bool:
+def _fits_name(wanted: str | re.Pattern[str], name: str) -> bool:
     return wanted == name if isinstance(wanted, str) else wanted.match(name) is not None
 
 

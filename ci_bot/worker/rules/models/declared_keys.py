@@ -4,7 +4,7 @@ project contradicts a declared key.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -79,22 +79,30 @@ def find_multiplying_join(
 ) -> str | None:
     """Finds a table whose rows the key does not tell apart and nothing says that one row joins."""
     for branch in list_outer_scopes(query.root) if query is not None else ():
-        selected = [find_projection(branch, name) for name in key]
-        read = {
-            column.table
-            for item in selected
-            if item is not None
-            for column in item.find_all(exp.Column)
-        }
-        for join in branch.expression.args.get("joins") or ():
-            source = branch.sources.get(join.this.alias_or_name)
-            if not isinstance(source, exp.Table) or join.kind in {"SEMI", "ANTI"}:
-                continue
+        for join, source in _iterate_partners(branch, key):
             fixed = list_fixed_columns(join)
             keys = list_unique_keys(by_table.get(table_name(source)))
-            if join.this.alias_or_name not in read and not any(one <= fixed for one in keys):
+            if not any(one <= fixed for one in keys):
                 return str(source.name)
     return None
+
+
+def _iterate_partners(branch: Scope, key: Collection[str]) -> Iterator[tuple[exp.Join, exp.Table]]:
+    """Yields joins that may give several rows, with their stored tables, of which no column is in
+    the key.
+    """
+    read = {
+        column.table
+        for name in key
+        if (item := find_projection(branch, name)) is not None
+        for column in item.find_all(exp.Column)
+    }
+    for join in branch.expression.args.get("joins") or ():
+        alias = join.this.alias_or_name
+        source = branch.sources.get(alias)
+        may_multiply = join.kind not in {"SEMI", "ANTI"} and alias not in read
+        if may_multiply and isinstance(source, exp.Table):
+            yield join, source
 
 
 class KeyContradictions:
@@ -113,17 +121,8 @@ class KeyContradictions:
         branch = self._find_branch(model, key)
         if branch is None:
             return None
-        read = {
-            column.table
-            for name in key
-            if (item := find_projection(branch, name)) is not None
-            for column in item.find_all(exp.Column)
-        }
-        for join in branch.expression.args.get("joins") or ():
+        for join, source in _iterate_partners(branch, key):
             alias = join.this.alias_or_name
-            source = branch.sources.get(alias)
-            if not isinstance(source, exp.Table) or join.kind in {"SEMI", "ANTI"} or alias in read:
-                continue
             keys = list_unique_keys(self._by_table.get(table_name(source)))
             fixed = list_fixed_columns(join) | _list_fixed_by_filter(branch, alias)
             if keys and not any(one <= fixed for one in keys) and not _is_range_join(join, alias):

@@ -69,12 +69,12 @@ def _make_finding(node: exp.Expr, query: ModelQuery, what: str, clears: str) -> 
 def _iterate_findings(query: ModelQuery) -> Iterator[_Found]:
     """Yields expressions that are wrong wherever they are."""
     for node in query.tree.find_all(*_EQUALITIES, exp.In, exp.Case, *_FORMATTED, exp.Window):
-        why = _describe(node)
+        why = _describe_expression(node)
         if why is not None:
             yield _make_finding(node, query, *why)
 
 
-def _describe(node: exp.Expr) -> tuple[str, str] | None:
+def _describe_expression(node: exp.Expr) -> tuple[str, str] | None:
     if isinstance(node, _FORMATTED):
         return _describe_format(node)
     if isinstance(node, exp.Window):

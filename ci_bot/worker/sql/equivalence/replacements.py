@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 
 # Takes an expression, and gives one or None. (What all of them are called differs by release.)
 Replacement = Callable[[Any], Any]
 
-_NUMBERS = (*exp.DataType.NUMERIC_TYPES,)
+# A FLOAT is compared as a FLOAT with a whole number, and as a DOUBLE beside a decimal.
+_EXACT_WITH_DECIMALS = exp.DataType.NUMERIC_TYPES - {exp.DataType.Type.FLOAT}
 _WILDCARD = re.compile(r"[%_\\]")
 _TOTALS_OVER_KNOWN = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
 # Fields whose function takes a date, and those whose function takes a time.
@@ -69,11 +70,15 @@ def _replace_nvl2(node: exp.Expr) -> exp.Expr:
     )
 
 
+# A value, one that it is compared with, a result, a default.
+_FEWEST_OF_DECODE = 4
+
+
 def _replace_decode(node: exp.Expr) -> exp.Expr | None:
     """DECODE with a default: without one Spark gives a text."""
-    value, *pairs = node.copy().expressions
-    if len(pairs) % 2 == 0:
+    if len(node.expressions) % 2 or len(node.expressions) < _FEWEST_OF_DECODE:
         return None
+    value, *pairs = node.copy().expressions
     # With a constant on one side, `<=>` is true where `=` is.
     kinds = [exp.EQ if isinstance(one, exp.Literal) else exp.NullSafeEQ for one in pairs[:-1:2]]
     ifs = [
@@ -89,14 +94,14 @@ def _replace_count_if(node: exp.Expr) -> exp.Expr:
 
 def _replace_filter(node: exp.Expr) -> exp.Expr | None:
     """FILTER of a total that passes over NULL: what the condition leaves out is NULL."""
-    total, condition = node.this.copy(), node.expression.this.copy()
-    if not isinstance(total, _TOTALS_OVER_KNOWN) or total.expressions:
+    total = node.this
+    is_plain = isinstance(total, _TOTALS_OVER_KNOWN) and not total.expressions
+    if not is_plain or isinstance(total.this, exp.Distinct):
         return None
-    counted = exp.Literal.number(1) if isinstance(total.this, exp.Star) else total.this
-    if isinstance(counted, exp.Distinct):
-        return None
-    total.set("this", exp.If(this=condition, true=counted))
-    return total
+    chosen: exp.Expr = total.copy()
+    counted = exp.Literal.number(1) if isinstance(total.this, exp.Star) else chosen.this
+    chosen.set("this", exp.If(this=node.expression.this.copy(), true=counted))
+    return chosen
 
 
 def _replace_extract(node: exp.Expr) -> exp.Expr | None:
@@ -110,20 +115,16 @@ def _replace_equal_null(node: exp.Expr) -> exp.Expr:
     return exp.NullSafeEQ(this=node.this.copy(), expression=node.expression.copy())
 
 
-def _replace_in(node: exp.Expr) -> exp.Expr | None:
-    """IN of constants of the value's own kind. Of other kinds, IN casts all to one type."""
+def compares_one_by_one(node: exp.In) -> bool:
+    """Whether IN compares with each constant as `=` does: all are of the value's own kind.
+
+    Of other kinds, IN casts all to one type.
+    """
     items = node.expressions
-    if node.args.get("query") is not None or not items:
-        return None
     texts = all(isinstance(one, exp.Literal) and one.is_string for one in items)
     numbers = all(_is_number(one) for one in items)
-    fits = (texts and _is_typed(node.this, *exp.DataType.TEXT_TYPES)) or (
-        numbers and _is_typed(node.this, *_NUMBERS)
-    )
-    if not fits:
-        return None
-    return exp.or_(
-        *(exp.EQ(this=node.this.copy(), expression=one.copy()) for one in items), copy=False
+    return (texts and _is_typed(node.this, *exp.DataType.TEXT_TYPES)) or (
+        numbers and _is_typed(node.this, *_EXACT_WITH_DECIMALS)
     )
 
 
@@ -133,13 +134,30 @@ def _is_number(node: exp.Expr) -> bool:
     return isinstance(bare, exp.Literal) and re.fullmatch(r"[0-9.]+", str(bare.this)) is not None
 
 
+class SingleChoice(NamedTuple):
+    """CASE with one condition, or IF; `otherwise` is None if nothing is written for it."""
+
+    condition: exp.Expr
+    given: exp.Expr
+    otherwise: exp.Expr | None
+
+
+def read_single_choice(node: exp.Expr) -> SingleChoice | None:
+    """Reads CASE or IF as one choice; None if it is another expression, or has more branches."""
+    if isinstance(node, exp.If):
+        return SingleChoice(node.this, node.args["true"], node.args.get("false"))
+    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
+        return None
+    (branch,) = node.args["ifs"]
+    return SingleChoice(branch.this, branch.args["true"], node.args.get("default"))
+
+
 def _replace_choice(node: exp.Expr) -> exp.Expr | None:
     """A choice by one condition that is a default for NULL, or NULLIF, written out."""
-    branches = node.args.get("ifs") or [node]
-    otherwise = node.args.get("default") or node.args.get("false")
-    if len(branches) != 1 or (isinstance(node, exp.Case) and node.this) or otherwise is None:
+    choice = read_single_choice(node)
+    if choice is None or choice.otherwise is None:
         return None
-    condition, given = branches[0].this.unnest(), branches[0].args["true"]
+    condition, given, otherwise = choice.condition.unnest(), choice.given, choice.otherwise
     if isinstance(condition, exp.EQ) and _is_null(given):
         return _build_nullif(condition, otherwise)
     is_negated = isinstance(condition, exp.Not)
@@ -176,40 +194,44 @@ def _replace_coalesce(node: exp.Expr) -> exp.Expr | None:
 
 
 def _replace_ilike(node: exp.Expr) -> exp.Expr | None:
-    pattern = node.expression
-    if isinstance(node.parent, exp.Escape) or not isinstance(pattern, exp.Literal):
+    pattern = _read_pattern(node)
+    if pattern is None or not pattern.isascii():
         return None
-    if not str(pattern.this).isascii():
-        return None
-    lowered = exp.Literal.string(str(pattern.this).lower())
-    like = exp.Like(this=exp.Lower(this=node.this.copy()), expression=lowered)
-    return exp.Not(this=like) if node.args.get("negate") else like
+    lowered = exp.Literal.string(pattern.lower())
+    return _negate_as(node, exp.Like(this=exp.Lower(this=node.this.copy()), expression=lowered))
 
 
 def _replace_like(node: exp.Expr) -> exp.Expr | None:
     """A pattern without a wildcard is a text."""
-    pattern = node.expression
-    if isinstance(node.parent, exp.Escape) or not isinstance(pattern, exp.Literal):
-        return None
+    pattern = _read_pattern(node)
     is_text = _is_typed(node.this, exp.DataType.Type.TEXT)
-    if not is_text or not pattern.is_string or _WILDCARD.search(str(pattern.this)):
+    if pattern is None or not is_text or _WILDCARD.search(pattern):
         return None
-    equal = exp.EQ(this=node.this.copy(), expression=pattern.copy())
-    return exp.Not(this=equal) if node.args.get("negate") else equal
+    return _negate_as(node, exp.EQ(this=node.this.copy(), expression=node.expression.copy()))
+
+
+def _read_pattern(node: exp.Expr) -> str | None:
+    """The pattern of LIKE or ILIKE; None if it is no constant, or has an ESCAPE of its own."""
+    pattern = node.expression
+    is_constant = isinstance(pattern, exp.Literal) and pattern.is_string
+    return str(pattern.this) if is_constant and not isinstance(node.parent, exp.Escape) else None
+
+
+def _negate_as(node: exp.Expr, replaced: exp.Expr) -> exp.Expr:
+    return exp.Not(this=replaced) if node.args.get("negate") else replaced
 
 
 def _replace_moved(node: exp.Expr) -> exp.Expr | None:
     """LAG and LEAD by one row, and with NULL, which are what is left out."""
-    given = {name: node.args.get(name) for name in ("offset", "default")}
-    is_one = isinstance(given["offset"], exp.Literal) and given["offset"].this == "1"
-    drops = [
-        name for name, said in (("offset", is_one), ("default", _is_null(given["default"]))) if said
-    ]
-    if not drops:
+    offset, default = node.args.get("offset"), node.args.get("default")
+    drops_offset = offset == exp.Literal.number(1)
+    if not drops_offset and not _is_null(default):
         return None
     shorter = node.copy()
-    for name in drops:
-        shorter.set(name, None)
+    if drops_offset:
+        shorter.set("offset", None)
+    if _is_null(default):
+        shorter.set("default", None)
     return shorter
 
 
@@ -250,29 +272,39 @@ def _replace_cast(node: exp.Expr) -> exp.Expr | None:
     period = _PERIODS.get(cut.args["unit"].name.upper())
     if period is None or not _is_typed(cut.this, *moments):
         return None
-    return _build_trunc(cut.this, period)
+    return exp.func("TRUNC", cut.this.copy(), exp.Literal.string(period), dialect="spark")
 
 
-def _replace_trunc(node: exp.Expr) -> exp.Expr | None:
-    unit = node.args["unit"].name
-    period = _PERIODS.get(unit.upper(), unit)
-    if period == unit:
+def _replace_unit(node: exp.Expr) -> exp.Expr | None:
+    """TRUNC and DATE_TRUNC, which Spark takes several names of a period for."""
+    unit = node.args.get("unit")
+    name = unit.name if isinstance(unit, exp.Literal | exp.Var) else ""
+    period = _PERIODS.get(name.upper(), name)
+    if period == name:
         return None
-    return _build_trunc(node.this, period)
+    named = node.copy()
+    named.args["unit"].set("this", period)
+    return named
 
 
-def _build_trunc(value: exp.Expr, period: str) -> exp.Expr:
-    return exp.func("TRUNC", value.copy(), exp.Literal.string(period), dialect="spark")
+def _replace_left(node: exp.Expr) -> exp.Expr:
+    return exp.Substring(
+        this=node.this.copy(), start=exp.Literal.number(1), length=node.expression.copy()
+    )
 
 
-def _replace_substring(node: exp.Expr) -> exp.Expr | None:
-    """Spark counts from 1, and takes 0 for 1."""
-    start = node.args.get("start")
-    if not isinstance(start, exp.Literal) or str(start.this) != "0":
+def _replace_to_date(node: exp.Expr) -> exp.Expr | None:
+    """TO_DATE without a format, which is a cast."""
+    if node.args.get("format") is not None:
         return None
-    counted = node.copy()
-    counted.set("start", exp.Literal.number(1))
-    return counted
+    return exp.TryCast(this=node.this.copy(), to=exp.DataType.build("DATE"))
+
+
+def _replace_digest(node: exp.Expr) -> exp.Expr | None:
+    """SHA2, of which a length of 0 is 256."""
+    if node.args.get("length") != exp.Literal.number(0):
+        return None
+    return exp.SHA2(this=node.this.copy(), length=exp.Literal.number(256))
 
 
 def _replace_named(node: exp.Expr) -> exp.Expr | None:
@@ -298,7 +330,7 @@ _RULES: Mapping[str, Replacement] = {
     "Cast": _replace_cast,
     "Coalesce": _replace_coalesce,
     "CountIf": _replace_count_if,
-    "DateTrunc": _replace_trunc,
+    "DateTrunc": _replace_unit,
     "DayOfMonth": lambda node: exp.Day(this=node.this.copy()),
     "DecodeCase": _replace_decode,
     "EqualNull": _replace_equal_null,
@@ -306,14 +338,16 @@ _RULES: Mapping[str, Replacement] = {
     "Filter": _replace_filter,
     "ILike": _replace_ilike,
     "If": _replace_choice,
-    "In": _replace_in,
     "Lag": _replace_moved,
     "Lead": _replace_moved,
+    "Left": _replace_left,
     "Like": _replace_like,
     "Nvl2": _replace_nvl2,
+    "SHA2": _replace_digest,
     "Sub": _replace_days,
-    "Substring": _replace_substring,
+    "TimestampTrunc": _replace_unit,
     "TryCast": _replace_cast,
     "TsOrDsAdd": _replace_added_days,
+    "TsOrDsToDate": _replace_to_date,
 }
 _REPLACEMENTS = {getattr(exp, name): rule for name, rule in _RULES.items() if hasattr(exp, name)}

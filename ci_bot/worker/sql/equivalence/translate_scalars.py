@@ -20,7 +20,11 @@ from ci_bot.worker.sql.equivalence.blocks import (
     make_leaf,
     negate_term,
 )
-from ci_bot.worker.sql.equivalence.replacements import replace_as_spark
+from ci_bot.worker.sql.equivalence.replacements import (
+    compares_one_by_one,
+    read_single_choice,
+    replace_as_spark,
+)
 from ci_bot.worker.sql.equivalence.select_notes import SelectFrame
 
 _COMPARISONS: dict[type, str] = {
@@ -84,11 +88,6 @@ class ScalarTranslator:
             exp.Count: self._translate_count,
             exp.Concat: self._translate_concatenation,
             exp.DPipe: self._translate_concatenation,
-            exp.Left: self._translate_left,
-            exp.TsOrDsToDate: self._translate_to_date,
-            exp.SHA2: self._translate_digest,
-            exp.DateTrunc: self._translate_truncation,
-            exp.TimestampTrunc: self._translate_truncation,
             exp.Alias: self._translate_named,
             exp.PropertyEQ: self._translate_named,
             exp.DataType: lambda node: make_leaf("type", node.sql(dialect="spark")),
@@ -231,7 +230,7 @@ class ScalarTranslator:
             ],
         )
 
-    def _translate_in(self, node: exp.Expr) -> Term:
+    def _translate_in(self, node: exp.In) -> Term:
         value, query = self.translate_scalar(node.this), node.args.get("query")
         if query is not None:
             # Spark compares values of two types in another way than `=` does.
@@ -241,6 +240,8 @@ class ScalarTranslator:
             self.host.add_gap("IN of an array")
             return self._translate_generic(node)
         items = tuple(self.translate_scalar(item) for item in node.expressions)
+        if compares_one_by_one(node):
+            return make_junction("or", [make_comparison("eq", value, item) for item in items])
         return TermOperation(
             "in", (value, TermOperation("list", items, ArgumentOrder.FREE_AND_ONCE))
         )
@@ -306,37 +307,6 @@ class ScalarTranslator:
             )
         ]
         return TermOperation("concatenated", tuple(flat))
-
-    def _translate_left(self, node: exp.Expr) -> Term:
-        """LEFT, which Spark replaces by SUBSTRING from 1."""
-        return self._translate_generic(
-            exp.Substring(this=node.this, start=exp.Literal.number(1), length=node.expression)
-        )
-
-    def _translate_to_date(self, node: exp.Expr) -> Term:
-        """TO_DATE without a format, which Spark replaces by CAST."""
-        if node.args.get("format") is not None:
-            return self._translate_generic(node)
-        return self._translate_generic(exp.TryCast(this=node.this, to=exp.DataType.build("DATE")))
-
-    def _translate_digest(self, node: exp.Expr) -> Term:
-        """SHA2, of which a length of 0 is 256."""
-        length = node.args.get("length")
-        if isinstance(length, exp.Literal) and length.name == "0":
-            return self._translate_generic(exp.SHA2(this=node.this, length=exp.Literal.number(256)))
-        return self._translate_generic(node)
-
-    def _translate_truncation(self, node: exp.Expr) -> Term:
-        """TRUNC or DATE_TRUNC, which Spark takes several names of a month and a year for."""
-        unit = node.args.get("unit")
-        name = str(unit.name).upper() if isinstance(unit, exp.Literal | exp.Var) else ""
-        if name not in _UNIT_NAMES:
-            return self._translate_generic(node)
-        as_text = isinstance(unit, exp.Literal)
-        named = (
-            exp.Literal.string(_UNIT_NAMES[name]) if as_text else exp.Var(this=_UNIT_NAMES[name])
-        )
-        return self._translate_generic(type(node)(**{**node.args, "unit": named}))
 
     def _translate_window(self, node: exp.Expr) -> Term:
         function = self.translate_scalar(node.this)
@@ -410,28 +380,15 @@ def _frame_in_full(frame: exp.Expr | None, *, ordered: bool) -> str:
 
 def _find_counted_condition(count: exp.Expr) -> exp.Expr | None:
     """The condition where COUNT is of a constant where it is true, and of NULL elsewhere."""
-    choice = count.this
-    if count.expressions or not isinstance(choice, exp.Case | exp.If):
+    choice = read_single_choice(count.this) if not count.expressions else None
+    if choice is None or not isinstance(choice.given, exp.Literal):
         return None
-    branches = choice.args.get("ifs") or [choice]
-    otherwise = choice.args.get("default") or choice.args.get("false")
-    is_plain = len(branches) == 1 and not (isinstance(choice, exp.Case) and choice.this)
-    is_null = otherwise is None or isinstance(otherwise, exp.Null)
-    if not is_plain or not is_null or not isinstance(branches[0].args["true"], exp.Literal):
-        return None
-    condition: exp.Expr = branches[0].this
-    return condition
+    is_null = choice.otherwise is None or isinstance(choice.otherwise, exp.Null)
+    return choice.condition if is_null else None
 
 
 def _is_text(frame: exp.Expr, name: str) -> bool:
     return not isinstance(frame.args.get(name), exp.Expression)
-
-
-# https://spark.apache.org/docs/3.5.6/api/sql/#trunc, whichever letters are large.
-_UNIT_NAMES = {
-    **dict.fromkeys(("MM", "MON", "MONTH"), "MONTH"),
-    **dict.fromkeys(("YYYY", "YY", "YEAR"), "YEAR"),
-}
 
 
 def _has_type_of_query(value: exp.Expr, query: exp.Expr) -> bool:
