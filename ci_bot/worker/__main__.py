@@ -207,8 +207,8 @@ def perform_request(
         # No code of the project runs before this line or beside the scan.
         channel.wait_for_second()
     imports.add_search_paths(request.workplace.python_path)
-    sqlmesh_compat.guard_macro_evaluation()
-    sqlmesh_compat.skip_cache_writes(
+    sqlmesh_compat.guard_sqlmesh_macro_evaluation()
+    sqlmesh_compat.skip_sqlmesh_cache_writes(
         loaded_again=isinstance(request, ReviewRequest) and request.before_apply
     )
 
@@ -314,10 +314,10 @@ def answer_about_surroundings(
             clock, progress, before_spark, lambda: stop.is_requested
         )
         return input_size_estimator.estimate_plan(request, estimate_ports)
-    from ci_bot.worker.doctor import examination, make_network_facts
+    from ci_bot.worker.doctor import examination, make_network_facts_for_doctor
 
     ports = examination.DoctorPorts(
-        clock, progress, before_spark, os.environ, sys.executable, make_network_facts()
+        clock, progress, before_spark, os.environ, sys.executable, make_network_facts_for_doctor()
     )
     return examination.examine_project(request, ports)
 

@@ -76,8 +76,8 @@ def edit(shop: Shop) -> None:
 
 def _promote(shop: Shop) -> None:
     context = Context(paths=[str(shop.project)])
-    state = sqlmesh_compat.make_throwaway_state(shop.state, context)
-    sqlmesh_compat.give_state(context, state)
+    state = sqlmesh_compat.make_throwaway_sqlmesh_state(shop.state, context)
+    sqlmesh_compat.give_sqlmesh_state(context, state)
     promote_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
 

@@ -60,7 +60,7 @@ def _judge_case(folder: Path) -> list[JudgedQueries]:
 
     vars(executions)["judge_queries"] = note  # it only listens, in this process
     ports = review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, lambda: None)
-    sqlmesh_compat.guard_macro_evaluation()
+    sqlmesh_compat.guard_sqlmesh_macro_evaluation()
     with suppress(Exception):  # what it has run by then counts
         review_plan.review_plan(asked, ports)
     return judged

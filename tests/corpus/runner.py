@@ -191,7 +191,7 @@ def _review(folder: Path) -> dict[str, Any]:
         ),
         time.monotonic,
     )
-    sqlmesh_compat.guard_macro_evaluation()
+    sqlmesh_compat.guard_sqlmesh_macro_evaluation()
     trace, told = TraceReader(), (scratch / "trace").open("w+b", buffering=0)
     load_trace.install_trace(told.fileno(), [str(head)])
 

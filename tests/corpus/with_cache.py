@@ -120,11 +120,11 @@ def _noted(folder: Path) -> list[Any] | None:
         )
     except BotError:
         return None
-    (config,) = sqlmesh_compat.read_configs([base]).values()
-    state = sqlmesh_compat.make_throwaway_state(
+    (config,) = sqlmesh_compat.read_sqlmesh_configs([base]).values()
+    state = sqlmesh_compat.make_throwaway_sqlmesh_state(
         Path(config.get_state_connection(None).database), opened.context
     )
-    sqlmesh_compat.give_state(opened.context, state)
+    sqlmesh_compat.give_sqlmesh_state(opened.context, state)
     base_branch.promote_as_prod(opened.context, state, to_timestamp(UNTIL))
     state.close()
     return review_plan.note_base_cache(asked, PhaseClock(), _no_spark).files
@@ -135,7 +135,7 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
     from ci_bot.worker.review import review_plan
     from ci_bot.worker.runtime.process import PhaseClock
     from ci_bot.worker.sqlmesh_compat import base_cache
-    from ci_bot.worker.sqlmesh_compat.skipped_work import make_query_in_file
+    from ci_bot.worker.sqlmesh_compat.skipped_work import make_unparsed_sqlmesh_query
 
     scratch, cache = _places(folder, name)
     asked = request(
@@ -147,7 +147,9 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
         execution_time=UNTIL,
         known_files=known,
     )
-    with patch.object(base_cache, "make_query_in_file", wraps=make_query_in_file) as taken:
+    with patch.object(
+        base_cache, "make_unparsed_sqlmesh_query", wraps=make_unparsed_sqlmesh_query
+    ) as taken:
         try:
             facts = review_plan.review_plan(
                 asked, review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, _no_spark)

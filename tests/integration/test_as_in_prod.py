@@ -23,7 +23,7 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.runtime.process import PhaseClock
-from ci_bot.worker.sqlmesh_compat.skipped_work import leave_in_file, lists_columns
+from ci_bot.worker.sqlmesh_compat.skipped_work import leave_sqlmesh_query_in_file, lists_columns
 from tests import nights
 from tests.corpus.labelled import read_cases
 from tests.projects import Shop
@@ -99,16 +99,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 def opened(shop: Shop, cache: Path, *, load: bool = True) -> Context:
-    configs = sqlmesh_compat.read_configs([shop.project])
-    sqlmesh_compat.prepare_configs(configs, cache)
+    configs = sqlmesh_compat.read_sqlmesh_configs([shop.project])
+    sqlmesh_compat.prepare_sqlmesh_configs(configs, cache)
     return Context(paths=[str(shop.project)], config=configs, load=load)
 
 
 def promoted(shop: Shop) -> None:
     """The project as it stands becomes prod, with nothing built."""
     context = opened(shop, shop.root / "cache")
-    state = sqlmesh_compat.make_throwaway_state(shop.state, context)
-    sqlmesh_compat.give_state(context, state)
+    state = sqlmesh_compat.make_throwaway_sqlmesh_state(shop.state, context)
+    sqlmesh_compat.give_sqlmesh_state(context, state)
     base_branch.promote_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
 
@@ -118,8 +118,8 @@ def told(context: Any, *, spared: bool) -> Any:
     try:
         asked = {"execution_time": UNTIL, "skip_tests": True}
         if spared:
-            plan = sqlmesh_compat.build_plan(
-                sqlmesh_compat.make_plan_builder(context, "pr_1", **asked)
+            plan = sqlmesh_compat.build_sqlmesh_plan(
+                sqlmesh_compat.make_sqlmesh_plan_builder(context, "pr_1", **asked)
             )
         else:
             plan = context.plan_builder("pr_1", **asked).build()
@@ -155,10 +155,10 @@ def told(context: Any, *, spared: bool) -> Any:
 def loaded_and_told(shop: Shop, cache: Path, *, spared: bool) -> Any:
     sqlmesh.core.constants.MAX_FORK_WORKERS = 2 if spared else 1
     if spared:
-        sqlmesh_compat.skip_cache_writes(loaded_again=False)
+        sqlmesh_compat.skip_sqlmesh_cache_writes(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with sqlmesh_compat.reuse_prod_models(context) if spared else nullcontext():
+        with sqlmesh_compat.let_sqlmesh_reuse_prod_models(context) if spared else nullcontext():
             context.load()
         return told(context, spared=spared)
     except Exception as error:
@@ -236,10 +236,10 @@ def trees(shop: Shop, cache: Path, *, spared: bool) -> Any:
     """Every node of every query with its place and comments, and which queries came as a text."""
     sqlmesh.core.constants.MAX_FORK_WORKERS = 2 if spared else 1
     if spared:
-        sqlmesh_compat.skip_cache_writes(loaded_again=False)
+        sqlmesh_compat.skip_sqlmesh_cache_writes(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with sqlmesh_compat.reuse_prod_models(context) if spared else nullcontext():
+        with sqlmesh_compat.let_sqlmesh_reuse_prod_models(context) if spared else nullcontext():
             context.load()
         models = [model for model in context.models.values() if model.is_sql]
         came = {model.name for model in models if model.query_._parsed is None}
@@ -263,12 +263,12 @@ def test_query__of_a_file_that_was_rewritten_is_the_loaded_text(tmp_path: Path) 
     (model,) = load_sql_based_models(
         expressions, get_variables=lambda _: {}, path=path, dialect="duckdb"
     )
-    leave_in_file(model, file_dialect="duckdb", lists_columns=True)
+    leave_sqlmesh_query_in_file(model, file_dialect="duckdb", lists_columns=True)
     path.write_text("MODEL (name a.one, kind FULL);\n\nSELECT 2 AS x", encoding="utf-8")
 
     assert model.query.sql() == "SELECT 1 AS x"
     path.unlink()
-    leave_in_file(model, file_dialect="duckdb", lists_columns=True)
+    leave_sqlmesh_query_in_file(model, file_dialect="duckdb", lists_columns=True)
     assert model.query.sql() == "SELECT 1 AS x"
 
 
@@ -301,10 +301,10 @@ def optimized(shop: Shop, cache: Path, *, planned: bool = False) -> set[str]:
     """The models whose query the load has optimized, or the load and the plan."""
     context = opened(shop, cache, load=False)
     try:
-        with sqlmesh_compat.reuse_prod_models(context):
+        with sqlmesh_compat.let_sqlmesh_reuse_prod_models(context):
             context.load()
         if planned:
-            sqlmesh_compat.build_plan(
+            sqlmesh_compat.build_sqlmesh_plan(
                 context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True)
             )
         return {
@@ -348,16 +348,16 @@ def plan_with_a_stored_model_that_cannot_be_parsed(shop: Shop, cache: Path) -> l
     """The names of the models that the plan changes."""
     context = opened(shop, cache, load=False)
     try:
-        sqlmesh_compat.get_state_adapter(context).execute(
+        sqlmesh_compat.get_sqlmesh_state_adapter(context).execute(
             "UPDATE sqlmesh._snapshots SET snapshot = "
             """replace(snapshot, '"source_type": "sql"', '"source_type": "none"') """
             """WHERE name LIKE '%revenue%'"""
         )
         context.load()
-        builder = sqlmesh_compat.make_plan_builder(
+        builder = sqlmesh_compat.make_sqlmesh_plan_builder(
             context, "pr_1", execution_time=UNTIL, skip_tests=True
         )
-        return sorted(sqlmesh_compat.build_plan(builder).context_diff.modified_snapshots)
+        return sorted(sqlmesh_compat.build_sqlmesh_plan(builder).context_diff.modified_snapshots)
     finally:
         context.close()
 
@@ -380,7 +380,7 @@ def test_plan__parses_no_stored_model_that_is_as_loaded(shop: Shop, tmp_path: Pa
 def test_load__trusts_no_state_of_another_version(shop: Shop, tmp_path: Path) -> None:
     def load() -> set[str]:
         context = opened(shop, tmp_path / "cache", load=False)
-        adapter = sqlmesh_compat.get_state_adapter(context)
+        adapter = sqlmesh_compat.get_sqlmesh_state_adapter(context)
         adapter.execute("UPDATE sqlmesh._versions SET sqlglot_version = '1.0.0'")
         context.close()
         return optimized(shop, tmp_path / "cache")
@@ -420,10 +420,13 @@ def of_case(case: Any, folder: Path) -> tuple[Any, Any]:
     context = made.context
     plain = told(context, spared=False)
     sqlmesh.core.constants.MAX_FORK_WORKERS = 2
-    sqlmesh_compat.skip_cache_writes(loaded_again=False)
+    sqlmesh_compat.skip_sqlmesh_cache_writes(loaded_again=False)
     shutil.rmtree(place.cache_dir)
-    sqlmesh_compat.forget_cached_snapshots(context)
-    with sqlmesh_compat.restore_registries(), sqlmesh_compat.reuse_prod_models(context):
+    sqlmesh_compat.forget_cached_sqlmesh_snapshots(context)
+    with (
+        sqlmesh_compat.restore_sqlmesh_registries(),
+        sqlmesh_compat.let_sqlmesh_reuse_prod_models(context),
+    ):
         context.load()
     return plain, told(context, spared=True)
 

@@ -14,7 +14,7 @@ import sqlmesh.core.constants
 
 from ci_bot.protocol.review_inputs import BaseCache, KnownFile
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.sqlmesh_compat.skipped_work import QueryInFile
+from ci_bot.worker.sqlmesh_compat.skipped_work import UnparsedSqlmeshQuery
 from tests import nights
 from tests.integration.test_as_in_prod import EDITS, MORE, edited, opened, promoted, told
 from tests.projects import Shop
@@ -70,12 +70,15 @@ def known(shop: Shop) -> list[KnownFile]:
 
 def noted(shop: Shop, cache: Path) -> list[KnownFile]:
     """What a run on the default branch notes."""
-    sqlmesh_compat.skip_cache_writes(loaded_again=False)
+    sqlmesh_compat.skip_sqlmesh_cache_writes(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
-        with sqlmesh_compat.note_loaded_files() as found, sqlmesh_compat.reuse_prod_models(context):
+        with (
+            sqlmesh_compat.note_files_that_sqlmesh_loads() as found,
+            sqlmesh_compat.let_sqlmesh_reuse_prod_models(context),
+        ):
             context.load()
-        return sqlmesh_compat.list_known_files(context, found, shop.project)
+        return sqlmesh_compat.list_known_files_of_sqlmesh(context, found, shop.project)
     finally:
         context.close()
 
@@ -85,21 +88,24 @@ def load(shop: Shop, cache: Path, known: Sequence[KnownFile] | None) -> tuple[An
     sqlmesh.core.constants.MAX_FORK_WORKERS = 1
     files = {file.path: file for file in known or ()}
     if known is not None:
-        sqlmesh_compat.skip_cache_writes(loaded_again=False)
+        sqlmesh_compat.skip_sqlmesh_cache_writes(loaded_again=False)
     context = opened(shop, cache, load=False)
     try:
         with (
             nullcontext()
             if known is None
-            else sqlmesh_compat.reuse_prod_models(
-                context, lambda stored: sqlmesh_compat.load_known_files(files, stored, shop.project)
+            else sqlmesh_compat.let_sqlmesh_reuse_prod_models(
+                context,
+                lambda stored: sqlmesh_compat.load_known_files_into_sqlmesh(
+                    files, stored, shop.project
+                ),
             )
         ):
             context.load()
         taken = {
             model._path.relative_to(shop.project).as_posix()
             for model in context.models.values()
-            if isinstance(getattr(model, "query_", None), QueryInFile)
+            if isinstance(getattr(model, "query_", None), UnparsedSqlmeshQuery)
         }
         return told(context, spared=known is not None), taken
     except Exception as error:
@@ -204,7 +210,7 @@ def test_plan__takes_nothing_once_prod_has_another_record(
 ) -> None:
     def later() -> None:
         context = opened(shop, tmp_path / "later", load=False)
-        sqlmesh_compat.get_state_adapter(context).execute(
+        sqlmesh_compat.get_sqlmesh_state_adapter(context).execute(
             "UPDATE sqlmesh._snapshots SET snapshot = snapshot || ' '"
         )
         context.close()

@@ -54,7 +54,7 @@ def lines(*projects: Path) -> dict[str, ProjectCheck]:
     scratch = projects[0].parent
     place = ProjectPlace(projects, projects[0], scratch / "cache", scratch, None)
     configs, _ = configure_projects(place, lambda: None, clock=PhaseClock())
-    found = list(bundled_bot.list_key_checks(create_context(configs, place), projects[0]))
+    found = list(bundled_bot.check_keys_of_bundled_bot(create_context(configs, place), projects[0]))
     assert all(line.fix for line in found if line.status != "ok")
     named = {line.name.removeprefix("cicd_bot."): line for line in found}
     assert len(named) == len(found), "a line is there twice"
@@ -71,7 +71,7 @@ def test_report__has_a_line_for_every_key_that_the_bot_knows(shop: Shop) -> None
 
     found = lines(shop.project)
 
-    known = sqlmesh_compat.list_known_bot_settings(GithubCICDBotConfig())
+    known = sqlmesh_compat.list_known_sqlmesh_bot_settings(GithubCICDBotConfig())
     assert set(found) == {*known, "checks", "users"}
     honoured = {name for name, line in found.items() if "honoured" in line.message}
     assert honoured == {*OF_A_PLAN, "pr_environment_name"}

@@ -41,14 +41,14 @@ def test_version__is_one_that_is_supported() -> None:
 def test_lazy_spark__starts_nothing_for_a_load(tmp_path: Path) -> None:
     shop = write_shop(tmp_path)
     started: list[str] = []
-    configs = sqlmesh_compat.read_configs([shop.project])
-    sqlmesh_compat.make_spark_lazy(configs, lambda: started.append("spark"))
-    sqlmesh_compat.prepare_configs(configs, tmp_path / "cache")
+    configs = sqlmesh_compat.read_sqlmesh_configs([shop.project])
+    sqlmesh_compat.let_sqlmesh_start_spark_late(configs, lambda: started.append("spark"))
+    sqlmesh_compat.prepare_sqlmesh_configs(configs, tmp_path / "cache")
 
     context = Context(paths=[str(shop.project)], config=configs, load=False)
 
     assert context.default_catalog == "spark_catalog"
-    assert sqlmesh_compat.has_lazy_spark(configs)
+    assert sqlmesh_compat.has_lazy_sqlmesh_spark(configs)
     assert started == []
 
 
@@ -68,15 +68,15 @@ def test_configured_catalog__in_sparks_own_order(
     (tmp_path / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     connection = SparkConnectionConfig(config_dir=str(tmp_path), **settings)
 
-    assert sqlmesh_compat.read_configured_catalog(connection) == expected
+    assert sqlmesh_compat.read_catalog_of_sqlmesh_connection(connection) == expected
 
 
 def test_scan_packages_once__keeps_the_answer() -> None:
-    sqlmesh_compat.scan_packages_once()
+    sqlmesh_compat.let_sqlmesh_scan_packages_once()
     scan = context_diff.metadata.packages_distributions
 
     assert scan() is scan()
-    sqlmesh_compat.scan_packages_once()
+    sqlmesh_compat.let_sqlmesh_scan_packages_once()
     assert context_diff.metadata.packages_distributions is scan
 
 
@@ -87,7 +87,7 @@ def test_scan_packages_once__waits_until_a_model_imports_something(tmp_path: Pat
     found = []
 
     def plan() -> tuple[bool, dict[str, str]]:
-        sqlmesh_compat.scan_packages_once()
+        sqlmesh_compat.let_sqlmesh_scan_packages_once()
         context = Context(paths=[str(shop.project)])
         diff = context.plan_builder("pr_1", skip_tests=True).build().context_diff
         context.close()
@@ -107,7 +107,7 @@ def test_analytics_off__nobody_looks_who_has_called(tmp_path: Path) -> None:
     shop = write_duck_shop(tmp_path)
 
     def plan() -> tuple[bool, int]:
-        sqlmesh_compat.disable_analytics()
+        sqlmesh_compat.disable_sqlmesh_analytics()
         forget("IPython", "sqlmesh.magics")
         context = Context(paths=[str(shop.project)])
         changed = context.plan_builder("pr_1", skip_tests=True).build().new_snapshots
@@ -131,12 +131,12 @@ def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
     other.edit("config.yaml", "type: spark", "type: snowflake")
 
     def read(project: Path, own: ModuleType | None = None) -> str:
-        sqlmesh_compat.skip_engine_import()
+        sqlmesh_compat.skip_engine_import_of_sqlmesh()
         forget("pyspark")
         if own is not None:
             sys.modules["pyspark"] = own
         try:
-            sqlmesh_compat.read_configs([project])
+            sqlmesh_compat.read_sqlmesh_configs([project])
         except ConfigError as error:
             return str(error)
         return "imported" if "pyspark" in sys.modules else "found"
@@ -151,7 +151,7 @@ def test_engines__pyspark_is_found_without_its_import(tmp_path: Path) -> None:
 def test_duckdb_state__opened_read_only_refuses_writes(tmp_path: Path) -> None:
     path = tmp_path / "state.duckdb"
     duckdb.connect(str(path)).close()
-    adapter = sqlmesh_compat.open_duckdb_read_only(DuckDBConnectionConfig(database=str(path)))
+    adapter = sqlmesh_compat.open_duckdb_state_read_only(DuckDBConnectionConfig(database=str(path)))
 
     with pytest.raises(duckdb.Error, match="read-only"):
         adapter.execute("CREATE TABLE t (a INT)")
@@ -182,11 +182,11 @@ def test_environment_record__that_is_marked_as_unfinished__is_deleted_alone(buil
     one, two, whole = planned(context, "pr_1", "pr_2", "whole")
     context.state_sync.invalidate_environment("pr_2")
     for item in (one, two):
-        sqlmesh_compat.mark_environment_unfinished(context, item, lives_until=0)
+        sqlmesh_compat.mark_sqlmesh_environment_unfinished(context, item, lives_until=0)
 
-    assert sqlmesh_compat.delete_environment_record(context, one)
-    assert sqlmesh_compat.delete_environment_record(context, one), "it is gone by then"
-    assert not sqlmesh_compat.delete_environment_record(context, whole), "nobody marked it"
+    assert sqlmesh_compat.delete_sqlmesh_environment_record(context, one)
+    assert sqlmesh_compat.delete_sqlmesh_environment_record(context, one), "it is gone by then"
+    assert not sqlmesh_compat.delete_sqlmesh_environment_record(context, whole), "nobody marked it"
 
     left = {environment.name for environment in context.state_sync.get_environments()}
     statements = context.state_sync.get_environment_statements("pr_1")
@@ -204,7 +204,7 @@ def test_environment_record__that_is_marked_as_unfinished__waits_for_no_janitor(
     context.state_sync.invalidate_environment("over")
     until = now_timestamp() + 60_000
     for item in (lives, over):
-        sqlmesh_compat.mark_environment_unfinished(context, item, lives_until=until)
+        sqlmesh_compat.mark_sqlmesh_environment_unfinished(context, item, lives_until=until)
 
     marked = {item.name: item for item in context.state_sync.get_environments()}
     context.run_janitor(ignore_ttl=False)
@@ -228,9 +228,9 @@ def test_environment_record__of_one_that_was_planned_again_meanwhile__stays(buil
     context.load()
     planned(context, "pr_1")
 
-    sqlmesh_compat.mark_environment_unfinished(context, before, lives_until=NEVER)
+    sqlmesh_compat.mark_sqlmesh_environment_unfinished(context, before, lives_until=NEVER)
 
-    assert not sqlmesh_compat.delete_environment_record(context, before)
+    assert not sqlmesh_compat.delete_sqlmesh_environment_record(context, before)
     now = context.state_sync.get_environment("pr_1")
     context.close()
     assert now is not None
@@ -251,10 +251,10 @@ def test_merge_nothing_from_state__leaves_out_what_other_projects_have(tmp_path:
     for own in (False, True):
         context = Context(paths=[str(shop.project)], load=False)
         if own:
-            sqlmesh_compat.load_without_state_models(context)
+            sqlmesh_compat.load_sqlmesh_context_without_state(context)
         context.load()
         models.append(len(context.models))
-        assert sqlmesh_compat.is_state_shared(context) is not own
+        assert sqlmesh_compat.is_sqlmesh_state_shared(context) is not own
         (stock,) = [item for item in context.snapshots.values() if "stock" in item.name]
         # What is whose is known all the same: its lifetime is the project's and not the default.
         assert stock.node.project == "stock"
@@ -268,7 +268,7 @@ def test_plan_with_caps__does_not_extend_prods_tables(built: Shop) -> None:
     context = Context(paths=[str(built.project)])
     builder = context.plan_builder("pr_1", end="2024-02-01", skip_tests=True)
 
-    sqlmesh_compat.keep_model_caps(builder)
+    sqlmesh_compat.let_sqlmesh_keep_model_caps(builder)
 
     missing = {item.snapshot_id.name for item in builder.build().missing_intervals}
     context.close()
@@ -288,9 +288,9 @@ def broken_shop(tmp_path: Path) -> Shop:
 
 
 def context_without(shop: Shop, tmp_path: Path, *ignored: str) -> Context:
-    configs = sqlmesh_compat.read_configs([shop.project])
-    sqlmesh_compat.prepare_configs(configs, tmp_path / "cache")
-    sqlmesh_compat.ignore_files(configs, [shop.project / path for path in ignored])
+    configs = sqlmesh_compat.read_sqlmesh_configs([shop.project])
+    sqlmesh_compat.prepare_sqlmesh_configs(configs, tmp_path / "cache")
+    sqlmesh_compat.let_sqlmesh_ignore_files(configs, [shop.project / path for path in ignored])
     return Context(paths=[str(shop.project)], config=configs, load=False)
 
 
@@ -308,25 +308,25 @@ def test_model_failures__are_all_and_not_the_first_alone(
     monkeypatch.setattr("sqlmesh.core.constants.MAX_FORK_WORKERS", processes)
     shop = broken_shop(tmp_path)
     found: list[tuple[Path, BaseException]] = []
-    with sqlmesh_compat.collect_model_failures(found), pytest.raises(ConfigError) as first:
+    with sqlmesh_compat.collect_sqlmesh_model_failures(found), pytest.raises(ConfigError) as first:
         context_without(shop, tmp_path, "macros/wrong.py").load()
     assert {path.name for path, _ in found} == {"one.sql", "two.sql"}
     # Each as SQLMesh itself would have raised it.
-    told = [str(sqlmesh_compat.make_load_error(path, problem)) for path, problem in found]
+    told = [str(sqlmesh_compat.make_sqlmesh_load_error(path, problem)) for path, problem in found]
     assert str(first.value) in told
 
 
 def test_registries_kept__a_load_that_fails_leaves_no_macro_behind(tmp_path: Path) -> None:
     shop = broken_shop(tmp_path)
-    with sqlmesh_compat.restore_registries(), pytest.raises(RuntimeError, match="wrong"):
+    with sqlmesh_compat.restore_sqlmesh_registries(), pytest.raises(RuntimeError, match="wrong"):
         context_without(shop, tmp_path).load()
     assert "good9" not in macro.get_registry()
 
 
 def test_throwaway_state_again__reads_what_another_process_has_closed(tmp_path: Path) -> None:
     context = context_without(write_duck_shop(tmp_path), tmp_path)
-    sqlmesh_compat.make_throwaway_state(tmp_path / "own.duckdb", context).close()
-    state = sqlmesh_compat.open_throwaway_state(tmp_path / "own.duckdb", context)
+    sqlmesh_compat.make_throwaway_sqlmesh_state(tmp_path / "own.duckdb", context).close()
+    state = sqlmesh_compat.open_throwaway_sqlmesh_state(tmp_path / "own.duckdb", context)
     assert state.get_versions().schema_version > 0
     assert state.get_environments() == []
 
@@ -336,7 +336,7 @@ def test_executed_text__is_what_the_adapter_sends() -> None:
         "SELECT a.`x y`, 'it' AS b FROM s.t AS a -- a comment", default_dialect="spark"
     )
 
-    assert sqlmesh_compat.render_executed_text(tree, "spark") == (
+    assert sqlmesh_compat.render_as_sqlmesh_executes(tree, "spark") == (
         "SELECT `a`.`x y`, 'it' AS `b` FROM `s`.`t` AS `a`"
     )
 
@@ -351,11 +351,11 @@ def test_table_clauses__hold_format_and_properties() -> None:
         dialect="spark",
     )
 
-    text = sqlmesh_compat.render_table_clauses(model, model.physical_properties, "spark")
+    text = sqlmesh_compat.render_sqlmesh_table_clauses(model, model.physical_properties, "spark")
 
     assert text == "USING PARQUET TBLPROPERTIES ('x'='y')"
     assert (
-        sqlmesh_compat.render_table_clauses(
+        sqlmesh_compat.render_sqlmesh_table_clauses(
             model.copy(update={"storage_format": None}), {}, "spark"
         )
         == ""
@@ -374,11 +374,15 @@ def test_rendered_statement__tells_no_text_from_a_question_to_the_engine() -> No
     (tree,) = model.post_statements
 
     (dropped,) = (
-        sqlmesh_compat.render_statement(model, tree, runtime_stage=RuntimeStage.CREATING) or []
+        sqlmesh_compat.render_sqlmesh_statement(model, tree, runtime_stage=RuntimeStage.CREATING)
+        or []
     )
 
     assert dropped.sql("spark") == "DROP TABLE `a`.`b`"
-    assert sqlmesh_compat.render_statement(model, tree, runtime_stage=RuntimeStage.EVALUATING) == []
+    assert (
+        sqlmesh_compat.render_sqlmesh_statement(model, tree, runtime_stage=RuntimeStage.EVALUATING)
+        == []
+    )
 
 
 def test_rendered_environment_statements__is_sqlmeshs_own_text() -> None:
@@ -387,7 +391,7 @@ def test_rendered_environment_statements__is_sqlmeshs_own_text() -> None:
     (tree,) = d.parse(sql, default_dialect="spark")
     context = {"environment_naming_info": EnvironmentNamingInfo(name="pr_1")}
 
-    ours = sqlmesh_compat.render_environment_statements(
+    ours = sqlmesh_compat.render_sqlmesh_environment_statements(
         item, tree, "spark", None, **context, runtime_stage=RuntimeStage.BEFORE_ALL
     )
 
@@ -408,16 +412,16 @@ WRITTEN = {
 
 
 def test_written_bot_settings__are_those_that_stand_there() -> None:
-    assert sqlmesh_compat.list_written_bot_settings(Config()) == {}
+    assert sqlmesh_compat.list_written_sqlmesh_bot_settings(Config()) == {}
     bare = Config.parse_obj({"cicd_bot": {"type": "github"}})
     # SQLMesh has put its own `plan:` into two more fields by now.
     assert bare.cicd_bot is not None
     assert {"auto_categorize_changes_", "pr_include_unmodified_"} <= bare.cicd_bot.fields_set
-    assert sqlmesh_compat.list_written_bot_settings(bare) == {"type": "github"}
+    assert sqlmesh_compat.list_written_sqlmesh_bot_settings(bare) == {"type": "github"}
 
-    known = sqlmesh_compat.list_known_bot_settings(GithubCICDBotConfig())
+    known = sqlmesh_compat.list_known_sqlmesh_bot_settings(GithubCICDBotConfig())
     written = {name: value for name, value in WRITTEN.items() if name in known}
-    found: dict[str, Any] = sqlmesh_compat.list_written_bot_settings(
+    found: dict[str, Any] = sqlmesh_compat.list_written_sqlmesh_bot_settings(
         Config.parse_obj({"cicd_bot": written})
     )
 
@@ -442,16 +446,16 @@ def test_written_bot_settings__of_a_class_of_the_projects_own_are_no_defaults(
         "config = Ours(model_defaults=ModelDefaultsConfig(dialect='duckdb'),\n"
         "    cicd_bot=GithubCICDBotConfig(pr_min_intervals=2, default_pr_start='1 day ago'))\n"
     )
-    (config,) = sqlmesh_compat.read_configs([tmp_path]).values()
+    (config,) = sqlmesh_compat.read_sqlmesh_configs([tmp_path]).values()
 
-    assert sqlmesh_compat.list_written_bot_settings(config) == {
+    assert sqlmesh_compat.list_written_sqlmesh_bot_settings(config) == {
         "pr_min_intervals": 2,
         "default_pr_start": "1 day ago",
     }
 
 
 def test_known_bot_settings__are_called_as_in_a_configuration() -> None:
-    known = sqlmesh_compat.list_known_bot_settings(GithubCICDBotConfig())
+    known = sqlmesh_compat.list_known_sqlmesh_bot_settings(GithubCICDBotConfig())
     assert {"auto_categorize_changes", "skip_pr_backfill", "prod_branch_name", "type"} <= known
     assert not any(name.endswith("_") for name in known)
 
@@ -460,9 +464,11 @@ def test_plan_builder__refuses_what_the_installed_version_does_not_know(built: S
     context = Context(paths=[str(built.project)])
     try:
         with pytest.raises(BadInput, match=r"SQLMesh 0\.\d+\.\d+ does not know `of-the-future`"):
-            sqlmesh_compat.make_plan_builder(context, "pr_1", skip_tests=True, of_the_future=3)
+            sqlmesh_compat.make_sqlmesh_plan_builder(
+                context, "pr_1", skip_tests=True, of_the_future=3
+            )
         # What nobody has said is not asked of any version.
-        builder = sqlmesh_compat.make_plan_builder(
+        builder = sqlmesh_compat.make_sqlmesh_plan_builder(
             context, "pr_1", skip_tests=True, include_unmodified=True, of_the_future=None
         )
         assert builder.build().include_unmodified
@@ -475,21 +481,23 @@ def test_selection__by_git_goes_by_the_files_that_are_given(built: Shop) -> None
     context = Context(paths=[str(built.project)])
     changed = [built.project / "models" / "orders.sql", built.project / "models" / "gone.sql"]
     try:
-        sqlmesh_compat.select_by_changed_files(context, changed, ["main", "origin/main"])
+        sqlmesh_compat.let_sqlmesh_select_by_changed_files(
+            context, changed, ["main", "origin/main"]
+        )
         for text in ("git:main", "git:origin/main"):
-            (found,) = sqlmesh_compat.expand_selection(context, text)
+            (found,) = sqlmesh_compat.expand_sqlmesh_selection(context, text)
             assert found.endswith('"orders"')
-        assert len(sqlmesh_compat.expand_selection(context, "git:main+")) > 1
-        builder = sqlmesh_compat.make_plan_builder(
+        assert len(sqlmesh_compat.expand_sqlmesh_selection(context, "git:main+")) > 1
+        builder = sqlmesh_compat.make_sqlmesh_plan_builder(
             context, "pr_1", skip_tests=True, select_models=["git:main"]
         )
         assert not builder.build().context_diff.has_snapshot_changes
         with pytest.raises(BadInput, match="git:release") as refused:
-            sqlmesh_compat.expand_selection(context, "git:release")
+            sqlmesh_compat.expand_sqlmesh_selection(context, "git:release")
         assert refused.value.hint == "Write `git:main` or `git:origin/main`."
-        sqlmesh_compat.select_by_changed_files(context, None, ["main"])
+        sqlmesh_compat.let_sqlmesh_select_by_changed_files(context, None, ["main"])
         with pytest.raises(BadInput, match="not known") as unknown:
-            sqlmesh_compat.expand_selection(context, "git:main")
+            sqlmesh_compat.expand_sqlmesh_selection(context, "git:main")
         assert "fetch-depth: 2" in (unknown.value.hint or "")
     finally:
         context.close()
@@ -512,7 +520,10 @@ def test_render_on_earlier_runs__is_a_later_run_to_dbt(kind: str, later: int) ->
     macros = JinjaMacroRegistry(create_builtins_module=dbt_builtins.__name__)
     model = load_sql_based_model(d.parse(text), jinja_macros=macros)
     assert model.render_query().sql() == 'SELECT 1 AS "id"'
-    assert sqlmesh_compat.render_on_earlier_runs(model).sql() == f'SELECT {later} AS "id"'
+    assert (
+        sqlmesh_compat.render_sqlmesh_model_on_earlier_runs(model).sql()
+        == f'SELECT {later} AS "id"'
+    )
     assert model.render_query().sql() == 'SELECT 1 AS "id"'  # and nothing is kept of it
 
 
@@ -528,13 +539,13 @@ def test_plan_evaluator__creates_the_table_of_a_model_that_gets_no_interval(buil
     built.write("models/of_month.sql", month.format(name="of_month", kind="FULL", query=query))
     context = Context(paths=[str(built.project)])
     try:
-        builder = sqlmesh_compat.make_plan_builder(
+        builder = sqlmesh_compat.make_sqlmesh_plan_builder(
             context, "pr_1", start="2024-01-03", execution_time="2024-01-11", skip_tests=True
         )
-        plan = sqlmesh_compat.build_plan(builder)
+        plan = sqlmesh_compat.build_sqlmesh_plan(builder)
         missing = {item.snapshot_id.name.split('"')[-2] for item in plan.missing_intervals}
         assert missing == {"of_month"}
-        evaluator = sqlmesh_compat.make_plan_evaluator(
+        evaluator = sqlmesh_compat.make_sqlmesh_evaluator(
             context, get_console(), lambda *_: None, max_workers=None, promotion=nullcontext
         )
         evaluator.evaluate(plan.to_evaluatable())

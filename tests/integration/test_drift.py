@@ -14,7 +14,7 @@ from sqlmesh.core.environment import Environment
 
 from ci_bot.protocol.cleanup_report import StateSurvey
 from ci_bot.worker.cleanup.sweep import survey_state
-from ci_bot.worker.sqlmesh_compat import unwrap_state_adapter
+from ci_bot.worker.sqlmesh_compat import unwrap_sqlmesh_state_adapter
 from ci_bot.worker.state_store import ApplyRow, CostLedger
 from tests.github_standin import events, script
 from tests.github_standin.repo import Repo
@@ -254,7 +254,7 @@ def test_survey__estimates_that_were_off_by_a_factor_of_two(built: Repository) -
     }
     context = Context(paths=[str(built.shop.project)])
     try:
-        ledger = CostLedger(unwrap_state_adapter(context.state_sync))
+        ledger = CostLedger(unwrap_sqlmesh_state_adapter(context.state_sync))
         ledger.prepare_tables()
         for name, (expected, used, outcome, day) in rows.items():
             values = {

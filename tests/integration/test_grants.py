@@ -14,7 +14,7 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.worker.doctor.state_checks import check_ledger
+from ci_bot.worker.doctor.state_checks import check_ledger_is_readable
 from ci_bot.worker.state_store.lease_rows import LeaseHolder
 from ci_bot.worker.state_store.ledger_schema import SCHEMA, LedgerTables
 from tests.conftest import PROD_UNTIL, REPOSITORY, run_python
@@ -187,7 +187,7 @@ def test_ledger__that_the_account_may_not_read__is_never_taken_for_an_empty_one(
     assert reviewed.failure is None
     assert [note for note in reviewed.notes if "`sqlmesh_ci_bot._restatements`" in note]
     with of_sqlmesh(shop) as context:
-        looked = check_ledger(context.state_sync)
+        looked = check_ledger_is_readable(context.state_sync)
     assert looked is not None
     assert (looked.status, "`sqlmesh_ci_bot._restatements`" in looked.message) == ("warn", True)
 

@@ -122,7 +122,7 @@ class Seen:
             self.wish,
             whole_plan.list_environment_build(self.planned),
             self.names,
-            previews=sqlmesh_compat.previews_forward_only(self.context),
+            previews=sqlmesh_compat.sqlmesh_previews_forward_only(self.context),
         )
 
     @property
@@ -237,7 +237,7 @@ def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name
         )
         for item in seen.left:
             recorder.expect_model(item)
-        sqlmesh_compat.make_plan_evaluator(
+        sqlmesh_compat.make_sqlmesh_evaluator(
             seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
         ).evaluate(seen.planned.plan.to_evaluatable())
 
@@ -298,7 +298,7 @@ def test_apply__counts_no_batch_that_failed(
         for item in seen.left:
             recorder.expect_model(item)
         with pytest.raises(Exception, match="Plan application failed"):
-            sqlmesh_compat.make_plan_evaluator(
+            sqlmesh_compat.make_sqlmesh_evaluator(
                 seen.context,
                 recorder,
                 recorder.on_audits,
@@ -323,7 +323,7 @@ def test_apply__audits_that_changed_on_built_data_build_nothing(shop: Shop, tmp_
 
     with plan(shop, tmp_path / "scratch") as seen:
         recorder = ConsoleRecorder(seen.names, lambda message, done, total: None)
-        sqlmesh_compat.make_plan_evaluator(
+        sqlmesh_compat.make_sqlmesh_evaluator(
             seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
         ).evaluate(seen.planned.plan.to_evaluatable())
 

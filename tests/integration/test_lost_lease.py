@@ -76,7 +76,7 @@ class Build:
         if self._at_batch == 0:
             self._lose()
         try:
-            sqlmesh_compat.make_plan_evaluator(
+            sqlmesh_compat.make_sqlmesh_evaluator(
                 self.context,
                 recorder,
                 recorder.on_audits,

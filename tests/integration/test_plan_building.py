@@ -59,8 +59,8 @@ def edit(shop: Shop, chance: random.Random) -> None:
 
 def promoted(shop: Shop) -> None:
     context = Context(paths=[str(shop.project)])
-    state = sqlmesh_compat.make_throwaway_state(shop.state, context)
-    sqlmesh_compat.give_state(context, state)
+    state = sqlmesh_compat.make_throwaway_sqlmesh_state(shop.state, context)
+    sqlmesh_compat.give_sqlmesh_state(context, state)
     base_branch.promote_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
 
@@ -70,7 +70,7 @@ def planned(shop: Shop, environment: str, *, shorter: bool) -> Any:
     context = Context(paths=[str(shop.project)])
     builder = context.plan_builder(environment, execution_time=UNTIL, skip_tests=True)
     try:
-        plan = sqlmesh_compat.build_plan(builder) if shorter else builder.build()
+        plan = sqlmesh_compat.build_sqlmesh_plan(builder) if shorter else builder.build()
     except PlanError as error:
         return str(error)
     return {
@@ -109,7 +109,7 @@ def test_snapshots_above__are_few(tmp_path: Path) -> None:
     def most() -> int:
         context = Context(paths=[str(shop.project)])
         builder = context.plan_builder("pr_1", execution_time=UNTIL, skip_tests=True)
-        dag = planner._KindsAbove.from_builder(builder._build_dag(), builder)
+        dag = planner._SqlmeshKindsAbove.from_builder(builder._build_dag(), builder)
         assert dag is not None, "this version looks at something else: compare, then list it"
         return max(len(dag.upstream(node)) for node in dag)
 
@@ -123,4 +123,4 @@ def test_snapshots_above__are_all_there_where_a_version_looks_at_more(
         self.something_else(dag)
 
     monkeypatch.setattr(PlanBuilder, "_categorize_snapshot", other)
-    assert planner._KindsAbove.from_builder(DAG(), None) is None
+    assert planner._SqlmeshKindsAbove.from_builder(DAG(), None) is None

@@ -167,7 +167,7 @@ def test_list__holds_what_this_repository_made_under_another_prefix(
     shop: Shop, tmp_path: Path
 ) -> None:
     with opened(tmp_path / "open", shop.project, write=True) as found:
-        ledger = Ledger(sqlmesh_compat.get_state_adapter(found.context))
+        ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(found.context))
         ledger.prepare_tables()
         for item in (
             row("team_1", 1, "octo/shop", "applied"),

@@ -10,7 +10,7 @@ import pytest
 from sqlmesh.core import dialect as d
 from sqlmesh.core.model import SqlModel, load_sql_based_model, load_sql_based_models
 
-from ci_bot.worker.sqlmesh_compat.skipped_work import find_dependencies
+from ci_bot.worker.sqlmesh_compat.skipped_work import set_sqlmesh_dependencies
 from tests.corpus.labelled import read_cases
 
 CASES = read_cases(Path(__file__).parent.parent / "corpus")
@@ -67,7 +67,7 @@ def found(parsed: Any, dialect: str, catalog: str | None) -> tuple[set[str], set
         )
         for _ in range(2)
     ]
-    find_dependencies(models[0])
+    set_sqlmesh_dependencies(models[0])
     mine: set[str] = models[0].full_depends_on
     return mine, models[1].full_depends_on
 
@@ -88,7 +88,7 @@ def test_dependencies__are_those_of_the_rendered_query(dialect: str) -> None:
 def test_dependencies__are_found_without_rendering() -> None:
     parsed = d.parse("MODEL (name db.me, kind FULL);\n\nSELECT x FROM a", default_dialect="duckdb")
     model = load_sql_based_model(parsed, dialect="duckdb")
-    find_dependencies(model)
+    set_sqlmesh_dependencies(model)
     assert "_query_renderer" not in vars(model)
     assert model.full_depends_on == {'"a"'}
 
@@ -130,7 +130,7 @@ def test_dependencies__of_every_labelled_model() -> None:
                 seen.add(text)
                 for model in _loaded(text, path):
                     if isinstance(model, SqlModel):
-                        find_dependencies(model)
+                        set_sqlmesh_dependencies(model)
                         mine = set(model.full_depends_on)
                         model._full_depends_on = None
                         assert mine == model.full_depends_on, path

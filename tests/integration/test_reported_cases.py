@@ -87,10 +87,10 @@ def test_end_of_one_environment__leaves_the_others(shop: Shop) -> None:
     ended, kept = map(context.state_sync.get_environment, ("pr_1", "kept"))
     assert ended is not None
     assert kept is not None
-    sqlmesh_compat.mark_environment_unfinished(context, ended, lives_until=0)
+    sqlmesh_compat.mark_sqlmesh_environment_unfinished(context, ended, lives_until=0)
 
-    assert sqlmesh_compat.delete_environment_record(context, ended)
-    assert not sqlmesh_compat.delete_environment_record(context, kept)  # which is whole
+    assert sqlmesh_compat.delete_sqlmesh_environment_record(context, ended)
+    assert not sqlmesh_compat.delete_sqlmesh_environment_record(context, kept)  # which is whole
 
     left = {environment.name for environment in context.state_sync.get_environments()}
     context.close()

@@ -130,7 +130,7 @@ def test_environment__of_another_repository__is_said_in_the_review(
 
 def owned_by_another(shop: Shop, tmp_path: Path, environment: str) -> None:
     with opened(tmp_path, shop.project, write=True) as found:
-        ledger = Ledger(sqlmesh_compat.get_state_adapter(found.context))
+        ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(found.context))
         ledger.prepare_tables()
         ledger.write_row(
             LedgerRow(

@@ -141,7 +141,7 @@ class History:
     def _in_ledger(self, write: Callable[[Any], None]) -> None:
         context = Context(paths=[str(self.shop.project)], load=False)
         try:
-            adapter = sqlmesh_compat.get_state_adapter(context)
+            adapter = sqlmesh_compat.get_sqlmesh_state_adapter(context)
             Ledger(adapter).prepare_tables()
             write(adapter)
         finally:

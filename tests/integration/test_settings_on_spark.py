@@ -61,7 +61,7 @@ def test_set__fails_where_it_is_said_to(jvm: OneJvm, sql: str) -> None:
     text = f"MODEL (name a.b, kind FULL, dialect spark);\n{sql};\nSELECT 1 AS a"
     model: Any = load_sql_based_model(d.parse(text))
     (tree,) = model.render_pre_statements()
-    given = sqlmesh_compat.render_executed_text(tree, "spark")
+    given = sqlmesh_compat.render_as_sqlmesh_executes(tree, "spark")
 
     said = {effect.action for effect in list_statement_effects(given, "spark")}
 

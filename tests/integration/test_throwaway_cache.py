@@ -55,10 +55,10 @@ def shop(tmp_path: Path) -> Shop:
 def plan_of(shop: Shop, cache: Path, *, spared: bool, loaded_again: bool, forks: int) -> Any:
     """What a plan says, and how many files the cache holds after it."""
     if spared:
-        sqlmesh_compat.skip_cache_writes(loaded_again=loaded_again)
+        sqlmesh_compat.skip_sqlmesh_cache_writes(loaded_again=loaded_again)
     sqlmesh.core.constants.MAX_FORK_WORKERS = forks
-    configs = sqlmesh_compat.read_configs([shop.project])
-    sqlmesh_compat.prepare_configs(configs, cache)
+    configs = sqlmesh_compat.read_sqlmesh_configs([shop.project])
+    sqlmesh_compat.prepare_sqlmesh_configs(configs, cache)
     context = Context(paths=[str(shop.project)], config=configs)
     try:
         plan = context.plan_builder("pr_1", execution_time="2024-01-05", skip_tests=True).build()
@@ -120,7 +120,7 @@ def test_crons__have_the_same_moments(tmp_path: Path) -> None:
     ]
 
     def steps() -> list[tuple[float, float]]:
-        sqlmesh_compat.skip_cache_writes(loaded_again=False)
+        sqlmesh_compat.skip_sqlmesh_cache_writes(loaded_again=False)
         made: Any = cron
         return [
             (made.croniter(line, at).get_next(), made.croniter(line, at).get_prev())

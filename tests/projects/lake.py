@@ -115,12 +115,12 @@ def build_prod(project: Path, until: str) -> None:
 
     SQLMesh by itself cannot fill these tables in Iceberg's own catalogs: it takes Spark's refusal
     of SHOW TABLE EXTENDED for "no such table", writes SEED and FULL models with CREATE TABLE IF NOT
-    EXISTS, and leaves them empty (`compat.ListingSparkAdapter`).
+    EXISTS, and leaves them empty (`compat.ListingSqlmeshSparkAdapter`).
     """
     os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
     set_console(NoopConsole())
-    configs = sqlmesh_compat.read_configs([project])
-    sqlmesh_compat.make_spark_lazy(configs, lambda: None)
+    configs = sqlmesh_compat.read_sqlmesh_configs([project])
+    sqlmesh_compat.let_sqlmesh_start_spark_late(configs, lambda: None)
     context = Context(config=configs, paths=[str(project)])
     context.apply(context.plan_builder("prod", execution_time=until, skip_tests=True).build())
     context.close()

@@ -13,7 +13,7 @@ from tests.projects.opened import opened
 def main(project: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch, opened(Path(scratch), project) as found:
         try:
-            adapter = sqlmesh_compat.get_state_adapter(found.context)
+            adapter = sqlmesh_compat.get_sqlmesh_state_adapter(found.context)
             adapter.execute("DELETE FROM sqlmesh._environments")
         except Exception as error:
             print(error)

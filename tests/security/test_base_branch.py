@@ -101,9 +101,9 @@ def build_spark_prod(root: Path, directory: Path) -> None:
     (root / "state.duckdb").unlink(missing_ok=True)
     configs, _ = configure_projects(place(root, directory), no_spark, clock=PhaseClock())
     context = create_context(configs, place(root, directory))
-    state = sqlmesh_compat.make_state_sync(context)
+    state = sqlmesh_compat.make_sqlmesh_state(context)
     state.migrate()
-    sqlmesh_compat.give_state(context, state)
+    sqlmesh_compat.give_sqlmesh_state(context, state)
     load_project(context, nullcontext(), root)
     base_branch.promote_as_prod(context, state, 1_705_795_200_000)  # EXECUTION
     context.close()

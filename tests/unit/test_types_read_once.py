@@ -6,7 +6,7 @@ import pytest
 from sqlglot import ParseError, exp
 from sqlmesh.core.model import meta
 
-from ci_bot.worker.sqlmesh_compat.skipped_work import cache_parsed_types
+from ci_bot.worker.sqlmesh_compat.skipped_work import cache_types_that_sqlglot_parses
 
 TEXTS = ["int", "VARCHAR(10)", "struct<a: int, b: array<string>>", "decimal(18, 4)", "unknown"]
 
@@ -21,13 +21,13 @@ def test_type__is_the_same_and_nobody_elses(text: str, dialect: str | None) -> N
             return str(error)
 
     before = built()
-    with cache_parsed_types():
+    with cache_types_that_sqlglot_parses():
         first = built()
         assert (first, built()) == (before, before)
 
 
 def test_type__that_is_changed_stays_one_columns_own() -> None:
-    with cache_parsed_types():
+    with cache_types_that_sqlglot_parses():
         one, other = (exp.DataType.build("decimal(18, 4)", dialect="spark") for _ in range(2))
         one.set("expressions", [])
         assert other == exp.DataType.build("decimal(18, 4)", dialect="spark")
@@ -43,14 +43,14 @@ def test_reading__is_as_before_after_the_block() -> None:
         return vars(exp.DataType)["build"], meta.parse_one
 
     plain = now()
-    with pytest.raises(RuntimeError), cache_parsed_types():
+    with pytest.raises(RuntimeError), cache_types_that_sqlglot_parses():
         assert now()[0] is not plain[0]
         raise RuntimeError
     assert now() == plain
 
 
 def test_text_that_is_no_type__fails_each_time() -> None:
-    with cache_parsed_types():
+    with cache_types_that_sqlglot_parses():
         for _ in range(2):
             with pytest.raises(ParseError):
                 exp.DataType.build("1 2 (", dialect="spark")

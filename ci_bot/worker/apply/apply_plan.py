@@ -49,7 +49,7 @@ from ci_bot.worker.runtime import (
     spark_catalog,
     write_log_line,
 )
-from ci_bot.worker.sqlmesh_compat import PartOfPlan
+from ci_bot.worker.sqlmesh_compat import PartOfSqlmeshPlan
 from ci_bot.worker.state_store import CostLedger, LeaseHold, Ledger, Outcome
 
 
@@ -129,8 +129,8 @@ class ApplyRun:
         self.context = opened.context
         self.names = ModelNames(self.context.default_catalog, self.context.default_dialect)
         self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))
-        self.ledger = Ledger(sqlmesh_compat.get_state_adapter(self.context))
-        self.costs = CostLedger(sqlmesh_compat.get_state_adapter(self.context))
+        self.ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
+        self.costs = CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
         self.meter = BatchMeter(
             lambda: SparkStore(self.context.engine_adapter.spark),
             time.time,
@@ -211,7 +211,7 @@ class ApplyRun:
             with self.ports.clock.time_phase("lease"):
                 self.hold.take_lease(self.ports.progress)
             if self.hold.has_moved_since(seen):
-                sqlmesh_compat.forget_cached_snapshots(self.context)
+                sqlmesh_compat.forget_cached_sqlmesh_snapshots(self.context)
                 ready = self.replanning.plan_ready()
             return ready if isinstance(ready, ApplyDocument) else self._build_environment(ready)
         finally:
@@ -328,7 +328,7 @@ class ApplyRun:
         return self.estimator.estimate_merge(ready.planned)
 
     def _attempt_build(
-        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfPlan | None = None
+        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfSqlmeshPlan | None = None
     ) -> ApplyDocument | None:
         """Builds the plan, or a part of it; returns the document of a failure, else None."""
         what = "building" if part is None else "probing"
@@ -445,7 +445,7 @@ class _ProbeRun(ApplyRun):
     def _build_and_estimate(
         self, ready: ReadyPlan, chosen: PlanProbe, recorder: ConsoleRecorder
     ) -> ApplyDocument:
-        part = sqlmesh_compat.PartOfPlan(chosen.batches, chosen.views)
+        part = sqlmesh_compat.PartOfSqlmeshPlan(chosen.batches, chosen.views)
         ended = self._attempt_build(ready.planned, recorder, part)
         if ended is not None:
             return ended
@@ -467,7 +467,7 @@ class _ProbeRun(ApplyRun):
         with self.ports.clock.time_phase("estimate"):
             whole = self._estimate_work(ready.planned, ready.work, ready.missing, estimator)
             # Recorded snapshots and intervals change the plan of prod.
-            sqlmesh_compat.forget_cached_snapshots(self.context)
+            sqlmesh_compat.forget_cached_sqlmesh_snapshots(self.context)
             after_merge = estimator.estimate_merge(ready.planned)
         not_ready = [
             NotProbed(model=item.model, why="its signals say that its newest batch is not ready")

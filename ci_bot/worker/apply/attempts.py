@@ -27,7 +27,7 @@ from ci_bot.worker.messages import (
 )
 from ci_bot.worker.planning import BuiltPlan, make_evaluatable
 from ci_bot.worker.runtime import PhaseClock, spark_catalog
-from ci_bot.worker.sqlmesh_compat import AroundBatch, PartOfPlan
+from ci_bot.worker.sqlmesh_compat import AroundBatch, PartOfSqlmeshPlan
 from ci_bot.worker.state_store import LeaseHold, LeaseLostError, Say
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class BuildAttempts:
         self.made: list[Attempt] = []
 
     def build_plan(
-        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfPlan | None = None
+        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfSqlmeshPlan | None = None
     ) -> Failure | None:
         """Builds the plan, or a part of it; returns the failure, or None if it is built."""
         current = planned
@@ -154,7 +154,12 @@ class BuildAttempts:
         )
 
     def _evaluate_plan(
-        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfPlan | None, *, alone: bool
+        self,
+        planned: BuiltPlan,
+        recorder: ConsoleRecorder,
+        part: PartOfSqlmeshPlan | None,
+        *,
+        alone: bool,
     ) -> None:
         """Runs the plan's stages.
 
@@ -165,7 +170,7 @@ class BuildAttempts:
         # again.
         gc.freeze()
         gc.enable()
-        evaluator = sqlmesh_compat.make_plan_evaluator(
+        evaluator = sqlmesh_compat.make_sqlmesh_evaluator(
             self._context,
             recorder,
             recorder.on_audits,
@@ -197,7 +202,7 @@ class BuildAttempts:
             "remove the cause and apply this plan again; what is built already is kept.",
         )
         update: dict[str, object] = {"model": self._names.short_name(str(name)) if name else None}
-        audit = sqlmesh_compat.find_failed_audit(failed)
+        audit = sqlmesh_compat.find_failed_sqlmesh_audit(failed)
         if audit is not None:
             update["message"] = f"The audit `{audit.name}` cannot run: {base.message}"
             if audit.path is not None:

@@ -219,7 +219,7 @@ def _compare_candidates(
         budget=DiffBudget(rows=MAX_ROWS),
         controls=DiffControls(
             workers=count_parallel_queries(
-                sqlmesh_compat.get_spark_session(context.engine_adapter)
+                sqlmesh_compat.get_spark_session_of_sqlmesh(context.engine_adapter)
             ),
             cancelled=ports.stop,
             stop=port.cancel_queries,

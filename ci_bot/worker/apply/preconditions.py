@@ -178,7 +178,7 @@ def check_merges(context: Context, planned: BuiltPlan, names: ModelNames) -> Non
     gateways = list_gateways(context.config, context.gateway)
     if not any(describe_merge_obstacle(model, gateways) for model in merged):
         return
-    session = sqlmesh_compat.get_spark_session(context.engine_adapter)
+    session = sqlmesh_compat.get_spark_session_of_sqlmesh(context.engine_adapter)
     settings = read_catalog_settings(session.conf.get)
     running = {
         name: replace(facts, settings={**facts.settings, **settings}, complete=True)
@@ -363,7 +363,7 @@ class PlanRepetition:
             Refused: see `check_work`.
         """
         first = self._report.identity
-        sqlmesh_compat.forget_cached_snapshots(self._context)
+        sqlmesh_compat.forget_cached_sqlmesh_snapshots(self._context)
         planned = self._plan_in_window(first.window if first else None)
         identity = self._identify_plan(planned) if planned else None
         if planned is None or identity is None or identity.plan_id() != self._report.plan_id:

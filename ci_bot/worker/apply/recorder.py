@@ -16,7 +16,7 @@ from ci_bot.protocol.base import LINE_LENGTH
 from ci_bot.protocol.plan import Backfill, BackfillAction
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.planning import describe_plan
-from ci_bot.worker.sqlmesh_compat import AuditOutcome, AuditQuestion
+from ci_bot.worker.sqlmesh_compat import AuditOutcome, SqlmeshAuditQuery
 
 ReportBatch = Callable[[str, int, int], None]
 AuditStatus = Literal["passed", "failed", "skipped"]
@@ -41,7 +41,7 @@ class ModelRecord:
     written: bool = False
     seconds: float = 0.0
     audits: dict[str, ModelAudit] = field(default_factory=dict)
-    questions: dict[str, AuditQuestion] = field(default_factory=dict)
+    questions: dict[str, SqlmeshAuditQuery] = field(default_factory=dict)
 
 
 class ConsoleRecorder(NoopConsole):
@@ -152,7 +152,7 @@ class ConsoleRecorder(NoopConsole):
                 if outcome.question is not None:
                     record.questions[key] = outcome.question.cover_both(record.questions.get(key))
 
-    def list_failed_audits(self) -> list[tuple[str, str, AuditQuestion]]:
+    def list_failed_audits(self) -> list[tuple[str, str, SqlmeshAuditQuery]]:
         """Lists model, key and query of each failed audit."""
         with self._lock:
             return [

@@ -231,7 +231,9 @@ class CostRecord:
         if self._meter.is_complete:
             return make_counted_cost(self._meter, hour_price=self._hour_price)
         return make_clock_cost(
-            wall_seconds, sqlmesh_compat.count_executors(self._context), hour_price=self._hour_price
+            wall_seconds,
+            sqlmesh_compat.count_spark_executors_of_sqlmesh(self._context),
+            hour_price=self._hour_price,
         )
 
     def _keep_cost(

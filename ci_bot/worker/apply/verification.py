@@ -69,7 +69,7 @@ class EnvironmentVerification:
         """Verifies the environment; returns the failure, or None if all of its views resolve."""
         self._report.promoted = True
         self._record.write_end("promoted")
-        port = SparkPort(sqlmesh_compat.get_spark_session(self._context.engine_adapter))
+        port = SparkPort(sqlmesh_compat.get_spark_session_of_sqlmesh(self._context.engine_adapter))
         failure = self._verify_views(planned, port)
         if failure is None:
             with self._clock.time_phase("evidence"):
@@ -103,7 +103,10 @@ class EnvironmentVerification:
             adapter = self._context.engine_adapter
             self._report.amend_record(
                 lambda recorder: repeat_audits_on_prod(
-                    recorder, SparkPort(sqlmesh_compat.get_spark_session(adapter)), adapter, there
+                    recorder,
+                    SparkPort(sqlmesh_compat.get_spark_session_of_sqlmesh(adapter)),
+                    adapter,
+                    there,
                 )
             )
         except Exception as error:

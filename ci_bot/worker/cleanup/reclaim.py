@@ -192,16 +192,16 @@ class TableReclaim:
 
     @property
     def _state_adapter(self) -> EngineAdapter:
-        return sqlmesh_compat.get_state_adapter(self._context)
+        return sqlmesh_compat.get_sqlmesh_state_adapter(self._context)
 
     def _decide_table_fates(self, row: LedgerRow) -> LedgerRow:
         """Deletes the state rows of the snapshots that go, and records which tables follow them."""
         with self._state_adapter.transaction():
-            sqlmesh_compat.lock_environments(self._context)
+            sqlmesh_compat.lock_sqlmesh_environments(self._context)
             before = names_and_times.to_milliseconds(row.updated_at)
             facts, snapshots = collect_table_facts(row, self._context, self._ledger)
             decision: TableFate = reclaim_rules.decide_table_fates(row, facts, before)
-            sqlmesh_compat.forget_snapshots(
+            sqlmesh_compat.delete_sqlmesh_snapshots(
                 self._context, [(snapshots[key], part) for key, part in decision.forget.items()]
             )
             self._hand_over_tables(row, decision)

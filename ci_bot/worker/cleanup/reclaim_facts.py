@@ -33,7 +33,7 @@ def collect_table_facts(
     def show_name(name: str) -> str:
         return Relation.parse_name(name, default).shown_name
 
-    snapshots = sqlmesh_compat.read_full_snapshots(
+    snapshots = sqlmesh_compat.read_full_sqlmesh_snapshots(
         context, [(item.name, item.identifier) for item in row.snapshots]
     )
     models_of_ours = {item.name for item in row.snapshots}
@@ -43,7 +43,7 @@ def collect_table_facts(
             for info in infos
             if info.name in models_of_ours and info.is_model and not info.is_symbolic
         ]
-        for environment, infos in sqlmesh_compat.list_environment_snapshots(context).items()
+        for environment, infos in sqlmesh_compat.list_sqlmesh_environment_snapshots(context).items()
     }
     in_prod = {(str(info.name), str(info.identifier)) for info in found.get(PROD, ())}
     others = {
@@ -130,7 +130,7 @@ def list_state_rows(row: LedgerRow, context: Context) -> list[StateRow]:
             updated=item.updated_ts,
             expires=item.updated_ts + item.ttl_ms,
         )
-        for item in sqlmesh_compat.list_stored_snapshots(
+        for item in sqlmesh_compat.list_stored_sqlmesh_snapshots(
             context, [item.name for item in row.snapshots]
         )
     ]

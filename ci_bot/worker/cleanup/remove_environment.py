@@ -144,12 +144,12 @@ def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProjec
         state, facts = opening.open_state(context, place, write=True)
     if state is None:
         return None
-    sqlmesh_compat.give_state(context, state)
+    sqlmesh_compat.give_sqlmesh_state(context, state)
     catalogs = opening.list_prod_catalogs(state)
-    if catalogs and sqlmesh_compat.read_default_catalog(context) not in catalogs:
-        sqlmesh_compat.set_known_catalog(configs, opening.ask_spark_for_catalog(context))
+    if catalogs and sqlmesh_compat.read_default_catalog_of_sqlmesh(context) not in catalogs:
+        sqlmesh_compat.set_known_catalog_of_sqlmesh(configs, opening.ask_spark_for_catalog(context))
         context = create_context(configs, place)
-        sqlmesh_compat.give_state(context, state)
+        sqlmesh_compat.give_sqlmesh_state(context, state)
     if request.environment in context.pinned_environments:
         raise RequestRefused(
             f"{request.environment} is pinned in the project's configuration, so it is not "
@@ -171,7 +171,7 @@ class _EnvironmentRemoval:
         self.opened = opened
         self.context: Context = opened.context
         self.started = started
-        self.ledger = Ledger(sqlmesh_compat.get_state_adapter(self.context))
+        self.ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
         self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))
         self.views_dropped: list[str] = []
         self.schemas_dropped: list[str] = []
@@ -216,7 +216,7 @@ class _EnvironmentRemoval:
             row = write_phase(self.ledger, self.tables.prepare_row(row), "cleaning")
         if stored is not None:
             lives_until = names_and_times.read_milliseconds_now() + JANITOR_WAITS_MS
-            sqlmesh_compat.mark_environment_unfinished(
+            sqlmesh_compat.mark_sqlmesh_environment_unfinished(
                 self.context, stored, lives_until=lives_until
             )
         with self.ports.clock.time_phase("drop"):
@@ -348,7 +348,9 @@ class _EnvironmentRemoval:
         the janitor of the team's next `sqlmesh run` would drop that schema with CASCADE.
         """
         if stored is not None and (self.foreign or not self.leftovers):
-            self.record_removed = sqlmesh_compat.delete_environment_record(self.context, stored)
+            self.record_removed = sqlmesh_compat.delete_sqlmesh_environment_record(
+                self.context, stored
+            )
             self.record_left = not self.record_removed
             if self.record_left:
                 why = "Somebody planned the environment again while it was removed."

@@ -74,11 +74,11 @@ def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSur
         now: In milliseconds; the clock's time without it.
     """
     moment = names_and_times.read_milliseconds_now() if now is None else now
-    missing = sqlmesh_compat.list_missing_in_prod(state, moment - GRACE)
+    missing = sqlmesh_compat.list_missing_sqlmesh_intervals(state, moment - GRACE)
     behind = sorted(missing.items(), key=lambda item: (item[1][0], item[0]))
     unused = Counter(
         item.name.replace('"', "").replace("`", "")
-        for item in sqlmesh_compat.list_unused_versions(state)
+        for item in sqlmesh_compat.list_unused_sqlmesh_versions(state)
         if item.ended_ts < moment
     )
     applies = [row for row in _list_applies(state, moment) if row.expected_hours is not None]
@@ -138,7 +138,7 @@ def _list_lasting(state: Any, prefix: str, now: int) -> Iterator[LastingEnvironm
 def _list_applies(state: Any, now: int) -> list[ApplyRow]:
     """Lists the successful applies of the last 30 days, without probes, which build only a part."""
     since = now - _APPLIES_OF
-    rows = CostLedger(sqlmesh_compat.unwrap_state_adapter(state)).list_applies(
+    rows = CostLedger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)).list_applies(
         newest=_NEWEST_APPLIES
     )
     return [
@@ -217,7 +217,7 @@ def _list_found_environments(
     state: StateSync, pinned: Any, request: ListRequest
 ) -> list[FoundEnvironment]:
     prefix = request.environment_prefix
-    recorded = Ledger(sqlmesh_compat.unwrap_state_adapter(state)).list_rows()
+    recorded = Ledger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)).list_rows()
     expires = {str(item.name): item.expiration_ts for item in state.get_environments_summary()}
     rows = {row.environment: row for row in recorded if read_pull_number(row.environment, prefix)}
     rows |= {

@@ -375,7 +375,7 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
     started = ports.clock.now()
     place = make_project_place(request, request.projects)
     with opening.open_state_to_write(place, ports.before_java, ports.clock) as context:
-        ledger = CostLedger(sqlmesh_compat.get_state_adapter(context))
+        ledger = CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(context))
         ledger.prepare_tables()
         found = learn_into_ledger(ledger, request.event_logs, read_hadoop_settings(context), ports)
     return LearnDocument(

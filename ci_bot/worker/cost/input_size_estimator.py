@@ -295,7 +295,7 @@ def _make_estimate_document(
         plan_id = identity.plan_id()
         estimator = PlanEstimator(
             context,
-            CostLedger(sqlmesh_compat.get_state_adapter(context)),
+            CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(context)),
             names,
             hour_price=request.executor_hour_price,
             say=lambda message: ports.progress("estimate", message),

@@ -90,7 +90,7 @@ class BatchQueries:
         for name, parent in read.items():
             if name in self._building:
                 query = _fit_prod_columns(query, parent, stand_ins.get(name))
-        return sqlmesh_compat.render_executed_text(
+        return sqlmesh_compat.render_as_sqlmesh_executes(
             self._limit_query_to_batch(query, model, span), self._dialect
         )
 

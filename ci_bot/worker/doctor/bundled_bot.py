@@ -31,7 +31,7 @@ _DEPLOY = (
 _REMOVE = "Take it out once SQLMesh's bot is gone."
 
 
-def list_key_checks(context: Context, first: Path) -> Iterator[ProjectCheck]:
+def check_keys_of_bundled_bot(context: Context, first: Path) -> Iterator[ProjectCheck]:
     """Checks each key that is written, then adds the other steps of the switch; yields nothing
     without keys.
 
@@ -40,20 +40,22 @@ def list_key_checks(context: Context, first: Path) -> Iterator[ProjectCheck]:
     """
     bot = getattr(context.config, "cicd_bot", None)
     if bot is not None:
-        text = _read_plain_config(first)
-        settings = sqlmesh_compat.list_written_bot_settings(context.config)
+        text = _read_plain_config_for_doctor(first)
+        settings = sqlmesh_compat.list_written_sqlmesh_bot_settings(context.config)
         for key in dict.fromkeys([*settings, *read_written_keys(text, BOT)]):
             if key == "pr_environment_name":
-                yield _check_key(key, _check_environment_name(text, settings.get(key)))
+                yield _check_bundled_bot_key(
+                    key, _check_bundled_bot_environment(text, settings.get(key))
+                )
             else:
-                yield _check_key(key, _judge_key(key, settings.get(key)))
+                yield _check_bundled_bot_key(key, _judge_bundled_bot_key(key, settings.get(key)))
         for key, what in _DEFAULTS.items():
-            if key not in settings and key in sqlmesh_compat.list_known_bot_settings(bot):
+            if key not in settings and key in sqlmesh_compat.list_known_sqlmesh_bot_settings(bot):
                 detail = f"is not written, and {what}: here only what is written counts."
-                yield _check_key(key, ("ok", detail, None))
-        yield _check_key("checks", _CHECKS)
+                yield _check_bundled_bot_key(key, ("ok", detail, None))
+        yield _check_bundled_bot_key("checks", _CHECKS)
     for note in plan_settings(context.configs).notes:
-        yield _check_key("projects", ("warn", note, "Write it in the first project."))
+        yield _check_bundled_bot_key("projects", ("warn", note, "Write it in the first project."))
     approvers = [user for user in context.users if user.is_required_approver]
     if approvers:
         names = ", ".join(sorted(str(user.github_username or user.username) for user in approvers))
@@ -66,30 +68,34 @@ def list_key_checks(context: Context, first: Path) -> Iterator[ProjectCheck]:
         )
 
 
-def _check_key(key: str, line: KeyVerdict) -> ProjectCheck:
+def _check_bundled_bot_key(key: str, line: KeyVerdict) -> ProjectCheck:
     status, message, fix = line
     return ProjectCheck(name=f"{BOT}.{key}", status=status, message=message, fix=fix)
 
 
-def _read_plain_config(directory: Path) -> str:
+def _read_plain_config_for_doctor(directory: Path) -> str:
     for name in FILES:
         if (directory / name).is_file():
             return (directory / name).read_text(encoding="utf-8", errors="replace")
     return ""
 
 
-def _judge_key(key: str, value: Any) -> KeyVerdict:
+def _judge_bundled_bot_key(key: str, value: Any) -> KeyVerdict:
     if key in _HONOURED:
         if value is None:
             return "ok", "says what holds anyway", None
-        return "ok", f"honoured: {_HONOURED[key].format(value=_show_value(value))}", None
+        return (
+            "ok",
+            f"honoured: {_HONOURED[key].format(value=_show_bundled_bot_value(value))}",
+            None,
+        )
     judge = _OTHERS.get(key)
     if judge is None:
         return "warn", "is not known here, and does nothing", _REMOVE
     return judge(value)
 
 
-def _show_value(value: Any) -> str:
+def _show_bundled_bot_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if hasattr(value, "dict"):
@@ -99,7 +105,7 @@ def _show_value(value: Any) -> str:
     return quote_value(str(value))
 
 
-def _check_environment_name(text: str, value: Any) -> KeyVerdict:
+def _check_bundled_bot_environment(text: str, value: Any) -> KeyVerdict:
     """Checks the environment name: only a value that needs no code to read counts."""
     plain = read_written_prefix(text)
     if plain.prefix is not None:
@@ -143,13 +149,19 @@ _DEFAULTS = {
 }
 
 
-def _check_bot_type(value: Any) -> KeyVerdict:
+def _check_bundled_bot_type(value: Any) -> KeyVerdict:
     if value in (None, "github"):
         return "ok", "this is GitHub", None
-    return "warn", f"{_show_value(value)}, and this works on GitHub only", "Use that bot there."
+    return (
+        "warn",
+        f"{_show_bundled_bot_value(value)}, and this works on GitHub only",
+        "Use that bot there.",
+    )
 
 
-def _make_value_check(value_in_use: Any, message: str, fix: str) -> Callable[[Any], KeyVerdict]:
+def _make_check_of_bot_value(
+    value_in_use: Any, message: str, fix: str
+) -> Callable[[Any], KeyVerdict]:
     """Makes the check of a key that matters with one value only."""
 
     def judge_value(value: Any) -> KeyVerdict:
@@ -160,30 +172,30 @@ def _make_value_check(value_in_use: Any, message: str, fix: str) -> Callable[[An
     return judge_value
 
 
-def _make_meaningless_check(message: str, fix: str) -> Callable[[Any], KeyVerdict]:
+def _make_check_of_meaningless_key(message: str, fix: str) -> Callable[[Any], KeyVerdict]:
     return lambda _value: ("warn", message, fix)
 
 
 _OTHERS: dict[str, Callable[[Any], KeyVerdict]] = {
-    "type": _check_bot_type,
-    "enable_deploy_command": _make_value_check(
+    "type": _check_bundled_bot_type,
+    "enable_deploy_command": _make_check_of_bot_value(
         True, f"{_NO_DEPLOYMENT}, so there is no `/deploy`", _DEPLOY
     ),
-    "merge_method": _make_meaningless_check(
+    "merge_method": _make_check_of_meaningless_key(
         "has no meaning here: nothing is merged from here", "Use GitHub's auto-merge."
     ),
-    "command_namespace": _make_meaningless_check(
+    "command_namespace": _make_check_of_meaningless_key(
         "has no meaning here: commands begin with `/sqlmesh`",
         "Tell people; `/sqlmesh help` shows what there is.",
     ),
-    "run_on_deploy_to_prod": _make_value_check(True, _NO_DEPLOYMENT, _DEPLOY),
-    "check_if_blocked_on_deploy_to_prod": _make_meaningless_check(_NO_DEPLOYMENT, _REMOVE),
-    "prod_branch_name": _make_meaningless_check(
+    "run_on_deploy_to_prod": _make_check_of_bot_value(True, _NO_DEPLOYMENT, _DEPLOY),
+    "check_if_blocked_on_deploy_to_prod": _make_check_of_meaningless_key(_NO_DEPLOYMENT, _REMOVE),
+    "prod_branch_name": _make_check_of_meaningless_key(
         "has no meaning here: prod is what the state holds, and every base branch is reviewed "
         "against it",
         "Limit the review's workflow: `on: pull_request: branches: [main]`.",
     ),
-    "invalidate_environment_after_deploy": _make_value_check(
+    "invalidate_environment_after_deploy": _make_check_of_bot_value(
         False,
         "has no meaning here: an environment is always removed when its pull request closes",
         "What is to stay is built with `sqlmesh plan` under a name of its own.",

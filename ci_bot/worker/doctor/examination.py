@@ -75,7 +75,11 @@ _STARTED_BY_A_JOB = "workflow_dispatch"
 
 def check_workflow_events(repository: Path) -> ProjectCheck | None:
     """Lists the events that start this action here; None if no workflow uses it."""
-    used = [workflow for workflow in _read_workflows(repository) if _uses_this_action(workflow)]
+    used = [
+        workflow
+        for workflow in _read_workflows_for_doctor(repository)
+        if _workflow_uses_this_action(workflow)
+    ]
     events = sorted({event for workflow in used for event in _list_events(workflow)})
     if not events:
         return None
@@ -89,9 +93,13 @@ def check_workflow_events(repository: Path) -> ProjectCheck | None:
     return ProjectCheck(name="workflows", status="ok", message=message, fix=f"{fix}.")
 
 
-def check_missing(repository: Path) -> Iterator[ProjectCheck]:
+def check_missing_workflows(repository: Path) -> Iterator[ProjectCheck]:
     """Lists the missing workflows of this action, each with the command that writes it."""
-    used = [workflow for workflow in _read_workflows(repository) if _uses_this_action(workflow)]
+    used = [
+        workflow
+        for workflow in _read_workflows_for_doctor(repository)
+        if _workflow_uses_this_action(workflow)
+    ]
     if any(_PLACEHOLDER in str(step.get("uses")) for each in used for step in _list_steps(each)):
         yield ProjectCheck(
             name="workflows",
@@ -116,7 +124,7 @@ def check_missing(repository: Path) -> Iterator[ProjectCheck]:
         )
 
 
-def _read_workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
+def _read_workflows_for_doctor(repository: Path) -> Iterator[Mapping[str, Any]]:
     """Yields the workflows of a repository that can be read."""
     for file in sorted((repository / _FOLDER).glob("*.y*ml")):
         if file.is_file() and file.stat().st_size <= _LARGEST:
@@ -125,7 +133,7 @@ def _read_workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
                 yield workflow
 
 
-def _uses_this_action(workflow: Mapping[str, Any]) -> bool:
+def _workflow_uses_this_action(workflow: Mapping[str, Any]) -> bool:
     return any(_USES.match(str(step.get("uses"))) for step in _list_steps(workflow))
 
 
@@ -164,10 +172,10 @@ class DoctorPorts:
 def examine_project(request: DoctorRequest, ports: DoctorPorts) -> DoctorDocument:
     """Runs every check. A failed check is a finding and never raises."""
     opening.refuse_postgres_writes()
-    return _Examination(request, ports).run_checks()
+    return DoctorExamination(request, ports).run_checks()
 
 
-class _Examination:
+class DoctorExamination:
     """One examination; later checks use the results of earlier ones."""
 
     def __init__(self, request: DoctorRequest, ports: DoctorPorts) -> None:
@@ -205,19 +213,23 @@ class _Examination:
         awake = self._run_check("java", self._check_java) and spark_next
         awake = awake and self._run_check("spark", self._check_spark)
         if awake and self._run_check("executors", self._check_executors):
-            views = spark_checks.list_prod_views(self.context, self.prod)
+            views = spark_checks.list_prod_views_for_doctor(self.context, self.prod)
             self._run_check(
-                "catalogs", lambda: self._add_check(spark_checks.check_catalogs(self.context))
+                "catalogs", lambda: self._add_check(spark_checks.check_spark_catalogs(self.context))
             )
             self._run_check(
                 "views",
-                lambda: self._add_check(spark_checks.check_view_support(self.context, views)),
+                lambda: self._add_check(
+                    spark_checks.check_catalog_supports_views(self.context, views)
+                ),
             )
             self._run_check(
-                "listing", lambda: self._add_check(spark_checks.check_listing(self.context, views))
+                "listing",
+                lambda: self._add_check(spark_checks.check_spark_listing(self.context, views)),
             )
             self._run_check(
-                "rights", lambda: self._add_check(spark_checks.check_rights(self.context, views))
+                "rights",
+                lambda: self._add_check(spark_checks.check_spark_rights(self.context, views)),
             )
         return DoctorDocument(
             checks=self.checks,
@@ -284,14 +296,14 @@ class _Examination:
             self._add_check(found)
 
     def _check_bundled_bot(self) -> None:
-        for line in bundled_bot.list_key_checks(self.context, self.place.projects[0]):
+        for line in bundled_bot.check_keys_of_bundled_bot(self.context, self.place.projects[0]):
             self._add_check(line)
 
     def _check_workflows(self) -> None:
         found = check_workflow_events(self.place.repository)
         if found is not None:
             self._add_check(found)
-        for missing in check_missing(self.place.repository):
+        for missing in check_missing_workflows(self.place.repository):
             self._add_check(missing)
 
     def _check_connection(self) -> None:
@@ -332,9 +344,9 @@ class _Examination:
 
     def _check_models(self) -> None:
         if self.state is not None:
-            sqlmesh_compat.give_state(self.context, self.state)
+            sqlmesh_compat.give_sqlmesh_state(self.context, self.state)
         else:
-            sqlmesh_compat.load_without_state_models(self.context)
+            sqlmesh_compat.load_sqlmesh_context_without_state(self.context)
         load_project(self.context, self.ports.clock.time_phase("load"), self.place.repository)
         pointers = self._list_lfs_pointers()
         if pointers:
@@ -376,32 +388,39 @@ class _Examination:
 
     def _examine_state(self, state: StateSync) -> None:
         catalog, dialect = (
-            sqlmesh_compat.read_default_catalog(self.context),
+            sqlmesh_compat.read_default_catalog_of_sqlmesh(self.context),
             self.context.default_dialect,
         )
         prefix = self.request.environment_prefix
-        self._run_check("prod", lambda: self._add_check(state_checks.check_prod(state)))
+        self._run_check(
+            "prod", lambda: self._add_check(state_checks.check_prod_exists_in_state(state))
+        )
         self._run_check(
             "gaps",
             lambda: self._add_check(state_checks.check_interval_gaps(state, catalog, dialect)),
         )
         self._run_check("state size", lambda: self._add_check(state_checks.check_state_size(state)))
         self._run_check(
-            "environments", lambda: self._add_check(state_checks.check_environments(state, prefix))
+            "environments",
+            lambda: self._add_check(state_checks.check_environments_in_state(state, prefix)),
         )
         self._run_check("ledger", lambda: self._check_ledger(state))
-        self._run_check("estimates", lambda: self._add_check(state_checks.check_estimates(state)))
+        self._run_check(
+            "estimates", lambda: self._add_check(state_checks.check_estimate_accuracy(state))
+        )
         self.prod = state.get_environment(c.PROD)
         if self.context.models:
             self._run_check("python", lambda: self._check_python(state))
 
     def _check_ledger(self, state: StateSync) -> None:
-        found = state_checks.check_ledger(state)
+        found = state_checks.check_ledger_is_readable(state)
         if found is not None:
             self._add_check(found)
 
     def _check_python(self, state: StateSync) -> None:
-        found = state_checks.check_model_python(state, self.context, platform.python_version())
+        found = state_checks.check_python_of_prod_models(
+            state, self.context, platform.python_version()
+        )
         if found is not None:
             self._add_check(found)
 
@@ -409,7 +428,7 @@ class _Examination:
         self._add_check(spark_checks.check_java_runtime(self.ports.environ, self.ports.python))
 
     def _check_spark_location(self) -> None:
-        settings = sqlmesh_compat.read_spark_settings(self.context)
+        settings = sqlmesh_compat.read_spark_settings_of_sqlmesh(self.context)
         network = self.ports.network
         for line in spark_network.check_spark_network(settings, self.ports.environ, network):
             self._add_check(line)
@@ -419,7 +438,7 @@ class _Examination:
             self._add_check(line)
 
     def _check_executors(self) -> None:
-        found = spark_checks.check_executors(self.context)
+        found = spark_checks.check_spark_executors(self.context)
         if found is not None:
             self._add_check(found)
 

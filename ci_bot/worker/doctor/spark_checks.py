@@ -64,25 +64,27 @@ def check_java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
 def check_spark_session(context: Context, now: Callable[[], float]) -> ProjectCheck:
     """Checks whether and where a session starts, and how long that takes by the clock `now`."""
     began = now()
-    session = sqlmesh_compat.get_spark_session(context.engine_adapter)
+    session = sqlmesh_compat.get_spark_session_of_sqlmesh(context.engine_adapter)
     took = now() - began
     master = session.conf.get("spark.master", "unknown")
     message = f"Spark {session.version} on {master}, started in {took:.0f} s"
     return ProjectCheck(name="spark", status="ok", message=message)
 
 
-def check_executors(context: Context, seconds: float = EXECUTOR_SECONDS) -> ProjectCheck | None:
+def check_spark_executors(
+    context: Context, seconds: float = EXECUTOR_SECONDS
+) -> ProjectCheck | None:
     """Checks whether an executor runs a job; None if the driver is the only executor.
 
     A job needs things that settings do not show: the way back to the driver, a worker with enough
     memory, and free cores.
     """
-    session = sqlmesh_compat.get_spark_session(context.engine_adapter)
+    session = sqlmesh_compat.get_spark_session_of_sqlmesh(context.engine_adapter)
     if LOCAL.match(str(session.conf.get("spark.master", "local"))):
         return None
-    why = sqlmesh_compat.try_spark_job(context, seconds)
+    why = sqlmesh_compat.try_spark_job_of_sqlmesh(context, seconds)
     if why is None:
-        count = sqlmesh_compat.count_executors(context)
+        count = sqlmesh_compat.count_spark_executors_of_sqlmesh(context)
         return ProjectCheck(
             name="executors", status="ok", message=f"{count} of them; one has done a job"
         )
@@ -96,14 +98,14 @@ def check_executors(context: Context, seconds: float = EXECUTOR_SECONDS) -> Proj
     )
 
 
-def check_catalogs(context: Context) -> ProjectCheck:
+def check_spark_catalogs(context: Context) -> ProjectCheck:
     """Lists the catalogs, and checks whether the configuration names the default one."""
     sql = AdapterSql(context.engine_adapter)
     current = str(sql.query_rows("SELECT current_catalog()")[0][0])
     # Spark lists a catalog only after its first use.
     names = sorted({str(row[0]) for row in sql.query_rows("SHOW CATALOGS")} | {current})
     shown = f"{', '.join(names)}; the default is {current}"
-    guess = sqlmesh_compat.read_default_catalog(context)
+    guess = sqlmesh_compat.read_default_catalog_of_sqlmesh(context)
     if guess == current:
         return ProjectCheck(name="catalogs", status="ok", message=shown)
     return ProjectCheck(
@@ -115,16 +117,18 @@ def check_catalogs(context: Context) -> ProjectCheck:
     )
 
 
-def list_prod_views(context: Context, prod: Any) -> list[Relation]:
+def list_prod_views_for_doctor(context: Context, prod: Any) -> list[Relation]:
     """Lists the views of prod; empty if there is no prod."""
     if prod is None:
         return []
     return sorted(spark_catalog.list_environment_views(context, prod).values())
 
 
-def check_view_support(context: Context, known: Sequence[Relation]) -> ProjectCheck:
+def check_catalog_supports_views(context: Context, known: Sequence[Relation]) -> ProjectCheck:
     """Checks whether the catalog supports views, of which every environment consists."""
-    catalog = known[0].catalog if known else str(sqlmesh_compat.read_default_catalog(context))
+    catalog = (
+        known[0].catalog if known else str(sqlmesh_compat.read_default_catalog_of_sqlmesh(context))
+    )
     schema = known[0].schema if known else "default"
     if not SparkCatalog(AdapterSql(context.engine_adapter)).holds_views(catalog, schema):
         return ProjectCheck(
@@ -137,7 +141,7 @@ def check_view_support(context: Context, known: Sequence[Relation]) -> ProjectCh
     return ProjectCheck(name="views", status="ok", message=f"the catalog {catalog} holds views")
 
 
-def check_listing(context: Context, known: Sequence[Relation]) -> ProjectCheck:
+def check_spark_listing(context: Context, known: Sequence[Relation]) -> ProjectCheck:
     """Checks whether SQLMesh's own commands can list the objects in a schema of prod.
 
     They use SHOW TABLE EXTENDED, and read a refusal as "nothing is there yet".
@@ -163,7 +167,7 @@ def check_listing(context: Context, known: Sequence[Relation]) -> ProjectCheck:
     return ProjectCheck(name="listing", status="ok", message=message)
 
 
-def check_rights(context: Context, known: Sequence[Relation]) -> ProjectCheck:
+def check_spark_rights(context: Context, known: Sequence[Relation]) -> ProjectCheck:
     """Checks whether prod can be read. The right to create schemas shows at the first apply."""
     checked_views = known[:_MOST_VIEWS]
     if not checked_views:
@@ -282,52 +286,58 @@ def check_spark_files(
         environ: The worker's variables.
         own_jars: The directories of Spark's own jars.
     """
-    classes = dict(_list_classes(settings))
-    named = _split_list(settings.get("spark.jars", ""))
+    classes = dict(_list_classes_for_spark_check(settings))
+    named = _split_spark_setting(settings.get("spark.jars", ""))
     if classes or named:
-        yield _check_jars(settings, classes, named, own_jars)
-    clouds = {_CLOUDS[scheme].name: _CLOUDS[scheme] for scheme in _list_schemes(settings)}
+        yield _check_spark_jars(settings, classes, named, own_jars)
+    clouds = {
+        _CLOUDS[scheme].name: _CLOUDS[scheme] for scheme in _list_storage_schemes_of_spark(settings)
+    }
     for _, cloud in sorted(clouds.items()):
-        yield _check_credentials(cloud, settings, environ)
+        yield _check_cloud_credentials(cloud, settings, environ)
 
 
-def _list_classes(settings: SparkSettings) -> Iterator[tuple[str, str]]:
+def _list_classes_for_spark_check(settings: SparkSettings) -> Iterator[tuple[str, str]]:
     """Yields each class that a setting or a scheme requires, with its source."""
     for key, value in sorted(settings.items()):
         if _CLASS_SETTING.match(key):
-            for name in _split_list(value):
+            for name in _split_spark_setting(value):
                 if _CLASS.match(name):
                     yield name, f"`{key}`"
-    for scheme in sorted(_list_schemes(settings)):
+    for scheme in sorted(_list_storage_schemes_of_spark(settings)):
         if scheme in _BY_SCHEME and f"spark.hadoop.fs.{scheme}.impl" not in settings:
             yield _BY_SCHEME[scheme], f"{scheme}://"
 
 
-def _list_schemes(settings: SparkSettings) -> set[str]:
+def _list_storage_schemes_of_spark(settings: SparkSettings) -> set[str]:
     return {found["scheme"] for value in settings.values() for found in _PLACE.finditer(value)}
 
 
-def _split_list(value: str) -> list[str]:
+def _split_spark_setting(value: str) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
-def _check_jars(
+def _check_spark_jars(
     settings: SparkSettings, classes: Mapping[str, str], named: list[str], own_jars: Iterable[Path]
 ) -> ProjectCheck:
-    here = [Path(jar.removeprefix("file:").replace("//", "/")) for jar in named if _is_local(jar)]
+    here = [
+        Path(jar.removeprefix("file:").replace("//", "/"))
+        for jar in named
+        if _is_local_spark_jar(jar)
+    ]
     absent = [jar for jar in here if not jar.is_file()]
     if absent:
         return ProjectCheck(
             name="jars",
             status="fail",
-            message=f"`spark.jars` names {_join_names(map(str, absent))}, {_NOT_READABLE}",
+            message=f"`spark.jars` names {_join_names_in_check(map(str, absent))}, {_NOT_READABLE}",
             fix="An earlier step has to download it into the workspace, readable for everybody; in "
             "the container that is /github/workspace.",
         )
-    extra = _split_list(settings.get("spark.driver.extraClassPath", "").replace(":", ","))
+    extra = _split_spark_setting(settings.get("spark.driver.extraClassPath", "").replace(":", ","))
     given = [*here, *(Path(path) for path in extra if path.endswith(".jar"))]
-    missing = _list_missing_classes(
-        _list_missing_classes(set(classes), given), _iterate_jars(own_jars)
+    missing = _list_classes_missing_from_jars(
+        _list_classes_missing_from_jars(set(classes), given), _iterate_spark_jars(own_jars)
     )
     # Only the session knows jars that it downloads or finds on other paths.
     elsewhere = (
@@ -339,7 +349,7 @@ def _check_jars(
         found = f"{len(classes) - len(missing)} of {len(classes)} classes found before Spark starts"
         return ProjectCheck(name="jars", status="ok", message=found if classes else "all are there")
     shown = ", ".join(f"{name} (asked for by {classes[name]})" for name in sorted(missing))
-    brought = sorted({_name_jar_of_class(name) for name in missing})
+    brought = sorted({_name_spark_jar_of_class(name) for name in missing})
     return ProjectCheck(
         name="jars",
         status="fail",
@@ -349,16 +359,16 @@ def _check_jars(
     )
 
 
-def _name_jar_of_class(name: str) -> str:
+def _name_spark_jar_of_class(name: str) -> str:
     found = (jar for beginning, jar in _BROUGHT_BY.items() if name.startswith(beginning))
     return next(found, "the jar that brings it")
 
 
-def _is_local(jar: str) -> bool:
+def _is_local_spark_jar(jar: str) -> bool:
     return "://" not in jar.removeprefix("file://") and not jar.startswith("local:")
 
 
-def _list_missing_classes(classes: set[str], jars: Iterable[Path]) -> set[str]:
+def _list_classes_missing_from_jars(classes: set[str], jars: Iterable[Path]) -> set[str]:
     """Lists those of `classes` that none of the jars contains."""
     left = {f"{name.replace('.', '/')}.class": name for name in classes}
     for jar in jars:
@@ -373,7 +383,7 @@ def _list_missing_classes(classes: set[str], jars: Iterable[Path]) -> set[str]:
     return set(left.values())
 
 
-def _check_credentials(
+def _check_cloud_credentials(
     cloud: _CloudCredentials, settings: SparkSettings, environ: Mapping[str, str]
 ) -> ProjectCheck:
     for variable in cloud.files:
@@ -402,11 +412,11 @@ def _check_credentials(
     )
 
 
-def _iterate_jars(directories: Iterable[Path]) -> Iterator[Path]:
+def _iterate_spark_jars(directories: Iterable[Path]) -> Iterator[Path]:
     for directory in directories:
         yield from sorted(directory.glob("*.jar"))
 
 
-def _join_names(names: Iterable[str]) -> str:
+def _join_names_in_check(names: Iterable[str]) -> str:
     first, *others = names
     return f"{first} and {len(others)} more" if others else first

@@ -79,21 +79,23 @@ def check_spark_network(
     """
     master = settings.get("spark.master", "local[*]").strip()
     if not LOCAL.match(master):
-        yield _check_master(master, environ, network)
-        yield _check_driver(master, settings, network)
+        yield _check_spark_master_answers(master, environ, network)
+        yield _check_spark_driver_address(master, settings, network)
     metastores = [uri for key in _METASTORES for uri in settings.get(key, "").split(",")]
     if any(uri.strip() for uri in metastores):
-        yield _check_answering(
-            "metastore", "The Hive metastore", _parse_endpoints(metastores), network
+        yield _check_server_answers(
+            "metastore", "The Hive metastore", _parse_metastore_endpoints(metastores), network
         )
     for key, value in sorted(settings.items()):
-        if (named := _CATALOG_URI.match(key)) and (found := _parse_endpoints(value.split(","))):
-            yield _check_answering(
+        if (named := _CATALOG_URI.match(key)) and (
+            found := _parse_metastore_endpoints(value.split(","))
+        ):
+            yield _check_server_answers(
                 f"catalog {named[1]}", f"The service of {named[1]}", found, network
             )
 
 
-def _parse_endpoints(uris: Iterable[str]) -> list[NetworkEndpoint]:
+def _parse_metastore_endpoints(uris: Iterable[str]) -> list[NetworkEndpoint]:
     """Parses the servers of addresses such as thrift://host:9083; leaves out others."""
     found = []
     for uri in map(str.strip, uris):
@@ -109,18 +111,20 @@ def _parse_endpoints(uris: Iterable[str]) -> list[NetworkEndpoint]:
     return found
 
 
-def _parse_masters(master: str) -> list[NetworkEndpoint]:
+def _parse_spark_masters(master: str) -> list[NetworkEndpoint]:
     if master.startswith("k8s://") and "://" not in master.removeprefix("k8s://"):
-        return _parse_endpoints([master.replace("k8s://", "https://", 1)])
+        return _parse_metastore_endpoints([master.replace("k8s://", "https://", 1)])
     first, *others = master.split(",")
     scheme = first.partition("://")[0]
-    return _parse_endpoints([first, *(f"{scheme}://{other}" for other in others)])
+    return _parse_metastore_endpoints([first, *(f"{scheme}://{other}" for other in others)])
 
 
-def _check_master(master: str, environ: Mapping[str, str], network: NetworkFacts) -> ProjectCheck:
+def _check_spark_master_answers(
+    master: str, environ: Mapping[str, str], network: NetworkFacts
+) -> ProjectCheck:
     if master == "yarn":
-        return _check_yarn(environ)
-    found = _parse_masters(master)
+        return _check_yarn_settings(environ)
+    found = _parse_spark_masters(master)
     if not found:
         return ProjectCheck(
             name="master",
@@ -132,10 +136,10 @@ def _check_master(master: str, environ: Mapping[str, str], network: NetworkFacts
         "Start it, or correct `spark.master`. A runner on GitHub's machines reaches no private "
         "network: it takes a self-hosted runner in the cluster's (docs/where-spark-runs.md)."
     )
-    return _check_answering("master", "The master", found, network, fix)
+    return _check_server_answers("master", "The master", found, network, fix)
 
 
-def _check_yarn(environ: Mapping[str, str]) -> ProjectCheck:
+def _check_yarn_settings(environ: Mapping[str, str]) -> ProjectCheck:
     names = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
     given = {name: Path(environ[name]) for name in names if environ.get(name)}
     if not given:
@@ -154,7 +158,7 @@ def _check_yarn(environ: Mapping[str, str]) -> ProjectCheck:
     )
 
 
-def _check_answering(
+def _check_server_answers(
     name: str,
     what: str,
     servers: list[NetworkEndpoint],
@@ -176,13 +180,17 @@ def _check_answering(
     )
 
 
-def _check_driver(master: str, settings: SparkSettings, network: NetworkFacts) -> ProjectCheck:
+def _check_spark_driver_address(
+    master: str, settings: SparkSettings, network: NetworkFacts
+) -> ProjectCheck:
     """Checks that executors can reach the driver, at an address that is valid on other machines."""
     host = settings.get("spark.driver.host", "").strip()
     bind = settings.get("spark.driver.bindAddress", "").strip()
-    masters = _parse_masters(master)
-    here = bool(masters) and all(_is_loopback(server.host) for server in masters)
-    wrong = _describe_unbound_address(bind, network) or _describe_unknown_host(host, network)
+    masters = _parse_spark_masters(master)
+    here = bool(masters) and all(_is_loopback_driver_address(server.host) for server in masters)
+    wrong = _describe_unbound_driver_address(bind, network) or _describe_unknown_driver_host(
+        host, network
+    )
     if wrong is None and not here:
         wrong = _describe_loopback_driver(master, host, bind)
     if wrong is not None:
@@ -200,14 +208,14 @@ def _check_driver(master: str, settings: SparkSettings, network: NetworkFacts) -
     return ProjectCheck(name="driver address", status="ok", message=f"executors get {shown}")
 
 
-def _describe_unbound_address(bind: str, network: NetworkFacts) -> tuple[str, str] | None:
+def _describe_unbound_driver_address(bind: str, network: NetworkFacts) -> tuple[str, str] | None:
     if not bind or (why := network.listen(bind)) is None:
         return None
     message = f"`spark.driver.bindAddress` is {bind}, and this machine cannot listen there: {why}."
     return message, _BIND_FIX
 
 
-def _describe_unknown_host(host: str, network: NetworkFacts) -> tuple[str, str] | None:
+def _describe_unknown_driver_host(host: str, network: NetworkFacts) -> tuple[str, str] | None:
     if not host or network.addresses(host):
         return None
     return f"`spark.driver.host` is {host}, and nobody here knows that name.", _HOST_FIX
@@ -217,16 +225,16 @@ def _describe_loopback_driver(master: str, host: str, bind: str) -> tuple[str, s
     """Describes a driver address that executors on other machines cannot reach; None if it is
     fine.
     """
-    if host and _is_loopback(host):
+    if host and _is_loopback_driver_address(host):
         message = f"`spark.driver.host` is {host}: executors of {master} would look for the driver "
         return message + "on their own machine.", _HOST_FIX
-    if bind and _is_loopback(bind):
+    if bind and _is_loopback_driver_address(bind):
         message = f"`spark.driver.bindAddress` is {bind}, so the driver hears this machine only, "
         return message + f"and no executor of {master}.", _BIND_FIX
     return None
 
 
-def _is_loopback(host: str) -> bool:
+def _is_loopback_driver_address(host: str) -> bool:
     if host.lower() == "localhost":
         return True
     try:
@@ -242,12 +250,16 @@ def _is_loopback(host: str) -> bool:
 SECONDS = 5.0
 
 
-def make_network_facts() -> NetworkFacts:
+def make_network_facts_for_doctor() -> NetworkFacts:
     """Makes the network checks of this machine."""
-    return NetworkFacts(reach=_reach_port, addresses=_resolve_addresses, listen=_listen_on)
+    return NetworkFacts(
+        reach=_check_port_is_reachable,
+        addresses=_resolve_addresses_for_check,
+        listen=_check_listening_on_address,
+    )
 
 
-def _reach_port(host: str, port: int) -> str | None:
+def _check_port_is_reachable(host: str, port: int) -> str | None:
     try:
         socket.create_connection((host, port), timeout=SECONDS).close()
     except TimeoutError:
@@ -259,15 +271,15 @@ def _reach_port(host: str, port: int) -> str | None:
     return None
 
 
-def _resolve_addresses(host: str) -> list[str]:
+def _resolve_addresses_for_check(host: str) -> list[str]:
     try:
         return sorted({str(found[4][0]) for found in socket.getaddrinfo(host, None)})
     except (OSError, UnicodeError):
         return []
 
 
-def _listen_on(host: str) -> str | None:
-    if not (found := _resolve_addresses(host)):
+def _check_listening_on_address(host: str) -> str | None:
+    if not (found := _resolve_addresses_for_check(host)):
         return _UNKNOWN_NAME
     family = socket.AF_INET6 if ":" in found[0] else socket.AF_INET
     try:

@@ -25,7 +25,7 @@ _MANY_EXPIRED = 100
 _SHOWN = 3
 
 
-def check_prod(state: StateSync) -> ProjectCheck:
+def check_prod_exists_in_state(state: StateSync) -> ProjectCheck:
     """Checks whether there is a prod, and when it was last written."""
     stored = state.get_environment(c.PROD)
     if stored is None:
@@ -82,7 +82,7 @@ def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | No
 
 def check_state_size(state: StateSync) -> ProjectCheck:
     """Counts the snapshots, and those that the janitor should have removed."""
-    total = sqlmesh_compat.count_snapshots(state)
+    total = sqlmesh_compat.count_sqlmesh_snapshots(state)
     now = names_and_times.read_milliseconds_now()
     batch = state.get_expired_snapshots(
         batch_range=ExpiredBatchRange.all_batch_range(), current_ts=now
@@ -106,7 +106,7 @@ def check_state_size(state: StateSync) -> ProjectCheck:
     )
 
 
-def check_environments(state: StateSync, prefix: str) -> ProjectCheck:
+def check_environments_in_state(state: StateSync, prefix: str) -> ProjectCheck:
     """Counts environments of pull requests, and those that an apply or a cleanup left
     unfinished.
     """
@@ -115,7 +115,7 @@ def check_environments(state: StateSync, prefix: str) -> ProjectCheck:
         for item in state.get_environments_summary()
         if read_pull_number(item.name, prefix)
     }
-    rows = Ledger(sqlmesh_compat.unwrap_state_adapter(state)).list_rows()
+    rows = Ledger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)).list_rows()
     recorded = {row.environment for row in rows}
     unfinished = [row for row in rows if row.phase in ("failed", "cleaning", "leftover")]
     every = len(stored | recorded)
@@ -134,7 +134,9 @@ def check_environments(state: StateSync, prefix: str) -> ProjectCheck:
     )
 
 
-def check_model_python(state: StateSync, context: Context, version: str) -> ProjectCheck | None:
+def check_python_of_prod_models(
+    state: StateSync, context: Context, version: str
+) -> ProjectCheck | None:
     """Lists models of prod that another Python version wrote; None if there are none.
 
     Args:
@@ -164,17 +166,17 @@ def check_model_python(state: StateSync, context: Context, version: str) -> Proj
     )
 
 
-def check_ledger(state: StateSync) -> ProjectCheck | None:
+def check_ledger_is_readable(state: StateSync) -> ProjectCheck | None:
     """Reports tables of the bot that the state's account may not read; None if there are none."""
-    hidden = Ledger(sqlmesh_compat.unwrap_state_adapter(state)).describe_hidden_tables()
+    hidden = Ledger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)).describe_hidden_tables()
     if hidden is None:
         return None
     return ProjectCheck(name="ledger", status="warn", message=f"{hidden}.", fix=HIDDEN_TABLES_HINT)
 
 
-def check_estimates(state: StateSync) -> ProjectCheck:
+def check_estimate_accuracy(state: StateSync) -> ProjectCheck:
     """Reports the accuracy of cost estimates; it needs at least five."""
-    found = read_accuracy(CostLedger(sqlmesh_compat.unwrap_state_adapter(state)))
+    found = read_accuracy(CostLedger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)))
     message = (
         describe_accuracy(found)
         if found is not None

@@ -49,7 +49,8 @@ class MacroRefusedError(Exception):
     """SQL in a macro's argument would have run as Python.
 
     Args:
-        effect: Its effect, as `sqlmesh_compat.macro_code.find_objection` describes it.
+        effect: Its effect, as `sqlmesh_compat.macro_code.find_objection_to_macro_code` describes
+            it.
     """
 
     def __init__(self, effect: str) -> None:

@@ -185,7 +185,7 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
     start, end, notes = _resolve_plan_range(plan_request, last, execution)
     flags = plan_request.flags
     try:
-        builder = sqlmesh_compat.make_plan_builder(
+        builder = sqlmesh_compat.make_sqlmesh_plan_builder(
             context,
             plan_request.environment,
             start=start,
@@ -206,23 +206,23 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
             preview_start=_resolve_preview_start(plan_request, execution),
             preview_min_intervals=flags.preview_min_intervals or None,
         )
-        sqlmesh_compat.keep_model_caps(builder)
-        given = sqlmesh_compat.give_last_intervals(builder)
-        refused = sqlmesh_compat.note_refused_changes(builder)
-        plan = sqlmesh_compat.build_plan(builder)
+        sqlmesh_compat.let_sqlmesh_keep_model_caps(builder)
+        given = sqlmesh_compat.let_sqlmesh_give_last_intervals(builder)
+        refused = sqlmesh_compat.note_changes_that_sqlmesh_refuses(builder)
+        plan = sqlmesh_compat.build_sqlmesh_plan(builder)
     except NoChangesPlanError:
         return None
     except PlanError as error:
         unknown = plan_options.explain_empty_selection(error, flags)
         raise unknown or plan_options.describe_refusal(error, refused, names) from error
-    if sqlmesh_compat.is_state_shared(context):
+    if sqlmesh_compat.is_sqlmesh_state_shared(context):
         keys = [str(config.project or "") for config in context.configs.values()]
         plan_options.check_no_foreign_removal(context, plan, keys, names)
     plan_options.check_restated(plan, flags.restate_models, names)
     if plan_changes_nothing(plan) and not flags.include_unmodified and not flags.restate_models:
         return None
     if flags.include_unmodified or flags.restate_models:
-        plan = sqlmesh_compat.limit_backfill(plan, list_changed_with_upstream(plan))
+        plan = sqlmesh_compat.limit_sqlmesh_backfill(plan, list_changed_with_upstream(plan))
     notes.extend(_note_long_intervals(plan, given, names))
     pinned_start = plan.provided_start
     return BuiltPlan(
@@ -235,7 +235,7 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
         flags=flags,
         deployable=plan.deployability_index,
         versions_in_prod=list_prod_versions(context.state_reader),
-        restatements=sqlmesh_compat.list_first_restatements(builder, plan),
+        restatements=sqlmesh_compat.list_first_restatements_of_sqlmesh(builder, plan),
         notes=tuple(notes),
         categorizer=plan_request.categorizer,
     )
@@ -327,7 +327,7 @@ def find_prod_frontier(context: Context) -> int | None:
     seeds = {name for name, model in context.models.items() if model.kind.is_seed}
     ends = [
         names_and_times.to_milliseconds(end)
-        for name, end in sqlmesh_compat.read_prod_interval_ends(context).items()
+        for name, end in sqlmesh_compat.read_prod_interval_ends_of_sqlmesh(context).items()
         if name not in seeds  # a seed ends when it was loaded, which bounds nothing
     ]
     return max(ends) if ends else None

@@ -245,7 +245,7 @@ def read_request_options(
     if request.base_names:
         root, changed = Path(request.workplace.repository), request.changed_files
         files = None if changed is None else [root / path for path in changed]
-        sqlmesh_compat.select_by_changed_files(context, files, request.base_names)
+        sqlmesh_compat.let_sqlmesh_select_by_changed_files(context, files, request.base_names)
     return resolve_options(
         request.flags,
         settings,
@@ -301,7 +301,7 @@ def _check_selection(context: Context, name: str, text: str) -> None:
         BadInput: it cannot.
     """
     try:
-        sqlmesh_compat.expand_selection(context, text)
+        sqlmesh_compat.expand_sqlmesh_selection(context, text)
     except BotError:
         raise
     except Exception as error:  # its parser, its git and deep nesting each raise their own
@@ -315,7 +315,7 @@ def _check_selection(context: Context, name: str, text: str) -> None:
 
 
 def describe_refusal(
-    error: PlanError, refused: Sequence[sqlmesh_compat.RefusedChange], names: ModelNames
+    error: PlanError, refused: Sequence[sqlmesh_compat.RefusedSqlmeshChange], names: ModelNames
 ) -> PlanRefusedError:
     """Makes the same refusal, with the models and statements that SQLMesh only prints to its
     console.

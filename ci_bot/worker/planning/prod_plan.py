@@ -139,7 +139,7 @@ def plan_merge(context: Context, planned: BuiltPlan) -> BuiltPlan | None:
         SQLMeshError: SQLMesh refuses it.
     """
     try:
-        builder = sqlmesh_compat.make_plan_builder(
+        builder = sqlmesh_compat.make_sqlmesh_plan_builder(
             context,
             c.PROD,
             skip_tests=True,
@@ -148,7 +148,7 @@ def plan_merge(context: Context, planned: BuiltPlan) -> BuiltPlan | None:
             allow_destructive_models=planned.flags.allow_destructive or None,
             categorizer_config=planned.categorizer,
         )
-        plan: Plan = sqlmesh_compat.build_plan(builder)
+        plan: Plan = sqlmesh_compat.build_sqlmesh_plan(builder)
     except NoChangesPlanError:
         return None
     return BuiltPlan(

@@ -182,7 +182,7 @@ def _check_kind(context: Context, snapshot: Snapshot, name: str) -> None:
             reason_code="not_restatable",
         )
     try:
-        selected = sqlmesh_compat.expand_selection(context, name)
+        selected = sqlmesh_compat.expand_sqlmesh_selection(context, name)
     except Exception:  # its parser raises more than one kind
         selected = set()
     if selected != {snapshot.name} or set(name) & _SEPARATORS:
@@ -213,7 +213,7 @@ def _build_plan(
         )
     if start is None:
         start = _find_beginning(context)
-    builder = sqlmesh_compat.make_plan_builder(
+    builder = sqlmesh_compat.make_sqlmesh_plan_builder(
         context,
         c.PROD,
         start=start,
@@ -228,7 +228,7 @@ def _build_plan(
         categorizer_config=plan_request.categorizer,
     )
     try:
-        plan: Plan = sqlmesh_compat.build_plan(builder)
+        plan: Plan = sqlmesh_compat.build_sqlmesh_plan(builder)
     except SQLMeshError as error:
         raise BotError(
             f"SQLMesh refuses to restate `{name}` in prod: "
@@ -269,7 +269,7 @@ def _check_not_built_by_merge(plan: Plan, fqn: str, name: str) -> None:
         new is None
         or old is None
         or _has_no_table(new)
-        or sqlmesh_compat.inherits_intervals(old, new)
+        or sqlmesh_compat.sqlmesh_snapshot_inherits_intervals(old, new)
     )
     if kept and not added:
         return
@@ -307,7 +307,7 @@ def _list_cleared(context: Context, plan: Plan, environment: str) -> list[str]:
     shared = make_plan.list_prod_versions(context.state_reader)
     return sorted(
         name
-        for name, infos in sqlmesh_compat.list_environment_snapshots(context).items()
+        for name, infos in sqlmesh_compat.list_sqlmesh_environment_snapshots(context).items()
         if name not in (environment, c.PROD)
         and any(info.name in restated and (info.name, info.version) not in shared for info in infos)
     )

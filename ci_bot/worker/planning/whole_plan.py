@@ -258,7 +258,7 @@ def _copy_unbuilt(planned: BuiltPlan, snapshot: Snapshot) -> Snapshot:
     """
     copy = make_plan.copy_without_intervals(snapshot)
     _, old = planned.plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
-    if old is not None and sqlmesh_compat.inherits_intervals(old, snapshot):
+    if old is not None and sqlmesh_compat.sqlmesh_snapshot_inherits_intervals(old, snapshot):
         copy.merge_intervals(old)
         if snapshot.is_forward_only:
             copy.dev_intervals = copy.intervals.copy()

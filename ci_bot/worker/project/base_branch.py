@@ -84,12 +84,12 @@ def open_on_base(
         with clock.time_phase("base branch"):
             found = _wait_for_base(beside, state)
     if found.state is not None:
-        given = sqlmesh_compat.open_throwaway_state(found.state, opened.context)
+        given = sqlmesh_compat.open_throwaway_sqlmesh_state(found.state, opened.context)
     else:
-        given = sqlmesh_compat.make_throwaway_state(
+        given = sqlmesh_compat.make_throwaway_sqlmesh_state(
             place.scratch_dir / "nothing.duckdb", opened.context
         )
-    sqlmesh_compat.give_state(opened.context, given)
+    sqlmesh_compat.give_sqlmesh_state(opened.context, given)
     opened.config_before, opened.base_failures = found.config, found.failures
     return opened
 
@@ -172,9 +172,9 @@ def _load_base(place: ProjectPlace, head: ProjectPlace, state: Path, execution: 
     imports.move_search_paths(head.python_path, head.repository, place.repository)
     try:
         context = _open_context(place)
-        sqlmesh_compat.rewrite_checkout_paths(context, place.repository, head.repository)
-        kept = sqlmesh_compat.make_throwaway_state(state, context)
-        sqlmesh_compat.give_state(context, kept)
+        sqlmesh_compat.rewrite_checkout_paths_in_sqlmesh(context, place.repository, head.repository)
+        kept = sqlmesh_compat.make_throwaway_sqlmesh_state(state, context)
+        sqlmesh_compat.give_sqlmesh_state(context, kept)
         try:
             promote_as_prod(context, kept, execution)
         except Exception as error:
@@ -191,12 +191,12 @@ def _load_base(place: ProjectPlace, head: ProjectPlace, state: Path, execution: 
 
 
 def _open_context(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
-    configs = read_configuration(place, sqlmesh_compat.read_configs_without_state)
-    sqlmesh_compat.make_spark_lazy(configs, _refuse_spark_start)
-    sqlmesh_compat.prepare_configs(configs, place.cache_dir)
-    sqlmesh_compat.ignore_files(configs, ignored)
+    configs = read_configuration(place, sqlmesh_compat.read_sqlmesh_configs_without_state)
+    sqlmesh_compat.let_sqlmesh_start_spark_late(configs, _refuse_spark_start)
+    sqlmesh_compat.prepare_sqlmesh_configs(configs, place.cache_dir)
+    sqlmesh_compat.let_sqlmesh_ignore_files(configs, ignored)
     context = create_context(configs, place)
-    sqlmesh_compat.load_without_state_models(context)
+    sqlmesh_compat.load_sqlmesh_context_without_state(context)
     load_project(context, PhaseClock().time_phase("load"), place.repository)
     return context
 

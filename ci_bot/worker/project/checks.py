@@ -90,7 +90,7 @@ def check_formatting(context: Context, touched: set[Path] | None, repository: Pa
     unformatted, unknown = [], 0
     for path in checked:
         try:
-            if sqlmesh_compat.needs_format(context, nodes[path]):
+            if sqlmesh_compat.needs_sqlmesh_format(context, nodes[path]):
                 unformatted.append(str(name_file_or_last_part(path, repository)))
         except Exception:
             # SQLMesh's formatter refuses some files that its loader accepts, such as a macro's.
@@ -144,11 +144,11 @@ def plan_settings(configs: Mapping[Path, Config]) -> PlanSettings:
         configs: the configurations by directory, in the order in which the projects were named.
     """
     (_, config), *others = configs.items()
-    bot = sqlmesh_compat.list_written_bot_settings(config)
+    bot = sqlmesh_compat.list_written_sqlmesh_bot_settings(config)
     unread = {
         f"{BOT}.{key}": path.name
         for path, other in others
-        for key, value in sqlmesh_compat.list_written_bot_settings(other).items()
+        for key, value in sqlmesh_compat.list_written_sqlmesh_bot_settings(other).items()
         if key in OF_A_PLAN and value != bot.get(key)
     }
     return PlanSettings(
@@ -250,7 +250,7 @@ def check_connection(context: Context) -> ProjectCheck:
     """Reports the warehouse's engine as configured, without a connection."""
     engine = context.config.get_connection(context.gateway).type_
     if is_spark_gateway(context, context.gateway):
-        catalog = sqlmesh_compat.read_default_catalog(context)
+        catalog = sqlmesh_compat.read_default_catalog_of_sqlmesh(context)
         message = f"{engine}, default catalog {catalog}"
         return ProjectCheck(name="connection", status="ok", message=message)
     return ProjectCheck(
@@ -284,7 +284,7 @@ def check_state(
     shown = f"{facts.engine}, schema version {facts.schema_version}, "
     shown += f"written by SQLMesh {facts.sqlmesh_version}"
     if isinstance(
-        sqlmesh_compat.find_state_connection(context.config, context.gateway),
+        sqlmesh_compat.find_sqlmesh_state_connection(context.config, context.gateway),
         DuckDBConnectionConfig,
     ):
         return ProjectCheck(

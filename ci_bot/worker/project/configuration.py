@@ -154,7 +154,7 @@ def configure_projects(
     on_spark_start: Callable[[], None],
     *,
     clock: PhaseClock,
-    read: Callable[[Sequence[Path]], dict[Path, Config]] = sqlmesh_compat.read_configs,
+    read: Callable[[Sequence[Path]], dict[Path, Config]] = sqlmesh_compat.read_sqlmesh_configs,
 ) -> tuple[dict[Path, Config], list[float]]:
     """Reads the configuration, and adapts it so that a run leaves no trace.
 
@@ -171,8 +171,8 @@ def configure_projects(
                 hint="`project` names the directory with config.yaml or config.py.",
                 reason_code="no_project",
             )
-    sqlmesh_compat.disable_analytics()
-    sqlmesh_compat.scan_packages_once()
+    sqlmesh_compat.disable_sqlmesh_analytics()
+    sqlmesh_compat.let_sqlmesh_scan_packages_once()
     set_console(NoopConsole())
     starts: list[float] = []
 
@@ -185,8 +185,8 @@ def configure_projects(
     with clock.time_phase("configuration"):
         configs = read_configuration(place, read)
         check_project_keys(configs, [display_path(path, place) for path in configs])
-        sqlmesh_compat.make_spark_lazy(configs, note_spark_start)
-        sqlmesh_compat.prepare_configs(configs, place.cache_dir)
+        sqlmesh_compat.let_sqlmesh_start_spark_late(configs, note_spark_start)
+        sqlmesh_compat.prepare_sqlmesh_configs(configs, place.cache_dir)
     return configs, starts
 
 
@@ -199,7 +199,7 @@ def read_configuration(
         BadInput: one is absent, broken, or larger than any that could be meant.
     """
     _check_endless(place)
-    sqlmesh_compat.skip_engine_import()
+    sqlmesh_compat.skip_engine_import_of_sqlmesh()
     try:
         return read(place.projects)
     except (Exception, SystemExit) as error:

@@ -74,10 +74,14 @@ def load_project(context: Context, phase: AbstractContextManager[None], reposito
     Raises:
         NotLoaded: with the file, the line and the cause.
     """
-    with phase, sqlmesh_compat.restore_registries(), sqlmesh_compat.cache_parsed_types():
+    with (
+        phase,
+        sqlmesh_compat.restore_sqlmesh_registries(),
+        sqlmesh_compat.cache_types_that_sqlglot_parses(),
+    ):
         try:
             context.load()
-            sqlmesh_compat.order_models(context)
+            sqlmesh_compat.order_sqlmesh_models(context)
         except BotError:
             raise
         except (Exception, SystemExit) as error:
@@ -114,7 +118,7 @@ def find_all_load_failures(
         units = []
         recorded: list[tuple[Path, BaseException]] = []
         try:
-            with sqlmesh_compat.collect_model_failures(recorded):
+            with sqlmesh_compat.collect_sqlmesh_model_failures(recorded):
                 again(ignored)
         except NotLoaded as error:
             units += error.units
@@ -126,7 +130,9 @@ def find_all_load_failures(
         for path, problem in recorded:
             units.append(path)
             more.append(
-                _make_load_failure(sqlmesh_compat.make_load_error(path, problem), repository)
+                _make_load_failure(
+                    sqlmesh_compat.make_sqlmesh_load_error(path, problem), repository
+                )
             )
         for failure in more:
             found.setdefault((failure.path, failure.message), failure)
@@ -166,12 +172,14 @@ def load_alone(
         NotLoaded: the project does not load.
     """
     configs, _ = configure_projects(
-        place, on_spark_start, clock=clock, read=sqlmesh_compat.read_configs_without_state
+        place, on_spark_start, clock=clock, read=sqlmesh_compat.read_sqlmesh_configs_without_state
     )
     context = create_context(configs, place)
-    state = sqlmesh_compat.make_throwaway_state(place.scratch_dir / f"{name}.duckdb", context)
-    sqlmesh_compat.give_state(context, state)
-    sqlmesh_compat.load_without_state_models(context)
+    state = sqlmesh_compat.make_throwaway_sqlmesh_state(
+        place.scratch_dir / f"{name}.duckdb", context
+    )
+    sqlmesh_compat.give_sqlmesh_state(context, state)
+    sqlmesh_compat.load_sqlmesh_context_without_state(context)
     load_project(context, clock.time_phase("load"), place.repository)
     return context
 
@@ -365,7 +373,7 @@ def _describe_state_location(context: Context, place: ProjectPlace) -> str:
     """Describes where the state is: server, database and schema, or file. Never a user or
     password.
     """
-    connection: Any = sqlmesh_compat.find_state_connection(context.config, context.gateway)
+    connection: Any = sqlmesh_compat.find_sqlmesh_state_connection(context.config, context.gateway)
     if isinstance(connection, DuckDBConnectionConfig):
         file = connection.database
         if not file or file == ":memory:":
@@ -413,7 +421,7 @@ def attribute_load_failure(
     failure of this pull request never counts as theirs.
     """
     context = create_context(dict(configs), place)
-    sqlmesh_compat.load_without_state_models(context)
+    sqlmesh_compat.load_sqlmesh_context_without_state(context)
     try:
         load_project(context, PhaseClock().time_phase("load"), place.repository)
     except BotError:
@@ -421,7 +429,7 @@ def attribute_load_failure(
     names = ModelNames(context.default_catalog, context.default_dialect)
     failures = [
         _make_failure(found, names, place.repository)
-        for found in sqlmesh_compat.find_failing_nodes_of_others(context, state)
+        for found in sqlmesh_compat.find_failing_sqlmesh_nodes_of_others(context, state)
     ]
     return NotLoaded(failures, base=failures) if failures else error
 

@@ -173,7 +173,7 @@ def open_state(
         BadInput: the state is of another version, cannot be reached, or may not be held there.
         Refused: the DuckDB file is locked by another process.
     """
-    connection = sqlmesh_compat.find_state_connection(context.config, context.gateway)
+    connection = sqlmesh_compat.find_sqlmesh_state_connection(context.config, context.gateway)
     engine = str(connection.type_)
     absent = StateFacts(schema_version=0, sqlmesh_version=None, engine=engine)
     if isinstance(connection, DuckDBConnectionConfig):
@@ -189,10 +189,10 @@ def open_state(
     try:
         state: StateSync
         if isinstance(connection, DuckDBConnectionConfig) and not write:
-            state = sqlmesh_compat.make_state_sync_on(
-                sqlmesh_compat.open_duckdb_read_only(connection), context
+            state = sqlmesh_compat.make_sqlmesh_state_on(
+                sqlmesh_compat.open_duckdb_state_read_only(connection), context
             )
-            sqlmesh_compat.unwrap_state_adapter(state).fetchone("SELECT 1")
+            sqlmesh_compat.unwrap_sqlmesh_state_adapter(state).fetchone("SELECT 1")
         else:
             state = _connect_state(context)
         versions = state.get_versions(validate=False)
@@ -230,7 +230,7 @@ def _try_to_read(state: StateSync, context: Context) -> None:
     query = exp.select("1").from_(first).where(exp.false())
     for table in others:
         query = query.join(table, join_type="cross")
-    sqlmesh_compat.unwrap_state_adapter(state).fetchone(query)
+    sqlmesh_compat.unwrap_sqlmesh_state_adapter(state).fetchone(query)
 
 
 def _connect_state(context: Context) -> StateSync:
@@ -240,17 +240,17 @@ def _connect_state(context: Context) -> StateSync:
     state would look empty. So the connection is tried first.
     """
     try:
-        state = sqlmesh_compat.make_state_sync(context)
-        sqlmesh_compat.unwrap_state_adapter(state).fetchone("SELECT 1")
+        state = sqlmesh_compat.make_sqlmesh_state(context)
+        sqlmesh_compat.unwrap_sqlmesh_state_adapter(state).fetchone("SELECT 1")
     except Exception as error:
         options = os.environ.get("PGOPTIONS", "")
         if PG_READ_ONLY not in options or "unsupported startup parameter" not in str(error):
             raise
         # A pooler (PgBouncer) drops options; then each transaction sets read-only by itself.
         os.environ["PGOPTIONS"] = options.replace(PG_READ_ONLY, "").strip()
-        sqlmesh_compat.make_transactions_read_only()
-        state = sqlmesh_compat.make_state_sync(context)
-        sqlmesh_compat.unwrap_state_adapter(state).fetchone("SELECT 1")
+        sqlmesh_compat.make_sqlmesh_transactions_read_only()
+        state = sqlmesh_compat.make_sqlmesh_state(context)
+        sqlmesh_compat.unwrap_sqlmesh_state_adapter(state).fetchone("SELECT 1")
     return state
 
 
@@ -312,22 +312,25 @@ def open_project(
         state, facts = open_state(context, place, write=write)
         has_tables = state is not None
         if state is None:
-            state = sqlmesh_compat.make_throwaway_state(
+            state = sqlmesh_compat.make_throwaway_sqlmesh_state(
                 place.scratch_dir / "empty-state.duckdb", context
             )
-    sqlmesh_compat.give_state(context, state)
+    sqlmesh_compat.give_sqlmesh_state(context, state)
     catalogs = list_prod_catalogs(state)
-    guess = sqlmesh_compat.read_default_catalog(context)
-    if catalogs and guess not in catalogs and sqlmesh_compat.has_lazy_spark(configs):
+    guess = sqlmesh_compat.read_default_catalog_of_sqlmesh(context)
+    if catalogs and guess not in catalogs and sqlmesh_compat.has_lazy_sqlmesh_spark(configs):
         # Under another catalog's name all models would look removed and added.
         with clock.time_phase("spark"):
-            sqlmesh_compat.set_known_catalog(configs, ask_spark_for_catalog(context))
+            sqlmesh_compat.set_known_catalog_of_sqlmesh(configs, ask_spark_for_catalog(context))
         context = create_context(configs, place)
-        sqlmesh_compat.give_state(context, state)
+        sqlmesh_compat.give_sqlmesh_state(context, state)
     files = {file.path: file for file in known}
     try:
-        with sqlmesh_compat.reuse_prod_models(
-            context, lambda stored: sqlmesh_compat.load_known_files(files, stored, place.repository)
+        with sqlmesh_compat.let_sqlmesh_reuse_prod_models(
+            context,
+            lambda stored: sqlmesh_compat.load_known_files_into_sqlmesh(
+                files, stored, place.repository
+            ),
         ):
             load_project(context, clock.time_phase("load"), place.repository)
     except NotLoaded as error:
@@ -355,11 +358,11 @@ def open_without_state(
         NotLoaded: the project does not load.
     """
     configs, starts = configure_projects(
-        place, on_spark_start, clock=clock, read=sqlmesh_compat.read_configs_without_state
+        place, on_spark_start, clock=clock, read=sqlmesh_compat.read_sqlmesh_configs_without_state
     )
-    sqlmesh_compat.ignore_files(configs, ignored)
+    sqlmesh_compat.let_sqlmesh_ignore_files(configs, ignored)
     context = create_context(configs, place)
-    sqlmesh_compat.load_without_state_models(context)
+    sqlmesh_compat.load_sqlmesh_context_without_state(context)
     load_project(context, clock.time_phase("load"), place.repository)
     facts = StateFacts(schema_version=0, sqlmesh_version=None, engine="none")
     return OpenProject(context, "base-branch", facts, clock, starts)
@@ -379,7 +382,7 @@ def open_state_to_write(
     state, _ = open_state(context, place, write=True)
     if state is None:
         raise make_no_prod_error("so nothing can be written down")
-    sqlmesh_compat.give_state(context, state)
+    sqlmesh_compat.give_sqlmesh_state(context, state)
     try:
         yield context
     finally:

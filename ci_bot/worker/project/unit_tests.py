@@ -211,7 +211,9 @@ NO_MESSAGE = "the test failed without a message"
 
 def run_unit_tests(context: Context, repository: Path) -> TestsCheck:
     """Runs the project's unit tests on its test connection (DuckDB unless configured)."""
-    return run_unit_tests_of(context, sqlmesh_compat.list_loaded_tests(context), repository)
+    return run_unit_tests_of(
+        context, sqlmesh_compat.list_tests_that_sqlmesh_loaded(context), repository
+    )
 
 
 def run_unit_tests_of(context: Context, tests: Sequence[Any], repository: Path) -> TestsCheck:
@@ -225,7 +227,7 @@ def run_unit_tests_of(context: Context, tests: Sequence[Any], repository: Path) 
     """
     if not tests:
         return TestsCheck(status="none")
-    sqlmesh_compat.announce_tests_on_spark(context, tests)
+    sqlmesh_compat.announce_sqlmesh_tests_on_spark(context, tests)
     results, broken = [], []
     # Building a test changes its definition, and a second time that can fail.
     bodies = [copy.deepcopy(test.body) for test in tests]

@@ -195,17 +195,17 @@ def _make_witness(
     before, after = inputs.before.get(fqn), inputs.after.get(fqn)
     if before is None or after is None:
         return "the model has another name"
-    if not sqlmesh_compat.do_tests_run_in_memory(context):
+    if not sqlmesh_compat.do_sqlmesh_tests_run_in_memory(context):
         return "the project's unit tests run on another connection than DuckDB in memory"
     if any(table.rows and not table.columns for table in example.tables):
         return "a table only counts with its rows"
     what = example.differing[0] if example.differing else "rows"
     name = _NO_NAME.sub("_", f"test_{after.view_name}_{what}").strip("_").lower()[:_LONGEST_NAME]
     text = _write_test(name, after, example, names)
-    now = sqlmesh_compat.run_test_alone(context, inputs.after, text)
+    now = sqlmesh_compat.run_sqlmesh_test_alone(context, inputs.after, text)
     if now is not None:
         return f"SQLMesh's unit test does not pass with the change ({now})"
-    if sqlmesh_compat.run_test_alone(context, inputs.before, text) is None:
+    if sqlmesh_compat.run_sqlmesh_test_alone(context, inputs.before, text) is None:
         return "SQLMesh's unit test passes without the change, too"
     return WitnessTest(path=f"tests/{name}.yaml", text=text)
 

@@ -115,7 +115,7 @@ def find_concurrent_changes(
         for name, keys in recorded.items()
         if keys
     }
-    theirs = sqlmesh_compat.read_full_snapshots(
+    theirs = sqlmesh_compat.read_full_sqlmesh_snapshots(
         context, {key for keys in used.values() for key in keys}
     )
     found: dict[str, list[str]] = {}
@@ -172,7 +172,7 @@ def find_users_of_restated(
     if not restated:
         return {}
     found: dict[str, list[str]] = {}
-    for name, infos in sorted(sqlmesh_compat.list_environment_snapshots(context).items()):
+    for name, infos in sorted(sqlmesh_compat.list_sqlmesh_environment_snapshots(context).items()):
         for info in infos if name not in (environment, PROD) else ():
             ours = restated.get(info.name)
             if ours is not None and (
@@ -296,7 +296,7 @@ class PlanFacts:
                 self.plan_request,
                 self._built_intervals,
                 self.names,
-                previews=sqlmesh_compat.previews_forward_only(self.opened.context),
+                previews=sqlmesh_compat.sqlmesh_previews_forward_only(self.opened.context),
             ),
             stages=[]
             if uncategorized
@@ -337,12 +337,12 @@ class PlanFacts:
 
     @cached_property
     def _cost_ledger(self) -> CostLedger:
-        return CostLedger(sqlmesh_compat.get_state_adapter(self.opened.context))
+        return CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(self.opened.context))
 
     @cached_property
     def read_ledger(self) -> Ledger:
         """The ledger, to be read."""
-        return Ledger(sqlmesh_compat.get_state_adapter(self.opened.context))
+        return Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(self.opened.context))
 
     @property
     def is_deployment(self) -> bool:

@@ -139,7 +139,7 @@ def describe_unreadable(selections: Iterable[str]) -> str | None:
     """Describes why SQLMesh cannot read one of these selections; None if it can read all."""
     for text in selections:
         try:
-            sqlmesh_compat.parse_selection(text)
+            sqlmesh_compat.parse_sqlmesh_selection(text)
         except Exception as error:  # its parser and deep nesting each raise their own
             why = extract_headline(error).partition(": ")[0]
             return f"SQLMesh cannot read the selection `{text}`: {why}"[:_LONGEST_PROBLEM]
@@ -157,7 +157,9 @@ class _ProjectSide:
     ) -> None:
         lineage = any("+" in text for scope in scopes for text in scope.models)
         self._models = models
-        self._expand: Expand = sqlmesh_compat.make_selector(context, models, lineage=lineage)
+        self._expand: Expand = sqlmesh_compat.make_sqlmesh_selector(
+            context, models, lineage=lineage
+        )
 
     def select_models_within(self, scope: ModelScope) -> set[str]:
         found = self._expand(scope.models) if scope.models else set(self._models)
@@ -199,7 +201,7 @@ def write_acceptance(
     """
     place = make_project_place(request, request.projects)
     with opening.open_state_to_write(place, on_spark_start, clock) as context:
-        ledger = Ledger(sqlmesh_compat.get_state_adapter(context))
+        ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(context))
         ledger.prepare_tables()
         number = request.owner.pr_number or 0
         oldest = names_and_times.to_milliseconds(request.acceptance.at) - KEEP_DAYS * 86_400_000

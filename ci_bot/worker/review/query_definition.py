@@ -92,7 +92,7 @@ def _render_incremental(node: SqlModel, code: str, macros: Sequence[str]) -> exp
         branches = template.find_all((nodes.If, nodes.CondExpr))
         if template.find(nodes.For) is not None or not all(map(_is_of_earlier_runs, branches)):
             return None
-        found = compat.render_on_earlier_runs(node)
+        found = compat.render_sqlmesh_model_on_earlier_runs(node)
     except Exception:  # a template or a macro of the project may be anything, and raise it
         return None
     return found if isinstance(found, exp.Query) else None

@@ -190,7 +190,7 @@ def write_restatement(
     """
     place = make_project_place(request, request.projects)
     with opening.open_state_to_write(place, on_spark_start, clock) as context:
-        ledger = Ledger(sqlmesh_compat.get_state_adapter(context))
+        ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(context))
         ledger.prepare_tables()
         whose = (request.owner.name, request.owner.pr_number or 0)
         before = ledger.list_restatements(*whose)

@@ -419,12 +419,12 @@ def note_base_cache(
         NotLoaded: the project does not load.
     """
     place = make_project_place(request, request.projects)
-    with sqlmesh_compat.note_loaded_files() as found:
+    with sqlmesh_compat.note_files_that_sqlmesh_loads() as found:
         opened = opening.open_project(
             place, write=False, clock=clock, on_spark_start=on_spark_start
         )
     try:
-        files = sqlmesh_compat.list_known_files(opened.context, found, place.repository)
+        files = sqlmesh_compat.list_known_files_of_sqlmesh(opened.context, found, place.repository)
         return BaseCache(files=files, models=len(opened.context.models))
     finally:
         opened.close_state()
@@ -468,7 +468,9 @@ def run_base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
 def _find_base_test(context: Context, wanted: TestName, repository: Path) -> Any:
     """Finds the test on the base branch: in the same file, else by its name in another one."""
     named = [
-        test for test in sqlmesh_compat.list_loaded_tests(context) if test.test_name == wanted.name
+        test
+        for test in sqlmesh_compat.list_tests_that_sqlmesh_loaded(context)
+        if test.test_name == wanted.name
     ]
     same = [test for test in named if _test_path(test, repository) == wanted.path]
     return next(iter(same or named), None)

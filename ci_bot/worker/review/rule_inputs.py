@@ -149,7 +149,7 @@ def _expand_allowed_destructive(context: Context, flags: PlanFlags) -> frozenset
     """Expands `allow-destructive` to models: names, patterns, tags, as SQLMesh reads them."""
     found: set[str] = set()
     for selection in flags.allow_destructive:
-        found |= sqlmesh_compat.expand_selection(context, selection)
+        found |= sqlmesh_compat.expand_sqlmesh_selection(context, selection)
     return frozenset(found)
 
 

@@ -26,7 +26,7 @@ from ci_bot.worker.sql import (
     read_audit_promises,
     table_name,
 )
-from ci_bot.worker.sqlmesh_compat import is_sql_model, share_rendered_query
+from ci_bot.worker.sqlmesh_compat import is_sql_model, share_query_that_sqlmesh_rendered
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -77,7 +77,7 @@ class ModelPair:
         old, new = self.query_before, self.query_after
         if old is None or new is None:
             return None, None
-        if share_rendered_query(self.before, self.after):
+        if share_query_that_sqlmesh_rendered(self.before, self.after):
             return old.rendered_apart, new.rendered_apart
         if old.knows_its_tables != new.knows_its_tables:
             return old.rendered_as_written, new.rendered_as_written

@@ -19,7 +19,7 @@ from ci_bot.worker.sql.model_query import (
     plain_name,
     table_name,
 )
-from ci_bot.worker.sqlmesh_compat import read_column_types
+from ci_bot.worker.sqlmesh_compat import read_column_types_of_sqlmesh
 
 if TYPE_CHECKING:
     from sqlmesh.core.model import Model
@@ -93,7 +93,7 @@ def list_known_types(model: Model | None) -> Mapping[str, exp.DataType] | None:
     if model is None:
         return {}
     try:
-        types = read_column_types(model)
+        types = read_column_types_of_sqlmesh(model)
     except Exception:  # a rendering of the project may raise anything
         return None
     if types is None or "*" in types:

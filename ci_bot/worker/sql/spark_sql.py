@@ -21,7 +21,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.sqlmesh_compat import WITH, find_known_classes
+from ci_bot.worker.sqlmesh_compat import WITH, find_known_classes_of_sqlglot
 
 # How tightly Spark binds what is written without brackets, from the loosest.
 _OR, _AND, _NOT, _PREDICATE, _COMPARISON = range(5)
@@ -49,11 +49,11 @@ _VALUES: dict[type, int] = {
 _CONNECTORS: dict[type, int] = {exp.And: _AND, exp.Or: _OR}
 # What stands behind one value and says yes or no; a second one cannot follow. SQLGlot writes `<=>`
 # as IS NOT DISTINCT FROM, which is one of them.
-_PREDICATES = find_known_classes(
+_PREDICATES = find_known_classes_of_sqlglot(
     "Between Escape Glob ILike In Is Like NullSafeEQ NullSafeNEQ RegexpLike"
 )
 _SIGNS: tuple[type, ...] = (exp.Neg, exp.BitwiseNot)
-_COMPARED_AS_NULL_SAFE = find_known_classes("NullSafeEQ NullSafeNEQ")
+_COMPARED_AS_NULL_SAFE = find_known_classes_of_sqlglot("NullSafeEQ NullSafeNEQ")
 # What is closed by itself, or stands where brackets or commas close it.
 _CLOSED: tuple[type, ...] = (exp.Dot, exp.Collate, exp.Kwarg, exp.PropertyEQ, exp.Func)
 # The operand of these is written right before something that binds tightest.
@@ -287,7 +287,7 @@ def _put_in_place(built: exp.Expr, place: tuple[Any, Any, Any], tree: exp.Expr) 
 
 
 # Another value at each evaluation, or the answer of an AI model.
-_DRAWN = find_known_classes(
+_DRAWN = find_known_classes_of_sqlglot(
     """
 AIAgg AIClassify AIEmbed AIForecast AIGenerate AISimilarity AISummarizeAgg GenerateBool
 GenerateDouble GenerateEmbedding GenerateInt GenerateTable GenerateText Generator NextValueFor
@@ -295,7 +295,7 @@ Normal Rand Randn Randstr Seq1 Seq2 Seq4 Seq8 Uniform Uuid Zipf
 """
 )
 # A value that depends on the first row, if the order has ties or there is no order.
-_ORDERED = find_known_classes(
+_ORDERED = find_known_classes_of_sqlglot(
     """
 AnyValue ApproxPercentileAccumulate ApproxPercentileCombine ApproxQuantile ApproxQuantiles
 ApproxTopK ApproxTopKAccumulate ApproxTopKCombine ApproxTopSum ArgMax ArgMin ArrayAgg
@@ -366,9 +366,9 @@ _PLAIN: tuple[type, ...] = (
 
 
 # They make a structure. Its fields take the names of the columns inside.
-_STRUCTURES = find_known_classes("ArraysZip Struct Tuple")
+_STRUCTURES = find_known_classes_of_sqlglot("ArraysZip Struct Tuple")
 # There a row in brackets is compared or listed, and its fields have no names.
-_WITHOUT_FIELDS = find_known_classes("Cube Group GroupingSets In Rollup Values")
+_WITHOUT_FIELDS = find_known_classes_of_sqlglot("Cube Group GroupingSets In Rollup Values")
 
 
 def list_field_names(node: exp.Expr) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ class StatementRenderer:
         return (
             tree
             if isinstance(tree, str)
-            else sqlmesh_compat.render_executed_text(tree, self.dialect)
+            else sqlmesh_compat.render_as_sqlmesh_executes(tree, self.dialect)
         )
 
 
@@ -183,7 +183,7 @@ def _render_statement_variants(
 def _render_with_all_tables(
     context: Callable[..., RenderArguments], model: Model, tree: exp.Expr, stage: RuntimeStage
 ) -> list[exp.Expr] | None:
-    return sqlmesh_compat.render_statement(model, tree, **context(), runtime_stage=stage)
+    return sqlmesh_compat.render_sqlmesh_statement(model, tree, **context(), runtime_stage=stage)
 
 
 def _render_with_named_tables(
@@ -193,7 +193,7 @@ def _render_with_named_tables(
 
     SQLMesh needs a second for each statement to replace the names of a thousand models.
     """
-    first = sqlmesh_compat.render_statement(model, tree, **context(()), runtime_stage=stage)
+    first = sqlmesh_compat.render_sqlmesh_statement(model, tree, **context(()), runtime_stage=stage)
     tables = {
         exp.table_name(table, identify=True)
         for one in first or ()
@@ -202,7 +202,7 @@ def _render_with_named_tables(
     led = context(tables)
     if len(led.get("snapshots", ())) <= 1:
         return first
-    return sqlmesh_compat.render_statement(model, tree, **led, runtime_stage=stage)
+    return sqlmesh_compat.render_sqlmesh_statement(model, tree, **led, runtime_stage=stage)
 
 
 def list_project_statements(
@@ -219,7 +219,7 @@ def list_project_statements(
                 continue
             for tree in trees:
                 render = partial(
-                    sqlmesh_compat.render_environment_statements,
+                    sqlmesh_compat.render_sqlmesh_environment_statements,
                     item,
                     tree,
                     renderer.dialect,
@@ -372,7 +372,7 @@ def _list_table_clauses(
 
 
 def _render_create(model: Model, properties: Callable[[], Any], renderer: StatementRenderer) -> str:
-    clauses = sqlmesh_compat.render_table_clauses(model, properties(), renderer.dialect)
+    clauses = sqlmesh_compat.render_sqlmesh_table_clauses(model, properties(), renderer.dialect)
     return f"CREATE TABLE {display_name(PLACEHOLDER)} (a INT) {clauses}"
 
 

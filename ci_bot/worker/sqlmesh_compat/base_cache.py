@@ -33,10 +33,14 @@ import ci_bot
 from ci_bot.protocol.review_inputs import MOST_FILES, KnownFile
 from ci_bot.worker.sqlmesh_compat.reuse_prod_snapshots import (
     StoredModel,
-    has_hashes,
-    read_prod_models,
+    has_hashes_of_fingerprint,
+    read_stored_sqlmesh_models,
 )
-from ci_bot.worker.sqlmesh_compat.skipped_work import is_pure, lists_columns, make_query_in_file
+from ci_bot.worker.sqlmesh_compat.skipped_work import (
+    is_sqlmesh_model_pure,
+    lists_columns,
+    make_unparsed_sqlmesh_query,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -56,7 +60,7 @@ class _UnknownError(Exception):
     """A value without a reliable text."""
 
 
-def digest_load_settings(
+def digest_sqlmesh_load_settings(
     loader: Any,
     *,
     macros: Mapping[str, Any],
@@ -73,11 +77,11 @@ def digest_load_settings(
         return None
     config, context = loader.config, loader.context
     defaults = config.model_defaults.dict()
-    if not is_plain_dialect(config.model_defaults.dialect):
+    if not is_dialect_of_sqlglot(config.model_defaults.dialect):
         return None
     rendered = {name: value for name, value in defaults.items() if name != "cron"}
     try:
-        if any(sign in _render_as_text(rendered) for sign in _TEMPLATES):
+        if any(sign in _render_sqlmesh_value(rendered) for sign in _TEMPLATES):
             return None
         settings = [
             [ci_bot.__version__, platform.python_version()],
@@ -94,8 +98,8 @@ def digest_load_settings(
             [sorted(macros), sorted(audits), sorted(signals)],
             [sorted(jinja_macros.root_macros), sorted(jinja_macros.packages)],
         ]
-        digest = hashlib.sha256(_render_as_text(settings).encode())
-        for path in _list_files_around(loader.config_path):
+        digest = hashlib.sha256(_render_sqlmesh_value(settings).encode())
+        for path in _list_files_that_sqlmesh_loads(loader.config_path):
             name = path.relative_to(loader.config_path).as_posix()
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             digest.update(f"\0{name}\0{content}".encode())
@@ -104,7 +108,7 @@ def digest_load_settings(
     return digest.digest()
 
 
-def is_plain_dialect(name: str | None) -> bool:
+def is_dialect_of_sqlglot(name: str | None) -> bool:
     """Whether sqlglot itself brings this dialect: a package of others can change by itself."""
     try:
         found = type(Dialect.get_or_raise(name))
@@ -113,30 +117,33 @@ def is_plain_dialect(name: str | None) -> bool:
     return found is Dialect or found.__module__.startswith("sqlglot.dialects.")
 
 
-def _list_files_around(project: Path) -> list[Path]:
+def _list_files_that_sqlmesh_loads(project: Path) -> list[Path]:
     folders = [project / name for name in _DIRECTORIES]
     found = [path for folder in folders for path in folder.rglob("*")]
     kept = [path for path in found if path.is_file() and "__pycache__" not in path.parts]
     return sorted([*kept, *project.glob("config.*")])
 
 
-def _render_as_text(value: Any) -> str:
-    return json.dumps(_convert_to_plain(value), sort_keys=True)
+def _render_sqlmesh_value(value: Any) -> str:
+    return json.dumps(_convert_sqlmesh_value(value), sort_keys=True)
 
 
-def _convert_to_plain(value: Any) -> Any:  # noqa: PLR0911 - one return per type
+def _convert_sqlmesh_value(value: Any) -> Any:  # noqa: PLR0911 - one return per type
     if value is None or isinstance(value, str | int | float | bool):
         return value if not isinstance(value, Enum) else value.value
     if isinstance(value, Enum):
-        return _convert_to_plain(value.value)
+        return _convert_sqlmesh_value(value.value)
     if isinstance(value, Mapping):
-        return [[_convert_to_plain(key), _convert_to_plain(found)] for key, found in value.items()]
+        return [
+            [_convert_sqlmesh_value(key), _convert_sqlmesh_value(found)]
+            for key, found in value.items()
+        ]
     if isinstance(value, list | tuple):
-        return [_convert_to_plain(one) for one in value]
+        return [_convert_sqlmesh_value(one) for one in value]
     if isinstance(value, set | frozenset):
-        return sorted(_render_as_text(one) for one in value)
+        return sorted(_render_sqlmesh_value(one) for one in value)
     if isinstance(value, BaseModel):
-        return [type(value).__name__, _convert_to_plain(dict(value))]
+        return [type(value).__name__, _convert_sqlmesh_value(dict(value))]
     if isinstance(value, exp.Expression):
         return value.sql(comments=True)
     if isinstance(value, date):
@@ -152,7 +159,7 @@ _FEW = 40
 OnSettings = Callable[[Path, bytes, Mapping[str, Any]], None]
 
 
-def digest_stored_model(settings: bytes, stored: StoredModel) -> str:
+def digest_stored_sqlmesh_model(settings: bytes, stored: StoredModel) -> str:
     """Makes the digest of everything that a model was loaded with but its file, and of prod's
     record.
 
@@ -162,7 +169,7 @@ def digest_stored_model(settings: bytes, stored: StoredModel) -> str:
 
 
 @contextmanager
-def load_known_files(
+def load_known_files_into_sqlmesh(
     known: Mapping[str, KnownFile], stored: Mapping[str, StoredModel], repository: Path
 ) -> Iterator[None]:
     """Takes the models of known files from prod's records while a project loads in this block.
@@ -180,14 +187,14 @@ def load_known_files(
         return
 
     def cache_of(given: Any, loader: Any, settings: bytes, audits: Mapping[str, Any]) -> Any:
-        return _KnownFirst(given, loader, known, stored, repository, settings, audits)
+        return _SqlmeshModelCache(given, loader, known, stored, repository, settings, audits)
 
-    with _replace_model_cache(cache_of):
+    with _replace_sqlmesh_model_cache(cache_of):
         yield
 
 
 @contextmanager
-def note_load_settings(note: OnSettings) -> Iterator[None]:
+def note_sqlmesh_load_settings(note: OnSettings) -> Iterator[None]:
     """Calls `note` for each project that loads in this block: its directory, the digest of its
     settings, and its audits by name.
     """
@@ -196,12 +203,12 @@ def note_load_settings(note: OnSettings) -> Iterator[None]:
         note(loader.config_path, settings, audits)
         return given
 
-    with _replace_model_cache(cache_of):
+    with _replace_sqlmesh_model_cache(cache_of):
         yield
 
 
 @contextmanager
-def _replace_model_cache(cache_of: Callable[..., Any]) -> Iterator[None]:
+def _replace_sqlmesh_model_cache(cache_of: Callable[..., Any]) -> Iterator[None]:
     kind: Any = loader_module.SqlMeshLoader
     plain = kind._load_sql_models
     constants: Any = c
@@ -217,7 +224,7 @@ def _replace_model_cache(cache_of: Callable[..., Any]) -> Iterator[None]:
         *rest: Any,
         **more: Any,
     ) -> Any:
-        settings = digest_load_settings(
+        settings = digest_sqlmesh_load_settings(
             self, macros=macros, jinja_macros=jinja_macros, audits=audits, signals=signals
         )
         if settings is not None:
@@ -234,7 +241,7 @@ def _replace_model_cache(cache_of: Callable[..., Any]) -> Iterator[None]:
         kind._load_sql_models = plain
 
 
-class _KnownFirst:
+class _SqlmeshModelCache:
     """A loader's cache that first looks for known files."""
 
     def __init__(
@@ -279,7 +286,7 @@ class _KnownFirst:
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             if (
                 content != file.content
-                or digest_stored_model(self._settings, stored) != file.record
+                or digest_stored_sqlmesh_model(self._settings, stored) != file.record
             ):
                 return None
             return self._take_from_prod(path, file, stored)
@@ -287,20 +294,20 @@ class _KnownFirst:
             return None  # what is wrong with the file is said where it is loaded
 
     def _take_from_prod(self, path: Path, file: KnownFile, stored: StoredModel) -> SqlModel | None:
-        model = parse_stored_model(stored)
+        model = parse_stored_sqlmesh_model(stored)
         if model is None or model.fqn != file.model or not model.enabled:
             return None
         for name in model.audit_definitions:
             model.audit_definitions[name] = self._audits[name]
         model._path = path
         model._full_depends_on = set(file.depends_on)
-        vars(model)["query_"] = make_query_in_file(
+        vars(model)["query_"] = make_unparsed_sqlmesh_query(
             model, file_dialect=self._dialect, lists_columns=file.lists_columns
         )
         return model
 
 
-def parse_stored_model(stored: StoredModel) -> SqlModel | None:
+def parse_stored_sqlmesh_model(stored: StoredModel) -> SqlModel | None:
     """Parses the SQL model of prod's record; None if it is not a SQL model."""
     node = json.loads(stored.text)["node"]
     return SqlModel.parse_obj(node) if node.get("source_type") == "sql" else None
@@ -324,24 +331,28 @@ class NotedFiles:
 
 
 @contextmanager
-def note_loaded_files() -> Iterator[NotedFiles]:
-    """Notes it while projects are loaded inside this block; `list_known_files` wants it."""
+def note_files_that_sqlmesh_loads() -> Iterator[NotedFiles]:
+    """Notes it while projects are loaded inside this block; `list_known_files_of_sqlmesh` wants
+    it.
+    """
     made = NotedFiles()
 
     def note_settings(project: Path, settings: bytes, audits: Mapping[str, Any]) -> None:
         made.settings[project] = settings, audits
 
-    with note_load_settings(note_settings):
+    with note_sqlmesh_load_settings(note_settings):
         yield made
 
 
-def list_known_files(context: Context, found: NotedFiles, repository: Path) -> list[KnownFile]:
+def list_known_files_of_sqlmesh(
+    context: Context, found: NotedFiles, repository: Path
+) -> list[KnownFile]:
     """Lists the files that define exactly one model, which equals prod's record in every field.
 
     Only if the file and its noted surroundings decide the model: one that uses code, a template, or
     a macro other than a time may read anything.
     """
-    stored = read_prod_models(context)
+    stored = read_stored_sqlmesh_models(context)
     models = [(model, model._path) for model in context.models.values() if model._path is not None]
     of_path = Counter(path for _, path in models)
     made: list[KnownFile] = []
@@ -353,27 +364,29 @@ def list_known_files(context: Context, found: NotedFiles, repository: Path) -> l
         if project is None or not path.is_relative_to(repository):
             continue
         settings, audits = found.settings[project]
-        if _is_defined_by_its_file(model, path) and _is_as_stored(model, record, audits):
-            made.append(_make_known_file(model, path, record, settings, repository))
+        if _is_sqlmesh_model_defined_by_file(model, path) and _is_sqlmesh_model_as_stored(
+            model, record, audits
+        ):
+            made.append(_make_known_file_of_sqlmesh(model, path, record, settings, repository))
     return made
 
 
-def _make_known_file(
+def _make_known_file_of_sqlmesh(
     model: SqlModel, path: Path, record: StoredModel, settings: bytes, repository: Path
 ) -> KnownFile:
     return KnownFile(
         path=path.relative_to(repository).as_posix(),
         content=hashlib.sha256(path.read_bytes()).hexdigest(),
         model=model.fqn,
-        record=digest_stored_model(settings, record),
+        record=digest_stored_sqlmesh_model(settings, record),
         depends_on=sorted(model.full_depends_on),
         lists_columns=lists_columns(model),
     )
 
 
-def _is_defined_by_its_file(model: Model, path: Path) -> TypeGuard[SqlModel]:
+def _is_sqlmesh_model_defined_by_file(model: Model, path: Path) -> TypeGuard[SqlModel]:
     """Whether the file and the settings alone decide the model."""
-    if not is_pure(model) or not is_plain_dialect(model.dialect):
+    if not is_sqlmesh_model_pure(model) or not is_dialect_of_sqlglot(model.dialect):
         return False
     if any(getattr(model, name, None) for name in _STATEMENTS):
         return False  # their trees come from the file, too, and nothing brings them from there
@@ -394,9 +407,11 @@ def _is_defined_by_its_file(model: Model, path: Path) -> TypeGuard[SqlModel]:
     )
 
 
-def _is_as_stored(model: SqlModel, record: StoredModel, audits: Mapping[str, Any]) -> bool:
+def _is_sqlmesh_model_as_stored(
+    model: SqlModel, record: StoredModel, audits: Mapping[str, Any]
+) -> bool:
     """Whether prod's record restores exactly this model."""
-    back = parse_stored_model(record)
+    back = parse_stored_sqlmesh_model(record)
     if back is None or back.fqn != model.fqn or type(model) is not SqlModel:
         return False
     if (model.data_hash, model.metadata_hash) != (
@@ -404,22 +419,24 @@ def _is_as_stored(model: SqlModel, record: StoredModel, audits: Mapping[str, Any
         record.fingerprint.metadata_hash,
     ):
         return False
-    if not has_hashes(back, record.fingerprint):
+    if not has_hashes_of_fingerprint(back, record.fingerprint):
         return False
     if any(
-        name not in audits or not _is_same(audit, audits[name]) or not _is_same(audit, other)
+        name not in audits
+        or not _is_same_sqlmesh_value(audit, audits[name])
+        or not _is_same_sqlmesh_value(audit, other)
         for name, audit in model.audit_definitions.items()
         for other in [back.audit_definitions.get(name)]
     ):
         return False
     return all(
-        _is_same(getattr(model, name), getattr(back, name))
+        _is_same_sqlmesh_value(getattr(model, name), getattr(back, name))
         for name in type(model).model_fields
         if name not in ("query_", "audit_definitions")
     ) and (model.query_.sql, model.query_.transaction) == (back.query_.sql, back.query_.transaction)
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same_sqlmesh_value(one: Any, other: Any) -> bool:
     if type(one) is date and isinstance(other, str):
         return str(one) == other  # YAML makes a date of a model's start, and the state its text
     if type(one) is not type(other):

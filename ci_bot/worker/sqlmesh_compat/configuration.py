@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model, SqlModel
 
 
-def disable_analytics() -> None:
+def disable_sqlmesh_analytics() -> None:
     """Stops SQLMesh's usage statistics, whatever the project's setting.
 
     It also removes the wrapper around a context's methods, which reads the source of every frame
@@ -47,7 +47,7 @@ def disable_analytics() -> None:
             setattr(GenericContext, name, inspect.unwrap(found))
 
 
-class _LazyDistributions(Mapping[str, list[str]]):
+class _LazySqlmeshDistributions(Mapping[str, list[str]]):
     """The distributions of each module, computed at the first lookup."""
 
     @functools.cached_property
@@ -68,7 +68,7 @@ class _LazyDistributions(Mapping[str, list[str]]):
 _metadata: Any = context_diff.metadata
 
 
-def scan_packages_once() -> None:
+def let_sqlmesh_scan_packages_once() -> None:
     """Lets the plans of this process share one scan of the installed packages; there is none if no
     model imports one.
 
@@ -77,7 +77,7 @@ def scan_packages_once() -> None:
     """
     if context_diff.metadata is _metadata:
         module: Any = context_diff
-        known = _LazyDistributions()
+        known = _LazySqlmeshDistributions()
         module.metadata = SimpleNamespace(
             packages_distributions=lambda: known,
             version=_metadata.version,
@@ -85,7 +85,7 @@ def scan_packages_once() -> None:
         )
 
 
-def skip_engine_import() -> None:
+def skip_engine_import_of_sqlmesh() -> None:
     """Lets a connection's check that its engine is installed pass for PySpark.
 
     A review starts no Spark, so it needs none, and importing one takes 0.1 s. A PySpark that is
@@ -93,22 +93,22 @@ def skip_engine_import() -> None:
     """
     module: Any = connection
     if module.importlib is importlib:
-        module.importlib = SimpleNamespace(import_module=_import_or_find)
+        module.importlib = SimpleNamespace(import_module=_import_engine_or_find)
 
 
-def _import_or_find(name: str) -> ModuleType | None:
+def _import_engine_or_find(name: str) -> ModuleType | None:
     if name == "pyspark" and name not in sys.modules:
         return None
     return importlib.import_module(name)
 
 
-def read_configs(paths: Iterable[Path]) -> dict[Path, Config]:
+def read_sqlmesh_configs(paths: Iterable[Path]) -> dict[Path, Config]:
     """Reads the configuration of each project directory, as `sqlmesh` itself would."""
     configs: dict[Path, Config] = load_configs(None, Config, list(paths))
     return configs
 
 
-def prepare_configs(configs: dict[Path, Config], cache_dir: Path) -> None:
+def prepare_sqlmesh_configs(configs: dict[Path, Config], cache_dir: Path) -> None:
     """Applies the run's own settings to the configurations.
 
     An ephemeral cache, no analytics, and plans that compare with prod also when the PR environment
@@ -120,7 +120,7 @@ def prepare_configs(configs: dict[Path, Config], cache_dir: Path) -> None:
         config.plan.always_recreate_environment = True
 
 
-def read_default_catalog(context: Context) -> str | None:
+def read_default_catalog_of_sqlmesh(context: Context) -> str | None:
     """The default catalog of the selected gateway."""
     catalog: str | None = context.default_catalog
     return catalog
@@ -135,12 +135,12 @@ def is_dbt_project(path: Path) -> bool:
     return (path / DBT_PROJECT_FILENAME).is_file() and not (path / "config.py").is_file()
 
 
-def read_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
+def read_sqlmesh_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
     """Reads the configuration of each directory without its `state_connection`.
 
     A state connection with missing variables fails the validation of the whole configuration, so it
-    is removed before. All else is as `read_configs` reads it, so that both baselines plan alike:
-    the project's `.env`, `SQLMESH__` variables, keys that do not exist. (`load_configs` and
+    is removed before. All else is as `read_sqlmesh_configs` reads it, so that both baselines plan
+    alike: the project's `.env`, `SQLMESH__` variables, keys that do not exist. (`load_configs` and
     `load_config_from_paths`, without the user's own file and without dbt)
 
     Raises:
@@ -153,10 +153,10 @@ def read_configs_without_state(paths: Iterable[Path]) -> dict[Path, Config]:
     for path in paths:
         if (path / ".env").is_file():
             load_dotenv(dotenv_path=path / ".env", override=True)
-    return {path: _read_config_without_state(path) for path in paths}
+    return {path: _read_sqlmesh_config_without_state(path) for path in paths}
 
 
-def _read_config_without_state(path: Path) -> Config:
+def _read_sqlmesh_config_without_state(path: Path) -> Config:
     settings: dict[str, Any] = {}  # what people wrote; SQLMesh judges it
     for name in YAML_CONFIG_FILENAMES:
         if (path / name).is_file():
@@ -166,7 +166,7 @@ def _read_config_without_state(path: Path) -> Config:
     if not settings and not module.is_file():
         raise ConfigError("SQLMesh project config could not be found.")
     settings = merge_dicts(settings, loader.load_config_from_env())
-    _drop_state_connections(settings)
+    _drop_sqlmesh_state_connections(settings)
     unknown = set(settings.get("model_defaults") or {}) - ModelDefaultsConfig.all_fields()
     if unknown:
         raise ConfigError(f"{sorted(unknown)[0]!r} is not a valid model default configuration key.")
@@ -187,7 +187,7 @@ def _read_config_without_state(path: Path) -> Config:
     return found
 
 
-def _drop_state_connections(settings: dict[str, Any]) -> None:
+def _drop_sqlmesh_state_connections(settings: dict[str, Any]) -> None:
     """Removes state connections in all three spellings: gateways by name, `gateways` as the only
     one, and `gateway`.
 
@@ -206,14 +206,14 @@ def _drop_state_connections(settings: dict[str, Any]) -> None:
 
 class _OwnKeys(frozenset[str]):
     """The keys of the loaded projects; iterating over them yields none, see
-    `load_without_state_models`.
+    `load_sqlmesh_context_without_state`.
     """
 
     def __iter__(self) -> Iterator[str]:
         return iter(())
 
 
-def load_without_state_models(context: Context) -> None:
+def load_sqlmesh_context_without_state(context: Context) -> None:
     """Loads only what lies in the context's directories.
 
     With a `project:` key, SQLMesh adds the models that prod's state holds of other projects
@@ -227,21 +227,21 @@ def load_without_state_models(context: Context) -> None:
     context._projects = keys
 
 
-def is_state_shared(context: Context) -> bool:
+def is_sqlmesh_state_shared(context: Context) -> bool:
     """Whether the state may hold other projects; one made of the base branch does not.
 
-    (`load_without_state_models`)
+    (`load_sqlmesh_context_without_state`)
     """
     return not isinstance(context._projects, _OwnKeys)
 
 
-def needs_format(context: Context, node: Any) -> bool:
+def needs_sqlmesh_format(context: Context, node: Any) -> bool:
     """Whether `sqlmesh format` would change the file of a model or audit. (`Context._format`)"""
     before = Path(node._path).read_text(encoding="utf-8")
     return bool(context._format(node, before) != before)
 
 
-def list_written_bot_settings(config: Config) -> dict[str, object]:
+def list_written_sqlmesh_bot_settings(config: Config) -> dict[str, object]:
     """Lists the keys that a configuration writes under `cicd_bot:`, with their values.
 
     Null counts as not written. What SQLMesh copies there from `plan:` does not count either; it is
@@ -268,7 +268,7 @@ def list_written_bot_settings(config: Config) -> dict[str, object]:
     return found
 
 
-def list_known_bot_settings(bot: Any) -> set[str]:
+def list_known_sqlmesh_bot_settings(bot: Any) -> set[str]:
     """The keys that the installed version of SQLMesh's bot knows. (`GithubCICDBotConfig`)"""
     return {info.alias or name for name, info in type(bot).model_fields.items()}
 
@@ -277,32 +277,32 @@ def list_known_bot_settings(bot: Any) -> set[str]:
 
 
 @functools.cache
-def _make_adapter(dialect: str) -> Any:
+def _make_sqlmesh_adapter(dialect: str) -> Any:
     """Makes an adapter that renders SQL; it has no connection."""
     return create_engine_adapter(lambda: None, dialect)
 
 
-def render_executed_text(tree: exp.Expr, dialect: str) -> str:
+def render_as_sqlmesh_executes(tree: exp.Expr, dialect: str) -> str:
     """Renders a statement or query as the adapter of `dialect` executes it (`_to_sql`)."""
-    text: str = _make_adapter(dialect)._to_sql(tree)
+    text: str = _make_sqlmesh_adapter(dialect)._to_sql(tree)
     return text
 
 
-def render_table_clauses(model: Model, properties: Mapping[str, Any], dialect: str) -> str:
+def render_sqlmesh_table_clauses(model: Model, properties: Mapping[str, Any], dialect: str) -> str:
     """Renders the clauses of a model's CREATE TABLE besides name, columns and query.
 
     Args:
         properties: rendered; physical ones, or those of the view.
     """
-    clauses = _make_adapter(dialect)._build_table_properties_exp(
+    clauses = _make_sqlmesh_adapter(dialect)._build_table_properties_exp(
         table_format=model.table_format,
         storage_format=model.storage_format,
         table_properties=dict(properties),
     )
-    return render_executed_text(clauses, dialect) if clauses is not None else ""
+    return render_as_sqlmesh_executes(clauses, dialect) if clauses is not None else ""
 
 
-def render_statement(model: Model, tree: exp.Expr, **context: Any) -> list[exp.Expr] | None:
+def render_sqlmesh_statement(model: Model, tree: exp.Expr, **context: Any) -> list[exp.Expr] | None:
     """Renders one statement of a model as SQLMesh does (`_statement_renderer`).
 
     Returns:
@@ -312,7 +312,7 @@ def render_statement(model: Model, tree: exp.Expr, **context: Any) -> list[exp.E
     return rendered
 
 
-def render_on_earlier_runs(model: SqlModel) -> exp.Expr | None:
+def render_sqlmesh_model_on_earlier_runs(model: SqlModel) -> exp.Expr | None:
     """Renders a model's query as in a run after earlier runs.
 
     SQLMesh passes the model's snapshot to Jinja, and dbt's `is_incremental` reads its intervals.
@@ -330,7 +330,7 @@ def render_on_earlier_runs(model: SqlModel) -> exp.Expr | None:
     return model.render_query(snapshot=snapshot)
 
 
-def render_environment_statements(
+def render_sqlmesh_environment_statements(
     item: EnvironmentStatements, tree: exp.Expr, dialect: str, catalog: str | None, **context: Any
 ) -> list[str] | None:
     """One statement of `EnvironmentStatements` as `render_statements` renders it; see above."""

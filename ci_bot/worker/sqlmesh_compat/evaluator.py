@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class AuditQuestion:
+class SqlmeshAuditQuery:
     """An audit's query on a model's table and time range, to be run on another table.
 
     (`SnapshotEvaluator._audit`)
@@ -48,7 +48,7 @@ class AuditQuestion:
     end: int
     execution_time: Any
 
-    def cover_both(self, other: AuditQuestion | None) -> AuditQuestion:
+    def cover_both(self, other: SqlmeshAuditQuery | None) -> SqlmeshAuditQuery:
         """Returns the question over both ranges and the time between them."""
         if other is None:
             return self
@@ -87,7 +87,7 @@ class AuditOutcome:
     audit: str
     blocking: bool
     failed_rows: int | None
-    question: AuditQuestion | None = None
+    question: SqlmeshAuditQuery | None = None
     query: exp.Query | None = None
 
 
@@ -102,7 +102,7 @@ class FailedAudit:
 _FAILED_AUDIT = "_ci_bot_failed_audit"
 
 
-def find_failed_audit(error: BaseException) -> FailedAudit | None:
+def find_failed_sqlmesh_audit(error: BaseException) -> FailedAudit | None:
     """Finds the audit that raised an error of a plan's evaluation; None if none did."""
     found = None
     step: BaseException | None = error
@@ -112,7 +112,7 @@ def find_failed_audit(error: BaseException) -> FailedAudit | None:
     return found
 
 
-def _name_failing_audits(evaluator: SnapshotEvaluator) -> None:
+def _let_sqlmesh_name_failing_audits(evaluator: SnapshotEvaluator) -> None:
     """Makes each error of an audit's query name its audit. (`SnapshotEvaluator._audit`)"""
     run = evaluator._audit
     if hasattr(run, _FAILED_AUDIT):
@@ -142,7 +142,7 @@ AroundBatch = Callable[[Snapshot, tuple[int, int]], AbstractContextManager[None]
 StateFence = Callable[[], AbstractContextManager[None]]
 
 
-class RecordingScheduler(Scheduler):
+class RecordingSqlmeshScheduler(Scheduler):
     """SQLMesh's scheduler, which also reports the result of every audit.
 
     It has no notification targets: an apply to a PR environment must not trigger the alerts that
@@ -161,7 +161,7 @@ class RecordingScheduler(Scheduler):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        _name_failing_audits(self.snapshot_evaluator)
+        _let_sqlmesh_name_failing_audits(self.snapshot_evaluator)
         self._on_audits = on_audits
         self._on_table_written = on_table_written
         self._around_batch = around_batch
@@ -205,10 +205,10 @@ class RecordingScheduler(Scheduler):
         return results
 
     def _audit_snapshot(self, snapshot: Snapshot, *args: Any, **kwargs: Any) -> list[Any]:
-        def make_question(result: Any) -> AuditQuestion | None:
+        def make_question(result: Any) -> SqlmeshAuditQuery | None:
             if not snapshot.is_model:
                 return None
-            return AuditQuestion(
+            return SqlmeshAuditQuery(
                 snapshot,
                 result.audit,
                 result.audit_args,
@@ -243,7 +243,7 @@ class RecordingScheduler(Scheduler):
         return results
 
 
-class FencedState:
+class FencedSqlmeshState:
     """SQLMesh's state, whose writes take effect only inside of a fence. (`StateSync`)
 
     A promotion has a fence of its own.
@@ -277,7 +277,7 @@ class FencedState:
         return write_inside_fence
 
 
-class LeasedPlanEvaluator(BuiltInPlanEvaluator):
+class LeasedSqlmeshEvaluator(BuiltInPlanEvaluator):
     """SQLMesh's evaluator with a check before the promotion and before each stage that writes on
     Spark; SQLMesh checks its circuit breaker between batches only. (`visit_..._stage`) Recorded
     snapshots are not recorded again. (`visit_create_snapshot_records_stage`)
@@ -326,7 +326,7 @@ class LeasedPlanEvaluator(BuiltInPlanEvaluator):
 
 
 @dataclass(frozen=True)
-class PartOfPlan:
+class PartOfSqlmeshPlan:
     """The part of a plan that a probe builds: a range of each of these snapshots, and views that
     they read.
     """
@@ -355,7 +355,7 @@ class PartOfPlan:
         )
 
 
-class ProbingPlanEvaluator(LeasedPlanEvaluator):
+class ProbingSqlmeshEvaluator(LeasedSqlmeshEvaluator):
     """SQLMesh's evaluator for a part of a plan: what it builds is recorded and built, no more.
 
     A snapshot that is not built stays new to the state: for those SQLMesh computes previews, and
@@ -368,7 +368,7 @@ class ProbingPlanEvaluator(LeasedPlanEvaluator):
     costs. The apply that follows does all of it. (`BuiltInPlanEvaluator`)
     """
 
-    part = PartOfPlan({}, ())
+    part = PartOfSqlmeshPlan({}, ())
 
     def visit_create_snapshot_records_stage(
         self, stage: CreateSnapshotRecordsStage, plan: EvaluatablePlan
@@ -400,7 +400,7 @@ class ProbingPlanEvaluator(LeasedPlanEvaluator):
     visit_after_all_stage = _leave_out
 
 
-def make_plan_evaluator(
+def make_sqlmesh_evaluator(
     context: Context,
     console: Console,
     on_audits: AuditListener,
@@ -411,7 +411,7 @@ def make_plan_evaluator(
     check: Callable[[], None] = lambda: None,
     on_table_written: WriteListener = lambda _snapshot: None,
     around_batch: AroundBatch = lambda _snapshot, _span: nullcontext(),
-    part: PartOfPlan | None = None,
+    part: PartOfSqlmeshPlan | None = None,
 ) -> BuiltInPlanEvaluator:
     """Makes the evaluator of a plan's stages, with our console and our scheduler.
 
@@ -427,10 +427,10 @@ def make_plan_evaluator(
         part: What to build; None: all of it, and the environment.
     """
 
-    state: Any = FencedState(context.state_sync, fence)
+    state: Any = FencedSqlmeshState(context.state_sync, fence)
 
     def make_scheduler(snapshots: Iterable[Snapshot], evaluator: SnapshotEvaluator) -> Scheduler:
-        return RecordingScheduler(
+        return RecordingSqlmeshScheduler(
             snapshots,
             evaluator,
             state,
@@ -442,7 +442,7 @@ def make_plan_evaluator(
             around_batch=around_batch,
         )
 
-    kind = LeasedPlanEvaluator if part is None else ProbingPlanEvaluator
+    kind = LeasedSqlmeshEvaluator if part is None else ProbingSqlmeshEvaluator
     evaluator = kind(
         state_sync=state,
         snapshot_evaluator=context.snapshot_evaluator,
@@ -452,6 +452,6 @@ def make_plan_evaluator(
     )
     evaluator.promotion = promotion
     evaluator.check = check
-    if isinstance(evaluator, ProbingPlanEvaluator) and part is not None:
+    if isinstance(evaluator, ProbingSqlmeshEvaluator) and part is not None:
         evaluator.part = part
     return evaluator

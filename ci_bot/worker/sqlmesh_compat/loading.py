@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def collect_model_failures(found: list[tuple[Path, BaseException]]) -> Iterator[None]:
+def collect_sqlmesh_model_failures(found: list[tuple[Path, BaseException]]) -> Iterator[None]:
     """Collects each SQL model that does not load inside this block.
 
     SQLMesh hands all files to a pool, and raises the failure that it meets first.
@@ -55,7 +55,7 @@ def collect_model_failures(found: list[tuple[Path, BaseException]]) -> Iterator[
         module.create_process_pool_executor = make
 
 
-def make_load_error(path: Path, problem: BaseException) -> ConfigError:
+def make_sqlmesh_load_error(path: Path, problem: BaseException) -> ConfigError:
     """Makes the error that SQLMesh raises if `problem` keeps the model in `path` from loading.
 
     (`Loader._failed_to_load_model_error`, which needs nothing of the loader itself)
@@ -66,7 +66,7 @@ def make_load_error(path: Path, problem: BaseException) -> ConfigError:
     return error
 
 
-def ignore_files(configs: dict[Path, Config], files: Sequence[Path]) -> None:
+def let_sqlmesh_ignore_files(configs: dict[Path, Config], files: Sequence[Path]) -> None:
     """Makes the next load skip these files. (`Loader._glob_paths`)"""
     for config in configs.values():
         config.ignore_patterns = [
@@ -76,7 +76,7 @@ def ignore_files(configs: dict[Path, Config], files: Sequence[Path]) -> None:
 
 
 @contextmanager
-def restore_registries() -> Iterator[None]:
+def restore_sqlmesh_registries() -> Iterator[None]:
     """Restores the registries of macros and signals, which a failed load leaves filled.
 
     (`SqlMeshLoader._load_scripts` and `_load_signals` restore them only if they come to an end)
@@ -89,7 +89,7 @@ def restore_registries() -> Iterator[None]:
             kind.set_registry(registry)
 
 
-def order_models(context: Context) -> None:
+def order_sqlmesh_models(context: Context) -> None:
     """Puts the loaded models in the order of their names.
 
     SQLMesh's own order depends on the timing of its processes, so a report by model would change
@@ -100,7 +100,7 @@ def order_models(context: Context) -> None:
     context._models.update(models)
 
 
-def list_loaded_tests(context: Context) -> list[Any]:
+def list_tests_that_sqlmesh_loaded(context: Context) -> list[Any]:
     """The project's unit tests. (`Context.select_tests` since 0.228, `load_model_tests` before)"""
     either: Any = context
     read = getattr(either, "select_tests", None) or either.load_model_tests
@@ -124,7 +124,7 @@ class FailingNode:
     error: Exception
 
 
-def find_failing_nodes_of_others(context: Context, state: Any) -> Iterator[FailingNode]:
+def find_failing_sqlmesh_nodes_of_others(context: Context, state: Any) -> Iterator[FailingNode]:
     """Yields the nodes of other projects in prod that cannot be read from the state or rendered.
 
     Args:
@@ -147,12 +147,12 @@ def find_failing_nodes_of_others(context: Context, state: Any) -> Iterator[Faili
             (snapshot,) = state.get_snapshots([info]).values()
             node = snapshot.node
             if node.project not in own:
-                _exercise_node(node)
+                _exercise_sqlmesh_node(node)
         except Exception as error:
             yield FailingNode(str(info.name), None if node is None else str(node.project), error)
 
 
-def _exercise_node(node: Any) -> Collection[str]:
+def _exercise_sqlmesh_node(node: Any) -> Collection[str]:
     """Runs a node's code as loading and planning do, so that its errors appear."""
     read: Collection[str] = node.depends_on
     if hasattr(node, "render_query"):

@@ -73,13 +73,13 @@ _LONGEST_SHOWN = 60
 MayCall = Callable[[str], bool]
 
 
-def is_not_built_in(name: str) -> bool:
+def is_no_function_of_sqlmesh(name: str) -> bool:
     """Whether a name can only be a function of SQLMesh's or of the project's, or none at all."""
     return name in CONVERTERS or name not in _BUILT_IN | _ITS_OWN
 
 
-def find_objection(
-    source: str, may_call: MayCall = is_not_built_in, *, may_read: bool = False
+def find_objection_to_macro_code(
+    source: str, may_call: MayCall = is_no_function_of_sqlmesh, *, may_read: bool = False
 ) -> str | None:
     """Finds what Python that was made from SQL does besides computing; None: nothing.
 
@@ -93,14 +93,14 @@ def find_objection(
     try:
         # As `eval` reads it, which passes over blanks before an expression.
         tree = compile(source.lstrip(" \t"), "<macro>", "eval", ast.PyCF_ONLY_AST)
-        return next(_CodeJudge(may_call, may_read).find_objections(tree, frozenset()), None)
+        return next(_SqlmeshMacroJudge(may_call, may_read).find_objections(tree, frozenset()), None)
     except (SyntaxError, ValueError):
         return None
     except (RecursionError, MemoryError):
         return "it is nested too deeply to be judged"
 
 
-class _CodeJudge:
+class _SqlmeshMacroJudge:
     """Checks a tree, depth first."""
 
     def __init__(self, may_call: MayCall, may_read: bool) -> None:
@@ -113,11 +113,11 @@ class _CodeJudge:
             yield from self._find_call_objections(node, bound)
         elif isinstance(node, ast.Name):
             if not (self._may_read or node.id in bound) and (
-                node.id in _BUILT_IN | _ITS_OWN or _is_private(node.id)
+                node.id in _BUILT_IN | _ITS_OWN or _is_private_name_in_macro(node.id)
             ):
                 yield f"Python's `{node.id}` is read"
         elif isinstance(node, ast.Attribute):
-            if not _TYPES.fullmatch(_render_dotted_name(node)):
+            if not _TYPES.fullmatch(_render_dotted_name_in_macro(node)):
                 yield f"the attribute `{node.attr[:_LONGEST_SHOWN]}` is read"
         elif not isinstance(node, _PLAIN):
             yield f"there is Python ({type(node).__name__})"
@@ -128,10 +128,10 @@ class _CodeJudge:
                 yield from self.find_objections(child, bound)
 
     def _find_call_objections(self, call: ast.Call, bound: frozenset[str]) -> Iterator[str]:
-        name = _render_dotted_name(call.func)
+        name = _render_dotted_name_in_macro(call.func)
         arguments: list[ast.AST] = list(call.args)
         if name == "self.parse_one":
-            arguments += [word for word in call.keywords if not _is_kind(word)]
+            arguments += [word for word in call.keywords if not _is_kind_that_macro_parses(word)]
         elif call.keywords:
             yield f"`{name[:_LONGEST_SHOWN]}` is called with Python's keywords"
             return
@@ -140,12 +140,14 @@ class _CodeJudge:
                 yield "a template is filled with other variables"
                 return
         elif name in {"self.send", "exp.to_column"}:
-            if not _is_text(arguments) or (name == "exp.to_column" and len(arguments) != 1):
+            if not _is_text_that_macro_parses(arguments) or (
+                name == "exp.to_column" and len(arguments) != 1
+            ):
                 yield "an identifier holds Python"
                 return
         elif name == "DOT":
             # `a.b(1)` is read as an index; names alone are looked up there and never called.
-            arguments = [part for part in arguments if not _is_plain_name(part)]
+            arguments = [part for part in arguments if not _is_plain_name_in_macro(part)]
         elif (why := self._find_refusal(call, name, bound)) is not None:
             yield why
             return
@@ -162,36 +164,42 @@ class _CodeJudge:
         if name == "ARRAYANY":
             lambdas = all(isinstance(argument, ast.Lambda) for argument in call.args[1:])
             return None if lambdas else "`ARRAY_ANY` calls what is no lambda"
-        plain = isinstance(call.func, ast.Name) and name not in bound and not _is_private(name)
+        plain = (
+            isinstance(call.func, ast.Name)
+            and name not in bound
+            and not _is_private_name_in_macro(name)
+        )
         if plain and self._may_call(name):
             return None
         return f"`{name[:_LONGEST_SHOWN] or 'an expression'}` is called"
 
 
-def _is_kind(word: ast.keyword) -> bool:
+def _is_kind_that_macro_parses(word: ast.keyword) -> bool:
     """`into=exp.Select`: what a text is parsed as."""
-    return word.arg == "into" and bool(_PARSED_AS.fullmatch(_render_dotted_name(word.value)))
+    return word.arg == "into" and bool(
+        _PARSED_AS.fullmatch(_render_dotted_name_in_macro(word.value))
+    )
 
 
-def _is_text(arguments: list[ast.AST]) -> bool:
+def _is_text_that_macro_parses(arguments: list[ast.AST]) -> bool:
     first = arguments[0] if arguments else None
     return isinstance(first, ast.Constant) and isinstance(first.value, str)
 
 
-def _is_plain_name(part: ast.AST) -> bool:
-    return isinstance(part, ast.Name) and not _is_private(part.id)
+def _is_plain_name_in_macro(part: ast.AST) -> bool:
+    return isinstance(part, ast.Name) and not _is_private_name_in_macro(part.id)
 
 
-def _is_private(name: str) -> bool:
+def _is_private_name_in_macro(name: str) -> bool:
     return name.startswith("__")
 
 
-def _render_dotted_name(node: ast.AST) -> str:
+def _render_dotted_name_in_macro(node: ast.AST) -> str:
     """`a.b.c` as it is written; "" for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        inner = _render_dotted_name(node.value)
+        inner = _render_dotted_name_in_macro(node.value)
         return f"{inner}.{node.attr}" if inner else ""
     return ""
 
@@ -202,7 +210,7 @@ _LOCALS = ast.dump(ast.parse("locals()", mode="eval").body)
 # The one place where SQLMesh's macro evaluator evaluates Python that it made from SQL.
 
 
-def guard_macro_evaluation() -> None:
+def guard_sqlmesh_macro_evaluation() -> None:
     """Lets the macros of this process evaluate only what comes from SQL that means SQL.
 
     To be called before anything of a project is loaded. The text of the changed files is judged
@@ -215,10 +223,10 @@ def guard_macro_evaluation() -> None:
     (`MacroEvaluator.eval_expression` in `core/macros.py` calls `eval`, which it looks up in its own
     module first.)
     """
-    macros.eval = _evaluate_judged_source  # type: ignore[attr-defined]
+    macros.eval = _evaluate_judged_macro_source  # type: ignore[attr-defined]
 
 
-def _evaluate_judged_source(
+def _evaluate_judged_macro_source(
     source: Any, variables: dict[str, object], local_variables: dict[str, object]
 ) -> Any:
     def may_call(name: str) -> bool:
@@ -228,7 +236,11 @@ def _evaluate_judged_source(
             return name in CONVERTERS or not hasattr(builtins, name)
         return found is ENV.get(name) or getattr(found, "__globals__", None) is variables
 
-    objection = find_objection(source, may_call) if isinstance(source, str) else "there is no text"
+    objection = (
+        find_objection_to_macro_code(source, may_call)
+        if isinstance(source, str)
+        else "there is no text"
+    )
     if objection is not None:
         raise MacroRefusedError(objection)
     return builtins.eval(source, variables, local_variables)  # noqa: S307 - it was judged above
@@ -253,7 +265,7 @@ _NOTHING = frozenset({"AND", "OR"})
 _BY_A_LAMBDA = frozenset({"EACH", "REDUCE"})
 
 
-def list_evaluated(root: Any, *, own_macros: bool = False) -> Iterator[Any]:
+def list_parts_that_sqlmesh_evaluates(root: Any, *, own_macros: bool = False) -> Iterator[Any]:
     """Yields the largest parts of a tree that become Python as a whole.
 
     Args:
@@ -270,21 +282,21 @@ def list_evaluated(root: Any, *, own_macros: bool = False) -> Iterator[Any]:
         if arguments is None:
             yield part
             continue
-        yield _strip_arguments(part)
+        yield _strip_macro_arguments(part)
         count = len(arguments)
         if not own_macros:
-            count = _count_evaluated_arguments(part.this.name.upper(), arguments)
+            count = _count_evaluated_macro_arguments(part.this.name.upper(), arguments)
         yield from arguments[:count]
         todo += reversed(arguments[count:])
 
 
-def _strip_arguments(macro: Any) -> Any:
+def _strip_macro_arguments(macro: Any) -> Any:
     """Returns a macro without its arguments: as an argument itself, its name becomes Python."""
     name = macro.this.this
     return d.MacroFunc(this=exp.Anonymous(this=name if isinstance(name, str) else name.copy()))
 
 
-def _count_evaluated_arguments(name: str, arguments: list[Any]) -> int:
+def _count_evaluated_macro_arguments(name: str, arguments: list[Any]) -> int:
     """Counts a macro's arguments that are evaluated, from the first one on."""
     if any(isinstance(argument, exp.PropertyEQ) for argument in arguments):
         return len(arguments)

@@ -75,7 +75,7 @@ def is_incremental_unmanaged(kind: ModelKind) -> TypeGuard[IncrementalUnmanagedK
     return bool(kind.is_incremental_unmanaged)
 
 
-def find_argument_name(kind: type[Any], name: str) -> str:
+def find_argument_name_in_sqlglot(kind: type[Any], name: str) -> str:
     """Finds the parser's name of an argument that is a Python keyword: with an underscore since
     sqlglot 28, without before. (`arg_types`)
 
@@ -88,7 +88,7 @@ def find_argument_name(kind: type[Any], name: str) -> str:
     raise KeyError(f"{kind.__name__}.{name}")
 
 
-def find_known_classes(names: str) -> tuple[type, ...]:
+def find_known_classes_of_sqlglot(names: str) -> tuple[type, ...]:
     """Finds tree classes by their names, separated by blanks, without those that the installed
     parser lacks. It reads such a function as one that it does not know (`exp.Anonymous`).
     """
@@ -96,11 +96,11 @@ def find_known_classes(names: str) -> tuple[type, ...]:
     return tuple(one for one in found if one is not None)
 
 
-FROM = find_argument_name(exp.Select, "from")
+FROM = find_argument_name_in_sqlglot(exp.Select, "from")
 
-WITH = find_argument_name(exp.Select, "with")
+WITH = find_argument_name_in_sqlglot(exp.Select, "with")
 
-EXCEPT = find_argument_name(exp.Star, "except")
+EXCEPT = find_argument_name_in_sqlglot(exp.Star, "except")
 # The base of every tree; sqlglot 30 has parts of trees that are not an `Expression`.
 Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
 
@@ -111,7 +111,7 @@ Tree: type[Any] = getattr(exp, "Expr", exp.Expression)
 _DECIMAL = exp.DataType.Type.DECIMAL
 
 
-def read_column_types(model: Model) -> Mapping[str, exp.DataType] | None:
+def read_column_types_of_sqlmesh(model: Model) -> Mapping[str, exp.DataType] | None:
     """Reads the types of a model's columns by name, as far as they can be known.
 
     Before sqlglot 28 the parser forgets the digits of a decimal that is computed: `amount * 2` is
@@ -125,28 +125,30 @@ def read_column_types(model: Model) -> Mapping[str, exp.DataType] | None:
         Exception: whatever the rendering of the project's macros raises.
     """
     types: Mapping[str, Any] | None = model.columns_to_types
-    if types is None or keeps_digits():
+    if types is None or sqlglot_keeps_digits():
         return types
-    computed = [name for name, kind in types.items() if _is_bare(kind)]
-    if not computed or _writes_bare_decimal(model):
+    computed = [name for name, kind in types.items() if _is_bare_decimal_of_sqlglot(kind)]
+    if not computed or _sqlmesh_model_writes_bare_decimal(model):
         return types
     return {**types, **dict.fromkeys(computed, exp.DataType.build("UNKNOWN"))}
 
 
 @functools.cache
-def keeps_digits() -> bool:
+def sqlglot_keeps_digits() -> bool:
     """Whether the installed parser keeps the digits of a decimal that is computed."""
     product: Any = annotate_types(parse_one("CAST(a AS DECIMAL(10, 2)) * 2"))
     return bool(product.type.expressions)
 
 
-def _is_bare(kind: Any) -> bool:
+def _is_bare_decimal_of_sqlglot(kind: Any) -> bool:
     return bool(kind.this == _DECIMAL and not kind.expressions)
 
 
-def _writes_bare_decimal(model: Model) -> bool:
+def _sqlmesh_model_writes_bare_decimal(model: Model) -> bool:
     """Whether a declared column or a cast of the model is a DECIMAL without digits."""
     if getattr(model, "columns_to_types_", None) or not model.is_sql:
         return True
     query = model.render_query()
-    return query is not None and any(_is_bare(cast.to) for cast in query.find_all(exp.Cast))
+    return query is not None and any(
+        _is_bare_decimal_of_sqlglot(cast.to) for cast in query.find_all(exp.Cast)
+    )

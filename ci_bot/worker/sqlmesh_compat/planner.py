@@ -27,14 +27,18 @@ from sqlmesh.utils.date import TimeLike, make_exclusive, to_datetime, to_timesta
 
 from ci_bot.errors import BadInput
 from ci_bot.redaction import quote_value
-from ci_bot.worker.sqlmesh_compat.skipped_work import is_pure, lists_columns, reuse_loaded_nodes
+from ci_bot.worker.sqlmesh_compat.skipped_work import (
+    is_sqlmesh_model_pure,
+    let_sqlmesh_reuse_loaded_nodes,
+    lists_columns,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import GenericContext
     from sqlmesh.core.model import Model
 
 
-def build_plan(builder: PlanBuilder) -> Plan:
+def build_sqlmesh_plan(builder: PlanBuilder) -> Plan:
     """Builds the plan as `PlanBuilder.build` does, faster.
 
     Raises:
@@ -44,17 +48,17 @@ def build_plan(builder: PlanBuilder) -> Plan:
     categorize = made._categorize_snapshots
 
     def categorize_changed_part(dag: DAG[Any], *others: Any) -> Any:
-        return categorize(_KindsAbove.from_builder(dag, made) or dag, *others)
+        return categorize(_SqlmeshKindsAbove.from_builder(dag, made) or dag, *others)
 
     made._categorize_snapshots = categorize_changed_part
     try:
-        with _delay_column_types():
+        with _delay_sqlmesh_column_types():
             return builder.build()
     finally:
         del made._categorize_snapshots
 
 
-class _KindsAbove(DAG[Any]):
+class _SqlmeshKindsAbove(DAG[Any]):
     """A DAG of snapshots in which a snapshot's upstream is its parents, and one new snapshot of
     each kind for all others.
 
@@ -65,7 +69,7 @@ class _KindsAbove(DAG[Any]):
     """
 
     @classmethod
-    def from_builder(cls, dag: DAG[Any], builder: Any) -> _KindsAbove | None:
+    def from_builder(cls, dag: DAG[Any], builder: Any) -> _SqlmeshKindsAbove | None:
         """Makes the DAG; None if the installed version reads other fields than the known
         versions.
         """
@@ -108,7 +112,7 @@ modified_snapshots name parents set snapshot_id snapshots source_type upstream
 
 
 @contextmanager
-def _delay_column_types() -> Iterator[None]:
+def _delay_sqlmesh_column_types() -> Iterator[None]:
     """The builder checks whether columns of models below an edited one are known, for which SQLMesh
     optimizes each query. (`PlanBuilder._categorize_snapshot`)
 
@@ -118,8 +122,8 @@ def _delay_column_types() -> Iterator[None]:
     plain = kind.columns_to_types
 
     def give_columns_later(self: Any) -> Mapping[str, Any] | None:
-        if are_columns_known(self):
-            return _LaterColumns(lambda: plain.fget(self))
+        if are_columns_known_to_sqlmesh(self):
+            return _LaterSqlmeshColumns(lambda: plain.fget(self))
         found: Mapping[str, Any] | None = plain.fget(self)
         return found
 
@@ -130,7 +134,7 @@ def _delay_column_types() -> Iterator[None]:
         kind.columns_to_types = plain
 
 
-def are_columns_known(model: SqlModel) -> bool:
+def are_columns_known_to_sqlmesh(model: SqlModel) -> bool:
     """Whether the text alone shows that SQLMesh knows the model's columns.
 
     False also if that is no work: they are declared, or the query is optimized already.
@@ -142,10 +146,10 @@ def are_columns_known(model: SqlModel) -> bool:
     renderer = model.__dict__.get("_query_renderer")
     if renderer is not None and renderer._optimized_cache is not None:
         return False
-    return is_pure(model) and lists_columns(model)
+    return is_sqlmesh_model_pure(model) and lists_columns(model)
 
 
-class _LaterColumns(Mapping[str, Any]):
+class _LaterSqlmeshColumns(Mapping[str, Any]):
     """Columns that exist for sure; their types are computed on use."""
 
     def __init__(self, compute_columns: Callable[[], Mapping[str, Any] | None]) -> None:
@@ -168,7 +172,7 @@ class _LaterColumns(Mapping[str, Any]):
 NO_BASE_HINT = "Check out with `fetch-depth: 2`, so that the merge commit has its first parent."
 
 
-def make_plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
+def make_sqlmesh_plan_builder(context: Context, environment: str, **options: Any) -> PlanBuilder:
     """Makes SQLMesh's plan builder with these options; leaves out None.
 
     Older versions do not have all of them. (`Context.plan_builder`)
@@ -184,11 +188,11 @@ def make_plan_builder(context: Context, environment: str, **options: Any) -> Pla
             f"SQLMesh {sqlmesh.__version__} does not know {named}.",
             hint="Leave it out, or pin a newer version in `requirements`.",
         )
-    with reuse_loaded_nodes(context):
+    with let_sqlmesh_reuse_loaded_nodes(context):
         return context.plan_builder(environment, **given)
 
 
-def read_prod_interval_ends(context: Context) -> dict[str, datetime]:
+def read_prod_interval_ends_of_sqlmesh(context: Context) -> dict[str, datetime]:
     """Reads how far prod's tables reach, by model name; empty without prod.
 
     The frontier of a plan is the latest of them. (`_get_max_interval_end_per_model`, which looks at
@@ -198,7 +202,7 @@ def read_prod_interval_ends(context: Context) -> dict[str, datetime]:
     return ends
 
 
-def previews_forward_only(context: Context) -> bool:
+def sqlmesh_previews_forward_only(context: Context) -> bool:
     """Whether plans of this project compute previews of forward-only models.
 
     (`_plan_preview_enabled`)
@@ -206,7 +210,7 @@ def previews_forward_only(context: Context) -> bool:
     return bool(context._plan_preview_enabled)
 
 
-def keep_model_caps(builder: PlanBuilder) -> None:
+def let_sqlmesh_keep_model_caps(builder: PlanBuilder) -> None:
     """Keeps every model's own end at prod's frontier, or at the plan's end if that is earlier.
 
     With an explicit `end` SQLMesh drops the caps per model (`override_end`), and then backfills
@@ -220,7 +224,7 @@ def keep_model_caps(builder: PlanBuilder) -> None:
         builder._end_override_per_model = {name: min(cap, end) for name, cap in caps.items()}
 
 
-def give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
+def let_sqlmesh_give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
     """Gives changed models that are computed whole their last interval if the window has none.
 
     A table that is filled by months has no interval in a window of a week: SQLMesh would leave it
@@ -245,22 +249,22 @@ def give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int, int]]:
             continue
         # Past this moment SQLMesh fills nothing of the model. (`missing_intervals`)
         until = (builder._end_override_per_model or {}).get(snapshot.name, builder.end)
-        if _window_has_interval(builder, snapshot, builder.start, until):
+        if _window_has_interval_for_sqlmesh(builder, snapshot, builder.start, until):
             continue
         node, unit = snapshot.node, snapshot.node.interval_unit
         last = min(to_datetime(make_exclusive(until)), node.cron_floor(builder.execution_time))
         start, end = unit.cron_floor(node.cron_prev(last)), to_timestamp(unit.cron_floor(last))
-        if not _window_has_interval(builder, snapshot, start, until):
+        if not _window_has_interval_for_sqlmesh(builder, snapshot, start, until):
             continue  # it has none yet, in prod neither
         overrides[snapshot.name] = start
         given[snapshot.name] = (to_timestamp(start), end)
     if given:
         builder._start_override_per_model = overrides
-        _apply_last_intervals_to_previews(builder, given)
+        _give_sqlmesh_previews_last_intervals(builder, given)
     return given
 
 
-def _window_has_interval(
+def _window_has_interval_for_sqlmesh(
     builder: PlanBuilder, snapshot: Snapshot, start: TimeLike, until: TimeLike
 ) -> bool:
     """Whether an empty table of `snapshot` gets an interval in a window, by SQLMesh itself: a
@@ -272,7 +276,7 @@ def _window_has_interval(
     return bool(empty.missing_intervals(begins, until, execution_time=builder.execution_time))
 
 
-def _apply_last_intervals_to_previews(
+def _give_sqlmesh_previews_last_intervals(
     builder: PlanBuilder, given: Mapping[str, tuple[int, int]]
 ) -> None:
     """Sets the last intervals of previews: SQLMesh restates them, which ignores a model's start."""
@@ -291,7 +295,7 @@ def _apply_last_intervals_to_previews(
     patched._build_restatements = with_last_intervals
 
 
-def expand_selection(context: Context, text: str) -> set[str]:
+def expand_sqlmesh_selection(context: Context, text: str) -> set[str]:
     """Expands one selection to models, by fully qualified name.
 
     (`GenericContext._new_selector`)
@@ -300,7 +304,7 @@ def expand_selection(context: Context, text: str) -> set[str]:
     return found
 
 
-def parse_selection(text: str) -> None:
+def parse_sqlmesh_selection(text: str) -> None:
     """Checks that SQLMesh can read one selection.
 
     Raises:
@@ -311,7 +315,7 @@ def parse_selection(text: str) -> None:
     parse(f"({text})")
 
 
-def make_selector(
+def make_sqlmesh_selector(
     context: GenericContext[Any], models: Mapping[str, Model], *, lineage: bool
 ) -> Callable[..., Any]:
     """Makes the function that expands a list of selections over these models, by fully qualified
@@ -337,20 +341,20 @@ def make_selector(
 
 
 @dataclass(frozen=True)
-class RefusedChange:
+class RefusedSqlmeshChange:
     """A model whose table a plan would have to alter, and the statements that would do it."""
 
     model: str
     statements: tuple[str, ...]
 
 
-def note_refused_changes(builder: PlanBuilder) -> list[RefusedChange]:
+def note_changes_that_sqlmesh_refuses(builder: PlanBuilder) -> list[RefusedSqlmeshChange]:
     """Returns a list that will hold the destructive or additive change that `build` refuses.
 
     The exception names neither the model nor the columns; SQLMesh only prints them to its console.
     (`PlanBuilder._check_destructive_additive_changes`)
     """
-    refused: list[RefusedChange] = []
+    refused: list[RefusedSqlmeshChange] = []
     builder_console: Any = builder._console
 
     class Noting:
@@ -364,7 +368,7 @@ def note_refused_changes(builder: PlanBuilder) -> list[RefusedChange]:
                 builder_console = tuple(
                     operation.expression.sql(dialect) for operation in operations
                 )
-                refused.append(RefusedChange(model, builder_console))
+                refused.append(RefusedSqlmeshChange(model, builder_console))
 
         log_additive_change = log_destructive_change
 
@@ -373,7 +377,7 @@ def note_refused_changes(builder: PlanBuilder) -> list[RefusedChange]:
     return refused
 
 
-def inherits_intervals(old: Snapshot, new: Snapshot) -> bool:
+def sqlmesh_snapshot_inherits_intervals(old: Snapshot, new: Snapshot) -> bool:
     """Whether a new snapshot starts with the data of the one that it replaces: the same version,
     and nothing that has to be filled again. (`PlanBuilder._adjust_snapshot_intervals`)
     """
@@ -381,7 +385,9 @@ def inherits_intervals(old: Snapshot, new: Snapshot) -> bool:
     return same and new.is_model and old.is_model and not should_force_rebuild(old, new)
 
 
-def list_first_restatements(builder: PlanBuilder, plan: Plan) -> dict[SnapshotId, tuple[int, int]]:
+def list_first_restatements_of_sqlmesh(
+    builder: PlanBuilder, plan: Plan
+) -> dict[SnapshotId, tuple[int, int]]:
     """Lists the ranges that `plan` restates in its first apply, previews included.
 
     SQLMesh computes previews of forward-only models whose snapshots are new to the state, so once
@@ -404,7 +410,7 @@ def list_first_restatements(builder: PlanBuilder, plan: Plan) -> dict[SnapshotId
         builder._context_diff = diff
 
 
-def limit_backfill(plan: Plan, names: set[str]) -> Plan:
+def limit_sqlmesh_backfill(plan: Plan, names: set[str]) -> Plan:
     """Returns the same plan, limited to building data for `names`. Views are not limited."""
     restricted: Plan = plan.model_copy(update={"models_to_backfill": names})
     return restricted
@@ -413,7 +419,7 @@ def limit_backfill(plan: Plan, names: set[str]) -> Plan:
 # Selections of models changed since a branch (`git:main`), without git.
 
 
-class _ChangedFiles:
+class _SqlmeshGitClient:
     """Replaces a selector's git client, with the known changed files.
 
     (`GitClient`, of which a selector asks these three)
@@ -448,7 +454,7 @@ class _ChangedFiles:
         return self._files
 
 
-def select_by_changed_files(
+def let_sqlmesh_select_by_changed_files(
     context: Context, files: Iterable[Path] | None, bases: Collection[str]
 ) -> None:
     """Makes `git:<base>` in this context's selections mean these files.
@@ -461,7 +467,7 @@ def select_by_changed_files(
         bases: the names of the base in a selection.
     """
     made: Any = context._new_selector
-    known = _ChangedFiles(files, bases)
+    known = _SqlmeshGitClient(files, bases)
 
     def make_git_selector(*args: Any, **more: Any) -> Any:
         found = made(*args, **more)

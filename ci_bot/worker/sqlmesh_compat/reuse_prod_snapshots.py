@@ -28,9 +28,9 @@ from sqlmesh.core.state_sync.db.utils import fetchall, snapshot_id_filter
 from sqlmesh.utils import UniqueKeyDict
 
 from ci_bot.worker.sqlmesh_compat.skipped_work import (
-    QueryInFile,
-    is_pure,
-    leave_in_file,
+    UnparsedSqlmeshQuery,
+    is_sqlmesh_model_pure,
+    leave_sqlmesh_query_in_file,
     lists_columns,
 )
 
@@ -57,7 +57,7 @@ class StoredModel:
     text: str
 
 
-def read_prod_models(context: Context) -> dict[str, StoredModel]:
+def read_stored_sqlmesh_models(context: Context) -> dict[str, StoredModel]:
     """Reads prod's models by name; empty if another version of SQLMesh or sqlglot may have written
     them, with other column types, or if they cannot be read, which the plan reports.
 
@@ -84,7 +84,7 @@ def read_prod_models(context: Context) -> dict[str, StoredModel]:
     return found
 
 
-def has_hashes(model: SqlModel, fingerprint: SnapshotFingerprint) -> bool:
+def has_hashes_of_fingerprint(model: SqlModel, fingerprint: SnapshotFingerprint) -> bool:
     """Whether these are the model's own hashes in the fingerprint.
 
     Values that would need the optimized query are guessed first: column comments, and that a
@@ -92,7 +92,7 @@ def has_hashes(model: SqlModel, fingerprint: SnapshotFingerprint) -> bool:
     gives another hash.
     """
     if model.column_descriptions_ is None:
-        model.__dict__["column_descriptions"] = _read_column_comments(model.query)
+        model.__dict__["column_descriptions"] = _read_column_comments_for_sqlmesh(model.query)
     model._columns_to_types = {}
     try:
         if model.data_hash != fingerprint.data_hash:
@@ -108,20 +108,20 @@ def has_hashes(model: SqlModel, fingerprint: SnapshotFingerprint) -> bool:
         model._columns_to_types = None
 
 
-def adopt_fingerprint(model: SqlModel, fingerprint: SnapshotFingerprint) -> None:
+def adopt_sqlmesh_fingerprint(model: SqlModel, fingerprint: SnapshotFingerprint) -> None:
     """Gives the model its hashes, which are the fingerprint's."""
     model._data_hash, model._metadata_hash = fingerprint.data_hash, fingerprint.metadata_hash
 
 
-def _read_column_comments(query: Any) -> dict[str, str]:
+def _read_column_comments_for_sqlmesh(query: Any) -> dict[str, str]:
     """The comments of columns as they stand in the text. (`SqlModel.column_descriptions`)"""
     selects: Iterable[Any] = query.selects if isinstance(query, exp.Query) else ()
     return {one.alias_or_name: one.comments[-1].strip() for one in selects if one.comments}
 
 
-def set_mapping_schema(model: _Model, schema: Mapping[str, Any]) -> None:
+def set_sqlmesh_mapping_schema(model: _Model, schema: Mapping[str, Any]) -> None:
     """Sets the columns of a model's parents, and clears results that depend on others."""
-    copied = _copy_schema(schema)
+    copied = _copy_sqlmesh_schema(schema)
     model.mapping_schema.clear()
     model.mapping_schema.update(copied)
     model._data_hash = model._metadata_hash = None
@@ -131,9 +131,9 @@ def set_mapping_schema(model: _Model, schema: Mapping[str, Any]) -> None:
         model._columns_to_types = None
 
 
-def _copy_schema(schema: Mapping[str, Any]) -> ColumnMapping:
+def _copy_sqlmesh_schema(schema: Mapping[str, Any]) -> ColumnMapping:
     return {
-        key: _copy_schema(value) if isinstance(value, Mapping) else value
+        key: _copy_sqlmesh_schema(value) if isinstance(value, Mapping) else value
         for key, value in schema.items()
     }
 
@@ -149,13 +149,13 @@ _stored: dict[str, StoredModel] = {}
 
 
 @contextmanager
-def compare_while_loading(stored: Mapping[str, StoredModel]) -> Iterator[None]:
+def compare_while_sqlmesh_loads(stored: Mapping[str, StoredModel]) -> Iterator[None]:
     """Makes every process that loads files in this block compare models with prod's. A model that
-    is defined as in prod comes with a `QueryInFile`, prod's columns, and no hashes.
+    is defined as in prod comes with a `UnparsedSqlmeshQuery`, prod's columns, and no hashes.
     """
     module: Any = loader
     _stored.update(stored)
-    module.load_sql_models = load_models_and_compare_with_prod
+    module.load_sql_models = load_sqlmesh_models_and_compare
     try:
         yield
     finally:
@@ -163,24 +163,24 @@ def compare_while_loading(stored: Mapping[str, StoredModel]) -> Iterator[None]:
         _stored.clear()
 
 
-def load_models_and_compare_with_prod(path: Path) -> list[Any]:
+def load_sqlmesh_models_and_compare(path: Path) -> list[Any]:
     """The models of a file. (`load_sql_models`)"""
     models: list[Any] = _load(path)
     # With one process nothing is sent; a file of several models cannot tell whose query is whose.
     if len(models) == 1 and parent_process() is not None:
         (model,) = models
         stored = _stored.get(model.fqn)
-        if stored is not None and is_pure(model):
-            set_mapping_schema(model, stored.schema)
-            if has_hashes(model, stored.fingerprint):
+        if stored is not None and is_sqlmesh_model_pure(model):
+            set_sqlmesh_mapping_schema(model, stored.schema)
+            if has_hashes_of_fingerprint(model, stored.fingerprint):
                 defaults: Any = loader._defaults
-                leave_in_file(
+                leave_sqlmesh_query_in_file(
                     model,
                     file_dialect=defaults["dialect"] or "",
                     lists_columns=lists_columns(model),
                 )
             else:
-                set_mapping_schema(model, {})
+                set_sqlmesh_mapping_schema(model, {})
     return models
 
 
@@ -192,7 +192,7 @@ EnterForLoad = Callable[[Mapping[str, StoredModel]], AbstractContextManager[None
 
 
 @contextmanager
-def reuse_prod_models(
+def let_sqlmesh_reuse_prod_models(
     context: Context, beside: EnterForLoad = lambda _stored: nullcontext()
 ) -> Iterator[None]:
     """Skips optimizing models that are defined as in prod, for the load in this block.
@@ -202,7 +202,7 @@ def reuse_prod_models(
     Args:
         beside: Another context to enter for the load, with prod's models.
     """
-    stored = read_prod_models(context)
+    stored = read_stored_sqlmesh_models(context)
     if not stored:
         yield
         return
@@ -217,7 +217,7 @@ def reuse_prod_models(
         def work_out(some: Mapping[str, Any]) -> None:
             plain(dag, models=UniqueKeyDict("models", **some), cache_dir=cache_dir)
 
-        load = _ModelLoad(models, stored)
+        load = _SqlmeshModelLoad(models, stored)
         for _ in range(_ROUNDS):
             if not load.waiting:
                 break
@@ -234,18 +234,18 @@ def reuse_prod_models(
 
     module.update_model_schemas, kind.validate_definition = update_needed_models, validate_others
     try:
-        with compare_while_loading(stored), beside(stored):
+        with compare_while_sqlmesh_loads(stored), beside(stored):
             yield
     finally:
         module.update_model_schemas, kind.validate_definition = plain, validate
 
 
-class _ModelLoad:
+class _SqlmeshModelLoad:
     """One load's models: those that equal prod's, and those that wait to be computed."""
 
     def __init__(self, models: Mapping[str, Model], stored: Mapping[str, StoredModel]) -> None:
         self._models, self._stored = models, stored
-        self._tables: dict[str, _SchemaTable] = {}
+        self._tables: dict[str, _SqlmeshSchemaTable] = {}
         self.standing = {
             name: model
             for name, model in models.items()
@@ -257,7 +257,7 @@ class _ModelLoad:
             name for model in rest.values() for name in model.depends_on if name in self.standing
         }
         for name in self._read:
-            set_mapping_schema(models[name], models[name].mapping_schema)
+            set_sqlmesh_mapping_schema(models[name], models[name].mapping_schema)
         self.waiting = rest | {name: models[name] for name in self._read}
 
     def compare_models(self) -> None:
@@ -273,7 +273,9 @@ class _ModelLoad:
             for parent in model.depends_on & fresh.keys():
                 table = self._find_schema_table(parent)
                 columns = table.columns_for_dialect(fresh[parent].columns_to_types, model.dialect)
-                if not _is_same(columns, table.list_columns_of(model.mapping_schema)):
+                if not _is_same_sqlmesh_schema(
+                    columns, table.list_columns_of(model.mapping_schema)
+                ):
                     news[parent] = columns
             if not news:
                 continue
@@ -281,7 +283,7 @@ class _ModelLoad:
                 # The same model had other columns in prod, so no stored columns are reliable.
                 self.waiting = dict(self._models)
                 return
-            set_mapping_schema(model, model.mapping_schema)
+            set_sqlmesh_mapping_schema(model, model.mapping_schema)
             for parent, columns in news.items():
                 self._find_schema_table(parent).add_columns(model.mapping_schema, columns)
             self.waiting[name] = model
@@ -291,15 +293,15 @@ class _ModelLoad:
     def abandon_reuse(self) -> None:
         """Resets every model to its state before the comparison with prod."""
         for model in self._models.values():
-            set_mapping_schema(model, {})
+            set_sqlmesh_mapping_schema(model, {})
         self.standing = {}
 
     def _is_as_in(self, model: Model, stored: StoredModel) -> bool:
         """Whether the model has prod's hashes with prod's schemas, which it keeps then."""
         if not isinstance(model, SqlModel):
             return False
-        compared = isinstance(model.query_, QueryInFile)
-        if not compared and (not is_pure(model) or model.mapping_schema):
+        compared = isinstance(model.query_, UnparsedSqlmeshQuery)
+        if not compared and (not is_sqlmesh_model_pure(model) or model.mapping_schema):
             return False  # one that has schemas already is another project's, from the state
         reads_what_is_gone = any(
             self._find_schema_table(name).list_columns_of(stored.schema)
@@ -308,23 +310,23 @@ class _ModelLoad:
         )
         if not reads_what_is_gone:
             if compared:
-                adopt_fingerprint(
+                adopt_sqlmesh_fingerprint(
                     model, stored.fingerprint
                 )  # a process forgets hashes that it sends
                 return True
-            set_mapping_schema(model, stored.schema)
-            if has_hashes(model, stored.fingerprint):
+            set_sqlmesh_mapping_schema(model, stored.schema)
+            if has_hashes_of_fingerprint(model, stored.fingerprint):
                 return True
-        set_mapping_schema(model, {})
+        set_sqlmesh_mapping_schema(model, {})
         return False
 
-    def _find_schema_table(self, name: str) -> _SchemaTable:
+    def _find_schema_table(self, name: str) -> _SqlmeshSchemaTable:
         if name not in self._tables:
-            self._tables[name] = _SchemaTable(name)
+            self._tables[name] = _SqlmeshSchemaTable(name)
         return self._tables[name]
 
 
-class _SchemaTable:
+class _SqlmeshSchemaTable:
     """A model's name as schemas use it."""
 
     def __init__(self, name: str) -> None:
@@ -349,6 +351,6 @@ class _SchemaTable:
         return {name: kind.sql(dialect=dialect) for name, kind in found.items()} or None
 
 
-def _is_same(columns: dict[str, str] | None, others: dict[str, str] | None) -> bool:
+def _is_same_sqlmesh_schema(columns: dict[str, str] | None, others: dict[str, str] | None) -> bool:
     """Whether columns are equal, also in order, which a star keeps."""
     return list((columns or {}).items()) == list((others or {}).items())

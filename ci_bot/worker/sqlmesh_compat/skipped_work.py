@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-class QueryInFile(ParsableSql):
+class UnparsedSqlmeshQuery(ParsableSql):
     """A query whose tree, with comments and positions, is parsed again on use.
 
     The loading process had the tree; a tree is four fifths of the bytes of a model that is sent to
@@ -65,10 +65,10 @@ class QueryInFile(ParsableSql):
             found = parse(text, default_dialect=self._file_dialect)
         except Exception:
             return None
-        return next((query for query in found if _is_query(query, self.sql)), None)
+        return next((query for query in found if _is_query_of_sqlmesh_text(query, self.sql)), None)
 
 
-def leave_in_file(model: SqlModel, *, file_dialect: str, lists_columns: bool) -> None:
+def leave_sqlmesh_query_in_file(model: SqlModel, *, file_dialect: str, lists_columns: bool) -> None:
     """Removes the tree from a SQL model that is the only one of its file.
 
     Args:
@@ -76,38 +76,45 @@ def leave_in_file(model: SqlModel, *, file_dialect: str, lists_columns: bool) ->
         lists_columns: see the function `lists_columns`.
     """
     whole = model.query_
-    if _is_query(whole._parsed, whole.sql):
-        left = make_query_in_file(model, file_dialect=file_dialect, lists_columns=lists_columns)
+    if _is_query_of_sqlmesh_text(whole._parsed, whole.sql):
+        left = make_unparsed_sqlmesh_query(
+            model, file_dialect=file_dialect, lists_columns=lists_columns
+        )
         left._parsed_dialect = whole._parsed_dialect
         vars(model)["query_"] = left  # models are frozen
 
 
-def make_query_in_file(model: SqlModel, *, file_dialect: str, lists_columns: bool) -> QueryInFile:
+def make_unparsed_sqlmesh_query(
+    model: SqlModel, *, file_dialect: str, lists_columns: bool
+) -> UnparsedSqlmeshQuery:
     """Makes the query of a SQL model without its tree; the arguments are those of
-    `leave_in_file`.
+    `leave_sqlmesh_query_in_file`.
     """
     whole = model.query_
-    left = QueryInFile(sql=whole.sql, transaction=whole.transaction)
+    left = UnparsedSqlmeshQuery(sql=whole.sql, transaction=whole.transaction)
     left._path, left._file_dialect = Path(model._path or ""), file_dialect
     left._lists_columns, left._parsed_dialect = lists_columns, model.dialect
     return left
 
 
-def _is_query(found: Any, sql: str) -> bool:
+def _is_query_of_sqlmesh_text(found: Any, sql: str) -> bool:
     return isinstance(found, exp.Query) and found.meta.get("sql") == sql
 
 
 # Facts of a model's definition that need no rendering.
 
 
-def is_pure(model: Model) -> TypeGuard[SqlModel]:
+def is_sqlmesh_model_pure(model: Model) -> TypeGuard[SqlModel]:
     """Whether only the model itself decides its query: code of the project can read a file or a
     clock, so its result is not known before it runs.
     """
     return (
         isinstance(model, SqlModel)
         and not model.kind.is_custom
-        and (isinstance(model.query_, QueryInFile) or not isinstance(model.query, JinjaQuery))
+        and (
+            isinstance(model.query_, UnparsedSqlmeshQuery)
+            or not isinstance(model.query, JinjaQuery)
+        )
         and not model.jinja_macros.root_macros
         and not model.jinja_macros.packages
         and all(item.kind == ExecutableKind.VALUE for item in model.python_env.values())
@@ -117,7 +124,7 @@ def is_pure(model: Model) -> TypeGuard[SqlModel]:
 def lists_columns(model: SqlModel) -> bool:
     """Whether the query of a SQL model shows all its columns: each has a name of its own, and
     neither a star nor a macro may stand for others."""
-    if isinstance(model.query_, QueryInFile):
+    if isinstance(model.query_, UnparsedSqlmeshQuery):
         return model.query_.lists_columns
     if "@" in model.query_.sql or not isinstance(model.query, exp.Select):
         return False
@@ -134,27 +141,27 @@ def lists_columns(model: SqlModel) -> bool:
 # The tables that a query without macros reads, without what rendering does beside finding them.
 
 
-def find_dependencies(model: Model) -> None:
+def set_sqlmesh_dependencies(model: Model) -> None:
     """Sets the model's dependencies, as `full_depends_on` finds them.
 
     Half of the time that it takes to load a file SQLMesh renders the query for that: it prepares
     macros and moments, copies the tree in search of macros, and names all columns.
     """
-    tables = _list_tables(model) if isinstance(model, SqlModel) else None
+    tables = _list_tables_for_sqlmesh(model) if isinstance(model, SqlModel) else None
     if tables is None:
         _ = model.full_depends_on
     else:
         model._full_depends_on = tables
 
 
-def _list_tables(model: SqlModel) -> set[str] | None:
+def _list_tables_for_sqlmesh(model: SqlModel) -> set[str] | None:
     """Lists the tables of the query; None if it must be rendered, or if there is no query.
 
     (`_Model.full_depends_on`, `BaseExpressionRenderer._render`)
     """
     if model.depends_on_ or not model.extract_dependencies_from_query:
         return None
-    if "@" in model.query_.sql or model.macro_definitions or not is_pure(model):
+    if "@" in model.query_.sql or model.macro_definitions or not is_sqlmesh_model_pure(model):
         return None
     if not isinstance(model.query, exp.Query):
         return None
@@ -174,22 +181,22 @@ def _list_tables(model: SqlModel) -> set[str] | None:
 _MOMENTS = 100_000
 
 
-def skip_cache_writes(*, loaded_again: bool) -> None:
+def skip_sqlmesh_cache_writes(*, loaded_again: bool) -> None:
     """Skips cache writes that only another run would read. Call it before a project is loaded.
 
     Args:
         loaded_again: Whether another process of this run loads the same files, so that models and
             queries are worth a file each.
     """
-    _skip_snapshot_rendering()
-    _ignore_empty_arguments()
-    _compare_by_cache_entry()
-    _cache_cron_steps()
+    _skip_sqlmesh_snapshot_rendering()
+    _let_sqlmesh_ignore_empty_arguments()
+    _let_sqlmesh_compare_cache_entries()
+    _cache_sqlmesh_cron_steps()
     if not loaded_again:
-        _send_models_through_pipe()
+        _send_sqlmesh_models_through_pipe()
 
 
-def _skip_snapshot_rendering() -> None:
+def _skip_sqlmesh_snapshot_rendering() -> None:
     """Reads stored snapshots from the state alone, and renders a query only on use.
 
     (`SnapshotCache.get_or_load` renders them all, in a pool of processes)
@@ -208,7 +215,7 @@ def _skip_snapshot_rendering() -> None:
     kind.put = lambda self, snapshot: None
 
 
-def _ignore_empty_arguments() -> None:
+def _let_sqlmesh_ignore_empty_arguments() -> None:
     """Removes empty arguments before a diff of queries. A query that went through a file or a pipe
     has lost them, one that is rendered here has them. The `diff` of sqlglot 27 and 28 counts that
     as an edit, and SQLMesh then counts a new column as breaking. With SQLMesh's cache, both queries
@@ -229,7 +236,7 @@ def _ignore_empty_arguments() -> None:
     module.diff = compare_trees
 
 
-def _compare_by_cache_entry() -> None:
+def _let_sqlmesh_compare_cache_entries() -> None:
     """Compares definitions by SQLMesh's cache entries. Two definitions with one entry share the
     rendered query of the project, which loads first. An entry's name ignores dialect and kind, so
     SQLMesh counts another dialect of the same text as metadata. (`OptimizedQueryCache._entry_name`,
@@ -255,7 +262,7 @@ def _compare_by_cache_entry() -> None:
     kind.is_metadata_only_change = is_metadata_only_change
 
 
-def share_rendered_query(before: Model, after: Model) -> bool:
+def share_query_that_sqlmesh_rendered(before: Model, after: Model) -> bool:
     """Returns whether two definitions with other texts get one rendered query from the cache.
 
     An entry's name is made by a short generator that leaves arguments out: `ELEMENT_AT(x, 1)`,
@@ -274,7 +281,7 @@ def share_rendered_query(before: Model, after: Model) -> bool:
     )
 
 
-def _send_models_through_pipe() -> None:
+def _send_sqlmesh_models_through_pipe() -> None:
     """Lets loader processes send models through the pool's pipe and not through files.
 
     (`load_sql_models` sends what `ModelCache.put` has not stored. Before `get_or_create_entry` the
@@ -284,7 +291,7 @@ def _send_models_through_pipe() -> None:
     def find_dependencies_only(self: Any, models: list[Any], name: str, entry_id: str = "") -> bool:
         for model in models:
             if isinstance(model, SqlModel | ExternalModel):
-                find_dependencies(model)  # here, beside the other processes
+                set_sqlmesh_dependencies(model)  # here, beside the other processes
         return False
 
     models: Any = model_cache.ModelCache
@@ -302,7 +309,7 @@ def _send_models_through_pipe() -> None:
     queries._put = make_entry
 
 
-class _CronMoment:
+class _SqlmeshCronMoment:
     """A moment of a cron; its next and previous moments are computed once."""
 
     def __init__(self, expression: str, moment: Any = None) -> None:
@@ -310,12 +317,16 @@ class _CronMoment:
 
     def get_next(self) -> float:
         return (
-            _step_cron(*self._at, forward=True) if self._at[1] else _plain(self._at[0]).get_next()
+            _step_sqlmesh_cron(*self._at, forward=True)
+            if self._at[1]
+            else _plain(self._at[0]).get_next()
         )
 
     def get_prev(self) -> float:
         return (
-            _step_cron(*self._at, forward=False) if self._at[1] else _plain(self._at[0]).get_prev()
+            _step_sqlmesh_cron(*self._at, forward=False)
+            if self._at[1]
+            else _plain(self._at[0]).get_prev()
         )
 
 
@@ -323,15 +334,15 @@ _plain: Any = cron.croniter
 
 
 @lru_cache(maxsize=_MOMENTS)
-def _step_cron(expression: str, moment: Any, *, forward: bool) -> float:
+def _step_sqlmesh_cron(expression: str, moment: Any, *, forward: bool) -> float:
     found = _plain(expression, moment)
     return float(found.get_next() if forward else found.get_prev())
 
 
-def _cache_cron_steps() -> None:
+def _cache_sqlmesh_cron_steps() -> None:
     """(`CroniterCache` makes a `croniter` for each step)"""
     module: Any = cron
-    module.croniter = _CronMoment
+    module.croniter = _SqlmeshCronMoment
 
 
 # Each text of a column type is parsed once, and copied for each column.
@@ -341,7 +352,7 @@ def _cache_cron_steps() -> None:
 
 
 @contextmanager
-def cache_parsed_types() -> Iterator[None]:
+def cache_types_that_sqlglot_parses() -> Iterator[None]:
     """Caches the parsed texts of `DataType.build` and of column declarations in this block.
 
     (`exp.DataType.build`, `ModelMeta._columns_validator`)
@@ -388,7 +399,7 @@ def cache_parsed_types() -> Iterator[None]:
 
 
 @contextmanager
-def reuse_loaded_nodes(context: Context) -> Iterator[None]:
+def let_sqlmesh_reuse_loaded_nodes(context: Context) -> Iterator[None]:
     """Gives a stored snapshot the loaded model if both have the same fingerprint.
 
     SQLMesh parses the stored one first and then puts the loaded one in its place.

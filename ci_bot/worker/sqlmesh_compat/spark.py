@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class ListingSparkAdapter(SparkEngineAdapter):
+class ListingSqlmeshSparkAdapter(SparkEngineAdapter):
     """SQLMesh's adapter, which also lists objects in catalogs other than Spark's own.
 
     SQLMesh asks with SHOW TABLE EXTENDED, which Spark 3.5 refuses for every catalog but
@@ -54,7 +54,7 @@ class ListingSparkAdapter(SparkEngineAdapter):
         ]
 
 
-class LazySparkConnectionConfig(SparkConnectionConfig):
+class LazySqlmeshSparkConnection(SparkConnectionConfig):
     """A Spark connection whose session starts at the first statement, not when the connection is
     read.
 
@@ -71,7 +71,7 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
 
     @property
     def _engine_adapter(self) -> type[EngineAdapter]:
-        return ListingSparkAdapter
+        return ListingSqlmeshSparkAdapter
 
     @property
     def _connection_factory_with_kwargs(self) -> Callable[[], Any]:
@@ -90,7 +90,7 @@ class LazySparkConnectionConfig(SparkConnectionConfig):
         return self._known_catalog or super().get_catalog()
 
 
-def make_spark_lazy(configs: dict[Path, Config], on_start: Callable[[], None]) -> None:
+def let_sqlmesh_start_spark_late(configs: dict[Path, Config], on_start: Callable[[], None]) -> None:
     """Replaces every Spark connection, also of unit tests, by one that starts on first use.
 
     `on_start` is called right before a session is made. Connections are no part of any model's
@@ -99,16 +99,22 @@ def make_spark_lazy(configs: dict[Path, Config], on_start: Callable[[], None]) -
     for config in configs.values():
         for gateway in config.gateways.values():
             if isinstance(gateway.connection, SparkConnectionConfig):
-                gateway.connection = _make_lazy(gateway.connection, on_start)
+                gateway.connection = _make_sqlmesh_connection_lazy(gateway.connection, on_start)
             if isinstance(gateway.test_connection, SparkConnectionConfig):
-                gateway.test_connection = _make_lazy(gateway.test_connection, on_start)
+                gateway.test_connection = _make_sqlmesh_connection_lazy(
+                    gateway.test_connection, on_start
+                )
         if isinstance(config.default_connection, SparkConnectionConfig):
-            config.default_connection = _make_lazy(config.default_connection, on_start)
+            config.default_connection = _make_sqlmesh_connection_lazy(
+                config.default_connection, on_start
+            )
         if isinstance(config.default_test_connection_, SparkConnectionConfig):
-            config.default_test_connection_ = _make_lazy(config.default_test_connection_, on_start)
+            config.default_test_connection_ = _make_sqlmesh_connection_lazy(
+                config.default_test_connection_, on_start
+            )
 
 
-def announce_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
+def announce_sqlmesh_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
     """Announces the start of Spark if the connection of one of `tests` is Spark.
 
     SQLMesh connects inside a test, so a failure would count as that test's; this reports one that
@@ -122,22 +128,22 @@ def announce_tests_on_spark(context: Context, tests: Iterable[Any]) -> None:
             connection = context.config.get_test_connection(gateway)
         except SQLMeshError:
             continue  # no such gateway: the test itself says so
-        if isinstance(connection, LazySparkConnectionConfig) and connection._on_start is not None:
+        if isinstance(connection, LazySqlmeshSparkConnection) and connection._on_start is not None:
             connection._on_start()
 
 
-def _make_lazy(
+def _make_sqlmesh_connection_lazy(
     connection: SparkConnectionConfig, on_start: Callable[[], None]
-) -> LazySparkConnectionConfig:
-    lazy = LazySparkConnectionConfig(
+) -> LazySqlmeshSparkConnection:
+    lazy = LazySqlmeshSparkConnection(
         **{name: getattr(connection, name) for name in connection.model_fields_set - {"type_"}}
     )
     lazy._on_start = on_start
-    lazy._known_catalog = read_configured_catalog(connection)
+    lazy._known_catalog = read_catalog_of_sqlmesh_connection(connection)
     return lazy
 
 
-def read_configured_catalog(connection: SparkConnectionConfig) -> str:
+def read_catalog_of_sqlmesh_connection(connection: SparkConnectionConfig) -> str:
     """Reads the default catalog that Spark will have from its configuration alone.
 
     In order: `catalog` of the connection, `spark.sql.defaultCatalog` in its `config`,
@@ -148,13 +154,13 @@ def read_configured_catalog(connection: SparkConnectionConfig) -> str:
     key = "spark.sql.defaultCatalog"
     if key in connection.config:
         return str(connection.config[key])
-    for path in _list_defaults_files(connection):
+    for path in _list_spark_defaults_files(connection):
         if found := _read_spark_defaults(path).get(key):
             return found
     return SESSION_CATALOG
 
 
-def read_spark_settings(context: Context) -> dict[str, str]:
+def read_spark_settings_of_sqlmesh(context: Context) -> dict[str, str]:
     """Reads the settings of the gateway's session: its `config`, which overrides
     spark-defaults.conf.
 
@@ -163,16 +169,20 @@ def read_spark_settings(context: Context) -> dict[str, str]:
     connection = context.config.get_connection(context.gateway)
     if not isinstance(connection, SparkConnectionConfig):
         return {}
-    defaults = next((path for path in _list_defaults_files(connection) if path.is_file()), None)
-    given = {str(key): _format_spark_value(value) for key, value in connection.config.items()}
+    defaults = next(
+        (path for path in _list_spark_defaults_files(connection) if path.is_file()), None
+    )
+    given = {
+        str(key): _format_spark_value_for_sqlmesh(value) for key, value in connection.config.items()
+    }
     return {**(_read_spark_defaults(defaults) if defaults else {}), **given}
 
 
-def _format_spark_value(value: object) -> str:
+def _format_spark_value_for_sqlmesh(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _list_defaults_files(connection: SparkConnectionConfig) -> list[Path]:
+def _list_spark_defaults_files(connection: SparkConnectionConfig) -> list[Path]:
     directories = [
         connection.config_dir,
         os.environ.get("SPARK_CONF_DIR"),
@@ -192,31 +202,33 @@ def _read_spark_defaults(path: Path) -> dict[str, str]:
     return found
 
 
-def set_known_catalog(configs: dict[Path, Config], catalog: str) -> None:
-    """Corrects a wrong guess of `read_configured_catalog` after Spark gave its catalog."""
+def set_known_catalog_of_sqlmesh(configs: dict[Path, Config], catalog: str) -> None:
+    """Corrects a wrong guess of `read_catalog_of_sqlmesh_connection` after Spark gave its
+    catalog.
+    """
     for config in configs.values():
         connections = [gateway.connection for gateway in config.gateways.values()]
         for connection in [*connections, config.default_connection]:
-            if isinstance(connection, LazySparkConnectionConfig):
+            if isinstance(connection, LazySqlmeshSparkConnection):
                 connection._known_catalog = catalog
 
 
-def has_lazy_spark(configs: dict[Path, Config]) -> bool:
-    """Whether any gateway is a Spark connection that `make_spark_lazy` replaced."""
+def has_lazy_sqlmesh_spark(configs: dict[Path, Config]) -> bool:
+    """Whether any gateway is a Spark connection that `let_sqlmesh_start_spark_late` replaced."""
     return any(
-        isinstance(gateway.connection, LazySparkConnectionConfig)
+        isinstance(gateway.connection, LazySqlmeshSparkConnection)
         for config in configs.values()
         for gateway in config.gateways.values()
     )
 
 
-def try_spark_job(context: Context, seconds: float) -> str | None:
+def try_spark_job_of_sqlmesh(context: Context, seconds: float) -> str | None:
     """Runs a tiny job; returns why no executor did it in time, None if one did.
 
     In a group of its own, which is cancelled at the end of the time: Spark itself waits forever.
     (`SparkContext.setJobGroup`)
     """
-    spark = get_spark_session(context.engine_adapter)
+    spark = get_spark_session_of_sqlmesh(context.engine_adapter)
     group = "ci-bot-doctor"
     spark.sparkContext.setJobGroup(group, "whether an executor answers", True)
     too_late = threading.Event()
@@ -240,7 +252,7 @@ def try_spark_job(context: Context, seconds: float) -> str | None:
     return None
 
 
-def get_spark_session(adapter: EngineAdapter) -> SparkSession:
+def get_spark_session_of_sqlmesh(adapter: EngineAdapter) -> SparkSession:
     """Returns the session of a Spark adapter, which starts it if there is none.
 
     (`SparkEngineAdapter.spark`; the base of all adapters declares None, and also Spark Connect)
@@ -248,11 +260,11 @@ def get_spark_session(adapter: EngineAdapter) -> SparkSession:
     return cast("SparkSession", adapter.spark)
 
 
-def count_executors(context: Context) -> int:
+def count_spark_executors_of_sqlmesh(context: Context) -> int:
     """Counts Spark's executors; 1 in local mode, with the driver as executor.
 
     (`SparkContext.getExecutorMemoryStatus`, which lists the driver, too)
     """
-    context_of_spark = get_spark_session(context.engine_adapter).sparkContext
+    context_of_spark = get_spark_session_of_sqlmesh(context.engine_adapter).sparkContext
     known = context_of_spark._jsc.sc().getExecutorMemoryStatus().size()
     return max(1, int(known) - 1)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _WITHOUT_TABLE = frozenset({"embedded", "external"})
 
 
-def find_state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
+def find_sqlmesh_state_connection(config: Config, gateway: str | None) -> ConnectionConfig:
     """Finds the connection of SQLMesh's state (the warehouse's own if none is configured)."""
     connection: ConnectionConfig = config.get_state_connection(gateway) or config.get_connection(
         gateway
@@ -40,7 +40,7 @@ def find_state_connection(config: Config, gateway: str | None) -> ConnectionConf
     return connection
 
 
-def open_duckdb_read_only(connection: DuckDBConnectionConfig) -> EngineAdapter:
+def open_duckdb_state_read_only(connection: DuckDBConnectionConfig) -> EngineAdapter:
     """Opens an adapter on a DuckDB state file that cannot write to it.
 
     `connector_config` is applied with SET after connecting, which is too late for the access mode,
@@ -58,7 +58,7 @@ def open_duckdb_read_only(connection: DuckDBConnectionConfig) -> EngineAdapter:
     )
 
 
-def make_state_sync_on(
+def make_sqlmesh_state_on(
     adapter: EngineAdapter, context: Context, schema: str | None = None
 ) -> EngineAdapterStateSync:
     """Makes SQLMesh's state on `adapter`, in `schema` or in the project's configured schema."""
@@ -70,26 +70,26 @@ def make_state_sync_on(
     )
 
 
-def make_throwaway_state(path: Path, context: Context) -> StateSync:
+def make_throwaway_sqlmesh_state(path: Path, context: Context) -> StateSync:
     """Makes a fresh, migrated state in our own file. No other state is ever migrated here."""
-    state = open_throwaway_state(path, context)
+    state = open_throwaway_sqlmesh_state(path, context)
     state.migrate()
     return state
 
 
-def open_throwaway_state(path: Path, context: Context) -> StateSync:
+def open_throwaway_sqlmesh_state(path: Path, context: Context) -> StateSync:
     """Opens the state in `path`, which another process made and has closed."""
     connection = DuckDBConnectionConfig(database=str(path), concurrent_tasks=4)
-    return make_state_sync_on(connection.create_engine_adapter(), context, schema=c.SQLMESH)
+    return make_sqlmesh_state_on(connection.create_engine_adapter(), context, schema=c.SQLMESH)
 
 
-def make_state_sync(context: Context) -> StateSync:
+def make_sqlmesh_state(context: Context) -> StateSync:
     """Makes the project's state, without the check and the migration of `Context.state_sync`."""
     state: StateSync = context._scheduler.create_state_sync(context)
     return state
 
 
-def make_transactions_read_only() -> None:
+def make_sqlmesh_transactions_read_only() -> None:
     """Makes every transaction on a PostgreSQL server read-only, from the next connection on.
 
     For a server behind a pooler, where the next client would inherit a session's settings.
@@ -110,38 +110,40 @@ def make_transactions_read_only() -> None:
     configuration._connection_factory = property(make_read_only_factory)
 
 
-def give_state(context: Context, state: StateSync) -> None:
+def give_sqlmesh_state(context: Context, state: StateSync) -> None:
     """Makes `context` use `state`; must come before anything reads `context.state_sync`."""
     context._provided_state_sync = state
 
 
-def get_state_adapter(context: Context) -> EngineAdapter:
+def get_sqlmesh_state_adapter(context: Context) -> EngineAdapter:
     """Returns the engine adapter below SQLMesh's state, for the ledger beside it."""
-    return unwrap_state_adapter(context.state_sync)
+    return unwrap_sqlmesh_state_adapter(context.state_sync)
 
 
-def unwrap_state_adapter(state: StateSync) -> EngineAdapter:
+def unwrap_sqlmesh_state_adapter(state: StateSync) -> EngineAdapter:
     """Returns the engine adapter of a state, also of one that SQLMesh has wrapped in its cache."""
-    adapter: EngineAdapter = _unwrap_state(state).engine_adapter
+    adapter: EngineAdapter = _unwrap_sqlmesh_state(state).engine_adapter
     return adapter
 
 
-def forget_cached_snapshots(context: Context) -> None:
+def forget_cached_sqlmesh_snapshots(context: Context) -> None:
     """Lets the next plan read every snapshot from the state again. (`CachingStateSync`, 120 s)"""
     clear = getattr(context.state_sync, "clear_cache", None)
     if clear is not None:
         clear()
 
 
-def count_snapshots(state: StateSync) -> int:
+def count_sqlmesh_snapshots(state: StateSync) -> int:
     """Counts the snapshots of a state, old ones included. (`EngineAdapterStateSync.schema`)"""
-    store = _unwrap_state(state)
+    store = _unwrap_sqlmesh_state(state)
     table = exp.table_("_snapshots", db=store.schema)
     row = store.engine_adapter.fetchone(exp.select("COUNT(*)").from_(table))
     return int(row[0]) if row else 0
 
 
-def mark_environment_unfinished(context: Context, stored: Environment, *, lives_until: int) -> None:
+def mark_sqlmesh_environment_unfinished(
+    context: Context, stored: Environment, *, lives_until: int
+) -> None:
     """Marks an environment in the state as unfinished, as if its promotion had not ended. The next
     plan makes every view again, and no run counts it as complete.
 
@@ -152,7 +154,7 @@ def mark_environment_unfinished(context: Context, stored: Environment, *, lives_
         stored: The environment as it was read; nothing happens if it was planned again since.
         lives_until: If it expires earlier, it now expires at this time, in milliseconds.
     """
-    state: Any = _state_store(context).environment_state
+    state: Any = _get_sqlmesh_state_store(context).environment_state
     expires = exp.column("expiration_ts")
     soonest = exp.Literal.number(lives_until)
     state.engine_adapter.update_table(
@@ -168,7 +170,7 @@ def mark_environment_unfinished(context: Context, stored: Environment, *, lives_
     )
 
 
-def delete_environment_record(context: Context, stored: Environment) -> bool:
+def delete_sqlmesh_environment_record(context: Context, stored: Environment) -> bool:
     """Deletes the state's record of an environment that was marked as unfinished, and of no other.
 
     (`EnvironmentState.delete_expired_environments`, which takes a name since 0.235 only.)
@@ -179,7 +181,7 @@ def delete_environment_record(context: Context, stored: Environment) -> bool:
     Returns:
         Whether the record is gone; False if somebody has planned it again since.
     """
-    state: Any = _state_store(context).environment_state
+    state: Any = _get_sqlmesh_state_store(context).environment_state
     named = exp.Literal.string(stored.name)
     with state.engine_adapter.transaction():
         now = state.get_environment(stored.name, lock_for_update=True)
@@ -206,11 +208,11 @@ class StoredSnapshot:
     ttl_ms: int
 
 
-def list_stored_snapshots(context: Context, names: Iterable[str]) -> list[StoredSnapshot]:
+def list_stored_sqlmesh_snapshots(context: Context, names: Iterable[str]) -> list[StoredSnapshot]:
     """Lists every row that the state has of these models, without reading a model.
     (`SnapshotState`)
     """
-    store: Any = _state_store(context).snapshot_state
+    store: Any = _get_sqlmesh_state_store(context).snapshot_state
     columns = ("name", "identifier", "version", "dev_version", "updated_ts", "ttl_ms")
     found = []
     for where in snapshot_name_filter(sorted(set(names)), batch_size=store.SNAPSHOT_BATCH_SIZE):
@@ -240,11 +242,11 @@ class UnusedVersion:
     ended_ts: int
 
 
-def list_unused_versions(state: StateSync) -> list[UnusedVersion]:
+def list_unused_sqlmesh_versions(state: StateSync) -> list[UnusedVersion]:
     """Lists versions of models that no environment refers to, with the time (ms) from which
     SQLMesh's janitor may remove them. No model is read. (`SnapshotState.get_expired_snapshots`)
     """
-    store: Any = _unwrap_state(state).snapshot_state
+    store: Any = _unwrap_sqlmesh_state(state).snapshot_state
     used = {
         (info.name, info.version)
         for environment in state.get_environments()
@@ -260,7 +262,7 @@ def list_unused_versions(state: StateSync) -> list[UnusedVersion]:
     return [UnusedVersion(name, version, end) for (name, version), end in sorted(ends.items())]
 
 
-def list_missing_in_prod(state: StateSync, until: int) -> dict[str, tuple[int, int]]:
+def list_missing_sqlmesh_intervals(state: StateSync, until: int) -> dict[str, tuple[int, int]]:
     """Lists the gaps of prod's models before a moment: from the first to the last missing interval,
     in milliseconds, by the model's own name. (`Scheduler.run`)
     """
@@ -281,17 +283,17 @@ def list_missing_in_prod(state: StateSync, until: int) -> dict[str, tuple[int, i
     }
 
 
-def lock_environments(context: Context) -> None:
+def lock_sqlmesh_environments(context: Context) -> None:
     """Makes every promotion wait until the transaction ends that this is called in.
 
     A promotion locks the row of its environment before it writes (`EngineAdapterStateSync.promote`)
     and so does this, with all of them. DuckDB has no such lock and needs none.
     """
-    store: Any = _state_store(context).environment_state
+    store: Any = _get_sqlmesh_state_store(context).environment_state
     fetchall(store.engine_adapter, exp.select("name").from_(store.environments_table).lock())
 
 
-def list_environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]]:
+def list_sqlmesh_environment_snapshots(context: Context) -> dict[str, list[SnapshotTableInfo]]:
     """Lists the snapshots that each environment uses, expired ones too. An unfinished promotion
     adds those that it used before, as `get_expired_snapshots` counts them.
     """
@@ -304,20 +306,20 @@ def list_environment_snapshots(context: Context) -> dict[str, list[SnapshotTable
                 else []
             ),
         ]
-        for environment in _state_store(context).get_environments()
+        for environment in _get_sqlmesh_state_store(context).get_environments()
     }
 
 
-def read_full_snapshots(
+def read_full_sqlmesh_snapshots(
     context: Context, keys: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Snapshot]:
     """Reads those of the snapshots (name, identifier) that the state has."""
     ids = [SnapshotId(name=name, identifier=identifier) for name, identifier in keys]
-    found = _state_store(context).get_snapshots(ids) if ids else {}
+    found = _get_sqlmesh_state_store(context).get_snapshots(ids) if ids else {}
     return {(str(item.name), str(item.identifier)): item for item in found.values()}
 
 
-def forget_snapshots(
+def delete_sqlmesh_snapshots(
     context: Context, snapshots: Iterable[tuple[Snapshot, Literal["version", "preview", "row"]]]
 ) -> None:
     """Deletes the rows of snapshots, and their intervals, from the state.
@@ -337,17 +339,17 @@ def forget_snapshots(
         for item, part in chosen
         if part != "row"
     ]
-    store: Any = _state_store(context)
+    store: Any = _get_sqlmesh_state_store(context)
     store.snapshot_state.delete_snapshots([item.table_info for item, _ in chosen])
     store.interval_state._delete_intervals_by_version(tasks)
     store.interval_state._delete_intervals_by_dev_version(tasks)
 
 
-def _state_store(context: Context) -> EngineAdapterStateSync:
-    return _unwrap_state(context.state_sync)
+def _get_sqlmesh_state_store(context: Context) -> EngineAdapterStateSync:
+    return _unwrap_sqlmesh_state(context.state_sync)
 
 
-def _unwrap_state(state: Any) -> EngineAdapterStateSync:
+def _unwrap_sqlmesh_state(state: Any) -> EngineAdapterStateSync:
     """Returns the state below SQLMesh's cache."""
     store: EngineAdapterStateSync = getattr(state, "state_sync", state)
     return store
@@ -366,28 +368,28 @@ Moved = Callable[[str], str]
 MovedNode = TypeVar("MovedNode", bound="Node")
 
 
-def rewrite_checkout_paths(context: Context, here: Path, there: Path) -> None:
+def rewrite_checkout_paths_in_sqlmesh(context: Context, here: Path, there: Path) -> None:
     """Replaces `here` by `there` in a loaded project's values.
 
     Args:
         here: The root of the checkout that was loaded.
         there: The root of the one that it will be compared with.
     """
-    moved = _make_path_mover(here, there)
-    _move_all_paths(context._models, moved)
-    _move_all_paths(context._standalone_audits, moved)
+    moved = _make_sqlmesh_path_mover(here, there)
+    _move_all_sqlmesh_paths(context._models, moved)
+    _move_all_sqlmesh_paths(context._standalone_audits, moved)
 
 
-def _move_all_paths(named: dict[str, MovedNode], moved: Moved) -> None:
+def _move_all_sqlmesh_paths(named: dict[str, MovedNode], moved: Moved) -> None:
     for name, node in list(named.items()):
-        changed = _move_node_paths(node, moved)
+        changed = _move_sqlmesh_node_paths(node, moved)
         if changed:
             copy = cast("MovedNode", node.copy(update=changed))
             copy._data_hash = copy._metadata_hash = None
             named.update({name: copy})
 
 
-def _make_path_mover(here: Path, there: Path) -> Moved:
+def _make_sqlmesh_path_mover(here: Path, there: Path) -> Moved:
     """Makes the function that replaces paths, also without their first slash, as after a scheme."""
     named = re.compile(
         "|".join(
@@ -399,7 +401,7 @@ def _make_path_mover(here: Path, there: Path) -> Moved:
     return lambda text: named.sub(lambda _: new, text)
 
 
-def _move_node_paths(node: Node, moved: Moved) -> dict[str, object]:
+def _move_sqlmesh_node_paths(node: Node, moved: Moved) -> dict[str, object]:
     """Returns the changed fields of a model or audit that hold a path."""
     changed: dict[str, object] = {}
     values = {
@@ -410,17 +412,17 @@ def _move_node_paths(node: Node, moved: Moved) -> dict[str, object]:
     if values:
         changed["python_env"] = {**node.python_env, **values}
     shared = node.jinja_macros.global_objs
-    rewritten = _rewrite_value(shared, moved)
+    rewritten = _rewrite_sqlmesh_value(shared, moved)
     if rewritten != shared:
         changed["jinja_macros"] = node.jinja_macros.copy(update={"global_objs": rewritten})
     return changed
 
 
-def _rewrite_value(value: Any, moved: Moved) -> Any:
+def _rewrite_sqlmesh_value(value: Any, moved: Moved) -> Any:
     if isinstance(value, str):
         return moved(value)
     if isinstance(value, dict):
-        return {key: _rewrite_value(item, moved) for key, item in value.items()}
+        return {key: _rewrite_sqlmesh_value(item, moved) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_rewrite_value(item, moved) for item in value)
+        return type(value)(_rewrite_sqlmesh_value(item, moved) for item in value)
     return value

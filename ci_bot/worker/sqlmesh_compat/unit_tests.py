@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def do_tests_run_in_memory(context: Context) -> bool:
+def do_sqlmesh_tests_run_in_memory(context: Context) -> bool:
     """Whether the project's unit tests run on an in-memory DuckDB."""
     connection = context.test_connection_config
     if not isinstance(connection, BaseDuckDBConnectionConfig) or connection.type_ != "duckdb":
@@ -24,7 +24,7 @@ def do_tests_run_in_memory(context: Context) -> bool:
     return all(place in (None, ":memory:") for place in places)
 
 
-def run_test_alone(context: Context, models: Mapping[str, Model], text: str) -> str | None:
+def run_sqlmesh_test_alone(context: Context, models: Mapping[str, Model], text: str) -> str | None:
     """Runs the one test of a YAML text on other models; returns its failure in a line, None if it
     passes.
 
@@ -47,12 +47,14 @@ def run_test_alone(context: Context, models: Mapping[str, Model], text: str) -> 
         result = unittest.TestResult()
         test.run(result)
     except Exception as error:  # the model's code runs in it, and may raise anything
-        return _read_first_line(str(error)) or type(error).__name__
+        return _read_first_line_of_test(str(error)) or type(error).__name__
     finally:
         adapter.close()
     failed = [*result.failures, *result.errors]
-    return _read_first_line(failed[0][1].strip().rpartition("Error: ")[2]) if failed else None
+    return (
+        _read_first_line_of_test(failed[0][1].strip().rpartition("Error: ")[2]) if failed else None
+    )
 
 
-def _read_first_line(text: str) -> str:
+def _read_first_line_of_test(text: str) -> str:
     return text.strip().partition("\n")[0][:200]

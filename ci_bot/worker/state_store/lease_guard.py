@@ -129,7 +129,7 @@ class LeaseHold:
         """
         if self._lease is None:
             raise LeaseLostError(self._environment)
-        with self._lease.fence_transaction(sqlmesh_compat.get_state_adapter(self._context)):
+        with self._lease.fence_transaction(sqlmesh_compat.get_sqlmesh_state_adapter(self._context)):
             yield
 
     @contextmanager

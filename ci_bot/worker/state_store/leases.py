@@ -269,7 +269,7 @@ class LeaseBook:
         Raises:
             BadInput: the leases are not tested on this kind of database.
         """
-        connection = sqlmesh_compat.find_state_connection(context.config, context.gateway)
+        connection = sqlmesh_compat.find_sqlmesh_state_connection(context.config, context.gateway)
         if isinstance(connection, DuckDBConnectionConfig):
             return cls(None, **options)
         if connection.DIALECT not in TRIED:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.doctor.examination import check_missing, check_workflow_events
+from ci_bot.worker.doctor.examination import check_missing_workflows, check_workflow_events
 from tests.setup_layouts import clone
 
 EXAMPLES = Path(__file__).resolve().parents[3] / ".github" / "examples"
@@ -65,19 +65,19 @@ def test_check__where_no_workflow_uses_it__says_nothing(tmp_path: Path) -> None:
 def test_missing__of_the_examples__is_the_release(tmp_path: Path) -> None:
     for file in EXAMPLES.glob("*.yml"):
         write(tmp_path, file.name, file.read_text("utf-8"))
-    (found,) = check_missing(tmp_path)
+    (found,) = check_missing_workflows(tmp_path)
     assert "names the placeholder of the documents" in found.message
 
 
 @pytest.mark.parametrize("level", ["review", "apply", "full"])
 def test_missing__of_what_init_writes__is_nothing(tmp_path: Path, level: str) -> None:
     clone(tmp_path, "company").init(level=level)
-    assert list(check_missing(tmp_path)) == []
+    assert list(check_missing_workflows(tmp_path)) == []
 
 
 def test_missing__a_workflow_that_removes_what_another_builds(tmp_path: Path) -> None:
     clone(tmp_path, "company").init(level="apply")
     (tmp_path / ".github" / "workflows" / "cleanup.yml").unlink()
-    (found,) = check_missing(tmp_path)
+    (found,) = check_missing_workflows(tmp_path)
     assert "none removes them" in found.message
     assert found.fix == "`ci-bot init --level apply` writes cleanup.yml."

@@ -25,7 +25,7 @@ def example(path: Path, template: ProjectTemplate, engine: str) -> RuleInputs:
     init_example_project(path, engine_type=engine, dialect=engine, template=template)
     # Before anything is loaded: Python may write byte code beside what it loads.
     files = sorted(p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file())
-    sqlmesh_compat.disable_analytics()
+    sqlmesh_compat.disable_sqlmesh_analytics()
     set_console(NoopConsole())
     with pytest.MonkeyPatch.context() as place:
         place.chdir(path)  # the example's database is a file of the current directory
@@ -80,7 +80,7 @@ def test_example__uses_the_rules_in_its_own_linter(tmp_path: Path) -> None:
     config.write_text(f"{head}linter:\n  enabled: true\n  warn_rules: ALL\n")
     path = next((tmp_path / "models").glob("*incremental*"))
     path.write_text(path.read_text().replace("SELECT", "SELECT\n  NOW() AS built_at,", 1))
-    sqlmesh_compat.disable_analytics()
+    sqlmesh_compat.disable_sqlmesh_analytics()
     set_console(NoopConsole())
 
     with pytest.MonkeyPatch.context() as place:

@@ -27,7 +27,7 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages.problems import find_macro_refusal
 from ci_bot.worker.rules.files.sql_text import find_evaluated_arguments
 from ci_bot.worker.rules.inputs import RuleInputs
-from ci_bot.worker.sqlmesh_compat.macro_code import find_objection
+from ci_bot.worker.sqlmesh_compat.macro_code import find_objection_to_macro_code
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import files
 
@@ -38,7 +38,7 @@ CALL = "tripwire"
 @pytest.fixture
 def judged() -> Iterator[None]:
     """The evaluator as the worker has it."""
-    sqlmesh_compat.guard_macro_evaluation()
+    sqlmesh_compat.guard_sqlmesh_macro_evaluation()
     yield
     vars(macros).pop("eval", None)
 
@@ -240,12 +240,12 @@ DANGEROUS_PYTHON = [
 
 @pytest.mark.parametrize("source", HARMLESS_PYTHON)
 def test_objection__to_what_sqlmesh_makes_of_sql__is_none(source: str) -> None:
-    assert find_objection(source) is None
+    assert find_objection_to_macro_code(source) is None
 
 
 @pytest.mark.parametrize("source", DANGEROUS_PYTHON)
 def test_objection__to_python(source: str) -> None:
-    assert find_objection(source) is not None
+    assert find_objection_to_macro_code(source) is not None
 
 
 @pytest.mark.parametrize("depth", [1, 50, 150, 5_000])
@@ -255,7 +255,7 @@ def test_objection__however_deep(depth: int) -> None:
         compile(source, "", "eval")
     except (SyntaxError, MemoryError, RecursionError):
         return  # Python does not run it either
-    assert find_objection(source) is not None
+    assert find_objection_to_macro_code(source) is not None
 
 
 # Around a call: what may end a string, go on after it, or begin one again.
@@ -285,7 +285,7 @@ def breaks_out(source: str) -> bool:
 def test_objection__whatever_surrounds_a_call_in_an_identifier(before: str, after: str) -> None:
     source = generated(before, after)
 
-    assert not breaks_out(source) or find_objection(source) is not None
+    assert not breaks_out(source) or find_objection_to_macro_code(source) is not None
 
 
 def test_objection__surrounded_calls_do_break_out() -> None:

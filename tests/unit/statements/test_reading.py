@@ -226,7 +226,9 @@ def test_variable__in_what_sqlmesh_keeps_as_text(sql: str) -> None:
     text = f"MODEL (name a.b, kind FULL, dialect spark);\nSELECT 1 AS a;\n{sql};"
     model: Any = load_sql_based_model(d.parse(text))
     (tree,) = model.render_post_statements(this_model=exp.to_table("c.d"))
-    (effect,) = list_statement_effects(sqlmesh_compat.render_executed_text(tree, "spark"), "spark")
+    (effect,) = list_statement_effects(
+        sqlmesh_compat.render_as_sqlmesh_executes(tree, "spark"), "spark"
+    )
 
     assert effect.action == "fails"
     assert "JINJA_STATEMENT_BEGIN" in effect.detail

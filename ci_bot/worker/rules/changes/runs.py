@@ -79,7 +79,7 @@ def find_changed_renderings(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
     why = (
         "SQLMesh's cache has one entry for both queries (`ELEMENT_AT(x, 1)` and `x[1]` are one "
         "there), so SQLMesh calls this edit metadata"
-        if sqlmesh_compat.share_rendered_query(before, after)
+        if sqlmesh_compat.share_query_that_sqlmesh_rendered(before, after)
         else "the edit changes what a run renders (its dates, its stage, or what earlier runs "
         "left). SQLMesh compares texts without a run, calls this edit metadata"
     )
@@ -112,7 +112,7 @@ def compare_run_renderings(pair: ModelPair) -> RunDifference | None:
         return None
     if not (
         any(_KNOWN_TO_RUNS.search(_collect_code(model)) for model in (before, after))
-        or sqlmesh_compat.share_rendered_query(before, after)
+        or sqlmesh_compat.share_query_that_sqlmesh_rendered(before, after)
     ):
         return None  # a run renders the same text as the load
     for render in _list_renderings(before, after):
@@ -144,7 +144,7 @@ def _list_renderings(before: SqlModel, after: SqlModel) -> Iterator[RunRendering
             run = {"start": start, "end": end, "execution_time": end, "runtime_stage": stage}
             yield partial(_render_all, run)
     if isinstance(before.query, d.JinjaQuery) or isinstance(after.query, d.JinjaQuery):
-        yield lambda model: [sqlmesh_compat.render_on_earlier_runs(model)]
+        yield lambda model: [sqlmesh_compat.render_sqlmesh_model_on_earlier_runs(model)]
 
 
 def _render_all(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:

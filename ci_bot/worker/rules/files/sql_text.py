@@ -39,7 +39,10 @@ from ci_bot.worker.rules.statement_rules import (
     make_statement_subject,
 )
 from ci_bot.worker.sql_effects import JudgedEffect, read_raw_file
-from ci_bot.worker.sqlmesh_compat import find_objection, list_evaluated
+from ci_bot.worker.sqlmesh_compat import (
+    find_objection_to_macro_code,
+    list_parts_that_sqlmesh_evaluates,
+)
 from ci_bot.yaml_reader import load_yaml
 
 # If no file names a dialect: one that quotes with backticks, and one with double quotes.
@@ -325,7 +328,7 @@ class _ArgumentScan:
     own_macros: bool
 
     def find_objections(self, tree: exp.Expr, depth: int = 0) -> Iterator[tuple[str, str]]:
-        for argument in list_evaluated(tree, own_macros=self.own_macros):
+        for argument in list_parts_that_sqlmesh_evaluates(tree, own_macros=self.own_macros):
             yield from self._find_in_argument(argument, depth)
         for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
             # Its text becomes SQL, and the macros in that are evaluated.
@@ -340,7 +343,7 @@ class _ArgumentScan:
             why = (
                 None
                 if _names_columns(part)
-                else find_objection(_render_python(part), may_read=True)
+                else find_objection_to_macro_code(_render_python(part), may_read=True)
             )
             if why is not None:
                 yield part.sql(dialect=self.dialect or None, comments=False), why
