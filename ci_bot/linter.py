@@ -73,7 +73,7 @@ class _LintPolicy:
         policy = Policy(tuple(files))
         scopes = policy.list_scopes()
         about = {view.names.short_name(fqn) for fqn in view.models}
-        answers = policy_scopes.evaluate_scopes(
+        answers = policy_scopes.evaluate_policy_scopes(
             context, scopes, before=view.models, after=view.models, about=about, names=view.names
         )
         for answer in answers:

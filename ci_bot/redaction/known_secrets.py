@@ -22,10 +22,15 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-from ci_bot.redaction.literals import is_random, is_suspect, split_name_words
+from ci_bot.redaction.literals import (
+    is_name_of_secret,
+    is_random_like_secret,
+    split_words_of_secret_name,
+)
 from ci_bot.redaction.shapes import Span, find_issued_credentials, find_placed_credentials
 
-# A known secret in all the forms in which programs print it; `KnownValues` sees to letter case.
+# A known secret in all the forms in which programs print it; `KnownSecretValues` sees to letter
+# case.
 
 
 # Shorter lines of a longer secret are words.
@@ -40,7 +45,7 @@ _SHELL = re.compile(r"([^\w@%+=:,./-])")
 _WRAPPED_AT = (64, 76)  # what `openssl base64` and `base64` do with long values
 
 
-def list_encodings(value: str) -> list[str]:
+def list_encodings_of_secret(value: str) -> list[str]:
     """`value` and every encoding of it, longest first, without doubles.
 
     Base64 comes in its three alignments, because a secret inside a longer text (`user:password`)
@@ -50,16 +55,16 @@ def list_encodings(value: str) -> list[str]:
     raw = value.encode("utf-8", "surrogatepass")
     found = {
         value,
-        *_list_quoted_forms(value),
-        *_list_base64_forms(raw),
+        *_list_quoted_forms_of_secret(value),
+        *_list_base64_forms_of_secret(raw),
         raw.hex(),
         raw.hex().upper(),
     }
-    found |= {json.dumps(form)[1:-1] for form in _list_quoted_forms(value)}
+    found |= {json.dumps(form)[1:-1] for form in _list_quoted_forms_of_secret(value)}
     return sorted((form for form in found if form), key=lambda form: (-len(form), form))
 
 
-def iterate_lines(value: str) -> Iterator[str]:
+def iterate_lines_of_secret(value: str) -> Iterator[str]:
     """`value`, and each line of it where it has several: programs print keys line by line."""
     # Pasted values often end in a line break, and programs strip it.
     yield from dict.fromkeys((value, value.strip()))
@@ -70,7 +75,7 @@ def iterate_lines(value: str) -> Iterator[str]:
         )
 
 
-def _list_quoted_forms(value: str) -> set[str]:
+def _list_quoted_forms_of_secret(value: str) -> set[str]:
     """How JSON, URLs, shells, XML, SQL, Python and Markdown write `value`."""
     urls = {quote(value, safe=safe, errors="replace") for safe in ("", "/", "!'()*~-_.")}
     urls.add(quote_plus(value, errors="replace"))
@@ -90,20 +95,20 @@ def _list_quoted_forms(value: str) -> set[str]:
         *(value.replace(mark, mark * 2) for mark in "'\"`"),
         repr(value)[1:-1],
         repr(value.encode("utf-8", "surrogatepass"))[2:-1],
-        *_spell_in_names(value),
+        *_spell_secret_in_names(value),
         _MARKDOWN.sub(r"\\\1", value),
         value.replace("|", "\\|"),
     }
 
 
-def _spell_in_names(value: str) -> set[str]:
+def _spell_secret_in_names(value: str) -> set[str]:
     """As a part of a physical table's name; a text of signs only would become only `_`."""
     if sum(char.isascii() and char.isalnum() for char in value) < SHORTEST_LINE:
         return set()
     return {re.sub(r"[^A-Za-z0-9_]", "_", value), re.sub(r"\W", "_", value)}
 
 
-def _list_base64_forms(raw: bytes) -> set[str]:
+def _list_base64_forms_of_secret(raw: bytes) -> set[str]:
     found: set[str] = set()
     for offset, foreign in ((0, 0), (1, 2), (2, 3)):
         text = base64.b64encode(b"\0" * offset + raw).decode().rstrip("=")
@@ -144,7 +149,7 @@ _OTHER_CHARACTERS = 33
 _HEAD = 4
 
 
-def count_possibilities(value: str) -> int:
+def count_possible_secrets(value: str) -> int:
     """How many values there are of this length and these kinds of characters."""
     kinds = [kind for kind in _KINDS if any(char in kind for char in value)]
     size = sum(len(kind) for kind in kinds)
@@ -153,16 +158,16 @@ def count_possibilities(value: str) -> int:
     return int(size ** min(len(value), 32))
 
 
-def can_be_hidden(value: str) -> bool:
+def can_secret_be_hidden(value: str) -> bool:
     """Whether a text would survive it if `value` were taken out wherever it stands alone."""
-    return count_possibilities(value) >= ENOUGH and value.lower() not in _VOCABULARY
+    return count_possible_secrets(value) >= ENOUGH and value.lower() not in _VOCABULARY
 
 
 # Deeper groups are more than a pattern may nest; what is left there are few texts.
 _DEEPEST_FORM = 12
 
 
-class KnownValues:
+class KnownSecretValues:
     """Finds values, and the forms of them, in texts.
 
     Args:
@@ -176,15 +181,15 @@ class KnownValues:
         self.count = 0
         for value in {value for value in values if value.strip()}:
             self.count += 1
-            for line in iterate_lines(value):
+            for line in iterate_lines_of_secret(value):
                 self._add_value(line)
 
     def _add_value(self, value: str) -> None:
-        if not can_be_hidden(value):
+        if not can_secret_be_hidden(value):
             return
-        short = len(value) < SHORTEST_ANYWHERE or count_possibilities(value) < ENOUGH_ANYWHERE
-        for form in list_encodings(value):
-            folded = fold_case(form)
+        short = len(value) < SHORTEST_ANYWHERE or count_possible_secrets(value) < ENOUGH_ANYWHERE
+        for form in list_encodings_of_secret(value):
+            folded = fold_case_of_secret(form)
             alone = short and form == value
             if not alone and len(folded) < (SHORTEST_FORM if short else SHORTEST_ANYWHERE):
                 continue
@@ -195,13 +200,13 @@ class KnownValues:
     @cached_property
     def _head_pattern(self) -> re.Pattern[str]:
         """Where a form may begin; found without consuming, because forms may overlap."""
-        return re.compile(f"(?={make_alternation({*self._anywhere, *self._alone})})")
+        return re.compile(f"(?={make_alternation_of_secrets({*self._anywhere, *self._alone})})")
 
     def find_spans(self, text: str) -> Iterator[Span]:
         """The places of all known values, in order of their starts; they may overlap."""
         if not self._anywhere and not self._alone:
             return
-        folded = fold_case(text)
+        folded = fold_case_of_secret(text)
         for place in self._head_pattern.finditer(folded):
             start = place.start()
             head = folded[start : start + _HEAD]
@@ -212,11 +217,13 @@ class KnownValues:
             if head in self._alone:
                 for form in self._alone[head]:
                     end = start + len(form)
-                    if folded.startswith(form, start) and _is_separate_word(folded, start, end):
+                    if folded.startswith(form, start) and _is_secret_a_separate_word(
+                        folded, start, end
+                    ):
                         yield start, end
 
 
-def fold_case(text: str) -> str:
+def fold_case_of_secret(text: str) -> str:
     """`text` without differences of letter case, each character at its old place."""
     folded = text.lower()
     if len(folded) == len(text):
@@ -224,41 +231,42 @@ def fold_case(text: str) -> str:
     return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
 
 
-def _is_separate_word(text: str, start: int, end: int) -> bool:
+def _is_secret_a_separate_word(text: str, start: int, end: int) -> bool:
     around = text[max(0, start - 1) : start] + text[end : end + 1]
     return not any(char.isascii() and (char.isalnum() or char == "_") for char in around)
 
 
-def make_alternation(texts: Iterable[str]) -> str:
+def make_alternation_of_secrets(texts: Iterable[str]) -> str:
     """A regular expression for the longest of `texts` (none of them empty) at a place.
 
     A list of alternatives is tried one after the other at every place: fifty secrets in all their
     encodings are thousands. In a tree of common beginnings a place is given up at its first or
     second character, however many they are.
     """
-    return _build_branches(sorted(set(texts)), 0)
+    return _build_branches_of_secrets(sorted(set(texts)), 0)
 
 
-def _build_branches(texts: list[str], depth: int) -> str:
+def _build_branches_of_secrets(texts: list[str], depth: int) -> str:
     if depth == _DEEPEST_FORM:
         longest_first = sorted(texts, key=lambda text: -len(text))
         return f"(?:{'|'.join(re.escape(text) for text in longest_first)})"
     parts = [
-        _build_branch(list(group), depth) for _, group in groupby(texts, key=lambda text: text[0])
+        _build_branch_of_secrets(list(group), depth)
+        for _, group in groupby(texts, key=lambda text: text[0])
     ]
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
 
-def _build_branch(texts: list[str], depth: int) -> str:
+def _build_branch_of_secrets(texts: list[str], depth: int) -> str:
     """For texts that begin with the same character, in their order."""
     first, last = texts[0], texts[-1]
     pairs = enumerate(zip(first, last, strict=False))
     length = next((place for place, (a, b) in pairs if a != b), min(len(first), len(last)))
     shared, longer = re.escape(first[:length]), [text[length:] for text in texts if text[length:]]
     if len(longer) == len(texts):
-        return shared + _build_branches(longer, depth + 1)
+        return shared + _build_branches_of_secrets(longer, depth + 1)
     # Greedy, so that the longest text is found where one is the beginning of another.
-    return f"{shared}(?:{_build_branches(longer, depth + 1)})?" if longer else shared
+    return f"{shared}(?:{_build_branches_of_secrets(longer, depth + 1)})?" if longer else shared
 
 
 # A value that is larger is no credential but a file; its forms alone would cost seconds.
@@ -307,11 +315,11 @@ class _SecretParts:
         """The secret parts of a text."""
         if depth == 0:
             return
-        document = _parse_document(text)
+        document = _parse_document_with_secrets(text)
         if document is not None:
             yield from self._find_parts_of_members("", document, depth - 1)
             return
-        yield from _find_in_addresses(text)
+        yield from _find_secrets_in_addresses(text)
         for line in text.splitlines():
             for found in (find_issued_credentials(line), find_placed_credentials(line)):
                 for _, (start, end) in found:
@@ -319,7 +327,7 @@ class _SecretParts:
         yield from self._find_in_lists(text, depth - 1)
 
     def _is_secret(self, name: str, value: str) -> bool:
-        return is_suspect(name) or (self._also_random and is_random(value))
+        return is_name_of_secret(name) or (self._also_random and is_random_like_secret(value))
 
     def _find_parts_of_members(self, name: str, value: Any, depth: int) -> Iterator[str]:
         """The secrets among the members of a document."""
@@ -335,7 +343,7 @@ class _SecretParts:
             if self._is_secret(name, value):
                 yield value
             yield from self.find_parts_of_text(value, depth - 1)
-        elif isinstance(value, int) and not isinstance(value, bool) and is_suspect(name):
+        elif isinstance(value, int) and not isinstance(value, bool) and is_name_of_secret(name):
             yield str(value)
 
     def _find_in_lists(self, text: str, depth: int) -> Iterator[str]:
@@ -353,13 +361,13 @@ class _SecretParts:
         for found in _BLANKS.finditer(text):
             if found[3]:
                 yield found[3]
-            elif is_suspect(found[1]):
+            elif is_name_of_secret(found[1]):
                 yield found[2]
 
 
-def _parse_document(text: str) -> Any:
+def _parse_document_with_secrets(text: str) -> Any:
     """The JSON object or list that `text` is, plain or in base64; None if it is none."""
-    for candidate in (text, _decode_text(text)):
+    for candidate in (text, _decode_text_with_secrets(text)):
         if candidate.lstrip()[:1] in ("{", "["):
             try:
                 found = json.loads(candidate, strict=False)
@@ -370,7 +378,7 @@ def _parse_document(text: str) -> Any:
     return None
 
 
-def _decode_text(text: str) -> str:
+def _decode_text_with_secrets(text: str) -> str:
     if not _BASE64.fullmatch(text):
         return ""
     joined = "".join(text.split()).replace("-", "+").replace("_", "/").rstrip("=")
@@ -380,12 +388,12 @@ def _decode_text(text: str) -> str:
         return ""
 
 
-def _find_in_addresses(text: str) -> Iterator[str]:
+def _find_secrets_in_addresses(text: str) -> Iterator[str]:
     for found in _URL_USER.finditer(text):
         user, colon, password = found[1].partition(":")
         if colon:
             yield from (password, unquote(password))
-        if is_random(user):  # a token in the place of a user
+        if is_random_like_secret(user):  # a token in the place of a user
             yield from (user, unquote(user))
     for found in _URL_LOOSE.finditer(text):
         yield from (found[1], unquote(found[1]))
@@ -440,13 +448,15 @@ def read_dotenv_secrets(text: str) -> dict[str, str]:
     }
 
 
-def is_harmless(name: str) -> bool:
+def is_harmless_beside_secrets(name: str) -> bool:
     """Whether the name of a variable says that its value as a whole is no secret."""
     upper = name.upper()
     if upper in _HARMLESS or upper.startswith(_HARMLESS_SECTIONS):
         return True
-    found = split_name_words(name)
-    return bool(found) and found[-1] in _HARMLESS_ENDS and not is_suspect("_".join(found[:-1]))
+    found = split_words_of_secret_name(name)
+    return (
+        bool(found) and found[-1] in _HARMLESS_ENDS and not is_name_of_secret("_".join(found[:-1]))
+    )
 
 
 def list_secret_values(environ: Mapping[str, str], passed: Callable[[str], bool]) -> Iterator[str]:
@@ -459,7 +469,7 @@ def list_secret_values(environ: Mapping[str, str], passed: Callable[[str], bool]
             laptop's project sees all of them, and without PATH and USER no report can be read.
     """
     for name, value in environ.items():
-        secret = not is_harmless(name) and (passed(name) or is_suspect(name))
+        secret = not is_harmless_beside_secrets(name) and (passed(name) or is_name_of_secret(name))
         if secret:
             yield value
         # A hash is no secret in a variable that says nothing of the kind.

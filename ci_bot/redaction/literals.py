@@ -43,13 +43,13 @@ class SettingContent(Enum):
     NOTHING = auto()
 
 
-def split_name_words(name: str) -> list[str]:
+def split_words_of_secret_name(name: str) -> list[str]:
     """The words of `name` in lower case, whether they stand in camel, snake or kebab case."""
     parts = _SEPARATORS.split(_HUMP.sub(" ", name))
     return [part.lower() for part in parts if part]
 
 
-def classify_setting(name: str) -> SettingContent:
+def classify_secret_setting(name: str) -> SettingContent:
     """What a setting called `name` holds. What counts is what is named last.
 
     So a `password_hash`, a `token_count` and a `passport` hold nothing, and neither does a column
@@ -57,7 +57,7 @@ def classify_setting(name: str) -> SettingContent:
     """
     if _STORAGE_ACCOUNT.search(name):
         return SettingContent.TOKEN
-    found = split_name_words(name)
+    found = split_words_of_secret_name(name)
     while len(found) > 1 and (found[-1] in _WHICH or found[-1].isdigit()):
         found.pop()
     if not found:
@@ -88,13 +88,13 @@ _PLACES = frozenset({
 })  # fmt: skip
 
 
-def is_suspect(name: str) -> bool:
+def is_name_of_secret(name: str) -> bool:
     """Whether the value of a variable or a member of this name is to be taken for a secret.
 
     Args:
         name: Of a variable of the environment, or of a member of a structured value.
     """
-    found = split_name_words(name)
+    found = split_words_of_secret_name(name)
     if not found:
         return False
     if found[-2:] == ["key", "id"] and "access" not in found:
@@ -178,7 +178,9 @@ class SecretLikeness(IntEnum):
     YES = 2
 
 
-def judge_likeness(text: str, *, made_by_people: bool, may_be_path: bool = True) -> SecretLikeness:
+def judge_likeness_to_secret(
+    text: str, *, made_by_people: bool, may_be_path: bool = True
+) -> SecretLikeness:
     """How much `text`, a literal, looks like a credential.
 
     Args:
@@ -188,18 +190,18 @@ def judge_likeness(text: str, *, made_by_people: bool, may_be_path: bool = True)
             not.
     """
     text = text.strip()
-    if len(text) < SHORTEST or not text.isprintable() or is_stand_in(text):
+    if len(text) < SHORTEST or not text.isprintable() or is_stand_in_for_secret(text):
         return SecretLikeness.NO
-    if is_random(text):
+    if is_random_like_secret(text):
         return SecretLikeness.YES
     if not made_by_people or any(char.isspace() for char in text):
         return SecretLikeness.NO
     if may_be_path and _PLACE.match(text):
         return SecretLikeness.NO
-    return _judge_as_password(text)
+    return _judge_likeness_to_password(text)
 
 
-def _judge_as_password(text: str) -> SecretLikeness:
+def _judge_likeness_to_password(text: str) -> SecretLikeness:
     if text.isdigit():
         return SecretLikeness.YES if len(text) >= _DIGITS else SecretLikeness.WORD
     has_digit = any(char.isdigit() for char in text)
@@ -209,7 +211,7 @@ def _judge_as_password(text: str) -> SecretLikeness:
     return SecretLikeness.WORD if any(char.isalnum() for char in text) else SecretLikeness.NO
 
 
-def is_stand_in(text: str) -> bool:
+def is_stand_in_for_secret(text: str) -> bool:
     """Whether `text` names a source or a type of credentials, or says that one is left out."""
     text = text.strip()
     return bool(
@@ -218,11 +220,11 @@ def is_stand_in(text: str) -> bool:
         or _PLACEHOLDER.fullmatch(text)
         or _TYPE.fullmatch(text)
         or _MEASURE.fullmatch(text)
-        or is_sample(text)
+        or is_sample_of_secret(text)
     )
 
 
-def is_random(text: str) -> bool:
+def is_random_like_secret(text: str) -> bool:
     """Whether a machine drew the characters: capitals, small letters and digits alternate in it.
 
     Words, identifiers and names with a number at the end change from one kind of character to
@@ -233,7 +235,7 @@ def is_random(text: str) -> bool:
     if len(signs) < _RANDOM or any(char.isspace() for char in text) or text.isdigit():
         return False
     changes = sum(
-        _classify_character(left) != _classify_character(right)
+        _classify_character_of_secret(left) != _classify_character_of_secret(right)
         and not (left.isupper() and right.islower())
         for left, right in pairwise(text)
         if left not in _BETWEEN_WORDS and right not in _BETWEEN_WORDS
@@ -244,7 +246,7 @@ def is_random(text: str) -> bool:
     return len(signs) >= _RANDOM_WITHOUT_DIGITS and share >= 0.2  # noqa: PLR2004 - as above
 
 
-def is_sample(text: str) -> bool:
+def is_sample_of_secret(text: str) -> bool:
     """A run of few characters, or one that says so: how documentation writes keys."""
     if text.endswith("EXAMPLE") or text.endswith("EXAMPLEKEY"):
         return True
@@ -256,7 +258,7 @@ def is_sample(text: str) -> bool:
     return entropy < 1.0
 
 
-def _classify_character(char: str) -> int:
+def _classify_character_of_secret(char: str) -> int:
     return 2 if char.isdigit() else 1 if char.isupper() else 0 if char.isalpha() else 3
 
 
@@ -308,7 +310,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*\(?")
 _RANDOM_MIN = 8
 
 
-def pair_spans(line: str) -> Iterator[Span]:
+def find_spans_of_named_secrets(line: str) -> Iterator[Span]:
     """Where in one line a value stands that its name says is a secret."""
     lowered = line.lower()
     if not any(mark in lowered for mark in _MARKS):
@@ -316,24 +318,26 @@ def pair_spans(line: str) -> Iterator[Span]:
     match = _PAIR.search(line)
     while match is not None:
         group = "bare" if match["quoted"] is None else "quoted"
-        if _is_secret(match, group):
+        if _is_secret_of_pair(match, group):
             yield match.span(group)
             match = _PAIR.search(line, match.end())
         else:  # `${PASSWORD:-secret}`: the next pair may stand in the value of this one
             match = _PAIR.search(line, match.end("sign"))
     for match in _ARGUMENTS.finditer(line):
-        kind = classify_setting(match["name"])
+        kind = classify_secret_setting(match["name"])
         if kind is not SettingContent.NOTHING and (
-            judge_likeness(match["value"], made_by_people=kind is SettingContent.PASSWORD)
+            judge_likeness_to_secret(match["value"], made_by_people=kind is SettingContent.PASSWORD)
             is SecretLikeness.YES
         ):
             yield match.span("value")
 
 
-def _is_secret(match: re.Match[str], group: str) -> bool:
+def _is_secret_of_pair(match: re.Match[str], group: str) -> bool:
     """Whether the value of `key sign value` is a secret, or only SQL that looks like one."""
     key, sign, value = match["key"], match["sign"], match[group]
-    if is_stand_in(value) or (key.lower() == "auth" and not is_random(value)):
+    if is_stand_in_for_secret(value) or (
+        key.lower() == "auth" and not is_random_like_secret(value)
+    ):
         return False
     password = _ALWAYS.search(key) is not None
     compares = sign == "==" or (bool(match["space"]) and sign == "=")
@@ -374,7 +378,7 @@ _PASSWORD = re.compile(r"(?<!\S)password\s+(\"[^\"\n]{3,500}\"|\S{3,500})")
 _LONGEST_ENTRY = 6
 
 
-class EntryReader:
+class SecretEntryReader:
     """Reads lines in their order and knows whether the next one belongs to an entry."""
 
     def __init__(self) -> None:
@@ -408,16 +412,16 @@ def list_entry_passwords(lines: Sequence[str], number: int) -> list[Span]:
     """
     if "password" not in lines[number]:
         return []
-    reader, found = EntryReader(), list[Span]()
+    reader, found = SecretEntryReader(), list[Span]()
     for line in lines[max(0, number - _LONGEST_ENTRY) : number + 1]:
         found = reader.list_passwords(line)
     return found
 
 
 def _is_password(value: str, *, sure: bool) -> bool:
-    if is_stand_in(value):
+    if is_stand_in_for_secret(value):
         return False
-    return sure or judge_likeness(value, made_by_people=True) is SecretLikeness.YES
+    return sure or judge_likeness_to_secret(value, made_by_people=True) is SecretLikeness.YES
 
 
 def _is_skipped(line: str) -> bool:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 from pydantic import BaseModel
 
 from ci_bot.protocol.base import ComparedVerbatim
-from ci_bot.redaction.known_secrets import KnownValues
-from ci_bot.redaction.literals import EntryReader, pair_spans
+from ci_bot.redaction.known_secrets import KnownSecretValues
+from ci_bot.redaction.literals import SecretEntryReader, find_spans_of_named_secrets
 from ci_bot.redaction.shapes import (
     BEGIN_KEY,
     END_KEY,
@@ -26,7 +26,7 @@ from ci_bot.redaction.shapes import (
     YAML_MARK,
     YAML_VALUE,
     Span,
-    find_echoed_input,
+    find_echoed_secret_input,
     find_issued_credentials,
     find_placed_credentials,
 )
@@ -49,12 +49,12 @@ TERMINAL_CODE = re.compile(
 )
 
 
-def strip_terminal_codes(text: str) -> str:
+def strip_terminal_codes_for_redaction(text: str) -> str:
     """`text` as a terminal shows it, without colours."""
     return TERMINAL_CODE.sub("", text) if "\x1b" in text or "\x9b" in text else text
 
 
-def list_original_places(text: str) -> list[int]:
+def list_places_before_redaction(text: str) -> list[int]:
     """For each character of the stripped text, and for its end, its place in `text`."""
     places: list[int] = []
     position = 0
@@ -65,7 +65,7 @@ def list_original_places(text: str) -> list[int]:
     return places
 
 
-def restore_span(span: Span, places: list[int]) -> Span:
+def restore_span_before_redaction(span: Span, places: list[int]) -> Span:
     """A span of the stripped text as one of the original: from its first to its last character."""
     start, end = span
     return (places[start], places[end - 1] + 1) if end > start else (places[start], places[start])
@@ -89,7 +89,7 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._known = KnownValues(secrets)
+        self._known = KnownSecretValues(secrets)
         self._longest = max(LONGEST_SHAPE, self._known.longest)
         # Documents repeat their names and sentences many times, and the bot looks at them twice.
         self._text = cache(self._redact_text)
@@ -121,19 +121,25 @@ class Redactor:
         A line with terminal codes is checked as it stands and as it will be shown.
         """
         spans = self._find_spans(line)
-        shown = strip_terminal_codes(line)
+        shown = strip_terminal_codes_for_redaction(line)
         if shown != line:
-            places = list_original_places(line)
-            spans += [restore_span(span, places) for span in self._find_spans(shown)]
-        return _merge_spans(spans)
+            places = list_places_before_redaction(line)
+            spans += [
+                restore_span_before_redaction(span, places) for span in self._find_spans(shown)
+            ]
+        return _merge_redacted_spans(spans)
 
     def _find_spans(self, line: str) -> list[Span]:
         spans = [
             span
-            for found in (find_issued_credentials, find_placed_credentials, find_echoed_input)
+            for found in (
+                find_issued_credentials,
+                find_placed_credentials,
+                find_echoed_secret_input,
+            )
             for _, span in found(line)
         ]
-        spans += pair_spans(line)
+        spans += find_spans_of_named_secrets(line)
         spans += self._known.find_spans(line)
         return spans
 
@@ -144,7 +150,7 @@ class Redactor:
             return None
         head = line[:window]
         markers = [match.span() for key in (BEGIN_KEY, END_KEY) for match in key.finditer(head)]
-        for start, end in _merge_spans(self.find_spans(head) + markers):
+        for start, end in _merge_redacted_spans(self.find_spans(head) + markers):
             if start < LINE_SEGMENT < end:
                 # A secret that fills the window from its start is taken out in one piece.
                 return start if start > 0 else end
@@ -160,7 +166,7 @@ class StreamRedactor:
         self._pending_length = 0
         self._in_key = False
         self._repeated = False
-        self._netrc = EntryReader()
+        self._netrc = SecretEntryReader()
 
     def feed_text(self, piece: str) -> str:
         """What of the text so far can be shown: all whole lines, and long lines up to a cut."""
@@ -202,7 +208,7 @@ class StreamRedactor:
         """One line, or a segment of one; few shapes span lines: a private key, a .netrc's entry."""
         body = text.rstrip("\r\n")
         ending = text[len(body) :]
-        shown = strip_terminal_codes(body)
+        shown = strip_terminal_codes_for_redaction(body)
         if shown != body and (self._in_key or BEGIN_KEY.search(shown)):
             return self._redact_segment(shown + ending)  # such a line needs no colours
         if self._in_key:
@@ -219,7 +225,7 @@ class StreamRedactor:
             start = value.start(value.lastindex or 0)
             return self._redact_plain(body[:start]) + MASK + ending
         passwords = self._netrc.list_passwords(shown)
-        begin = _find_unfinished_key(body)
+        begin = _find_unfinished_secret_key(body)
         if begin is None:
             return (
                 self._redact_plain(shown, passwords) + ending
@@ -232,13 +238,13 @@ class StreamRedactor:
     def _redact_plain(self, text: str, more: Iterable[Span] = ()) -> str:
         """`text`, a line or a part of one, without its secrets and the places `more`."""
         parts, position = [], 0
-        for start, end in _merge_spans([*self._redactor.find_spans(text), *more]):
+        for start, end in _merge_redacted_spans([*self._redactor.find_spans(text), *more]):
             parts += [text[position:start], MASK]
             position = end
         return "".join(parts) + text[position:]
 
 
-def _find_unfinished_key(line: str) -> int | None:
+def _find_unfinished_secret_key(line: str) -> int | None:
     """Where a private key begins that does not end in the same line."""
     for begin in BEGIN_KEY.finditer(line):
         if not END_KEY.search(line, begin.end()):
@@ -246,7 +252,7 @@ def _find_unfinished_key(line: str) -> int | None:
     return None
 
 
-def _merge_spans(spans: list[Span]) -> list[Span]:
+def _merge_redacted_spans(spans: list[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start < merged[-1][1]:
@@ -259,7 +265,7 @@ def _merge_spans(spans: list[Span]) -> list[Span]:
 _BY_SHAPE = Redactor()
 
 
-def hide_shapes(text: str) -> str:
+def redact_shapes(text: str) -> str:
     """`text` without what shows by itself, or by its place or name, that it is a credential."""
     return _BY_SHAPE.redact(text)
 
@@ -290,7 +296,7 @@ def quote_value(value: str) -> str:
 
     What looks like a credential is taken out first: nobody would recognise half of one.
     """
-    text = hide_shapes(value.strip())
+    text = redact_shapes(value.strip())
     rest = len(text) - LONGEST_QUOTED
     more = f" and {rest:,} more characters" if rest > 0 else ""
     return f"{text[:LONGEST_QUOTED]!r}{more}"
@@ -313,7 +319,7 @@ def redact_document(document: _Document, redact: Redact) -> _Document:
     Contracts are frozen, so what has no secret is not copied: that is nearly all of a large report.
     """
     changed = {}
-    for name in _open_fields(type(document)):
+    for name in _list_redacted_fields(type(document)):
         value = getattr(document, name)
         redacted = _redact_value(value, redact)
         if redacted is not value:
@@ -345,30 +351,32 @@ def _redact_value(value: Any, redact: Redact) -> Any:
 
 
 @cache
-def _open_fields(model: type[BaseModel]) -> tuple[str, ...]:
+def _list_redacted_fields(model: type[BaseModel]) -> tuple[str, ...]:
     return tuple(
         name
         for name, field in model.model_fields.items()
-        if not _is_closed_type(field.annotation) and not _is_fixed(field.metadata)
+        if not _is_type_without_redaction(field.annotation)
+        and not _is_fixed_without_redaction(field.metadata)
     )
 
 
-def _is_closed_type(annotation: Any) -> bool:
+def _is_type_without_redaction(annotation: Any) -> bool:
     """Whether every text of this type is one of ours: a literal, or bound to a form."""
     origin = get_origin(annotation)
     if origin is Literal or annotation in (int, float, bool, type(None)):
         return True
     if origin is Annotated:
         base, *extras = get_args(annotation)
-        return _is_closed_type(base) or any(
-            _is_fixed([extra, *getattr(extra, "metadata", [])]) for extra in extras
+        return _is_type_without_redaction(base) or any(
+            _is_fixed_without_redaction([extra, *getattr(extra, "metadata", [])])
+            for extra in extras
         )
     if origin in (Union, UnionType):
-        return all(_is_closed_type(option) for option in get_args(annotation))
+        return all(_is_type_without_redaction(option) for option in get_args(annotation))
     return False
 
 
-def _is_fixed(metadata: list[Any]) -> bool:
+def _is_fixed_without_redaction(metadata: list[Any]) -> bool:
     return any(
         isinstance(item, ComparedVerbatim) or getattr(item, "pattern", None) is not None
         for item in metadata

@@ -134,7 +134,7 @@ def answer_scan_request(request: ScanRequest) -> Contract:
     """Answers a scan: reads the changed files, and loads nothing of the project."""
     from ci_bot.worker.review import scan
 
-    return scan.scan_files(request, time.monotonic)
+    return scan.scan_files_before_review(request, time.monotonic)
 
 
 def perform_request(
@@ -265,26 +265,26 @@ def answer_without_plan(
     if isinstance(request, SameRequest):
         from ci_bot.worker.review import compared_queries
 
-        return compared_queries.answer_same_request(request)
+        return compared_queries.answer_compared_queries_request(request)
     if isinstance(request, AcceptRequest):
         from ci_bot.worker.review import policy_scopes
 
-        return policy_scopes.write_acceptance(request, clock, before_spark)
+        return policy_scopes.write_acceptance_to_ledger(request, clock, before_spark)
     if isinstance(request, RestateRequest):
         from ci_bot.worker.review import restatement_facts
 
-        return restatement_facts.write_restatement(request, clock, before_spark)
+        return restatement_facts.write_restatement_to_ledger(request, clock, before_spark)
     if isinstance(request, RememberRequest):
         from ci_bot.worker.review import review_plan
 
-        return review_plan.note_base_cache(request, clock, before_spark)
+        return review_plan.note_base_cache_for_reviews(request, clock, before_spark)
     if isinstance(request, ScopesRequest):
         from ci_bot.worker.review import policy_scopes
 
-        return policy_scopes.answer_scopes(request, clock, before_spark)
+        return policy_scopes.answer_policy_scopes_request(request, clock, before_spark)
     from ci_bot.worker.review import review_plan
 
-    return review_plan.run_base_tests(
+    return review_plan.run_base_tests_for_review(
         request, review_plan.ReviewPorts(clock, progress, before_spark)
     )
 
@@ -301,19 +301,19 @@ def answer_about_surroundings(
         from ci_bot.worker.cost import event_logs as activity
 
         learning = activity.LearnPorts(clock, progress, before_spark, lambda: stop.is_requested)
-        return activity.learn_logs(request, learning)
+        return activity.learn_from_event_logs(request, learning)
     if isinstance(request, ExposuresRequest):
         from ci_bot.worker.cost import event_log_reads, event_logs
 
         reading = event_logs.LearnPorts(clock, progress, before_spark, lambda: stop.is_requested)
-        return event_log_reads.list_logged_readers(request, reading)
+        return event_log_reads.list_readers_in_event_logs(request, reading)
     if isinstance(request, EstimateRequest):
         from ci_bot.worker.cost import input_size_estimator
 
         estimate_ports = input_size_estimator.EstimatePorts(
             clock, progress, before_spark, lambda: stop.is_requested
         )
-        return input_size_estimator.estimate_plan(request, estimate_ports)
+        return input_size_estimator.estimate_plan_cost(request, estimate_ports)
     from ci_bot.worker.doctor import examination, make_network_facts_for_doctor
 
     ports = examination.DoctorPorts(

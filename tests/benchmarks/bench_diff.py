@@ -31,8 +31,8 @@ from sqlmesh.core.table_diff import TableDiff
 from sqlmesh.engines.spark.db_api import spark_session
 
 from ci_bot.worker.apply.evidence import MAX_ROWS_DISTINCT
-from ci_bot.worker.data_diff.compare import compare_tables
-from ci_bot.worker.data_diff.spark_port import SparkPort
+from ci_bot.worker.data_diff.compare import diff_tables
+from ci_bot.worker.data_diff.spark_port import SparkDiffPort
 from ci_bot.worker.data_diff.spec import DiffSpec
 from ci_bot.worker.runtime.java import find_java_environment
 
@@ -136,7 +136,7 @@ def ours(spark: Any, rows: int) -> dict[str, int]:
     # As an apply does it; see `MAX_ROWS_DISTINCT`.
     distinct = 2 * rows <= MAX_ROWS_DISTINCT
     spec = DiffSpec("orders", "diff_prod", "diff_pr", (KEY,), distinct=distinct)
-    found = compare_tables(SparkPort(spark), spec)
+    found = diff_tables(SparkDiffPort(spark), spec)
     matched = found.matched or 0
     counts = {
         "rows_prod": found.rows_prod or 0,

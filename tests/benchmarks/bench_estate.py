@@ -31,7 +31,7 @@ from ci_bot.bot.worker_client.base_branch import refresh_base_cache
 from ci_bot.host import make_process_machine
 from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.project.base_branch import promote_as_prod
+from ci_bot.worker.project.base_branch import promote_base_project_as_prod
 from tests.benchmarks.bench_large import write_models
 from tests.benchmarks.comparison import Comparison, print_table
 from tests.benchmarks.timed_command import (
@@ -78,7 +78,7 @@ def _promote(shop: Shop) -> None:
     context = Context(paths=[str(shop.project)])
     state = sqlmesh_compat.make_throwaway_sqlmesh_state(shop.state, context)
     sqlmesh_compat.give_sqlmesh_state(context, state)
-    promote_as_prod(context, state, to_timestamp(UNTIL))
+    promote_base_project_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
 
 

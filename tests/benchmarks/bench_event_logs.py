@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
-from ci_bot.worker.cost.event_logs import LocalFiles, learn_from_logs
+from ci_bot.worker.cost.event_logs import LocalEventLogFiles, learn_costs_from_event_logs
 from ci_bot.worker.state_store.cost_ledger import CostLedger
 from tests.unit.cost.event_logs import begin, finish, line, log, statement
 
@@ -53,7 +53,9 @@ def main(megabytes: int) -> None:
         ledger.prepare_tables()
         before = resource.getrusage(resource.RUSAGE_SELF)
         started = time.perf_counter()
-        found = learn_from_logs(LocalFiles(_never), home, ledger, now=time.time())
+        found = learn_costs_from_event_logs(
+            LocalEventLogFiles(_never), home, ledger, now=time.time()
+        )
         seconds = time.perf_counter() - started
         after = resource.getrusage(resource.RUSAGE_SELF)
     print(f"{'size':>10} {'seconds':>8} {'cpu':>6} {'peak memory':>12} {'writes':>7}")

@@ -181,7 +181,7 @@ def _review(folder: Path) -> dict[str, Any]:
     cache.mkdir()
     ask = request(folder, changed, scratch=scratch, cache=cache)
 
-    scanned = scan.scan_files(
+    scanned = scan.scan_files_before_review(
         ScanRequest(
             projects=ask.projects,
             workplace=ask.workplace,

@@ -115,7 +115,7 @@ def _noted(folder: Path) -> list[Any] | None:
         owner=Owner(name="corpus"),
     )
     try:
-        opened = opening.open_without_state(
+        opened = opening.open_project_without_state(
             make_project_place(asked, asked.projects), clock=PhaseClock(), on_spark_start=_no_spark
         )
     except BotError:
@@ -125,9 +125,9 @@ def _noted(folder: Path) -> list[Any] | None:
         Path(config.get_state_connection(None).database), opened.context
     )
     sqlmesh_compat.give_sqlmesh_state(opened.context, state)
-    base_branch.promote_as_prod(opened.context, state, to_timestamp(UNTIL))
+    base_branch.promote_base_project_as_prod(opened.context, state, to_timestamp(UNTIL))
     state.close()
-    return review_plan.note_base_cache(asked, PhaseClock(), _no_spark).files
+    return review_plan.note_base_cache_for_reviews(asked, PhaseClock(), _no_spark).files
 
 
 def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], int]:

@@ -109,7 +109,7 @@ def promoted(shop: Shop) -> None:
     context = opened(shop, shop.root / "cache")
     state = sqlmesh_compat.make_throwaway_sqlmesh_state(shop.state, context)
     sqlmesh_compat.give_sqlmesh_state(context, state)
-    base_branch.promote_as_prod(context, state, to_timestamp(UNTIL))
+    base_branch.promote_base_project_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
 
 
@@ -408,7 +408,7 @@ def of_case(case: Any, folder: Path) -> tuple[Any, Any]:
         for name in ("head", "base")
     )
     try:
-        made = base_branch.open_on_base(
+        made = base_branch.open_project_on_base_branch(
             place,
             base,
             execution=to_timestamp(UNTIL),

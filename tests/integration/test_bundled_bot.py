@@ -19,9 +19,9 @@ from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_plan
-from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest, name_category
-from ci_bot.worker.planning.plan_options import PlanOptions, resolve_options
-from ci_bot.worker.project.checks import plan_settings
+from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest, name_plan_category
+from ci_bot.worker.planning.plan_options import PlanOptions, resolve_plan_options
+from ci_bot.worker.project.checks import read_plan_settings_of_project
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
 from tests.projects.forward import DOUBLED, write_forward_shop
@@ -69,15 +69,18 @@ class Seen:
 
     @property
     def built(self) -> dict[str, Backfill]:
-        found = whole_plan.list_environment_build(self.planned)
-        rows = describe_plan.list_backfill(self.planned, found, self.names, reused=lambda _: True)
+        found = whole_plan.list_planned_environment_build(self.planned)
+        rows = describe_plan.list_planned_backfill(
+            self.planned, found, self.names, reused=lambda _: True
+        )
         return {row.model: row for row in rows}
 
     @property
     def categories(self) -> dict[str, str]:
         changed = self.planned.changed_snapshots
         return {
-            self.names.short_name(snapshot.name): name_category(snapshot) for snapshot in changed
+            self.names.short_name(snapshot.name): name_plan_category(snapshot)
+            for snapshot in changed
         }
 
     @property
@@ -90,7 +93,7 @@ class Seen:
         """The models that an apply would fill."""
         return {
             self.names.short_name(snapshot.name)
-            for stage in make_plan.build_stages(self.context, self.planned)
+            for stage in make_plan.build_stages_of_plan(self.context, self.planned)
             if isinstance(stage, BackfillStage)
             for snapshot in stage.snapshot_to_intervals
         }
@@ -101,7 +104,7 @@ class Seen:
             self.context,
             self.planned,
             self.names,
-            built=whole_plan.list_environment_build(self.planned),
+            built=whole_plan.list_planned_environment_build(self.planned),
             estimate=predict_plan_cost,
         )
 
@@ -125,9 +128,9 @@ def plan(
     """As the worker makes it for a review, and with a window as for an apply."""
     scratch.mkdir(exist_ok=True)
     with opened(scratch, shop.project, write=True) as found:
-        options = resolve_options(
+        options = resolve_plan_options(
             GivenFlags(**given),
-            plan_settings(found.context.configs),
+            read_plan_settings_of_project(found.context.configs),
             start=start,
             head_branch=branch,
         )
@@ -200,7 +203,7 @@ def test_backfill__that_the_project_skips_is_none(shop: Shop, tmp_path: Path) ->
 
     with plan(shop, tmp_path / "scratch") as seen:
         assert seen.built == {}
-        assert describe_plan.list_remaining_work(seen.planned, seen.names) == []
+        assert describe_plan.list_remaining_work_of_plan(seen.planned, seen.names) == []
         assert seen.identity.flags.skip_backfill
         assert seen.executed == set()
     with plan(shop, tmp_path / "other", skip_backfill=False) as seen:

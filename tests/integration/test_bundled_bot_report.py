@@ -11,7 +11,11 @@ from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot
 from ci_bot.worker.project.checks import OF_A_PLAN
-from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, create_context
+from ci_bot.worker.project.configuration import (
+    ProjectPlace,
+    configure_projects,
+    create_project_context,
+)
 from ci_bot.worker.runtime.process import PhaseClock
 from tests.integration.test_doctor import examine
 from tests.projects import Shop
@@ -54,7 +58,9 @@ def lines(*projects: Path) -> dict[str, ProjectCheck]:
     scratch = projects[0].parent
     place = ProjectPlace(projects, projects[0], scratch / "cache", scratch, None)
     configs, _ = configure_projects(place, lambda: None, clock=PhaseClock())
-    found = list(bundled_bot.check_keys_of_bundled_bot(create_context(configs, place), projects[0]))
+    found = list(
+        bundled_bot.check_keys_of_bundled_bot(create_project_context(configs, place), projects[0])
+    )
     assert all(line.fix for line in found if line.status != "ok")
     named = {line.name.removeprefix("cicd_bot."): line for line in found}
     assert len(named) == len(found), "a line is there twice"

@@ -30,16 +30,16 @@ from ci_bot.worker.data_diff.compare import (
     CANCELLED,
     DiffCandidate,
     DiffControls,
-    compare_models,
-    compare_tables,
+    diff_models,
+    diff_tables,
 )
-from ci_bot.worker.data_diff.spark_port import SparkPort, count_parallel_queries
+from ci_bot.worker.data_diff.spark_port import SparkDiffPort, count_parallel_diffs
 from ci_bot.worker.data_diff.spec import (
+    DiffedTable,
+    DiffQueryError,
     DiffSpec,
-    SeenTable,
-    SqlError,
     TimeWindow,
-    render_text_literal,
+    render_diff_text_literal,
 )
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.own_jvm]
@@ -69,10 +69,10 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 class Asked:
     """A port that remembers how its queries are run."""
 
-    port: SparkPort
+    port: SparkDiffPort
     plans: list[str] = field(default_factory=list)
 
-    def open_table(self, table: str, *, few: bool = False) -> AbstractContextManager[SeenTable]:
+    def open_table(self, table: str, *, few: bool = False) -> AbstractContextManager[DiffedTable]:
         return self.port.open_table(table, few=few)
 
     def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
@@ -101,8 +101,8 @@ def values(types: dict[str, str], rows: Sequence[Sequence[str]]) -> str:
 def diff(spark: SparkSession, keys: Sequence[str], **options: Any) -> TableDiff:
     """The diff, which is the same for few rows, where Spark generates no code for it."""
     spec = DiffSpec("m", "prod", "pr", tuple(keys), **options)
-    found = compare_tables(SparkPort(spark), spec)
-    assert compare_tables(SparkPort(spark), replace(spec, few=True)) == found
+    found = diff_tables(SparkDiffPort(spark), spec)
+    assert diff_tables(SparkDiffPort(spark), replace(spec, few=True)) == found
     return found
 
 
@@ -477,8 +477,8 @@ def test_types__lengths_of_text_are_part_of_the_schema(spark: SparkSession) -> N
             f"CREATE TABLE {name} (k INT, c CHAR(4), v {kind}, l ARRAY<{kind}>) USING parquet"
         )
         spark.sql(f"INSERT INTO {name} VALUES (1, 'a', 'b', ARRAY('c'))")
-    found = compare_tables(
-        SparkPort(spark), DiffSpec("m", "texts_prod", "default.texts_pr", ("k",))
+    found = diff_tables(
+        SparkDiffPort(spark), DiffSpec("m", "texts_prod", "default.texts_pr", ("k",))
     )
     assert found.schema_.changed == ["v"]
     assert (found.full_match, [c.match_rate for c in found.columns]) == (1, [1.0, 1.0, 1.0])
@@ -504,7 +504,7 @@ def test_names__nothing_in_a_name_breaks_out_of_its_quotes(spark: SparkSession) 
 @given(text=st.text(alphabet="ab\\'`\n\t%_{}\"é😀\x00", max_size=8))
 def test_literal__is_that_text_on_spark(spark: SparkSession, text: str) -> None:
     if "${" not in text:
-        ((found,),) = SparkPort(spark).query_rows(f"SELECT {render_text_literal(text)}")
+        ((found,),) = SparkDiffPort(spark).query_rows(f"SELECT {render_diff_text_literal(text)}")
         assert found == text
 
 
@@ -561,9 +561,9 @@ def test_plan__each_table_is_read_and_shuffled_once(spark: SparkSession, keys: l
             f"CREATE TABLE {name}_{len(keys)} USING parquet AS "
             "SELECT id AS k, STRING(id % 7) AS g, id AS v FROM RANGE(50)"
         )
-    asked = Asked(SparkPort(spark))
+    asked = Asked(SparkDiffPort(spark))
     spec = DiffSpec("m", f"once_prod_{len(keys)}", f"once_pr_{len(keys)}", tuple(keys))
-    assert compare_tables(asked, spec).full_match == 50
+    assert diff_tables(asked, spec).full_match == 50
     (plan,) = asked.plans
     assert plan.count("FileScan parquet") == 2
     assert plan.count("Exchange hashpartitioning") == 2
@@ -620,11 +620,11 @@ def test_crowded_keys__the_last_that_are_compared(spark: SparkSession) -> None:
 def test_errors__no_value_of_a_row_in_their_text(spark: SparkSession) -> None:
     view(spark, "prod", "SELECT 1 AS k, RAISE_ERROR(CONCAT('secret ', id)) AS v FROM RANGE(3)")
     view(spark, "pr", "SELECT 1 AS k, CAST(NULL AS VOID) AS v")
-    with pytest.raises(SqlError) as raised:
+    with pytest.raises(DiffQueryError) as raised:
         diff(spark, ["k"])
     assert "secret" not in str(raised.value)
-    with pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"):
-        compare_tables(SparkPort(spark), DiffSpec("m", "prod", "no.such_table", ("k",)))
+    with pytest.raises(DiffQueryError, match="TABLE_OR_VIEW_NOT_FOUND"):
+        diff_tables(SparkDiffPort(spark), DiffSpec("m", "prod", "no.such_table", ("k",)))
 
 
 @pytest.mark.night
@@ -632,8 +632,8 @@ def test_side_by_side__many_models_in_one_session(spark: SparkSession) -> None:
     for number in range(4):
         view(spark, f"many_{number}", f"SELECT id AS k, id % 3 AS v FROM RANGE({number + 1}0)")
     view(spark, "many_pr", "SELECT id AS k, id % 3 AS v FROM RANGE(20)")
-    found = compare_models(
-        SparkPort(spark),
+    found = diff_models(
+        SparkDiffPort(spark),
         [
             DiffCandidate(DiffSpec(f"m{number}", f"many_{number}", "many_pr", ("k",)))
             for number in range(4)
@@ -643,17 +643,17 @@ def test_side_by_side__many_models_in_one_session(spark: SparkSession) -> None:
     assert [diff.full_match for diff in found] == [10, 20, 20, 20]
     assert all(diff.seconds for diff in found)
     # Two slots; while one is planned, the tasks of the other run.
-    assert count_parallel_queries(spark) == 2
+    assert count_parallel_diffs(spark) == 2
 
 
 def test_cancel__ends_the_query_that_runs(spark: SparkSession) -> None:
     endless = "SELECT a.id AS k, a.id % 3 AS v FROM RANGE(100000000) a JOIN RANGE(1000) b"
     for name in ("prod", "pr"):
         view(spark, name, endless)
-    port = SparkPort(spark, group="cancelled-diff")
+    port = SparkDiffPort(spark, group="cancelled-diff")
     tracker = spark.sparkContext.statusTracker()
 
-    found = compare_models(
+    found = diff_models(
         port,
         [DiffCandidate(DiffSpec("m", "prod", "pr", ("k",)))],
         controls=DiffControls(
@@ -673,7 +673,7 @@ def test_port__gives_the_thread_back_as_it_was(spark: SparkSession) -> None:
 
     def work() -> None:
         context.setJobGroup("apply", "an apply", interruptOnCancel=False)
-        SparkPort(spark).query_rows("SELECT COUNT(*) FROM RANGE(10)")
+        SparkDiffPort(spark).query_rows("SELECT COUNT(*) FROM RANGE(10)")
         seen.append(context.getLocalProperty("spark.jobGroup.id"))
         seen.append(context.getLocalProperty("spark.job.description"))
 
@@ -681,7 +681,7 @@ def test_port__gives_the_thread_back_as_it_was(spark: SparkSession) -> None:
     thread.start()
     thread.join(60)
     assert seen == ["apply", "an apply"]
-    SparkPort(spark).query_rows("SELECT COUNT(*) FROM RANGE(10)")
+    SparkDiffPort(spark).query_rows("SELECT COUNT(*) FROM RANGE(10)")
     assert context.getLocalProperty("spark.jobGroup.id") is None
 
 
@@ -690,14 +690,14 @@ def test_port__size_of_tables(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(1000).write.parquet(place)
     view(spark, "sized", f"SELECT * FROM parquet.`{place}`")
     held = sum(file.stat().st_size for file in Path(place).glob("*.parquet"))
-    with SparkPort(spark).open_table("sized") as seen:
+    with SparkDiffPort(spark).open_table("sized") as seen:
         assert seen.size() == held
         assert spark.catalog.tableExists(seen.name)
     assert not spark.catalog.tableExists(seen.name)
 
 
 def test_port__keeps_its_look_at_a_table_until_a_query_fails(spark: SparkSession) -> None:
-    port = SparkPort(spark)
+    port = SparkDiffPort(spark)
     view(spark, "kept", "SELECT id AS k FROM RANGE(7)")
     with port.keep_tables(["kept"], at_once=2) as names:
         spark.catalog.dropTempView("kept")
@@ -705,27 +705,27 @@ def test_port__keeps_its_look_at_a_table_until_a_query_fails(spark: SparkSession
         with port.open_table("kept", few=True) as seen:
             assert port.query_rows(f"SELECT MAX(k) FROM {seen.name}", few=True) == [(6,)]
         view(spark, "kept", "SELECT id AS k FROM RANGE(8)")
-        with pytest.raises(SqlError), port.open_table("kept"):
-            raise SqlError("as where its files are gone")
+        with pytest.raises(DiffQueryError), port.open_table("kept"):
+            raise DiffQueryError("as where its files are gone")
         with port.open_table("kept") as seen:
             assert port.query_rows(f"SELECT COUNT(*) FROM {seen.name}") == [(8,)], "it looks anew"
     assert not spark.catalog.tableExists(names["kept"])
     with (
-        pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"),
+        pytest.raises(DiffQueryError, match="TABLE_OR_VIEW_NOT_FOUND"),
         port.keep_tables(["gone"], at_once=1),
     ):
         pass
 
 
 def test_port__looks_no_second_time_at_what_was_looked_at_before(spark: SparkSession) -> None:
-    port = SparkPort(spark)
+    port = SparkDiffPort(spark)
     view(spark, "seen", "SELECT id AS k FROM RANGE(7)")
     port.analyse_table("seen")
     spark.catalog.dropTempView("seen")
     with port.keep_tables(["seen"], at_once=1) as names:
         assert port.query_rows(f"SELECT COUNT(*) FROM {names['seen']}") == [(7,)]
     with (
-        pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"),
+        pytest.raises(DiffQueryError, match="TABLE_OR_VIEW_NOT_FOUND"),
         port.keep_tables(["seen"], at_once=1),
     ):
         pass
@@ -739,7 +739,7 @@ def test_port__reads_few_rows_past_the_views_that_they_are_defined_through(
     view(spark, "deep_0", "SELECT id AS k, id % 3 AS v FROM RANGE(10)")
     for number in range(1, 6):
         view(spark, f"deep_{number}", f"SELECT k, v FROM deep_{number - 1}")
-    port = SparkPort(spark)
+    port = SparkDiffPort(spark)
 
     def views(few: bool) -> int:
         with port.open_table("deep_5", few=few) as seen:
@@ -752,7 +752,7 @@ def test_port__reads_few_rows_past_the_views_that_they_are_defined_through(
 def test_port__names_nothing_as_another_port_of_the_same_spark_does(spark: SparkSession) -> None:
     view(spark, "both", "SELECT 1 AS k")
     with (
-        SparkPort(spark).keep_tables(["both"], at_once=1) as one,
-        SparkPort(spark).keep_tables(["both"], at_once=1) as other,
+        SparkDiffPort(spark).keep_tables(["both"], at_once=1) as one,
+        SparkDiffPort(spark).keep_tables(["both"], at_once=1) as other,
     ):
         assert one["both"] != other["both"]

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ci_bot.protocol.apply_report import ColumnMatch, Profile, TableDiff
-from ci_bot.worker.data_diff.compare import compare_tables
-from ci_bot.worker.data_diff.spark_port import SparkPort
+from ci_bot.worker.data_diff.compare import diff_tables
+from ci_bot.worker.data_diff.spark_port import SparkDiffPort
 from ci_bot.worker.data_diff.spec import DiffSpec
 from tests.integration.test_data_diff import spark, values, view
 
@@ -29,7 +29,7 @@ def compared(
 ) -> TableDiff:
     view(spark, "prod", values(types, prod))
     view(spark, "pr", values(pr_types or types, pr))
-    return compare_tables(SparkPort(spark), DiffSpec("m", "prod", "pr", tuple(keys)))
+    return diff_tables(SparkDiffPort(spark), DiffSpec("m", "prod", "pr", tuple(keys)))
 
 
 def column(found: TableDiff, name: str) -> ColumnMatch:

@@ -9,7 +9,7 @@ from pathlib import Path
 import sqlmesh
 from sqlmesh.utils.errors import ConfigError
 
-from ci_bot.worker.project.configuration import find_dbt_failure
+from ci_bot.worker.project.configuration import find_dbt_project_failure
 
 ROOT = Path(__file__).parents[2]
 TARGETS = Path(sqlmesh.__file__).parent / "dbt" / "target.py"
@@ -47,7 +47,7 @@ def test_dbt_project__with_a_spark_target__ends_with_one_sentence() -> None:
     try:
         names["load"]()  # type: ignore[call-arg]  # it is a function now
     except ConfigError as error:
-        failure = find_dbt_failure(error)
+        failure = find_dbt_project_failure(error)
     assert failure is not None
     assert failure.message == (
         "This is a dbt project, which has the target `spark`, and SQLMesh knows no such target of "
@@ -58,4 +58,4 @@ def test_dbt_project__with_a_spark_target__ends_with_one_sentence() -> None:
 
 
 def test_dbt_project__another_configuration_error_is_not_called_dbts() -> None:
-    assert find_dbt_failure(ConfigError("spark not supported.")) is None
+    assert find_dbt_project_failure(ConfigError("spark not supported.")) is None

@@ -19,8 +19,8 @@ from ci_bot.protocol.messages import Owner
 from ci_bot.worker.state_store.ledger import (
     Ledger,
     LedgerRow,
-    find_refusal,
-    read_environment_records,
+    find_refusal_by_ledger,
+    read_environment_records_of_ledger,
 )
 from tests.conftest import missing
 from tests.integration.test_postgres_state import connect
@@ -140,8 +140,8 @@ class ReaderWithOthers:
 
 
 def check_ours(runs: TwoRuns, reader: ReaderWithOthers) -> tuple[Any, LedgerRow | None]:
-    stored, row = read_environment_records(reader, runs.ledger, NAME)
-    assert find_refusal(NAME, OWNER, row, stored) is None
+    stored, row = read_environment_records_of_ledger(reader, runs.ledger, NAME)
+    assert find_refusal_by_ledger(NAME, OWNER, row, stored) is None
     return stored, row
 
 
@@ -203,9 +203,10 @@ def test_records__while_another_run_makes_and_removes_it_again_and_again(
     other.start()
     try:
         refused = [
-            find_refusal(NAME, OWNER, row, stored)
+            find_refusal_by_ledger(NAME, OWNER, row, stored)
             for stored, row in (
-                read_environment_records(runs.state, runs.ledger, NAME) for _ in range(READS)
+                read_environment_records_of_ledger(runs.state, runs.ledger, NAME)
+                for _ in range(READS)
             )
         ]
     finally:
@@ -219,9 +220,9 @@ def test_records__while_another_run_makes_and_removes_it_again_and_again(
 def test_records__of_an_environment_of_others(runs: TwoRuns) -> None:
     runs.promote()
 
-    stored, row = read_environment_records(runs.state, runs.ledger, NAME)
+    stored, row = read_environment_records_of_ledger(runs.state, runs.ledger, NAME)
 
     assert row is None
-    refused = find_refusal(NAME, OWNER, row, stored)
+    refused = find_refusal_by_ledger(NAME, OWNER, row, stored)
     assert refused is not None
     assert refused.reason_code == "not_ours"

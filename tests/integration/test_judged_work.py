@@ -23,10 +23,10 @@ from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
-from ci_bot.worker.planning.plan_options import resolve_options
-from ci_bot.worker.planning.whole_plan import find_short_window
+from ci_bot.worker.planning.plan_options import resolve_plan_options
+from ci_bot.worker.planning.whole_plan import find_short_window_of_plan
 from ci_bot.worker.project import base_branch
-from ci_bot.worker.project.checks import plan_settings
+from ci_bot.worker.project.checks import read_plan_settings_of_project
 from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.runtime.process import PhaseClock
 from tests.projects import Shop
@@ -94,16 +94,16 @@ class Seen:
 
     @property
     def environment(self) -> list[Backfill]:
-        return describe_plan.list_backfill(
+        return describe_plan.list_planned_backfill(
             self.planned,
-            whole_plan.list_environment_build(self.planned),
+            whole_plan.list_planned_environment_build(self.planned),
             self.names,
             reused=lambda snapshot: True,
         )
 
     @property
     def left(self) -> list[Backfill]:
-        return describe_plan.list_remaining_work(self.planned, self.names)
+        return describe_plan.list_remaining_work_of_plan(self.planned, self.names)
 
     @property
     def prod(self) -> ProdPlan:
@@ -111,16 +111,16 @@ class Seen:
             self.context,
             self.planned,
             self.names,
-            built=whole_plan.list_environment_build(self.planned),
+            built=whole_plan.list_planned_environment_build(self.planned),
             estimate=predict_plan_cost,
         )
 
     @property
     def window(self) -> ShortWindow | None:
-        return find_short_window(
+        return find_short_window_of_plan(
             self.planned,
             self.wish,
-            whole_plan.list_environment_build(self.planned),
+            whole_plan.list_planned_environment_build(self.planned),
             self.names,
             previews=sqlmesh_compat.sqlmesh_previews_forward_only(self.context),
         )
@@ -135,10 +135,12 @@ class Seen:
     def executed(self) -> dict[str, int]:
         """Intervals by model, of the stages that an apply would run."""
         return {
-            self.names.short_name(snapshot.name): describe_plan.count_intervals(snapshot, intervals)
+            self.names.short_name(snapshot.name): describe_plan.count_planned_intervals(
+                snapshot, intervals
+            )
             if snapshot.is_incremental
             else 1
-            for stage in make_plan.build_stages(self.context, self.planned)
+            for stage in make_plan.build_stages_of_plan(self.context, self.planned)
             if isinstance(stage, BackfillStage)
             for snapshot, intervals in stage.snapshot_to_intervals.items()
             if snapshot.is_model
@@ -151,9 +153,9 @@ def plan(
 ) -> Iterator[Seen]:
     scratch.mkdir(exist_ok=True)
     with opened(scratch, shop.project, write=True) as found:
-        settings = plan_settings(found.context.configs)
+        settings = read_plan_settings_of_project(found.context.configs)
         wished = PlanRequest.from_options(
-            "pr_7", resolve_options(flags or GivenFlags(), settings, **dates)
+            "pr_7", resolve_plan_options(flags or GivenFlags(), settings, **dates)
         )
         planned = make_plan.plan_against_prod(found.context, wished)
         assert planned is not None
@@ -170,7 +172,7 @@ def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
     ]
     scratch.mkdir()
     clock = PhaseClock()
-    found = base_branch.open_on_base(
+    found = base_branch.open_project_on_base_branch(
         places[1],
         places[0],
         execution=names_and_times.to_milliseconds(UNTIL),

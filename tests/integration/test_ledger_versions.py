@@ -11,7 +11,7 @@ from sqlmesh.core.config.connection import DuckDBConnectionConfig
 import ci_bot
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput
 from ci_bot.protocol.cost import Counters
-from ci_bot.worker.cost.plan_estimate import list_past_runs
+from ci_bot.worker.cost.plan_estimate import list_past_runs_for_cost
 from ci_bot.worker.state_store.cost_ledger import ApplyRow, CostLedger, ProdRunRow, RunRow
 from ci_bot.worker.state_store.ledger import Ledger
 from ci_bot.worker.state_store.ledger_schema import LEDGER_VERSION, SCHEMA
@@ -101,7 +101,9 @@ def test_old_ledger__becomes_a_new_one_with_the_first_write_and_loses_no_row(old
     )
     costs.add_runs([new], forget_before="2026-01-01")
     assert costs.list_runs() == [new, run()]
-    assert [item.seconds for item in list_past_runs(costs.list_runs())["shop.orders"]] == [16.0]
+    assert [item.seconds for item in list_past_runs_for_cost(costs.list_runs())["shop.orders"]] == [
+        16.0
+    ]
     assert [row.environment for row in Ledger(old).list_rows()] == ["pr_7"]
     stamps = old.fetchall(f"SELECT version, written_by FROM {SCHEMA}._ledger_versions")
     assert stamps == [(LEDGER_VERSION, ci_bot.__version__)]

@@ -39,7 +39,7 @@ def check(shop: Shop, tmp_path: Path, environment: str) -> BuiltPlan:
         wish = PlanRequest(environment=environment, flags=PlanFlags())
         planned = make_plan.plan_against_prod(found.context, wish)
         assert planned is not None
-        prod_guard.check_views_apart_from_prod(found.context, planned)
+        prod_guard.check_planned_views_apart_from_prod(found.context, planned)
         return planned
 
 
@@ -93,6 +93,6 @@ def test_plan__of_prod_itself__is_refused_whoever_made_it(tmp_path: Path) -> Non
         assert planned is not None
         names = ModelNames(found.context.default_catalog, found.context.default_dialect)
         with pytest.raises(RequestRefused) as refused:
-            prod_guard.check_prod_untouched(planned, [], names)
+            prod_guard.check_plan_leaves_prod_untouched(planned, [], names)
     assert refused.value.reason_code == "prod"
     assert "defect" not in f"{refused.value.message}{refused.value.hint}"

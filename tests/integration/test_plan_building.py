@@ -61,7 +61,7 @@ def promoted(shop: Shop) -> None:
     context = Context(paths=[str(shop.project)])
     state = sqlmesh_compat.make_throwaway_sqlmesh_state(shop.state, context)
     sqlmesh_compat.give_sqlmesh_state(context, state)
-    base_branch.promote_as_prod(context, state, to_timestamp(UNTIL))
+    base_branch.promote_base_project_as_prod(context, state, to_timestamp(UNTIL))
     state.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.cost.plan_estimate import PlanProbe, choose_probe
+from ci_bot.worker.cost.plan_estimate import CostProbe, choose_cost_probe
 from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
@@ -35,21 +35,21 @@ def shop(tmp_path: Path) -> Shop:
     return found
 
 
-def chosen(shop: Shop, tmp_path: Path, **flags: Sequence[str]) -> PlanProbe:
+def chosen(shop: Shop, tmp_path: Path, **flags: Sequence[str]) -> CostProbe:
     with opened(tmp_path, shop.project) as found:
         context = found.context
         request = PlanRequest(environment="pr_1", flags=PlanFlags(**flags))
         planned = make_plan.plan_against_prod(context, request)
         assert planned is not None
         names = ModelNames(context.default_catalog, context.default_dialect)
-        return choose_probe(planned, planned.list_missing(), names)
+        return choose_cost_probe(planned, planned.list_missing(), names)
 
 
-def left_out(probe: PlanProbe) -> dict[str, str]:
+def left_out(probe: CostProbe) -> dict[str, str]:
     return {item.model: item.why for item in probe.left_out}
 
 
-def ranges(probe: PlanProbe) -> dict[str, tuple[str, str]]:
+def ranges(probe: CostProbe) -> dict[str, tuple[str, str]]:
     return {item.model: (str(item.start), str(item.end)) for item in probe.work if item.start}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.cost.known_costs import add_reused_tables
+from ci_bot.worker.cost.known_costs import add_reused_tables_to_cost
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan
@@ -52,9 +52,11 @@ def cost(shop: Shop, tmp_path: Path, *, known: bool = True) -> Cost:
             context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )
         assert planned is not None
-        work = describe_plan.list_remaining_work(planned, names)
+        work = describe_plan.list_remaining_work_of_plan(planned, names)
         built = {item.model for item in work}
-        return add_reused_tables(predict_plan_cost(work), planned, built, ledger, context, names)
+        return add_reused_tables_to_cost(
+            predict_plan_cost(work), planned, built, ledger, context, names
+        )
 
 
 def test_savings__are_what_prods_tables_would_cost_over_the_plans_window(

@@ -13,7 +13,7 @@ from ci_bot.protocol.cost import Price
 from ci_bot.protocol.review_inputs import ModelScope
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.worker.messages.names_and_times import ModelNames
-from ci_bot.worker.review.policy_scopes import evaluate_scopes
+from ci_bot.worker.review.policy_scopes import evaluate_policy_scopes
 from tests.projects.duck import write_duck_shop
 from tests.projects.opened import opened
 from tests.projects.repository import Files, Repository, write_repository
@@ -304,7 +304,7 @@ def test_selections__mean_what_they_mean_to_sqlmesh(tmp_path: Path) -> None:
         context = project.context
         names = ModelNames(context.default_catalog, context.default_dialect)
         every = {names.short_name(fqn) for fqn in context.models}
-        found = evaluate_scopes(
+        found = evaluate_policy_scopes(
             context, scopes, before=context.models, after=context.models, about=every, names=names
         )
     told = {
@@ -331,7 +331,7 @@ def test_scopes__go_by_both_versions_of_a_model(tmp_path: Path) -> None:
         after[revenue] = after[revenue].copy(update={"tags": ["scratch"], "owner": "data"})
         gone = by_name["shop.top_customers"]
         del after[gone]
-        found = evaluate_scopes(
+        found = evaluate_policy_scopes(
             context,
             [
                 ModelScope(models=["tag:scratch"]),

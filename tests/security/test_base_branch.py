@@ -20,7 +20,11 @@ from ci_bot.worker.messages.names_and_times import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.project import base_branch
-from ci_bot.worker.project.configuration import ProjectPlace, configure_projects, create_context
+from ci_bot.worker.project.configuration import (
+    ProjectPlace,
+    configure_projects,
+    create_project_context,
+)
 from ci_bot.worker.project.loading import load_project
 from ci_bot.worker.review.review_plan import ReviewPorts, open_for_review
 from ci_bot.worker.runtime.process import PhaseClock
@@ -68,7 +72,7 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
     if planned is None:
         return {}
     names = ModelNames(opened.context.default_catalog, opened.context.default_dialect)
-    changes = describe_plan.list_changes(
+    changes = describe_plan.list_planned_changes(
         planned,
         names,
         repository=head,
@@ -76,7 +80,7 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
         is_from_base=lambda *_: False,
         also_in={},
     )
-    lineage = describe_plan.make_lineage(planned, names)
+    lineage = describe_plan.make_lineage_of_plan(planned, names)
     return {
         **{change.model: change.model_dump() for change in changes},
         "nodes": sorted(map(str, lineage.nodes)),
@@ -100,12 +104,12 @@ def build_spark_prod(root: Path, directory: Path) -> None:
     """The project's own state, with `directory` as prod. The data itself is not built."""
     (root / "state.duckdb").unlink(missing_ok=True)
     configs, _ = configure_projects(place(root, directory), no_spark, clock=PhaseClock())
-    context = create_context(configs, place(root, directory))
+    context = create_project_context(configs, place(root, directory))
     state = sqlmesh_compat.make_sqlmesh_state(context)
     state.migrate()
     sqlmesh_compat.give_sqlmesh_state(context, state)
     load_project(context, nullcontext(), root)
-    base_branch.promote_as_prod(context, state, 1_705_795_200_000)  # EXECUTION
+    base_branch.promote_base_project_as_prod(context, state, 1_705_795_200_000)  # EXECUTION
     context.close()
 
 

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.redaction import Redactor
-from ci_bot.redaction.known_secrets import make_alternation
+from ci_bot.redaction.known_secrets import make_alternation_of_secrets
 
 TEXTS = st.text(alphabet="ab.*(", min_size=1, max_size=6)
 
 
 @given(st.sets(TEXTS, min_size=1, max_size=12), st.text(alphabet="ab.*(", max_size=30))
 def test_any_of__finds_the_longest_at_every_place(texts: set[str], text: str) -> None:
-    pattern = re.compile(make_alternation(texts))
+    pattern = re.compile(make_alternation_of_secrets(texts))
     for place in range(len(text)):
         here = [item for item in texts if text.startswith(item, place)]
         match = pattern.match(text, place)
@@ -25,7 +25,7 @@ def test_any_of__finds_the_longest_at_every_place(texts: set[str], text: str) ->
 
 def test_any_of__of_long_texts_that_begin_alike__is_no_deep_recursion() -> None:
     texts = {"x" * length for length in range(1, 400)}
-    match = re.compile(make_alternation(texts)).match("x" * 1_000)
+    match = re.compile(make_alternation_of_secrets(texts)).match("x" * 1_000)
     assert match is not None
     assert len(match.group()) == 399
 

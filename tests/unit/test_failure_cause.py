@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.project.unit_tests import MAX_CAUSE, describe_test_failure
+from ci_bot.worker.project.unit_tests import MAX_CAUSE, describe_unit_test_failure
 
 ONE_VALUE = """\
 Data mismatch (exp: expected, act: actual)
@@ -96,7 +96,7 @@ Unknown column(s): kountry
     ],
 )
 def test_cause(message: str, expected: str) -> None:
-    assert describe_test_failure(message) == expected
+    assert describe_unit_test_failure(message) == expected
 
 
 @given(
@@ -107,7 +107,7 @@ def test_cause__of_any_text_is_one_short_line(text: str, edits: list[tuple[int, 
     for place, piece in edits:
         text = text[:place] + piece + text[place + 1 :]
 
-    found = describe_test_failure(text)
+    found = describe_unit_test_failure(text)
 
     assert found
     assert len(found) <= MAX_CAUSE

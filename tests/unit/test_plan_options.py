@@ -11,7 +11,7 @@ from sqlmesh.core.config import CategorizerConfig
 from ci_bot.errors import BadInput
 from ci_bot.protocol.files import MOST_INTERVALS
 from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags, PlanOption, selects_by_git
-from ci_bot.worker.planning.plan_options import PlanOptions, name_option, resolve_options
+from ci_bot.worker.planning.plan_options import PlanOptions, name_plan_option, resolve_plan_options
 from ci_bot.worker.project.checks import OF_A_PLAN, PlanSettings
 
 NOTHING = GivenFlags()
@@ -20,7 +20,9 @@ NOTHING = GivenFlags()
 def of(
     given: dict[str, Any] | None = None, *, branch: str | None = None, **bot: Any
 ) -> PlanOptions:
-    return resolve_options(GivenFlags(**(given or {})), PlanSettings(bot=bot), head_branch=branch)
+    return resolve_plan_options(
+        GivenFlags(**(given or {})), PlanSettings(bot=bot), head_branch=branch
+    )
 
 
 def test_nothing_said__is_the_default_of_everything() -> None:
@@ -110,7 +112,7 @@ def test_forward_only__by_input_then_branch_then_project(
     bot = {} if suffix is None else {"forward_only_branch_suffix": suffix}
     settings = PlanSettings(forward_only=plan, bot=bot)
 
-    found = resolve_options(GivenFlags(forward_only=given), settings, head_branch=branch)
+    found = resolve_plan_options(GivenFlags(forward_only=given), settings, head_branch=branch)
 
     assert found.flags.forward_only is expected
     assert [option.source for option in found.said] == ([source] if source else [])
@@ -119,9 +121,11 @@ def test_forward_only__by_input_then_branch_then_project(
 def test_include_unmodified__of_plan_is_below_that_of_the_bot() -> None:
     settings = PlanSettings(include_unmodified=True, bot={"pr_include_unmodified": False})
 
-    assert not resolve_options(NOTHING, settings).flags.include_unmodified
-    assert resolve_options(NOTHING, PlanSettings(include_unmodified=True)).flags.include_unmodified
-    said = resolve_options(NOTHING, PlanSettings(include_unmodified=True)).said
+    assert not resolve_plan_options(NOTHING, settings).flags.include_unmodified
+    assert resolve_plan_options(
+        NOTHING, PlanSettings(include_unmodified=True)
+    ).flags.include_unmodified
+    said = resolve_plan_options(NOTHING, PlanSettings(include_unmodified=True)).said
     assert [option.key for option in said] == ["plan.include_unmodified"]
 
 
@@ -141,7 +145,7 @@ def test_date__however_it_is_written_is_a_text(written: Any, text: str) -> None:
 
 
 def test_dates__of_a_review_are_no_inputs() -> None:
-    found = resolve_options(
+    found = resolve_plan_options(
         NOTHING,
         PlanSettings(bot={"default_pr_start": "1 week ago"}),
         start="2024-01-01T00:00:00Z",
@@ -193,8 +197,10 @@ def test_categorizer__is_handed_on_and_shown() -> None:
 
 
 def test_name__in_a_message_is_where_it_was_said() -> None:
-    assert name_option("start", of(default_pr_start="soon").said) == "cicd_bot.default_pr_start"
-    assert name_option("start", ()) == "start"
+    assert (
+        name_plan_option("start", of(default_pr_start="soon").said) == "cicd_bot.default_pr_start"
+    )
+    assert name_plan_option("start", ()) == "start"
 
 
 @pytest.mark.parametrize(

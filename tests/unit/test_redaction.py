@@ -22,8 +22,8 @@ from ci_bot.bot.report.model.markdown_text import one_line
 from ci_bot.bot.sandbox.worker_output import LogReader
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.redaction import MASK, Redactor, list_encodings
-from ci_bot.redaction.redactor import LINE_SEGMENT, strip_terminal_codes
+from ci_bot.redaction import MASK, Redactor, list_encodings_of_secret
+from ci_bot.redaction.redactor import LINE_SEGMENT, strip_terminal_codes_for_redaction
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.secrets.innocents import INNOCENT_LINES
 from tests.unit.secrets.leaks import LEAKS, Leak
@@ -64,7 +64,7 @@ SURROUNDINGS = [
 
 
 def leaks(redacted: str, secret: str) -> bool:
-    return any(form in redacted for form in list_encodings(secret) if len(form) >= 8)
+    return any(form in redacted for form in list_encodings_of_secret(secret) if len(form) >= 8)
 
 
 # --- known secrets --------------------------------------------------------------------------------
@@ -424,7 +424,9 @@ def test_redact__a_value_with_terminal_codes_in_it(secret: str, code: str) -> No
 
 def test_redact__a_value_whose_every_character_has_a_colour() -> None:
     coloured = "".join(f"\x1b[3{place % 8}m{char}" for place, char in enumerate(TOKEN))
-    assert strip_terminal_codes(Redactor([TOKEN]).redact(f"<{coloured}>")) == f"<{MASK}>"
+    assert (
+        strip_terminal_codes_for_redaction(Redactor([TOKEN]).redact(f"<{coloured}>")) == f"<{MASK}>"
+    )
 
 
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
@@ -434,7 +436,7 @@ def test_redact__a_leak_with_a_colour_in_it(leak: Leak) -> None:
         return
     half = len(leak.secret.splitlines()[0]) // 2
     coloured = leak.text.replace(leak.secret, f"{leak.secret[:half]}\x1b[1m{leak.secret[half:]}")
-    shown = strip_terminal_codes(Redactor().redact(coloured))
+    shown = strip_terminal_codes_for_redaction(Redactor().redact(coloured))
     assert shown == Redactor().redact(leak.text)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.worker.planning.describe_plan import (
     is_in_foreign_schema,
-    list_removed_by_others,
+    list_models_removed_by_others,
     list_schemas_of_models,
 )
 
@@ -31,7 +31,7 @@ def is_of_others(
     """
     texts = {path: text.encode() for path, text in before.items() if text is not None}
     nodes = {name: SimpleNamespace(depends_on={GONE}) for name in readers}
-    found = list_removed_by_others(
+    found = list_models_removed_by_others(
         [GONE],
         nodes,
         caused=caused,

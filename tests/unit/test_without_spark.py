@@ -12,7 +12,7 @@ from ci_bot.bot.actions.comment_command import HelpCommand
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput
 from ci_bot.host import CONTAINER_FILE, ContainerUser, read_container_user
 from ci_bot.protocol.base import Versions
-from ci_bot.worker.project.checks import check_versions
+from ci_bot.worker.project.checks import check_versions_for_project
 from ci_bot.worker.runtime import java
 
 ON_SPARK = {
@@ -82,7 +82,7 @@ def test_pyspark__that_is_not_installed_is_told_with_its_fix() -> None:
 
 def test_versions__without_pyspark_are_a_remark_and_no_failure() -> None:
     versions = Versions(ci_bot="0", python="3.11", sqlmesh="0.236.4", pyspark=None)
-    check = check_versions(versions)
+    check = check_versions_for_project(versions)
     assert check.status == "warn"
     assert "PySpark not installed" in check.message
     assert (check.fix or "").startswith("A review needs none.")

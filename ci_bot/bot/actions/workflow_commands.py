@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from ci_bot.redaction import Redactor, list_encodings, strip_terminal_codes
+from ci_bot.redaction import Redactor, list_encodings_of_secret, strip_terminal_codes_for_redaction
 
 # How text is written so that the Actions runner takes it for text.
 #
@@ -54,7 +54,7 @@ def make_plain_line(text: str) -> str:
     as `\\u{..}`: a carriage return starts a new line for the runner, and its comparisons skip
     zero-width characters. `##[` gets a space, and a line that begins with `::` a bar before it.
     """
-    text = make_visible(strip_terminal_codes(text)).replace("##[", "## [")
+    text = make_visible(strip_terminal_codes_for_redaction(text)).replace("##[", "## [")
     return f"| {text}" if text.lstrip().startswith("::") else text
 
 
@@ -136,7 +136,7 @@ class WorkflowCommands:
             [secret.strip(), *(part.strip() for part in secret.splitlines())]
         ):
             if len(line) >= SHORTEST_MASK:
-                for form in list_encodings(line):
+                for form in list_encodings_of_secret(line):
                     if len(form) >= SHORTEST_MASK:
                         self._write_raw_line(format_command("add-mask", form, {}, self._escapes))
 

@@ -9,15 +9,15 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.git.git_objects import GitBlob
     from ci_bot.bot.git.git_program import NO_GIT
-    from ci_bot.bot.git.git_repository import GitFile, GitRepository, MissingFiles
+    from ci_bot.bot.git.git_repository import FilesMissingInGit, GitFile, GitRepository
 
-__all__ = ["NO_GIT", "GitBlob", "GitFile", "GitRepository", "MissingFiles"]
+__all__ = ["NO_GIT", "FilesMissingInGit", "GitBlob", "GitFile", "GitRepository"]
 
 __getattr__ = open_on_demand(
     __name__,
     {
         "git_objects": ["GitBlob"],
         "git_program": ["NO_GIT"],
-        "git_repository": ["GitFile", "GitRepository", "MissingFiles"],
+        "git_repository": ["GitFile", "GitRepository", "FilesMissingInGit"],
     },
 )

@@ -46,7 +46,9 @@ class GitObjects:
         Args:
             path: relative to the root of the tree, without `.` and `..` in it.
         """
-        listed = self._program.run_borrowing(["ls-tree", "-z", check_object_id(commit), "--", path])
+        listed = self._program.run_borrowing(
+            ["ls-tree", "-z", check_git_object_id(commit), "--", path]
+        )
         facts, _, name = listed.rstrip(b"\0").partition(b"\t")
         words = facts.decode("ascii", "replace").split(" ")
         if name != path.encode() or words[1:2] != ["blob"] or words[0] == _LINK:
@@ -57,12 +59,12 @@ class GitObjects:
     def has_path(self, commit: Sha, path: str) -> bool:
         """Whether a commit has anything under this path; the path is that of `file`."""
         return bool(
-            self._program.run_borrowing(["ls-tree", "-z", check_object_id(commit), "--", path])
+            self._program.run_borrowing(["ls-tree", "-z", check_git_object_id(commit), "--", path])
         )
 
     def read_sizes(self, blobs: Iterable[str]) -> dict[str, int]:
         """Bytes of each of these blobs, by one process; what the checkout lacks is not in it."""
-        feed = "".join(f"{check_object_id(blob)}\n" for blob in dict.fromkeys(blobs)).encode(
+        feed = "".join(f"{check_git_object_id(blob)}\n" for blob in dict.fromkeys(blobs)).encode(
             "ascii"
         )
         if not feed:
@@ -82,7 +84,7 @@ class GitObjects:
         is larger than `at_most` bytes.
         """
         with self._open_objects(at_most) as read:
-            yield lambda blob: read(check_object_id(blob))
+            yield lambda blob: read(check_git_object_id(blob))
 
     @contextmanager
     def open_commit_files(
@@ -92,7 +94,7 @@ class GitObjects:
 
         Of a file that is larger it is the first `at_most` bytes and one more.
         """
-        begin = check_object_id(commit)
+        begin = check_git_object_id(commit)
         with self._open_objects(at_most, cut=True) as read:
             yield lambda path: None if _BREAKS.search(path) else read(f"{begin}:{path}")
 
@@ -120,7 +122,7 @@ class GitObjects:
             yield read_blob
 
 
-def check_object_id(commit: str) -> str:
+def check_git_object_id(commit: str) -> str:
     """`commit`, or the id of any other object, which no option of git can be. Raises BadInput."""
     if not SHA.fullmatch(commit):
         raise BadInput(f"{commit!r} is not a commit id.", reason_code="bad_commit")
@@ -137,7 +139,7 @@ _OID = re.compile(rb"(?m)^oid sha256:([0-9a-f]{64})$")
 _LARGEST_FILLED = 256 * 1024 * 1024
 
 
-class TreeExports:
+class GitTreeExports:
     """Writes trees. `private` is a directory of the bot alone, for an index of each."""
 
     def __init__(self, program: GitProgram, private: Path, deadline: Deadline) -> None:
@@ -167,7 +169,7 @@ class TreeExports:
             The links that were dropped.
         """
         index = self._make_index()
-        self._program.run_borrowing(["read-tree", check_object_id(commit)], extra=index)
+        self._program.run_borrowing(["read-tree", check_git_object_id(commit)], extra=index)
         self.notes = []
         return self._check_out(index, target, identity, submodules=True)
 
@@ -177,7 +179,7 @@ class TreeExports:
         """The same for some blobs, by the path that each gets."""
         index = self._make_index()
         lines = [
-            f"{blob.mode} {check_object_id(blob.id)}\t{path}\0" for path, blob in files.items()
+            f"{blob.mode} {check_git_object_id(blob.id)}\t{path}\0" for path, blob in files.items()
         ]
         feed = "".join(lines).encode("utf-8", "surrogateescape")
         self._program.run_borrowing(["update-index", "-z", "--index-info"], feed=feed, extra=index)
@@ -214,7 +216,7 @@ class TreeExports:
             program = self._program.open_submodule(path, number)
             if program is None:
                 continue  # the checkout has none of it either
-            done = program.try_borrow(["cat-file", "-e", f"{check_object_id(commit)}^{{tree}}"])
+            done = program.try_borrow(["cat-file", "-e", f"{check_git_object_id(commit)}^{{tree}}"])
             if done.returncode != 0:
                 self.notes.append(
                     f"The base branch has the submodule `{path}` at commit {commit[:12]}, which "
@@ -225,7 +227,7 @@ class TreeExports:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if place.is_dir():
                 place.rmdir()
-            inner = TreeExports(program, program.private_directory, self._deadline)
+            inner = GitTreeExports(program, program.private_directory, self._deadline)
             # Whom it belongs to is said of the whole tree in the end.
             inner.export_commit(commit, place, identity=None)
             self.notes += inner.notes
@@ -241,13 +243,13 @@ class TreeExports:
             for name in names:
                 file = Path(directory, name)
                 relative = file.relative_to(target).as_posix()
-                oid = _read_lfs_pointer(file) if is_read(name) else None
+                oid = _read_git_lfs_pointer(file) if is_read(name) else None
                 if oid is None:
                     continue
                 content = store / oid[:2] / oid[2:4] / oid
                 if content.is_file() and content.stat().st_size <= _LARGEST_FILLED:
                     shutil.copyfile(content, file)
-                elif _read_lfs_pointer(self._program.checkout / relative) is None:
+                elif _read_git_lfs_pointer(self._program.checkout / relative) is None:
                     missing.append(relative)
         if missing:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -257,7 +259,7 @@ class TreeExports:
             )
 
 
-def _read_lfs_pointer(path: Path) -> str | None:
+def _read_git_lfs_pointer(path: Path) -> str | None:
     """The id of the content that a file points at; None if it is no pointer of Git LFS."""
     try:
         status = path.lstat()

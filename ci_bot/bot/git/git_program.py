@@ -34,7 +34,7 @@ _CHUNK = 256 * 1024
 DOING = "while git read the checkout"
 
 
-class StreamEnded(Exception):
+class GitStreamEnded(Exception):
     """Git said less than it had to: it failed, or the repository is broken."""
 
 
@@ -60,19 +60,19 @@ class GitStream:
         """Sends one question. Its answer has to be read before the next one is asked.
 
         Raises:
-            StreamEnded: git has ended, and nobody hears the question.
+            GitStreamEnded: git has ended, and nobody hears the question.
         """
         try:
             self._input.write(line.encode("utf-8", "surrogateescape") + b"\n")
             self._input.flush()
         except BrokenPipeError:
-            raise StreamEnded from None
+            raise GitStreamEnded from None
 
     def read_until(self, mark: bytes) -> bytes:
         """What comes before the next `mark`, which is taken away, too.
 
         Raises:
-            StreamEnded: there is no mark any more.
+            GitStreamEnded: there is no mark any more.
         """
         seen = 0
         while (found := self._held.find(mark, seen)) < 0:
@@ -84,7 +84,7 @@ class GitStream:
         """Everything up to the end, in parts that `mark` ends.
 
         Raises:
-            StreamEnded: it was not all, because git failed.
+            GitStreamEnded: it was not all, because git failed.
         """
         while True:
             *whole, rest = bytes(self._held).split(mark)
@@ -92,10 +92,10 @@ class GitStream:
             yield from whole
             try:
                 self._read_more()
-            except StreamEnded:
+            except GitStreamEnded:
                 break
         if rest or self._process.wait() != 0:
-            raise StreamEnded
+            raise GitStreamEnded
 
     def read_exactly(self, count: int) -> bytes:
         """The next `count` bytes."""
@@ -119,7 +119,7 @@ class GitStream:
             raise self._deadline.make_timeout_error(DOING)
         piece = os.read(self._output, _CHUNK)
         if not piece:
-            raise StreamEnded
+            raise GitStreamEnded
         self._held += piece
 
     def _take_bytes(self, count: int, *, drop: int = 0) -> bytes:
@@ -129,7 +129,7 @@ class GitStream:
 
 
 @contextmanager
-def stream_command(
+def stream_git_command(
     command: Sequence[str], *, environment: Mapping[str, str], deadline: Deadline
 ) -> Iterator[GitStream]:
     """Runs a git command that is read while it runs; it is gone afterwards, finished or not.
@@ -278,12 +278,12 @@ class GitProgram:
             The variables with which a git writes there, and reads the checkout's beside them.
         """
         checkout = self._borrowing_variables["GIT_OBJECT_DIRECTORY"]
-        self._borrowing_variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quote_path_in_list(
+        self._borrowing_variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quote_path_for_git(
             str(more)
         )
         return {
             "GIT_OBJECT_DIRECTORY": str(more),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quote_path_in_list(checkout),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quote_path_for_git(checkout),
         }
 
     def locate_inside(self, name: str) -> Path:
@@ -303,11 +303,11 @@ class GitProgram:
         command = [self._git, f"--git-dir={self._borrowing}", *arguments]
         environment = {**self._environment, **self._borrowing_variables}
         try:
-            with stream_command(
+            with stream_git_command(
                 command, environment=environment, deadline=self._deadline
             ) as stream:
                 yield stream
-        except StreamEnded:
+        except GitStreamEnded:
             raise self._make_unreadable_error("") from None
 
     def run_inside(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
@@ -342,7 +342,7 @@ class GitProgram:
             raise self._deadline.make_timeout_error(DOING) from None
 
 
-def _quote_path_in_list(path: str) -> str:
+def _quote_path_for_git(path: str) -> str:
     """A path for a variable that holds several, as git reads it: quoted where it has to be."""
     if os.pathsep not in path and not path.startswith('"'):
         return path

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from ci_bot.bot.git.git_objects import SHA, GitBlob, GitObjects, TreeExports, check_object_id
+from ci_bot.bot.git.git_objects import SHA, GitBlob, GitObjects, GitTreeExports, check_git_object_id
 from ci_bot.bot.git.git_program import GitProgram
 from ci_bot.bot.sandbox import Deadline, make_endless_deadline
 from ci_bot.errors import BadInput
@@ -42,7 +42,7 @@ _UNTRACKED = b"? "
 _ENVIRONMENT = re.compile(rb"(?:.*/)?\.env(?:\..*)?")
 
 
-class WorkingTree:
+class GitWorkingTree:
     """The files of a checkout as they lie there.
 
     Args:
@@ -141,7 +141,7 @@ class GitFile:
 
 
 @dataclass(frozen=True)
-class MissingFiles:
+class FilesMissingInGit:
     """What a commit has and its checkout has not.
 
     Attributes:
@@ -180,8 +180,8 @@ class GitRepository:
             checkout, private=private, executable=executable, deadline=deadline
         )
         self.objects = GitObjects(self._program)
-        self.exports = TreeExports(self._program, private, deadline or make_endless_deadline())
-        self.working = WorkingTree(self._program, private)
+        self.exports = GitTreeExports(self._program, private, deadline or make_endless_deadline())
+        self.working = GitWorkingTree(self._program, private)
 
     def read_head(self) -> Sha:
         """The commit that is checked out."""
@@ -227,7 +227,7 @@ class GitRepository:
 
     def find_fork_point(self, base: Sha, head: Sha) -> Sha:
         """The commit at which `head` left `base`; `base` itself where they share none here."""
-        command = ["merge-base", check_object_id(base), check_object_id(head)]
+        command = ["merge-base", check_git_object_id(base), check_git_object_id(head)]
         done = self._program.try_borrow(command)
         found = done.stdout.decode("ascii", "replace").strip()
         return found if done.returncode == 0 and SHA.fullmatch(found) else base
@@ -247,7 +247,7 @@ class GitRepository:
         shallow checkout hides them from `git log`, but they stand in the commit itself.
         """
         text = (
-            self._program.run_borrowing(["cat-file", "commit", check_object_id(commit)])
+            self._program.run_borrowing(["cat-file", "commit", check_git_object_id(commit)])
             .split(b"\n\n", 1)[0]
             .decode("ascii", "replace")
         )
@@ -255,7 +255,9 @@ class GitRepository:
 
     def has_commit(self, commit: Sha) -> bool:
         """Whether the checkout holds `commit` with its files."""
-        done = self._program.try_borrow(["cat-file", "-e", f"{check_object_id(commit)}^{{tree}}"])
+        done = self._program.try_borrow(
+            ["cat-file", "-e", f"{check_git_object_id(commit)}^{{tree}}"]
+        )
         return done.returncode == 0
 
     def list_files_mentioning(self, commit: Sha, word: str) -> list[str]:
@@ -268,7 +270,7 @@ class GitRepository:
             "--fixed-strings",
             "--files-with-matches",
         ]
-        command = ["grep", "-z", *options, "-e", word, check_object_id(commit), "--"]
+        command = ["grep", "-z", *options, "-e", word, check_git_object_id(commit), "--"]
         done = self._program.try_borrow(command)
         if done.returncode > 1:
             raise BadInput(
@@ -276,7 +278,7 @@ class GitRepository:
                 hint="The log says what git said.",
                 reason_code="git_failed",
             )
-        begin = f"{check_object_id(commit)}:".encode()
+        begin = f"{check_git_object_id(commit)}:".encode()
         for line in done.stdout.split(b"\0"):
             if line:
                 found.append(line.removeprefix(begin).decode("utf-8", "surrogateescape"))
@@ -293,15 +295,23 @@ class GitRepository:
         if not feed:
             return {}
         options = ["-I", "--fixed-strings", "--files-with-matches"]
-        command = ["grep", "-z", *options, "-f", "-", check_object_id(commit), "--"]
+        command = ["grep", "-z", *options, "-f", "-", check_git_object_id(commit), "--"]
         done = self._program.try_borrow(command, feed=feed)
-        begin = f"{check_object_id(commit)}:".encode()
+        begin = f"{check_git_object_id(commit)}:".encode()
         paths = [line.removeprefix(begin) for line in done.stdout.split(b"\0") if line]
         if done.returncode > 1 or not paths:
             return {}
         wanted = [path.decode("utf-8", "surrogateescape") for path in sorted(paths)[:most]]
         listed = self._program.run_borrowing(
-            ["--literal-pathspecs", "ls-tree", "-r", "-z", check_object_id(commit), "--", *wanted]
+            [
+                "--literal-pathspecs",
+                "ls-tree",
+                "-r",
+                "-z",
+                check_git_object_id(commit),
+                "--",
+                *wanted,
+            ]
         )
         found: dict[str, GitBlob] = {}
         for line in listed.split(b"\0"):
@@ -312,12 +322,12 @@ class GitRepository:
                 found[name] = GitBlob(words[2], words[0])
         return found
 
-    def list_missing(self, commit: Sha, directories: Iterable[str]) -> MissingFiles:
+    def list_missing(self, commit: Sha, directories: Iterable[str]) -> FilesMissingInGit:
         """What a commit has below some directories and the checkout has not."""
         wanted = list(directories)
         paths = [] if "." in wanted else wanted
         listed = self._program.run_borrowing(
-            ["ls-tree", "-r", "-z", check_object_id(commit), "--", *paths]
+            ["ls-tree", "-r", "-z", check_git_object_id(commit), "--", *paths]
         )
         files: list[str] = []
         submodules: list[str] = []
@@ -330,7 +340,7 @@ class GitRepository:
                     submodules.append(path.decode("utf-8", "replace"))
             elif path and not os.path.lexists(place):
                 files.append(path.decode("utf-8", "replace"))
-        return MissingFiles(tuple(files), tuple(submodules))
+        return FilesMissingInGit(tuple(files), tuple(submodules))
 
     def require_commit(self, commit: Sha) -> None:
         """Raise BadInput, with the fix, if `commit` is not in the checkout."""
@@ -349,7 +359,13 @@ class GitRepository:
             BadInput: There are more than `MOST_CHANGED_FILES`.
         """
         options = ["-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-commit-id"]
-        command = ["diff-tree", *options, check_object_id(base), check_object_id(head), "--"]
+        command = [
+            "diff-tree",
+            *options,
+            check_git_object_id(base),
+            check_git_object_id(head),
+            "--",
+        ]
         found: list[GitFile] = []
         with self._program.open_stream(command) as stream:
             parts = stream.read_parts(b"\0")
@@ -361,13 +377,13 @@ class GitRepository:
                         hint="Split the pull request, or bring its branch up to date.",
                         reason_code="too_many_files",
                     )
-                found.append(_parse_changed_file(facts, path))
+                found.append(_parse_file_changed_in_git(facts, path))
         return found
 
     def read_origin(self) -> str | None:
         """The URL of `origin` without credentials; the owner of environments on a laptop."""
         url = self._program.read_own_config(["--get", "remote.origin.url"]).strip()
-        return strip_credentials(url) if url else None
+        return strip_credentials_of_git_remote(url) if url else None
 
     def _resolve_commit(self, revision: str) -> str:
         found = self._find_commit(revision)
@@ -387,22 +403,22 @@ class GitRepository:
         return sha if done.returncode == 0 and SHA.fullmatch(sha) else None
 
 
-def _parse_changed_file(facts: bytes, path: bytes) -> GitFile:
+def _parse_file_changed_in_git(facts: bytes, path: bytes) -> GitFile:
     """One pair of `diff-tree -z --raw`: `:mode mode id id status`, and the path."""
     old_mode, new_mode, old, new, status = facts.decode("ascii")[1:].split(" ")
     return GitFile(
         status[:1],
         path.decode("utf-8", "replace"),
-        before=_make_blob(old_mode, old),
-        after=_make_blob(new_mode, new),
+        before=_make_git_blob(old_mode, old),
+        after=_make_git_blob(new_mode, new),
     )
 
 
-def _make_blob(mode: str, name: str) -> GitBlob | None:
+def _make_git_blob(mode: str, name: str) -> GitBlob | None:
     return None if mode in (_NO_MODE, _SUBMODULE) else GitBlob(name, mode)
 
 
-def strip_credentials(url: str) -> str:
+def strip_credentials_of_git_remote(url: str) -> str:
     """A git URL without user and password; `git@host:path` keeps its user, which is no secret."""
     parts = urlsplit(url)
     if not parts.scheme or "@" not in parts.netloc or parts.scheme in ("ssh", "git+ssh"):

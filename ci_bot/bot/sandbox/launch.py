@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ci_bot.errors import BadInput
 from ci_bot.protocol.files import PrivateDirectories
-from ci_bot.redaction import Redactor, list_encodings, list_secret_values
+from ci_bot.redaction import Redactor, list_encodings_of_secret, list_secret_values
 
 MIB = 1024 * 1024
 DISK_RESERVE_BYTES = 1024 * MIB
@@ -221,7 +221,7 @@ def build_worker_environment(
         BadInput: A variable named in `worker-env` holds one of `secrets`.
     """
     long_enough = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
-    forms = [form for secret in long_enough for form in list_encodings(secret)]
+    forms = [form for secret in long_enough for form in list_encodings_of_secret(secret)]
     variables: dict[str, str] = {}
     withheld: list[str] = []
     for name, value in parent.items():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_bot.bot.setup.read_configuration import ConfigVariable
-from ci_bot.redaction import SettingContent, classify_setting, is_suspect
+from ci_bot.redaction import SettingContent, classify_secret_setting, is_name_of_secret
 
 SetupLevel = Literal["review", "apply", "full"]
 LEVELS: tuple[SetupLevel, ...] = ("review", "apply", "full")
@@ -66,9 +66,9 @@ class JobVariable:
 
 def is_secret(variable: ConfigVariable) -> bool:
     """Whether a variable's value is to be kept secret, by its name and the setting that gets it."""
-    if variable.key and classify_setting(variable.key) is not SettingContent.NOTHING:
+    if variable.key and classify_secret_setting(variable.key) is not SettingContent.NOTHING:
         return True
-    return is_suspect(variable.name) or bool(_ADDRESS_WITH_PASSWORD.search(variable.name))
+    return is_name_of_secret(variable.name) or bool(_ADDRESS_WITH_PASSWORD.search(variable.name))
 
 
 def list_settings(

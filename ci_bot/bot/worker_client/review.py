@@ -14,7 +14,7 @@ from ci_bot.bot.decision import (
     judge_review,
     list_code_on_load,
 )
-from ci_bot.bot.git import GitFile, MissingFiles
+from ci_bot.bot.git import FilesMissingInGit, GitFile
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_exposures
 from ci_bot.bot.worker_client.base_branch import compared_with_base
 from ci_bot.bot.worker_client.client import WorkerClient
@@ -132,7 +132,7 @@ def _make_report(
             load_known=loaded is not None,
             unread_because=None if client.scanned else client.not_scanned_because,
         )
-    missing = MissingFiles() if changed is None else _list_missing(client, options.commits)
+    missing = FilesMissingInGit() if changed is None else _list_missing(client, options.commits)
     bot = replace(bot, missing_files=missing.files, empty_submodules=missing.submodules)
     weighing = team.make_weighing(facts, client.git, changed)
     if bot.code_on_load and weighing.loosens and weighing.policy.trusts_writers:
@@ -173,15 +173,15 @@ def _find_authors(options: ReviewOptions) -> ChangeAuthors:
     return ChangeAuthors() if options.find_authors is None else options.find_authors()
 
 
-def _list_missing(client: WorkerClient, commits: ReviewCommits) -> MissingFiles:
+def _list_missing(client: WorkerClient, commits: ReviewCommits) -> FilesMissingInGit:
     """What SQLMesh would load of the commit that is checked out, and that is not there."""
     new = commits.reviewed_commit
     try:
         if new is None or (commits.working is None and client.git.read_head() != new):
-            return MissingFiles()  # another commit is checked out
+            return FilesMissingInGit()  # another commit is checked out
         found = client.git.list_missing(new, client.projects)
     except TimedOut:
-        return MissingFiles()
+        return FilesMissingInGit()
     return replace(found, files=tuple(path for path in found.files if path.endswith(_LOADED)))
 
 

@@ -31,17 +31,22 @@ from ci_bot.worker.apply.run_record import CostRecord, RunRecord
 from ci_bot.worker.apply.verification import EnvironmentVerification
 from ci_bot.worker.cost import (
     BatchMeter,
-    PlanEstimator,
-    PlanProbe,
-    SparkStore,
-    choose_probe,
-    find_budget_failure,
-    is_from_long_build,
-    list_past_runs,
+    CostProbe,
+    PlanCostEstimator,
+    SparkCostCounterStore,
+    choose_cost_probe,
+    find_cost_budget_failure,
+    is_cost_from_long_build,
+    list_past_runs_for_cost,
 )
 from ci_bot.worker.messages import ModelNames, extract_sentence, make_failure_of_error
 from ci_bot.worker.planning import BuiltPlan, Missing, describe_plan
-from ci_bot.worker.project import OpenProject, make_missing_prod_error, make_project_place, opening
+from ci_bot.worker.project import (
+    OpenProject,
+    make_missing_prod_of_project_error,
+    make_project_place,
+    opening,
+)
 from ci_bot.worker.runtime import (
     AdapterSql,
     PhaseClock,
@@ -132,7 +137,7 @@ class ApplyRun:
         self.ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
         self.costs = CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
         self.meter = BatchMeter(
-            lambda: SparkStore(self.context.engine_adapter.spark),
+            lambda: SparkCostCounterStore(self.context.engine_adapter.spark),
             time.time,
             # An earlier apply may have used this Spark, and its store still lists those jobs.
             f"ci-bot/{request.environment}/{time.time_ns()}",
@@ -147,7 +152,7 @@ class ApplyRun:
         self.hold = LeaseHold(
             opened.context, request.environment, request.owner, stopped=ports.stop
         )
-        self.estimator = PlanEstimator(
+        self.estimator = PlanCostEstimator(
             self.context,
             self.costs,
             self.names,
@@ -219,7 +224,7 @@ class ApplyRun:
 
     def _check_prerequisites(self) -> None:
         if self.opened.baseline == "empty":
-            raise make_missing_prod_error(
+            raise make_missing_prod_of_project_error(
                 self.opened.prod_not_found,
                 "So there is nothing that a PR environment could be compared with.",
             )
@@ -249,14 +254,14 @@ class ApplyRun:
     def _build_environment(self, ready: ReadyPlan) -> ApplyDocument:
         planned = ready.planned
         recorder = make_recorder(ready.work, self.names, self._report_built)
-        if not is_from_long_build(self.costs) and len(planned.changed_snapshots) < MANY_MODELS:
+        if not is_cost_from_long_build(self.costs) and len(planned.changed_snapshots) < MANY_MODELS:
             self.ports.brief()
         with self.ports.clock.time_phase("spark"):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
             preconditions.check_merges(self.context, planned, self.names)
             expected = self._estimate_work(planned, ready.work, ready.missing)
             limit, after_merge = self.request.max_executor_hours, self._estimate_merge(ready)
-            refused = find_budget_failure(
+            refused = find_cost_budget_failure(
                 expected, limit, self.request.environment, after_merge=after_merge
             )
             if refused is not None:
@@ -308,7 +313,7 @@ class ApplyRun:
         planned: BuiltPlan,
         work: Sequence[Backfill],
         missing: Missing,
-        estimator: PlanEstimator | None = None,
+        estimator: PlanCostEstimator | None = None,
     ) -> Cost:
         """Estimates the cost with the facts that a started Spark adds. Writes nothing."""
         estimator = estimator or self.estimator
@@ -351,7 +356,9 @@ class ApplyRun:
         if snapshot.is_view:
             return nullcontext()
         intervals = (
-            describe_plan.count_intervals(snapshot, [span]) if snapshot.is_incremental else 1
+            describe_plan.count_planned_intervals(snapshot, [span])
+            if snapshot.is_incremental
+            else 1
         )
         return self.meter.meter_batch(self.names.short_name(snapshot.name), intervals)
 
@@ -420,7 +427,7 @@ class _ProbeRun(ApplyRun):
 
     def _build_environment(self, ready: ReadyPlan) -> ApplyDocument:
         planned = ready.planned
-        chosen = choose_probe(planned, ready.missing, self.names)
+        chosen = choose_cost_probe(planned, ready.missing, self.names)
         if not chosen.batches:
             return self._estimate_whole_plan(ready, chosen, ())
         recorder = make_recorder(chosen.work, self.names, self._report_built)
@@ -430,7 +437,7 @@ class _ProbeRun(ApplyRun):
             preconditions.check_views(self.context, self.catalog, planned.plan.environment)
             preconditions.check_merges(self.context, planned, self.names)
             expected = self._estimate_work(planned, chosen.work, chosen.missing_ranges)
-            refused = find_budget_failure(
+            refused = find_cost_budget_failure(
                 expected,
                 self.request.max_executor_hours,
                 self.request.environment,
@@ -443,7 +450,7 @@ class _ProbeRun(ApplyRun):
         return self._report_work(lambda: self._build_and_estimate(ready, chosen, recorder))
 
     def _build_and_estimate(
-        self, ready: ReadyPlan, chosen: PlanProbe, recorder: ConsoleRecorder
+        self, ready: ReadyPlan, chosen: CostProbe, recorder: ConsoleRecorder
     ) -> ApplyDocument:
         part = sqlmesh_compat.PartOfSqlmeshPlan(chosen.batches, chosen.views)
         ended = self._attempt_build(ready.planned, recorder, part)
@@ -456,14 +463,14 @@ class _ProbeRun(ApplyRun):
         )
 
     def _estimate_whole_plan(
-        self, ready: ReadyPlan, chosen: PlanProbe, built: Collection[str]
+        self, ready: ReadyPlan, chosen: CostProbe, built: Collection[str]
     ) -> ApplyDocument:
         """Makes the answer: the cost of the whole plan, with the batches that are built.
 
         Args:
             built: The models that have a batch now.
         """
-        estimator = replace(self.estimator, probed=list_past_runs(self.cost_record.rows))
+        estimator = replace(self.estimator, probed=list_past_runs_for_cost(self.cost_record.rows))
         with self.ports.clock.time_phase("estimate"):
             whole = self._estimate_work(ready.planned, ready.work, ready.missing, estimator)
             # Recorded snapshots and intervals change the plan of prod.

@@ -25,7 +25,7 @@ from ci_bot.worker.messages import (
     find_root_cause,
     make_failure_of_error,
 )
-from ci_bot.worker.planning import BuiltPlan, make_evaluatable
+from ci_bot.worker.planning import BuiltPlan, make_evaluatable_plan
 from ci_bot.worker.runtime import PhaseClock, spark_catalog
 from ci_bot.worker.sqlmesh_compat import AroundBatch, PartOfSqlmeshPlan
 from ci_bot.worker.state_store import LeaseHold, LeaseLostError, Say
@@ -182,7 +182,7 @@ class BuildAttempts:
             around_batch=self._around_batch,
             part=part,
         )
-        plan = make_evaluatable(planned.plan, self._context.state_reader)
+        plan = make_evaluatable_plan(planned.plan, self._context.state_reader)
         evaluator.evaluate(plan, circuit_breaker=self._hold.must_stop)
 
     def _measure_seconds_since(self, begun: float) -> float:

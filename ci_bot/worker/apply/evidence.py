@@ -25,13 +25,13 @@ from ci_bot.worker.data_diff import (
     DiffCandidate,
     DiffControls,
     DiffPort,
+    DiffQueryError,
     DiffSpec,
-    SparkPort,
-    SqlError,
+    SparkDiffPort,
     TimeWindow,
-    compare_models,
-    count_parallel_queries,
-    spark_failures,
+    count_parallel_diffs,
+    diff_models,
+    raise_spark_failures_as_diff_errors,
 )
 from ci_bot.worker.messages import ModelNames, extract_headline, extract_sentence
 from ci_bot.worker.planning import BuiltPlan, make_plan
@@ -84,7 +84,7 @@ def resolve_views(
     context: Context,
     planned: BuiltPlan,
     catalog: SparkCatalog,
-    port: SparkPort,
+    port: SparkDiffPort,
     ports: EvidencePorts,
 ) -> list[View]:
     """Asks Spark to resolve every view of the environment.
@@ -129,7 +129,7 @@ def try_collect_evidence(
     planned: BuiltPlan,
     names: ModelNames,
     catalog: SparkCatalog,
-    port: SparkPort,
+    port: SparkDiffPort,
     ports: EvidencePorts,
 ) -> ApplyEvidence:
     """Runs `collect_evidence`; on a failure the result says why there is none."""
@@ -159,7 +159,7 @@ def collect_evidence(
     planned: BuiltPlan,
     names: ModelNames,
     catalog: SparkCatalog,
-    port: SparkPort,
+    port: SparkDiffPort,
     ports: EvidencePorts,
 ) -> ApplyEvidence:
     """Counts the rows of each promoted model that changed, and compares them with prod.
@@ -173,7 +173,7 @@ def collect_evidence(
     ports.progress("evidence", f"counting rows ({models})", None, None)
     often_asked = [view.sql_text for view in _list_kept_views(changed, here)]
     with port.keep_tables(often_asked, at_once=RESOLVED_AT_ONCE) as kept:
-        with spark_failures():
+        with raise_spark_failures_as_diff_errors():
             counted = catalog.count_rows(list(relations), kept)
         counts = {relations[view]: n for view, n in counted.items()}
         rows = {names.short_name(name): count for name, count in counts.items()}
@@ -202,7 +202,7 @@ def _list_kept_views(changed: Container[str], views: Mapping[str, Relation]) -> 
 
 
 def _compare_candidates(
-    context: Context, port: SparkPort, candidates: Sequence[DiffCandidate], ports: EvidencePorts
+    context: Context, port: SparkDiffPort, candidates: Sequence[DiffCandidate], ports: EvidencePorts
 ) -> list[TableDiff]:
     """Makes a diff for each candidate, with a progress line for each."""
     total = len(candidates)
@@ -213,12 +213,12 @@ def _compare_candidates(
         finished += 1
         ports.progress("evidence", f"compared {diff.model} with prod", finished, total)
 
-    return compare_models(
+    return diff_models(
         port,
         candidates,
         budget=DiffBudget(rows=MAX_ROWS),
         controls=DiffControls(
-            workers=count_parallel_queries(
+            workers=count_parallel_diffs(
                 sqlmesh_compat.get_spark_session_of_sqlmesh(context.engine_adapter)
             ),
             cancelled=ports.stop,
@@ -309,7 +309,7 @@ def _map_models_without_data(planned: BuiltPlan, stored: Mapping[str, Snapshot])
         if snapshot.is_model
         and not snapshot.is_view
         and not snapshot.is_symbolic
-        and not make_plan.read_held_intervals(snapshot, planned.deployable)
+        and not make_plan.read_intervals_held_before_plan(snapshot, planned.deployable)
     }
     readers: dict[str, list[str]] = {}
     for name, snapshot in sorted(stored.items()):
@@ -376,7 +376,7 @@ def repeat_audits_on_prod(
         else:
             try:
                 rows = int(port.query_rows(question.render_sql(adapter, tables))[0][0])
-            except SqlError as error:
+            except DiffQueryError as error:
                 # The usual cause is a column that prod's view lacks.
                 why = str(error)[:_LINE]
             except Exception as error:

@@ -41,15 +41,19 @@ from ci_bot.worker.project import (
     UNPIN_HINT,
     OpenProject,
     checks,
-    describe_merge_obstacle,
-    is_spark_gateway,
-    list_gateways,
-    plan_settings,
-    read_catalog_settings,
+    describe_merge_obstacle_in_project,
+    is_spark_gateway_of_project,
+    list_gateways_of_project,
+    read_catalog_settings_of_session,
+    read_plan_settings_of_project,
 )
 from ci_bot.worker.runtime import SESSION_CATALOG, PhaseClock, SparkCatalog, spark_catalog
 from ci_bot.worker.sql_effects import check_statements
-from ci_bot.worker.state_store import Ledger, check_ownership, read_environment_records
+from ci_bot.worker.state_store import (
+    Ledger,
+    check_ownership_in_ledger,
+    read_environment_records_of_ledger,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -110,8 +114,10 @@ def check_work(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
     """
     check_engines(context, planned, names)
     check_window(planned, names)
-    prod_guard.check_prod_untouched(planned, make_plan.build_stages(context, planned), names)
-    prod_guard.check_views_apart_from_prod(context, planned)
+    prod_guard.check_plan_leaves_prod_untouched(
+        planned, make_plan.build_stages_of_plan(context, planned), names
+    )
+    prod_guard.check_planned_views_apart_from_prod(context, planned)
     check_statements(context, planned, names)
 
 
@@ -123,7 +129,7 @@ def check_engines(context: Context, planned: BuiltPlan, names: ModelNames) -> No
     for info in planned.plan.environment.promoted_snapshots:
         if info.model_gateway is None or info.is_symbolic:
             continue
-        if not is_spark_gateway(context, info.model_gateway):
+        if not is_spark_gateway_of_project(context, info.model_gateway):
             engine = context.config.get_connection(info.model_gateway).type_
             elsewhere.append(
                 f"{names.short_name(info.name)} (gateway `{info.model_gateway}`, {engine})"
@@ -175,17 +181,19 @@ def check_merges(context: Context, planned: BuiltPlan, names: ModelNames) -> Non
         Refused: a later batch, or the next run, would fail.
     """
     merged = [s.model for s in planned.changed_snapshots if s.is_model]
-    gateways = list_gateways(context.config, context.gateway)
-    if not any(describe_merge_obstacle(model, gateways) for model in merged):
+    gateways = list_gateways_of_project(context.config, context.gateway)
+    if not any(describe_merge_obstacle_in_project(model, gateways) for model in merged):
         return
     session = sqlmesh_compat.get_spark_session_of_sqlmesh(context.engine_adapter)
-    settings = read_catalog_settings(session.conf.get)
+    settings = read_catalog_settings_of_session(session.conf.get)
     running = {
         name: replace(facts, settings={**facts.settings, **settings}, complete=True)
         for name, facts in gateways.items()
     }
     failing = {
-        names.short_name(m.fqn): why for m in merged if (why := describe_merge_obstacle(m, running))
+        names.short_name(m.fqn): why
+        for m in merged
+        if (why := describe_merge_obstacle_in_project(m, running))
     }
     if failing:
         name, why = min(failing.items())
@@ -284,8 +292,8 @@ class PlanRepetition:
         self._clock = clock
         self._progress = progress
         self._list_lost_views = list_lost_views
-        self._options = plan_options.read_request_options(
-            self._context, request, plan_settings(self._context.configs)
+        self._options = plan_options.read_plan_options_of_request(
+            self._context, request, read_plan_settings_of_project(self._context.configs)
         )
 
     def plan_ready(self) -> ApplyDocument | ReadyPlan:
@@ -299,7 +307,7 @@ class PlanRepetition:
         refused = self._compare_identity(identity)
         if refused is not None:
             return refused
-        work = describe_plan.list_remaining_work(planned, self._names)
+        work = describe_plan.list_remaining_work_of_plan(planned, self._names)
         missing = planned.list_missing() if work else {}
         check_work(self._context, planned, self._names)
         promoted = not work and is_promoted(self._context, planned)
@@ -312,10 +320,10 @@ class PlanRepetition:
         return ReadyPlan(planned, work, missing, promoted)
 
     def _check_ownership(self) -> None:
-        stored, row = read_environment_records(
+        stored, row = read_environment_records_of_ledger(
             self._context.state_reader, self._ledger, self._request.environment
         )
-        check_ownership(
+        check_ownership_in_ledger(
             self._request.environment, self._request.owner, row, stored, claim=self._request.claim
         )
 

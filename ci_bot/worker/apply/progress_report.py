@@ -26,7 +26,7 @@ from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.cost import MeteredModel
 from ci_bot.worker.messages import make_cancelled_failure
 from ci_bot.worker.planning import BuiltPlan
-from ci_bot.worker.project import OpenProject, collect_versions
+from ci_bot.worker.project import OpenProject, collect_versions_of_project
 from ci_bot.worker.state_store import Say
 
 # The largest share of an apply's time that writing documents may take: one of a thousand models
@@ -225,7 +225,7 @@ class RunReport:
 
     @cached_property
     def _current_versions(self) -> Versions:
-        return collect_versions(self._opened)
+        return collect_versions_of_project(self._opened)
 
 
 def _count_expected_audits(planned: BuiltPlan) -> int:

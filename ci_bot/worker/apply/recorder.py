@@ -110,7 +110,7 @@ class ConsoleRecorder(NoopConsole):
             if record is not None and not self._audits_only:
                 record.done += 1
                 record.filled += (
-                    describe_plan.count_intervals(snapshot, [interval])
+                    describe_plan.count_planned_intervals(snapshot, [interval])
                     if snapshot.is_incremental
                     else 1
                 )

@@ -20,7 +20,7 @@ from ci_bot.worker.apply import evidence
 from ci_bot.worker.apply.evidence import repeat_audits_on_prod
 from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.run_record import RunRecord
-from ci_bot.worker.data_diff import SparkPort
+from ci_bot.worker.data_diff import SparkDiffPort
 from ci_bot.worker.messages import ModelNames, extract_sentence
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import PhaseClock, SparkCatalog, spark_catalog, write_log_line
@@ -69,7 +69,9 @@ class EnvironmentVerification:
         """Verifies the environment; returns the failure, or None if all of its views resolve."""
         self._report.promoted = True
         self._record.write_end("promoted")
-        port = SparkPort(sqlmesh_compat.get_spark_session_of_sqlmesh(self._context.engine_adapter))
+        port = SparkDiffPort(
+            sqlmesh_compat.get_spark_session_of_sqlmesh(self._context.engine_adapter)
+        )
         failure = self._verify_views(planned, port)
         if failure is None:
             with self._clock.time_phase("evidence"):
@@ -104,7 +106,7 @@ class EnvironmentVerification:
             self._report.amend_record(
                 lambda recorder: repeat_audits_on_prod(
                     recorder,
-                    SparkPort(sqlmesh_compat.get_spark_session_of_sqlmesh(adapter)),
+                    SparkDiffPort(sqlmesh_compat.get_spark_session_of_sqlmesh(adapter)),
                     adapter,
                     there,
                 )
@@ -112,7 +114,7 @@ class EnvironmentVerification:
         except Exception as error:
             write_log_line(f"Prod was not asked the audits: {extract_sentence(error)}")
 
-    def _verify_views(self, planned: BuiltPlan, port: SparkPort) -> Failure | None:
+    def _verify_views(self, planned: BuiltPlan, port: SparkDiffPort) -> Failure | None:
         report, environment = self._report, self._ask.environment
         try:
             with self._clock.time_phase("verify"):

@@ -27,12 +27,12 @@ from ci_bot.worker.messages import make_cancelled_failure, names_and_times
 from ci_bot.worker.project import (
     UNPIN_HINT,
     OpenProject,
-    collect_versions,
+    collect_versions_of_project,
     configure_projects,
-    create_context,
+    create_project_context,
     make_project_place,
     opening,
-    require_spark,
+    require_spark_gateway_of_project,
 )
 from ci_bot.worker.runtime import (
     AdapterSql,
@@ -44,10 +44,10 @@ from ci_bot.worker.runtime import (
 from ci_bot.worker.state_store import (
     Ledger,
     LedgerRow,
-    check_ownership,
-    claim_environment,
+    check_ownership_in_ledger,
+    claim_environment_in_ledger,
     leases,
-    read_environment_records,
+    read_environment_records_of_ledger,
 )
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def remove_environment(request: CleanupRequest, ports: CleanupPorts) -> CleanupD
             state_record_left=False,
             seconds=round(ports.clock.now() - started, 3),
             timings=dict(ports.clock.phases),
-            versions=collect_versions(None),
+            versions=collect_versions_of_project(None),
         )
     try:
         return _EnvironmentRemoval(request, ports, opened, started).execute_removal()
@@ -138,17 +138,19 @@ def open_for_cleanup(request: CleanupRequest, ports: CleanupPorts) -> OpenProjec
     """
     place = make_project_place(request, request.projects)
     configs, starts = configure_projects(place, ports.on_spark_start, clock=ports.clock)
-    context = create_context(configs, place)
-    require_spark(context)
+    context = create_project_context(configs, place)
+    require_spark_gateway_of_project(context)
     with ports.clock.time_phase("state"):
-        state, facts = opening.open_state(context, place, write=True)
+        state, facts = opening.open_project_state(context, place, write=True)
     if state is None:
         return None
     sqlmesh_compat.give_sqlmesh_state(context, state)
-    catalogs = opening.list_prod_catalogs(state)
+    catalogs = opening.list_prod_catalogs_of_project(state)
     if catalogs and sqlmesh_compat.read_default_catalog_of_sqlmesh(context) not in catalogs:
-        sqlmesh_compat.set_known_catalog_of_sqlmesh(configs, opening.ask_spark_for_catalog(context))
-        context = create_context(configs, place)
+        sqlmesh_compat.set_known_catalog_of_sqlmesh(
+            configs, opening.ask_spark_for_project_catalog(context)
+        )
+        context = create_project_context(configs, place)
         sqlmesh_compat.give_sqlmesh_state(context, state)
     if request.environment in context.pinned_environments:
         raise RequestRefused(
@@ -211,7 +213,7 @@ class _EnvironmentRemoval:
         found = self._enumerate_objects(stored, row)
         self.ports.last_words(self._make_stopped_document)
         if self.request.claim:
-            row = claim_environment(self.request, self.context, self.ledger, row, stored)
+            row = claim_environment_in_ledger(self.request, self.context, self.ledger, row, stored)
         if row is not None:
             row = write_phase(self.ledger, self.tables.prepare_row(row), "cleaning")
         if stored is not None:
@@ -255,10 +257,10 @@ class _EnvironmentRemoval:
         Raises:
             Refused: they do not prove that it is ours, and nobody claims it.
         """
-        stored, row = read_environment_records(
+        stored, row = read_environment_records_of_ledger(
             self.context.state_sync, self.ledger, self.request.environment
         )
-        check_ownership(
+        check_ownership_in_ledger(
             self.request.environment, self.request.owner, row, stored, claim=self.request.claim
         )
         return stored, row
@@ -408,6 +410,6 @@ class _EnvironmentRemoval:
             state_record_left=self.record_left,
             seconds=round(self.ports.clock.now() - self.started, 3),
             timings=dict(self.ports.clock.phases),
-            versions=collect_versions(self.opened),
+            versions=collect_versions_of_project(self.opened),
             **parts,
         )

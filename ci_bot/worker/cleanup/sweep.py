@@ -40,9 +40,9 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim, remove_environment
 from ci_bot.worker.messages import make_failure_of_error, names_and_times
 from ci_bot.worker.project import (
-    collect_versions,
+    collect_versions_of_project,
     configure_projects,
-    create_context,
+    create_project_context,
     make_project_place,
     opening,
 )
@@ -52,7 +52,7 @@ from ci_bot.worker.state_store import (
     CostLedger,
     Ledger,
     LedgerRow,
-    describes_stored_environment,
+    does_ledger_describe_stored_environment,
 )
 
 _DAY = 86_400_000
@@ -189,12 +189,12 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
     """
     clock = PhaseClock(ports.now)
     started = clock.now()
-    opening.refuse_postgres_writes()
+    opening.refuse_postgres_writes_of_project()
     place = make_project_place(request, request.projects)
     configs, _ = configure_projects(place, ports.on_spark_start, clock=clock)
-    context = create_context(configs, place)
+    context = create_project_context(configs, place)
     with clock.time_phase("state"):
-        state, _ = opening.open_state(context, place, write=False)
+        state, _ = opening.open_project_state(context, place, write=False)
         found: list[FoundEnvironment] = []
         survey = None
         if state is not None:
@@ -209,7 +209,7 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
         survey=survey,
         seconds=round(clock.now() - started, 3),
         timings=dict(clock.phases),
-        versions=collect_versions(None),
+        versions=collect_versions_of_project(None),
     )
 
 
@@ -234,7 +234,7 @@ def _list_found_environments(
     found = []
     for name in sorted(records.keys() | rows.keys()):
         row, expires_at = rows.get(name), records.get(name)
-        if name in records and not describes_stored_environment(row, expires_at):
+        if name in records and not does_ledger_describe_stored_environment(row, expires_at):
             row = None  # it is about one that is gone, and this one is somebody's
         left = row if row and name not in records and _has_only_tables(row) else None
         found.append(
@@ -288,7 +288,7 @@ def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocumen
         return SweepDocument(
             cleanups=list(done),
             seconds=round(ports.now() - started, 3),
-            versions=collect_versions(None),
+            versions=collect_versions_of_project(None),
         )
 
     for number, target in enumerate(request.targets, start=1):
@@ -336,6 +336,6 @@ def _clean_environment(
             state_record_removed=False,
             seconds=round(clock.now() - started, 3),
             timings=dict(clock.phases),
-            versions=collect_versions(None),
+            versions=collect_versions_of_project(None),
             failure=failure,
         )

@@ -15,15 +15,15 @@ from typing import Any, Protocol
 
 from ci_bot.protocol.cost import ActualCost, Counters, Price, Skew, format_duration
 from ci_bot.worker.cost.spark_counters import (
-    AllocatedTime,
+    AllocatedExecutorTime,
     BusySpan,
     ExecutorRow,
     ExecutorSpan,
-    add_counters,
-    read_executors,
-    share_allocation,
-    sum_allocation,
-    sum_stage_counters,
+    add_cost_counters,
+    read_executors_for_cost,
+    share_executor_allocation,
+    sum_cost_counters_of_stages,
+    sum_executor_allocation,
 )
 from ci_bot.worker.messages import extract_sentence
 
@@ -35,8 +35,8 @@ _LOOK_EVERY_SECONDS = 5.0
 SKEW_RATIO, SKEW_SECONDS, SKEW_TASKS = 5.0, 30.0, 4
 
 
-class BatchStore(Protocol):
-    """The queries to Spark's store; see `SparkStore`."""
+class CostCounterStore(Protocol):
+    """The queries to Spark's store; see `SparkCostCounterStore`."""
 
     def begin_group(self, group: str, description: str) -> None: ...
     def end_group(self) -> None: ...
@@ -66,8 +66,8 @@ class MeteredModel:
 
     intervals: int
     batches: int
-    allocated: AllocatedTime
-    lost: AllocatedTime
+    allocated: AllocatedExecutorTime
+    lost: AllocatedExecutorTime
     counters: Counters
     skews: Sequence[Skew]
 
@@ -84,10 +84,10 @@ class BatchMeter:
     """
 
     def __init__(
-        self, store: Callable[[], BatchStore], now: Callable[[], float], name: str
+        self, store: Callable[[], CostCounterStore], now: Callable[[], float], name: str
     ) -> None:
         self._make, self._now, self._name = store, now, name
-        self._store: BatchStore | None = None
+        self._store: CostCounterStore | None = None
         self._lock = threading.Lock()
         self._batches: list[MeteredBatch] = []
         self._executors: dict[str, ExecutorSpan] = {}
@@ -144,23 +144,26 @@ class BatchMeter:
         """Whether every query to Spark's store has succeeded."""
         return self._store is not None and self.failure is None and bool(self._executors)
 
-    def total_allocation(self) -> AllocatedTime:
+    def total_allocation(self) -> AllocatedExecutorTime:
         """Returns the executor time from the start of building to its end, idle or not."""
         if self._from is None:
-            return AllocatedTime()
-        return sum_allocation(self._executors.values(), self._from, self._until or self._now())
+            return AllocatedExecutorTime()
+        return sum_executor_allocation(
+            self._executors.values(), self._from, self._until or self._now()
+        )
 
     def total_counters(self) -> Counters:
         """Sums the counters of all batches, failed ones included."""
         with self._lock:
-            return add_counters([b.counters for b in self._batches if b.counters is not None])
+            return add_cost_counters([b.counters for b in self._batches if b.counters is not None])
 
     def list_models(self) -> Mapping[str, MeteredModel]:
         """Lists the cost of each model so far."""
         with self._lock:
             batches, now = list(self._batches), self._now()
-        parts = share_allocation(
-            list(self._executors.values()), [_make_batch_span(batch, now) for batch in batches]
+        parts = share_executor_allocation(
+            list(self._executors.values()),
+            [_make_span_of_metered_batch(batch, now) for batch in batches],
         )
         found: dict[str, list[MeteredBatch]] = {}
         for batch in batches:
@@ -171,7 +174,7 @@ class BatchMeter:
         self._store = self._make()
         self._read_executors(self._store)
 
-    def _read_batches(self, store: BatchStore, *, besides: MeteredBatch | None) -> None:
+    def _read_batches(self, store: CostCounterStore, *, besides: MeteredBatch | None) -> None:
         """Reads the counters of the ended batches, without `besides`, whose end Spark may not have
         noticed yet.
         """
@@ -183,14 +186,14 @@ class BatchMeter:
             ]
             for batch in waiting:
                 stages, lost = store.list_stages(batch.group)
-                batch.counters = sum_stage_counters(stages, lost=lost)
-                batch.skews = _list_skews(store, stages)
+                batch.counters = sum_cost_counters_of_stages(stages, lost=lost)
+                batch.skews = _list_skews_of_batch_cost(store, stages)
             if besides is None or self._now() - self._looked >= _LOOK_EVERY_SECONDS:
                 self._read_executors(store)
 
-    def _read_executors(self, store: BatchStore) -> None:
+    def _read_executors(self, store: CostCounterStore) -> None:
         # Spark forgets executors that are long gone, so keep those seen earlier.
-        self._executors |= read_executors(store.list_executors())
+        self._executors |= read_executors_for_cost(store.list_executors())
         self._looked = self._now()
 
     def _run_guarded(self, action: Callable[[], None]) -> None:
@@ -202,27 +205,31 @@ class BatchMeter:
         self.seconds += max(0.0, self._now() - before)
 
 
-def _make_batch_span(batch: MeteredBatch, now: float) -> BusySpan:
+def _make_span_of_metered_batch(batch: MeteredBatch, now: float) -> BusySpan:
     end = now if batch.end is None else batch.end
     used = batch.counters.used_seconds if batch.counters else 0.0
     return BusySpan(key=batch.group, start=batch.start, end=end, used=used)
 
 
 def _meter_model(
-    batches: Sequence[MeteredBatch], parts: Mapping[str, AllocatedTime]
+    batches: Sequence[MeteredBatch], parts: Mapping[str, AllocatedExecutorTime]
 ) -> MeteredModel:
     done = [batch for batch in batches if batch.done]
     return MeteredModel(
         intervals=sum(batch.intervals for batch in done),
         batches=len(done),
-        allocated=sum((parts[b.group] for b in done), start=AllocatedTime()),
-        lost=sum((parts[b.group] for b in batches if not b.done), start=AllocatedTime()),
-        counters=add_counters([batch.counters for batch in done if batch.counters is not None]),
+        allocated=sum((parts[b.group] for b in done), start=AllocatedExecutorTime()),
+        lost=sum((parts[b.group] for b in batches if not b.done), start=AllocatedExecutorTime()),
+        counters=add_cost_counters(
+            [batch.counters for batch in done if batch.counters is not None]
+        ),
         skews=[skew for batch in batches for skew in batch.skews],
     )
 
 
-def _list_skews(store: BatchStore, stages: Sequence[Mapping[str, Any]]) -> list[Skew]:
+def _list_skews_of_batch_cost(
+    store: CostCounterStore, stages: Sequence[Mapping[str, Any]]
+) -> list[Skew]:
     found = []
     for stage in stages:
         tasks = int(stage.get("numCompleteTasks") or 0)
@@ -260,7 +267,7 @@ def make_counted_cost(meter: BatchMeter, *, hour_price: Price | None = None) -> 
         price=hour_price.compute_price(hours) if hour_price else None,
         currency=hour_price.currency if hour_price else None,
         counters=counters,
-        remarks=list_remarks(meter.list_models()),
+        remarks=list_remarks_on_cost(meter.list_models()),
     )
 
 
@@ -277,7 +284,7 @@ def make_clock_cost(
     )
 
 
-def list_remarks(models: Mapping[str, MeteredModel]) -> list[str]:
+def list_remarks_on_cost(models: Mapping[str, MeteredModel]) -> list[str]:
     """Lists models that spilled much, or whose other tasks waited for one; a sentence each."""
     found = []
     for name, model in sorted(models.items()):

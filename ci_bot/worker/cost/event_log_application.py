@@ -14,7 +14,12 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ci_bot.protocol.cost import Counters
-from ci_bot.worker.cost.spark_counters import BusySpan, ExecutorSpan, add_counters, share_allocation
+from ci_bot.worker.cost.spark_counters import (
+    BusySpan,
+    ExecutorSpan,
+    add_cost_counters,
+    share_executor_allocation,
+)
 
 # A physical plan in an event log: the table that it writes, the tables that it reads, the range.
 #
@@ -48,31 +53,35 @@ _UPPER = re.compile(rf"(<=|<) (?:cast\()?'?({_MOMENT})")
 Range = tuple[datetime, datetime]
 
 
-def find_written_table(plan: Mapping[str, Any]) -> str | None:
+def find_table_written_in_event_log(plan: Mapping[str, Any]) -> str | None:
     """Finds the physical table that a plan writes, as `schema.table`; None if it writes none.
 
     Args:
         plan: `sparkPlanInfo` of the event that starts a statement.
     """
-    for node in iterate_nodes(plan):
+    for node in iterate_event_log_nodes(plan):
         if any(sign in str(node.get("nodeName", "")) for sign in _WRITES):
-            found = _find_first_table(str(node.get("simpleString", "")))
+            found = _find_first_table_in_event_log(str(node.get("simpleString", "")))
             if found is not None:
                 return found
     return None
 
 
-def find_read_tables(plan: Mapping[str, Any]) -> set[str]:
+def find_tables_read_in_event_log(plan: Mapping[str, Any]) -> set[str]:
     """Finds the physical tables that a plan scans, as `schema.table`."""
     return {
         found
-        for node in iterate_nodes(plan)
+        for node in iterate_event_log_nodes(plan)
         if "Scan" in str(node.get("nodeName", ""))
-        and (found := _find_first_table(f"{node.get('nodeName')} {node.get('simpleString')}"))
+        and (
+            found := _find_first_table_in_event_log(
+                f"{node.get('nodeName')} {node.get('simpleString')}"
+            )
+        )
     }
 
 
-def find_written_range(text: str) -> Range | None:
+def find_range_written_in_event_log(text: str) -> Range | None:
     """Finds the time range of a statement; the end is exclusive. None if it has none.
 
     SQLMesh puts the bounds of a batch around the query of a model that is incremental by time, and
@@ -82,31 +91,33 @@ def find_written_range(text: str) -> Range | None:
     Args:
         text: `physicalPlanDescription`.
     """
-    found = [span for line in text.splitlines() if (span := _parse_range(line)) is not None]
+    found = [
+        span for line in text.splitlines() if (span := _parse_range_in_event_log(line)) is not None
+    ]
     return min(found, key=lambda span: span[1] - span[0], default=None)
 
 
-def _parse_range(line: str) -> Range | None:
+def _parse_range_in_event_log(line: str) -> Range | None:
     if line.lstrip().startswith("PushedFilters"):
         return None  # cut at a hundred characters, and the conditions say the same
-    lower = [_lower_bound(*match) for match in _LOWER.findall(line)]
-    upper = [_read_upper_bound(*match) for match in _UPPER.findall(line)]
+    lower = [_read_lower_bound_in_event_log(*match) for match in _LOWER.findall(line)]
+    upper = [_read_upper_bound_in_event_log(*match) for match in _UPPER.findall(line)]
     if not lower or not upper or max(lower) >= min(upper):
         return None
     return max(lower), min(upper)
 
 
-def _lower_bound(operator: str, text: str) -> datetime:
-    moment, step = _parse_moment(text)
+def _read_lower_bound_in_event_log(operator: str, text: str) -> datetime:
+    moment, step = _parse_moment_in_event_log(text)
     return moment if operator == ">=" else moment + step
 
 
-def _read_upper_bound(operator: str, text: str) -> datetime:
-    moment, step = _parse_moment(text)
+def _read_upper_bound_in_event_log(operator: str, text: str) -> datetime:
+    moment, step = _parse_moment_in_event_log(text)
     return moment + step if operator == "<=" else moment
 
 
-def _parse_moment(text: str) -> tuple[datetime, timedelta]:
+def _parse_moment_in_event_log(text: str) -> tuple[datetime, timedelta]:
     """Parses a moment, and the smallest step of its format."""
     try:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
@@ -118,12 +129,12 @@ def _parse_moment(text: str) -> tuple[datetime, timedelta]:
     )
 
 
-def _find_first_table(text: str) -> str | None:
+def _find_first_table_in_event_log(text: str) -> str | None:
     match = _TABLE.search(text.replace("`", ""))
     return f"{match[1]}.{match[2]}".lower() if match else None
 
 
-def iterate_nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def iterate_event_log_nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Every node of a physical plan."""
     waiting = [plan]
     while waiting:
@@ -180,7 +191,7 @@ class TableWrite:
 
 
 @dataclass
-class LoggedApplication:
+class EventLogApplication:
     """The log so far. `cut`: a line is incomplete; `ended`: the application has ended."""
 
     id: str | None = None
@@ -222,14 +233,14 @@ class LoggedApplication:
     def list_writes(self) -> list[TableWrite]:
         """Lists the completed statements that wrote physical tables of SQLMesh."""
         done = {number: item for number, item in self.statements.items() if item.end is not None}
-        spans = _list_spans(done)
-        parts = share_allocation(list(self.executors.values()), spans)
+        spans = _list_statement_spans_in_event_log(done)
+        parts = share_executor_allocation(list(self.executors.values()), spans)
         found: list[tuple[SqlExecution, list[Counters], list[float]]] = []
         last: dict[str, int] = {}
         for number, item in sorted(done.items()):
             seconds = parts[str(number)].executors
             if item.table is not None:
-                if _is_table_creation(item.stages):
+                if _is_table_creation_in_event_log(item.stages):
                     continue
                 last[item.table] = len(found)
                 found.append((item, [*item.stages], [seconds]))
@@ -244,7 +255,7 @@ class LoggedApplication:
                 end=item.end or item.start,
                 executor_seconds=sum(seconds),
                 span=item.span,
-                counters=add_counters(stages),
+                counters=add_cost_counters(stages),
             )
             for item, stages, seconds in found
         ]
@@ -283,15 +294,17 @@ class LoggedApplication:
         info = event["Stage Info"]
         statement = self.statements.get(self._of_stage.get(int(info["Stage ID"]), -1))
         if statement is not None:
-            statement.stages.append(_read_counters(info))
+            statement.stages.append(_read_counters_of_event_log(info))
 
     def _on_statement(self, event: Mapping[str, Any]) -> None:
         plan = event["sparkPlanInfo"]
-        table = find_written_table(plan)
+        table = find_table_written_in_event_log(plan)
         self.statements[int(event["executionId"])] = SqlExecution(
             table=table,
-            reads=find_read_tables(plan) if table is None else set(),
-            span=find_written_range(event["physicalPlanDescription"]) if table else None,
+            reads=find_tables_read_in_event_log(plan) if table is None else set(),
+            span=find_range_written_in_event_log(event["physicalPlanDescription"])
+            if table
+            else None,
             start=event["time"] / _MS,
         )
 
@@ -301,7 +314,7 @@ class LoggedApplication:
             known.end = event["time"] / _MS
 
 
-def _list_spans(done: Mapping[int, SqlExecution]) -> list[BusySpan]:
+def _list_statement_spans_in_event_log(done: Mapping[int, SqlExecution]) -> list[BusySpan]:
     """Lists the time span of each statement, with the pause before it if no other one ran.
 
     An apply's batches also include the time in which SQLMesh renders the query and writes its
@@ -313,19 +326,19 @@ def _list_spans(done: Mapping[int, SqlExecution]) -> list[BusySpan]:
         end = item.end or item.start
         pause = item.start - busy_until
         start = busy_until if 0 < pause <= LONGEST_PAUSE_SECONDS else item.start
-        spans.append(BusySpan(str(number), start, end, add_counters(item.stages).used_seconds))
+        spans.append(BusySpan(str(number), start, end, add_cost_counters(item.stages).used_seconds))
         busy_until = max(busy_until, end)
     return spans
 
 
-def _is_table_creation(stages: Iterable[Counters]) -> bool:
+def _is_table_creation_in_event_log(stages: Iterable[Counters]) -> bool:
     """Whether a statement only made an empty table, as SQLMesh does before it fills one."""
     return not any(
         stage.input_rows or stage.output_rows or stage.shuffle_write_bytes for stage in stages
     )
 
 
-def _read_counters(info: Mapping[str, Any]) -> Counters:
+def _read_counters_of_event_log(info: Mapping[str, Any]) -> Counters:
     values = {
         str(item.get("Name", ""))[len(_PREFIX) :]: int(item.get("Value") or 0)
         for item in info.get("Accumulables") or ()

@@ -18,18 +18,22 @@ from sqlmesh.core import constants as c
 
 from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
 from ci_bot.protocol.messages import ExposuresRequest
-from ci_bot.worker.cost.event_log_application import SQL_EVENTS, find_written_table, iterate_nodes
+from ci_bot.worker.cost.event_log_application import (
+    SQL_EVENTS,
+    find_table_written_in_event_log,
+    iterate_event_log_nodes,
+)
 from ci_bot.worker.cost.event_logs import (
     EventLog,
-    FileSystem,
+    EventLogFiles,
     LearnPorts,
-    is_readable_version,
-    list_logs,
-    read_directory,
-    read_hadoop_settings,
+    is_readable_event_log_version,
+    list_event_logs,
+    read_directory_of_event_logs,
+    read_hadoop_settings_for_event_logs,
 )
 from ci_bot.worker.messages import extract_sentence, names_and_times
-from ci_bot.worker.project import collect_versions, make_project_place, opening
+from ci_bot.worker.project import collect_versions_of_project, make_project_place, opening
 
 _NOBODY = "so nobody can have read it"
 
@@ -54,7 +58,7 @@ Who = tuple[str, str]
 
 
 @dataclass
-class ModelRead:
+class ModelReadInEventLog:
     """What of a model was read: its columns, or None if that is all of them or not known."""
 
     columns: set[str] | None = field(default_factory=set)
@@ -70,19 +74,19 @@ class ModelRead:
 
 
 @dataclass
-class ReaderActivity:
+class ReaderInEventLog:
     """What one reader has read, when last, and in how many statements."""
 
     last: float = 0.0
     statements: int = 0
-    reads: dict[str, ModelRead] = field(default_factory=dict)
+    reads: dict[str, ModelReadInEventLog] = field(default_factory=dict)
 
     def add_reads(self, reads: Mapping[str, Iterable[str] | None]) -> None:
         """Notes what a statement reads."""
         for model, columns in reads.items():
-            self.reads.setdefault(model, ModelRead()).add_columns(columns)
+            self.reads.setdefault(model, ModelReadInEventLog()).add_columns(columns)
 
-    def add_activity(self, other: ReaderActivity) -> None:
+    def add_activity(self, other: ReaderInEventLog) -> None:
         """Takes in what another run of the same application has read."""
         self.last = max(self.last, other.last)
         self.statements += other.statements
@@ -90,7 +94,7 @@ class ReaderActivity:
 
 
 @dataclass
-class LoggedReads:
+class EventLogReads:
     """One application's log, as far as it was read.
 
     Attributes:
@@ -107,7 +111,7 @@ class LoggedReads:
     user: str = ""
     malformed: int = 0
     writes: bool = False
-    activity: ReaderActivity = field(default_factory=ReaderActivity)
+    activity: ReaderInEventLog = field(default_factory=ReaderInEventLog)
 
     def read_lines(self, lines: Iterable[bytes]) -> None:
         """Takes the lines of a log, or of the next part of a rolling one."""
@@ -130,24 +134,27 @@ class LoggedReads:
         self.spark = str(event["Spark Version"])
 
     def _on_application(self, event: Mapping[str, Any]) -> None:
-        self.name, self.user = shorten_name(event["App Name"]), shorten_name(event["User"])
+        self.name, self.user = (
+            shorten_name_of_event_log_reader(event["App Name"]),
+            shorten_name_of_event_log_reader(event["User"]),
+        )
 
     def _on_statement(self, event: Mapping[str, Any]) -> None:
         plan, at = event["sparkPlanInfo"], float(event["time"]) / 1_000
-        if find_written_table(plan) is not None:
+        if find_table_written_in_event_log(plan) is not None:
             self.writes = True
-        reads: dict[str, ModelRead] = {}
-        for table, columns in list_scans(plan):
+        reads: dict[str, ModelReadInEventLog] = {}
+        for table, columns in list_scans_in_event_log(plan):
             model = self.models.get(table)
             if model is not None:
-                reads.setdefault(model, ModelRead()).add_columns(columns)
+                reads.setdefault(model, ModelReadInEventLog()).add_columns(columns)
         if reads and at >= self.oldest:
             self.activity.last = max(self.activity.last, at)
             self.activity.statements += 1
             self.activity.add_reads({model: read.columns for model, read in reads.items()})
 
 
-def list_scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str] | None]]:
+def list_scans_in_event_log(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str] | None]]:
     """The physical tables that a plan scans, without their versions, and the columns of each.
 
     Previews (`__dev`) are left out: no view of prod shows them.
@@ -155,16 +162,19 @@ def list_scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str] | None]
     Args:
         plan: `sparkPlanInfo` of the event that a statement has begun.
     """
-    for node in iterate_nodes(plan):
+    for node in iterate_event_log_nodes(plan):
         if "Scan" not in str(node.get("nodeName", "")):
             continue
         text = str(node.get("simpleString", "")).replace("`", "")
         match = _SCANNED.search(text)
         if match is not None:
-            yield f"{match[1]}.{match[2]}".lower(), _list_columns(match[3], text[match.end() :])
+            yield (
+                f"{match[1]}.{match[2]}".lower(),
+                _list_columns_scanned_in_event_log(match[3], text[match.end() :]),
+            )
 
 
-def _list_columns(listed: str, rest: str) -> list[str] | None:
+def _list_columns_scanned_in_event_log(listed: str, rest: str) -> list[str] | None:
     """The columns of a scan; None where Spark has cut the list, or a name is not to be read."""
     found: list[str] = []
     for item in filter(None, (part.strip() for part in listed.split(","))):
@@ -177,7 +187,7 @@ def _list_columns(listed: str, rest: str) -> list[str] | None:
     return found
 
 
-def shorten_name(value: object) -> str:
+def shorten_name_of_event_log_reader(value: object) -> str:
     """A name of an application or user on one line; of a path the last part alone."""
     text = " ".join(str(value).split())
     plain = "".join(letter for letter in text if letter.isprintable())
@@ -185,21 +195,23 @@ def shorten_name(value: object) -> str:
     return last[:_LONGEST_NAME].strip()
 
 
-def join_runs(found: Mapping[Who, ReaderActivity]) -> dict[Who, ReaderActivity]:
+def join_runs_of_event_log_readers(
+    found: Mapping[Who, ReaderInEventLog],
+) -> dict[Who, ReaderInEventLog]:
     """Applications of one user that differ in numbers alone are runs of one: `export-*`."""
     groups: dict[Who, list[Who]] = {}
     for name, user in found:
         groups.setdefault((_RUN.sub("*", name), user), []).append((name, user))
-    joined: dict[Who, ReaderActivity] = {}
+    joined: dict[Who, ReaderInEventLog] = {}
     for pattern, members in groups.items():
-        activity = ReaderActivity()
+        activity = ReaderInEventLog()
         for member in members:
             activity.add_activity(found[member])
         joined[pattern if len(members) > 1 else members[0]] = activity
     return joined
 
 
-def map_physical_tables(infos: Iterable[Any]) -> dict[str, str]:
+def map_physical_tables_for_event_logs(infos: Iterable[Any]) -> dict[str, str]:
     """The model of each physical table of prod's, by `schema.table` without the version.
 
     Models are called without their catalog if all of them are in one.
@@ -208,55 +220,55 @@ def map_physical_tables(infos: Iterable[Any]) -> dict[str, str]:
         infos: What prod's environment says of its snapshots.
     """
     models = [info for info in infos if info.is_model and not info.is_symbolic]
-    names = {info.name: _normalize_name(info.name) for info in models}
-    prefixes = {name.removesuffix(_drop_catalog(name)) for name in names.values()}
+    names = {info.name: _normalize_name_in_event_log(info.name) for info in models}
+    prefixes = {name.removesuffix(_drop_catalog_in_event_log(name)) for name in names.values()}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
     return {
-        _VERSION.sub("", _drop_catalog(_normalize_name(info.table_name()).lower())): (
-            names[info.name].removeprefix(prefix)
-        )
+        _VERSION.sub(
+            "", _drop_catalog_in_event_log(_normalize_name_in_event_log(info.table_name()).lower())
+        ): (names[info.name].removeprefix(prefix))
         for info in models
     }
 
 
-def _drop_catalog(name: str) -> str:
+def _drop_catalog_in_event_log(name: str) -> str:
     """Schema and table, without the catalog."""
     return ".".join(name.split(".")[-2:])
 
 
-def _normalize_name(name: str) -> str:
+def _normalize_name_in_event_log(name: str) -> str:
     return name.replace('"', "").replace("`", "")
 
 
 @dataclass
-class FoundReaders:
+class ReadersInEventLogs:
     """What became of the logs, by count, and who reads what."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    readers: dict[Who, ReaderActivity] = field(default_factory=dict)
+    readers: dict[Who, ReaderInEventLog] = field(default_factory=dict)
     remark: str | None = None
 
 
-def find_readers(
-    files: FileSystem,
+def find_readers_in_event_logs(
+    files: EventLogFiles,
     directory: str,
     models: Mapping[str, str],
     *,
     now: float,
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[str], None] = lambda _message: None,
-) -> FoundReaders:
+) -> ReadersInEventLogs:
     """Reads the logs of the last 90 days, the newest first.
 
     Args:
-        models: See `LoggedReads`.
+        models: See `EventLogReads`.
         now: Seconds since the epoch.
 
     Raises:
         OSError: the directory cannot be listed.
     """
-    found, oldest = FoundReaders(), now - DAYS * _DAY
-    for log in list_logs(files, directory):
+    found, oldest = ReadersInEventLogs(), now - DAYS * _DAY
+    for log in list_event_logs(files, directory):
         if stop():
             break
         found.counts["logs"] += 1
@@ -264,42 +276,42 @@ def find_readers(
             found.counts["old"] += 1
             continue
         progress(f"reading {log.name}")
-        reads = LoggedReads(models, oldest)
+        reads = EventLogReads(models, oldest)
         try:
-            _read_parts(files, log, reads)
+            _read_parts_of_event_log(files, log, reads)
         except OSError as error:
             found.counts["unreadable"] += 1
             found.remark = found.remark or extract_sentence(error)[:4_000]
             continue
         found.counts["malformed"] += reads.malformed
-        found.counts[_add_application(reads, found)] += 1
-    found.readers = join_runs(found.readers)
+        found.counts[_add_application_to_event_log_readers(reads, found)] += 1
+    found.readers = join_runs_of_event_log_readers(found.readers)
     return found
 
 
-def _read_parts(files: FileSystem, log: EventLog, reads: LoggedReads) -> None:
+def _read_parts_of_event_log(files: EventLogFiles, log: EventLog, reads: EventLogReads) -> None:
     for part in log.parts:
         reads.read_lines(files.read_lines(part))
-        if not is_readable_version(reads.spark):
+        if not is_readable_event_log_version(reads.spark):
             break
 
 
-def _add_application(reads: LoggedReads, found: FoundReaders) -> str:
+def _add_application_to_event_log_readers(reads: EventLogReads, found: ReadersInEventLogs) -> str:
     """Notes what an application has read; gives the word for what became of its log."""
     if reads.spark is None:
         return "unreadable"
-    if not is_readable_version(reads.spark):
+    if not is_readable_event_log_version(reads.spark):
         return "other_version"
     if reads.writes:
         return "own"
     if not reads.activity.statements:
         return "foreign"
     who = (reads.name or "an application without a name", reads.user)
-    found.readers.setdefault(who, ReaderActivity()).add_activity(reads.activity)
+    found.readers.setdefault(who, ReaderInEventLog()).add_activity(reads.activity)
     return "read"
 
 
-def list_logged_readers(request: ExposuresRequest, ports: LearnPorts) -> ExposuresDocument:
+def list_readers_in_event_logs(request: ExposuresRequest, ports: LearnPorts) -> ExposuresDocument:
     """Who has read prod's tables in the last 90 days, by the logs in a directory. Read-only.
 
     Raises:
@@ -308,17 +320,19 @@ def list_logged_readers(request: ExposuresRequest, ports: LearnPorts) -> Exposur
     started = ports.clock.now()
     place = make_project_place(request, request.projects)
     now = time.time()
-    opened = opening.open_state_to_read(place, ports.before_java, ports.clock, without=_NOBODY)
+    opened = opening.open_project_state_to_read(
+        place, ports.before_java, ports.clock, without=_NOBODY
+    )
     with opened as (context, state):
         prod = state.get_environment(c.PROD)
         if prod is None:
-            raise opening.make_no_prod_error(_NOBODY)
-        models = map_physical_tables(prod.snapshots)
-        found = read_directory(
+            raise opening.make_project_without_prod_error(_NOBODY)
+        models = map_physical_tables_for_event_logs(prod.snapshots)
+        found = read_directory_of_event_logs(
             request.event_logs,
-            read_hadoop_settings(context),
+            read_hadoop_settings_for_event_logs(context),
             ports,
-            lambda files, directory: find_readers(
+            lambda files, directory: find_readers_in_event_logs(
                 files,
                 directory,
                 models,
@@ -354,5 +368,5 @@ def list_logged_readers(request: ExposuresRequest, ports: LearnPorts) -> Exposur
         more_readers=max(len(newest) - MOST_READERS, 0),
         remark=found.remark,
         seconds=round(ports.clock.now() - started, 3),
-        versions=collect_versions(None),
+        versions=collect_versions_of_project(None),
     )

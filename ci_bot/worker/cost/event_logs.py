@@ -26,9 +26,9 @@ from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.messages import LearnRequest
 from ci_bot.protocol.supported_versions import parse_release
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost.event_log_application import LoggedApplication, TableWrite
+from ci_bot.worker.cost.event_log_application import EventLogApplication, TableWrite
 from ci_bot.worker.messages import extract_headline, extract_sentence, names_and_times
-from ci_bot.worker.project import collect_versions, make_project_place, opening
+from ci_bot.worker.project import collect_versions_of_project, make_project_place, opening
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
 
@@ -45,7 +45,7 @@ _CODECS = (".lz4", ".lzf", ".snappy", ".zstd")
 
 
 @dataclass(frozen=True)
-class ListedFile:
+class ListedEventLogFile:
     """A file or a directory: its name without the directories above it, and its last change."""
 
     path: str
@@ -54,11 +54,11 @@ class ListedFile:
     changed: float
 
 
-class FileSystem(Protocol):
+class EventLogFiles(Protocol):
     """How files are listed and read. Times are seconds since the epoch."""
 
-    def list_entries(self, path: str) -> list[ListedFile]: ...
-    def read_lines(self, entry: ListedFile) -> Iterator[bytes]: ...
+    def list_entries(self, path: str) -> list[ListedEventLogFile]: ...
+    def read_lines(self, entry: ListedEventLogFile) -> Iterator[bytes]: ...
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class EventLog:
 
     name: str
     changed: float
-    parts: tuple[ListedFile, ...]
+    parts: tuple[ListedEventLogFile, ...]
     in_progress: bool
 
 
-def list_logs(files: FileSystem, directory: str) -> Iterator[EventLog]:
+def list_event_logs(files: EventLogFiles, directory: str) -> Iterator[EventLog]:
     """Yields the logs in a directory, newest first.
 
     Raises:
@@ -80,7 +80,7 @@ def list_logs(files: FileSystem, directory: str) -> Iterator[EventLog]:
     for entry in sorted(files.list_entries(directory), key=lambda entry: -entry.changed):
         if entry.directory and entry.name.startswith(_ROLLING):
             inside = files.list_entries(entry.path)
-            parts = _list_rolling_parts(inside)
+            parts = _list_rolling_parts_of_event_log(inside)
             if parts:
                 yield EventLog(
                     name=entry.name,
@@ -92,7 +92,9 @@ def list_logs(files: FileSystem, directory: str) -> Iterator[EventLog]:
             yield EventLog(entry.name, entry.changed, (entry,), entry.name.endswith(IN_PROGRESS))
 
 
-def _list_rolling_parts(entries: list[ListedFile]) -> tuple[ListedFile, ...]:
+def _list_rolling_parts_of_event_log(
+    entries: list[ListedEventLogFile],
+) -> tuple[ListedEventLogFile, ...]:
     """Lists the parts in order, without parts that a compaction has merged."""
     numbered = sorted(
         ((int(match[1]), entry) for entry in entries if (match := _PART.match(entry.name))),
@@ -106,12 +108,12 @@ def _list_rolling_parts(entries: list[ListedFile]) -> tuple[ListedFile, ...]:
     )
 
 
-def is_compressed(name: str) -> bool:
+def is_compressed_event_log(name: str) -> bool:
     """Whether Spark has compressed a file of this name."""
     return name.removesuffix(IN_PROGRESS).removesuffix(_COMPACT).endswith(_CODECS)
 
 
-def _iterate_lines(file: BinaryIO) -> Iterator[bytes]:
+def _iterate_lines_of_event_log(file: BinaryIO) -> Iterator[bytes]:
     """The lines of a file; of one that is too long its beginning, which is no event."""
     while line := file.readline(MOST_LINE_BYTES):
         yield line
@@ -119,7 +121,7 @@ def _iterate_lines(file: BinaryIO) -> Iterator[bytes]:
             line = file.readline(MOST_LINE_BYTES)
 
 
-class LocalFiles:
+class LocalEventLogFiles:
     """This machine's own files.
 
     Args:
@@ -129,26 +131,26 @@ class LocalFiles:
     def __init__(self, decompressed: Callable[[str], Any]) -> None:
         self._decompressed = decompressed
 
-    def list_entries(self, path: str) -> list[ListedFile]:
+    def list_entries(self, path: str) -> list[ListedEventLogFile]:
         found = []
         for item in Path(path).iterdir():
             try:
                 status = item.stat()
             except OSError:
                 continue  # a running application renames its log when it ends
-            found.append(ListedFile(str(item), item.name, item.is_dir(), status.st_mtime))
+            found.append(ListedEventLogFile(str(item), item.name, item.is_dir(), status.st_mtime))
         return found
 
-    def read_lines(self, entry: ListedFile) -> Iterator[bytes]:
-        if is_compressed(entry.name):
+    def read_lines(self, entry: ListedEventLogFile) -> Iterator[bytes]:
+        if is_compressed_event_log(entry.name):
             with self._decompressed(entry.path) as plain, Path(plain).open("rb") as file:
-                yield from _iterate_lines(file)
+                yield from _iterate_lines_of_event_log(file)
         else:
             with Path(entry.path).open("rb") as file:
-                yield from _iterate_lines(file)
+                yield from _iterate_lines_of_event_log(file)
 
 
-class HadoopFiles:
+class HadoopEventLogFiles:
     """Files on any file system that Hadoop's classes on Spark's class path support.
 
     Args:
@@ -163,11 +165,11 @@ class HadoopFiles:
             spark.set(key, value)
         self._conf = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().newConfiguration(spark)
 
-    def list_entries(self, path: str) -> list[ListedFile]:
+    def list_entries(self, path: str) -> list[ListedEventLogFile]:
         where = self._make_hadoop_path(path)
         try:
             return [
-                ListedFile(
+                ListedEventLogFile(
                     path=status.getPath().toString(),
                     name=status.getPath().getName(),
                     directory=status.isDirectory(),
@@ -178,9 +180,9 @@ class HadoopFiles:
         except Exception as error:
             raise OSError(extract_sentence(error)) from error
 
-    def read_lines(self, entry: ListedFile) -> Iterator[bytes]:
+    def read_lines(self, entry: ListedEventLogFile) -> Iterator[bytes]:
         with self.decompress_log(entry.path) as plain, Path(plain).open("rb") as file:
-            yield from _iterate_lines(file)
+            yield from _iterate_lines_of_event_log(file)
 
     @contextmanager
     def decompress_log(self, path: str) -> Iterator[str]:
@@ -207,14 +209,14 @@ class HadoopFiles:
         return self._jvm.org.apache.hadoop.fs.Path(path)
 
 
-def local_path(directory: str) -> str | None:
+def get_local_path_of_event_logs(directory: str) -> str | None:
     """Returns the path of a local directory; None if it is on another file system."""
     if directory.startswith("file:"):
         return "/" + directory.removeprefix("file:").lstrip("/")
     return None if "://" in directory else directory
 
 
-def make_unreadable_logs_error(directory: str, error: Exception) -> BadInput:
+def make_unreadable_event_logs_error(directory: str, error: Exception) -> BadInput:
     """Makes the failure of logs that cannot be read."""
     known: dict[type[Exception], str] = {
         FileNotFoundError: "it is not there",
@@ -247,8 +249,8 @@ class LearnedLogs:
     remark: str | None = None
 
 
-def learn_from_logs(
-    files: FileSystem,
+def learn_costs_from_event_logs(
+    files: EventLogFiles,
     directory: str,
     ledger: CostLedger,
     *,
@@ -268,7 +270,7 @@ def learn_from_logs(
     found = LearnedLogs()
     known = ledger.list_sources()
     oldest = names_and_times.format_iso(int((now - KEEP_DAYS * _DAY) * 1_000))
-    for log in list_logs(files, directory):
+    for log in list_event_logs(files, directory):
         if stop():
             break
         found.counts["logs"] += 1
@@ -280,19 +282,20 @@ def learn_from_logs(
             continue
         progress(f"reading {log.name}")
         try:
-            application = read_log(files, log)
+            application = read_event_log(files, log)
         except OSError as error:
             found.counts["unreadable"] += 1
             found.remark = found.remark or f"{log.name}: {extract_sentence(error)}"[:4_000]
             continue
-        writes = _list_judged_writes(application, log, found)
+        writes = _list_judged_writes_in_event_log(application, log, found)
         if not writes and not log.in_progress:
             ledger.remember_source(log.name, names_and_times.format_iso(int(log.changed * 1_000)))
         if writes:
             name = log.name.removesuffix(IN_PROGRESS)
             running = f"{name}{IN_PROGRESS}"
             rows = [
-                make_prod_run_row(write, running if log.in_progress else name) for write in writes
+                make_cost_row_of_prod_run(write, running if log.in_progress else name)
+                for write in writes
             ]
             # Remove the rows that were read while the application ran, in both cases.
             ledger.replace_prod_runs(running, [], forget_before=oldest)
@@ -302,22 +305,22 @@ def learn_from_logs(
     return found
 
 
-def read_log(files: FileSystem, log: EventLog) -> LoggedApplication:
+def read_event_log(files: EventLogFiles, log: EventLog) -> EventLogApplication:
     """Reads one log, to its end or to its cut.
 
     Raises:
         OSError: a part of it cannot be opened.
     """
-    application = LoggedApplication()
+    application = EventLogApplication()
     for part in log.parts:
         lines: Iterator[bytes] = files.read_lines(part)
         application.read_lines(lines)
-        if application.cut or not is_readable_version(application.spark):
+        if application.cut or not is_readable_event_log_version(application.spark):
             break
     return application
 
 
-def make_prod_run_row(write: TableWrite, source: str) -> ProdRunRow:
+def make_cost_row_of_prod_run(write: TableWrite, source: str) -> ProdRunRow:
     """Makes the ledger's row of a write."""
     start, end = write.span or (None, None)
     return ProdRunRow(
@@ -332,14 +335,14 @@ def make_prod_run_row(write: TableWrite, source: str) -> ProdRunRow:
     )
 
 
-def _list_judged_writes(
-    application: LoggedApplication, log: EventLog, found: LearnedLogs
+def _list_judged_writes_in_event_log(
+    application: EventLogApplication, log: EventLog, found: LearnedLogs
 ) -> list[TableWrite]:
     if application.spark is None:
         found.counts["unreadable"] += 1
         found.remark = found.remark or f"{log.name} does not begin as an event log of Spark does."
         return []
-    if not is_readable_version(application.spark):
+    if not is_readable_event_log_version(application.spark):
         found.counts["other_version"] += 1
         return []
     writes = application.list_writes()
@@ -349,7 +352,7 @@ def _list_judged_writes(
     return writes
 
 
-def is_readable_version(version: str | None) -> bool:
+def is_readable_event_log_version(version: str | None) -> bool:
     """Whether logs of this version of Spark were tried."""
     # A vendor adds a suffix of its own: 3.5.1-amzn-0.
     release = parse_release((version or "").partition("-")[0])
@@ -366,7 +369,7 @@ class LearnPorts:
     stop: Callable[[], bool]
 
 
-def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
+def learn_from_event_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
     """Reads the logs, and records the writes to SQLMesh's tables in the ledger.
 
     Raises:
@@ -374,10 +377,12 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
     """
     started = ports.clock.now()
     place = make_project_place(request, request.projects)
-    with opening.open_state_to_write(place, ports.before_java, ports.clock) as context:
+    with opening.open_project_state_to_write(place, ports.before_java, ports.clock) as context:
         ledger = CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(context))
         ledger.prepare_tables()
-        found = learn_into_ledger(ledger, request.event_logs, read_hadoop_settings(context), ports)
+        found = learn_event_logs_into_ledger(
+            ledger, request.event_logs, read_hadoop_settings_for_event_logs(context), ports
+        )
     return LearnDocument(
         directory=request.event_logs,
         logs=found.counts["logs"],
@@ -392,23 +397,23 @@ def learn_logs(request: LearnRequest, ports: LearnPorts) -> LearnDocument:
         tables=len(found.tables),
         remark=found.remark,
         seconds=round(ports.clock.now() - started, 3),
-        versions=collect_versions(None),
+        versions=collect_versions_of_project(None),
     )
 
 
-def learn_into_ledger(
+def learn_event_logs_into_ledger(
     ledger: CostLedger, directory: str, settings: dict[str, str], ports: LearnPorts
 ) -> LearnedLogs:
-    """Runs `learn_from_logs` with the file system of the directory.
+    """Runs `learn_costs_from_event_logs` with the file system of the directory.
 
     Raises:
         BadInput: the directory cannot be read.
     """
-    return read_directory(
+    return read_directory_of_event_logs(
         directory,
         settings,
         ports,
-        lambda files, here: learn_from_logs(
+        lambda files, here: learn_costs_from_event_logs(
             files,
             here,
             ledger,
@@ -422,11 +427,11 @@ def learn_into_ledger(
 ReadLogs = TypeVar("ReadLogs")
 
 
-def read_directory(
+def read_directory_of_event_logs(
     directory: str,
     settings: dict[str, str],
     ports: LearnPorts,
-    read: Callable[[FileSystem, str], ReadLogs],
+    read: Callable[[EventLogFiles, str], ReadLogs],
 ) -> ReadLogs:
     """What somebody makes of a directory's logs, on the file system that it is on.
 
@@ -439,22 +444,24 @@ def read_directory(
     """
 
     @cache
-    def open_hadoop_files() -> HadoopFiles:
+    def open_hadoop_files() -> HadoopEventLogFiles:
         ports.before_java()
-        return HadoopFiles(_start_spark_jvm(), settings)
+        return HadoopEventLogFiles(_start_jvm_for_event_logs(), settings)
 
     def decompress_log(path: str) -> AbstractContextManager[str]:
         return open_hadoop_files().decompress_log(f"file://{path}")
 
-    here = local_path(directory)
+    here = get_local_path_of_event_logs(directory)
     try:
-        files: FileSystem = LocalFiles(decompress_log) if here is not None else open_hadoop_files()
+        files: EventLogFiles = (
+            LocalEventLogFiles(decompress_log) if here is not None else open_hadoop_files()
+        )
         return read(files, here or directory)
     except OSError as error:
-        raise make_unreadable_logs_error(directory, error) from error
+        raise make_unreadable_event_logs_error(directory, error) from error
 
 
-def read_hadoop_settings(context: Context) -> dict[str, str]:
+def read_hadoop_settings_for_event_logs(context: Context) -> dict[str, str]:
     """Spark's configuration as the project's gateway has it; empty without Spark."""
     connection = context.config.get_connection(context.selected_gateway)
     if not isinstance(connection, SparkConnectionConfig):
@@ -462,7 +469,7 @@ def read_hadoop_settings(context: Context) -> dict[str, str]:
     return {key: str(value) for key, value in connection.config.items()}
 
 
-def _start_spark_jvm() -> Any:
+def _start_jvm_for_event_logs() -> Any:
     """Returns Spark's JVM without a session: that of a running session, or a new one."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway

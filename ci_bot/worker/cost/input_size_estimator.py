@@ -25,14 +25,24 @@ from ci_bot.protocol.messages import EstimateRequest
 from ci_bot.protocol.plan import Backfill, Cost, select_tables
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.input_size_measurement import (
-    BatchQueries,
-    QuerySizes,
-    UnknownModel,
-    measure_inputs,
+    InputSizeQueries,
+    InputSizes,
+    ModelOfUnknownCost,
+    measure_input_sizes,
 )
-from ci_bot.worker.cost.known_costs import collect_known_costs, make_prod_past_run, make_table_key
-from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs, predict_plan_cost
-from ci_bot.worker.cost.prediction import BySize, CountedRun, PastRun, cut_batches, estimate_by_size
+from ci_bot.worker.cost.known_costs import (
+    collect_known_costs,
+    make_past_run_cost_in_prod,
+    make_table_key_of_costs,
+)
+from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs_for_cost, predict_plan_cost
+from ci_bot.worker.cost.prediction import (
+    BySize,
+    CountedRun,
+    PastRun,
+    cut_batches_for_cost,
+    estimate_cost_by_input_size,
+)
 from ci_bot.worker.messages import ModelNames, extract_sentence
 from ci_bot.worker.planning import (
     BuiltPlan,
@@ -41,18 +51,18 @@ from ci_bot.worker.planning import (
     PlanRequest,
     describe_plan,
     identify_plan,
-    list_merge_work,
+    list_work_of_merge_plan,
     make_plan,
     plan_merge,
     plan_options,
 )
 from ci_bot.worker.project import (
     OpenProject,
-    collect_versions,
-    make_missing_prod_error,
+    collect_versions_of_project,
+    make_missing_prod_of_project_error,
     make_project_place,
     opening,
-    plan_settings,
+    read_plan_settings_of_project,
 )
 from ci_bot.worker.runtime import PhaseClock, write_log_line
 from ci_bot.worker.state_store import CostLedger
@@ -65,7 +75,7 @@ _NEWEST_OF_A_MODEL, _NEWEST = 3, 2_000
 
 
 @dataclass(frozen=True)
-class PlanEstimator:
+class PlanCostEstimator:
     """Estimates for the plans of one project, from every source that is available.
 
     Args:
@@ -106,7 +116,7 @@ class PlanEstimator:
             return cost
         self.say("looking at how much the models will read that were never built")
         ranges = planned.list_missing() if missing is None else missing
-        sizes = measure_inputs(
+        sizes = measure_input_sizes(
             self._list_unknown_models(cost.unknown, work, planned, ranges),
             now=time.monotonic,
             stop=self.stop,
@@ -115,7 +125,7 @@ class PlanEstimator:
         found: dict[str, BySize] = {
             model: expected
             for model, size in sizes.items()
-            if (expected := estimate_by_size(model, size, seen)) is not None
+            if (expected := estimate_cost_by_input_size(model, size, seen)) is not None
         }
         return predict_plan_cost(work, replace(known, by_size=found), hour_price=self.hour_price)
 
@@ -134,8 +144,10 @@ class PlanEstimator:
             as_prod = plan_merge(self.context, planned)
             if as_prod is None or as_prod.plan.uncategorized:
                 return None
-            ranges = list_merge_work(as_prod)
-            work = describe_plan.list_backfill(as_prod, ranges, self.names, reused=lambda _: False)
+            ranges = list_work_of_merge_plan(as_prod)
+            work = describe_plan.list_planned_backfill(
+                as_prod, ranges, self.names, reused=lambda _: False
+            )
             return self.estimate_work(as_prod, work, ranges)
         except Exception as error:
             # A merge that cannot be planned is the review's finding; its cost is then unknown.
@@ -152,11 +164,11 @@ class PlanEstimator:
         work: Sequence[Backfill],
         planned: BuiltPlan,
         missing: Missing,
-    ) -> list[UnknownModel]:
+    ) -> list[ModelOfUnknownCost]:
         built = {item.model for item in select_tables(work)}
-        queries = BatchQueries(
+        queries = InputSizeQueries(
             planned,
-            partial(read_prod_snapshots, self.context),
+            partial(read_prod_snapshots_for_cost, self.context),
             {
                 s.name
                 for s in planned.plan_snapshots.values()
@@ -164,7 +176,7 @@ class PlanEstimator:
             },
             self.context.engine_adapter.dialect,
         )
-        reading = QuerySizes(self.context.engine_adapter.spark)
+        reading = InputSizes(self.context.engine_adapter.spark)
 
         def estimate_read_bytes(snapshot: Snapshot, span: Interval) -> int | None:
             if isinstance(snapshot.model, SeedModel):
@@ -173,10 +185,10 @@ class PlanEstimator:
             return None if text is None else reading.estimate_query_bytes(text)
 
         return [
-            UnknownModel(
+            ModelOfUnknownCost(
                 self.names.short_name(snapshot.name),
-                describe_plan.name_model_kind(snapshot),
-                cut_batches(snapshot, intervals),
+                describe_plan.name_planned_model_kind(snapshot),
+                cut_batches_for_cost(snapshot, intervals),
                 partial(estimate_read_bytes, snapshot),
             )
             for s_id, intervals in missing.items()
@@ -187,12 +199,12 @@ class PlanEstimator:
     def _list_counted_runs(self, planned: BuiltPlan) -> list[CountedRun]:
         """Lists the newest counted runs of the project's models: their applies, else prod's own."""
         kinds = {
-            self.names.short_name(s.name): describe_plan.name_model_kind(s)
+            self.names.short_name(s.name): describe_plan.name_planned_model_kind(s)
             for s in planned.plan_snapshots.values()
         }
         newest = self.ledger.list_runs(newest=_NEWEST)
         rows = [row for row in newest if row.model in kinds and row.counters]
-        runs: dict[str, list[PastRun]] = list_past_runs(rows)
+        runs: dict[str, list[PastRun]] = list_past_runs_for_cost(rows)
         for model, found in self._read_runs_of_prod().items():
             if model in kinds and model not in runs:
                 runs[model] = found
@@ -208,19 +220,21 @@ class PlanEstimator:
         if prod is None:
             return {}
         tables = {
-            make_table_key(info.table_name()): self.names.short_name(info.name)
+            make_table_key_of_costs(info.table_name()): self.names.short_name(info.name)
             for info in prod.snapshots
             if info.is_model
         }
         found: dict[str, list[PastRun]] = {}
         for row in self.ledger.list_prod_runs(tables, newest=_NEWEST):
             # The number of intervals of a run does not matter for the cost of a byte.
-            past = make_prod_past_run(row, lambda *_: 1, whole=True)
+            past = make_past_run_cost_in_prod(row, lambda *_: 1, whole=True)
             found.setdefault(tables[row.table], []).append(past)
         return found
 
 
-def read_prod_snapshots(context: Context, wanted: Collection[str]) -> Mapping[str, Snapshot]:
+def read_prod_snapshots_for_cost(
+    context: Context, wanted: Collection[str]
+) -> Mapping[str, Snapshot]:
     """Reads prod's snapshots of these models, by fully qualified name."""
     prod = context.state_reader.get_environment(c.PROD) if wanted else None
     infos = [info for info in prod.snapshots if info.name in wanted] if prod is not None else []
@@ -240,7 +254,7 @@ class EstimatePorts:
     stop: Callable[[], bool]
 
 
-def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDocument:
+def estimate_plan_cost(request: EstimateRequest, ports: EstimatePorts) -> EstimateDocument:
     """Estimates the cost of the plan's remaining work, and of prod's work after a merge.
 
     Raises:
@@ -258,7 +272,7 @@ def estimate_plan(request: EstimateRequest, ports: EstimatePorts) -> EstimateDoc
     )
     try:
         if opened.baseline == "empty":
-            raise make_missing_prod_error(
+            raise make_missing_prod_of_project_error(
                 opened.prod_not_found, "So no run has shown what anything costs."
             )
         return _make_estimate_document(request, ports, opened, started)
@@ -271,7 +285,9 @@ def _make_estimate_document(
 ) -> EstimateDocument:
     context = opened.context
     names = ModelNames(context.default_catalog, context.default_dialect)
-    options = plan_options.read_request_options(context, request, plan_settings(context.configs))
+    options = plan_options.read_plan_options_of_request(
+        context, request, read_plan_settings_of_project(context.configs)
+    )
     ports.progress("plan", f"planning {len(context.models)} models against prod")
     with ports.clock.time_phase("plan"):
         planned = make_plan.plan_against_prod(
@@ -293,7 +309,7 @@ def _make_estimate_document(
             repository=Path(request.workplace.repository),
         )
         plan_id = identity.plan_id()
-        estimator = PlanEstimator(
+        estimator = PlanCostEstimator(
             context,
             CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(context)),
             names,
@@ -303,7 +319,7 @@ def _make_estimate_document(
         )
         with ports.clock.time_phase("estimate"):
             cost = estimator.estimate_work(
-                planned, describe_plan.list_remaining_work(planned, names)
+                planned, describe_plan.list_remaining_work_of_plan(planned, names)
             )
             ports.progress("estimate", "the same for prod, after the merge")
             after_merge = estimator.estimate_merge(planned)
@@ -314,5 +330,5 @@ def _make_estimate_document(
         after_merge=after_merge,
         seconds=round(ports.clock.now() - started, 3),
         timings=dict(ports.clock.phases),
-        versions=collect_versions(opened),
+        versions=collect_versions_of_project(opened),
     )

@@ -21,7 +21,7 @@ from sqlmesh.core.snapshot import Snapshot
 from sqlmesh.utils.date import make_inclusive
 
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost.prediction import InputSize, spread_batches
+from ci_bot.worker.cost.prediction import InputSize, spread_batches_for_cost
 from ci_bot.worker.messages import extract_sentence
 from ci_bot.worker.planning import BuiltPlan, Interval
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _BATCH = "_batch"
 
 
-class BatchQueries:
+class InputSizeQueries:
     """Queries of the models of one plan.
 
     Args:
@@ -89,7 +89,7 @@ class BatchQueries:
             return None
         for name, parent in read.items():
             if name in self._building:
-                query = _fit_prod_columns(query, parent, stand_ins.get(name))
+                query = _fit_prod_columns_for_input_size(query, parent, stand_ins.get(name))
         return sqlmesh_compat.render_as_sqlmesh_executes(
             self._limit_query_to_batch(query, model, span), self._dialect
         )
@@ -129,7 +129,9 @@ class BatchQueries:
         return bounded
 
 
-def _fit_prod_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None) -> exp.Query:
+def _fit_prod_columns_for_input_size(
+    query: exp.Query, parent: Snapshot, prod: Snapshot | None
+) -> exp.Query:
     """Gives prod's table of a parent the columns that the parent will have."""
     wanted = parent.model.columns_to_types or {}
     there = (prod.model.columns_to_types or {}) if prod is not None else {}
@@ -145,14 +147,14 @@ def _fit_prod_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None)
     for node in [
         each
         for each in query.find_all(exp.Table)
-        if _split_table_name(each) == _split_table_name(table)
+        if _split_name_of_input_table(each) == _split_name_of_input_table(table)
     ]:
         shaped = exp.select(*nulls) if prod is None else exp.select("*", *nulls).from_(table.copy())
         node.replace(shaped.subquery(node.alias or table.name))
     return query
 
 
-def _split_table_name(table: exp.Table) -> tuple[str, ...]:
+def _split_name_of_input_table(table: exp.Table) -> tuple[str, ...]:
     return tuple(part.name for part in table.parts)
 
 
@@ -164,7 +166,7 @@ _EQUAL = 3
 
 
 @dataclass
-class UnknownModel:
+class ModelOfUnknownCost:
     """A model whose size is not known yet.
 
     Attributes:
@@ -180,8 +182,8 @@ class UnknownModel:
     lost: bool = False
 
 
-def measure_inputs(
-    models: Sequence[UnknownModel],
+def measure_input_sizes(
+    models: Sequence[ModelOfUnknownCost],
     *,
     now: Callable[[], float],
     stop: Callable[[], bool],
@@ -196,17 +198,19 @@ def measure_inputs(
         log: Takes why a model could not be measured.
     """
     end = now() + budget_seconds
-    waiting = [(item, spread_batches(item.batches)) for item in models if item.batches]
+    waiting = [(item, spread_batches_for_cost(item.batches)) for item in models if item.batches]
     for turn in range(max((len(order) for _, order in waiting), default=0)):
         for item, order in waiting:
             if stop() or now() >= end:
-                return _sum_sizes(models)
-            if turn < len(order) and not item.lost and not _is_settled(item):
-                _measure_model(item, order[turn], log)
-    return _sum_sizes(models)
+                return _sum_input_sizes(models)
+            if turn < len(order) and not item.lost and not _is_input_size_settled(item):
+                _measure_input_size_of_model(item, order[turn], log)
+    return _sum_input_sizes(models)
 
 
-def _measure_model(item: UnknownModel, span: Interval, log: Callable[[str], None]) -> None:
+def _measure_input_size_of_model(
+    item: ModelOfUnknownCost, span: Interval, log: Callable[[str], None]
+) -> None:
     try:
         size = item.read(span)
     except (
@@ -220,11 +224,11 @@ def _measure_model(item: UnknownModel, span: Interval, log: Callable[[str], None
         item.found.append(size)
 
 
-def _is_settled(item: UnknownModel) -> bool:
+def _is_input_size_settled(item: ModelOfUnknownCost) -> bool:
     return len(item.found) >= _EQUAL and len(set(item.found)) == 1
 
 
-def _sum_sizes(models: Sequence[UnknownModel]) -> dict[str, InputSize]:
+def _sum_input_sizes(models: Sequence[ModelOfUnknownCost]) -> dict[str, InputSize]:
     return {
         item.model: InputSize(
             bytes=round(sum(item.found) / len(item.found) * len(item.batches)),
@@ -239,7 +243,7 @@ def _sum_sizes(models: Sequence[UnknownModel]) -> dict[str, InputSize]:
 # The compressed size of each column of a Parquet file, from its footer.
 
 
-def read_column_sizes(session: Any, path: str) -> Mapping[str, int] | None:
+def read_input_sizes_of_columns(session: Any, path: str) -> Mapping[str, int] | None:
     """Reads the bytes of each column by its name in lower case; a struct counts as one. None if the
     file is not Parquet, is encrypted, or may not be read.
 
@@ -296,7 +300,7 @@ _WIDTHS = {
 _OTHER_WIDTH = 16
 
 
-class QuerySizes:
+class InputSizes:
     """Estimates how much queries will read.
 
     Args:
@@ -318,16 +322,16 @@ class QuerySizes:
             PySparkException, Py4JError: Spark cannot analyse it.
         """
         plan = self._session.sql(sql)._jdf.queryExecution().optimizedPlan()
-        plans = [plan, *_iterate_items(plan.subqueriesAll())]
+        plans = [plan, *_iterate_items_of_input_plan(plan.subqueriesAll())]
         leaves: list[Any] = []
         needed: set[str] = set()
         for each in plans:
-            needed |= _list_column_ids(each.output())
-            for node in _iterate_nodes(each):
+            needed |= _list_ids_of_input_columns(each.output())
+            for node in _iterate_nodes_of_input_plan(each):
                 if node.children().isEmpty():
                     leaves.append(node)
                 else:
-                    needed |= _list_column_ids(node.references())
+                    needed |= _list_ids_of_input_columns(node.references())
         sizes = [self._count_bytes_read(leaf, needed) for leaf in leaves]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
@@ -339,7 +343,7 @@ class QuerySizes:
             size = int(files.sizeInBytes())
         if size >= UNKNOWN_SIZE:
             return None
-        if files is None or _read_table_format(leaf) not in _COLUMNAR:
+        if files is None or _read_format_of_input_table(leaf) not in _COLUMNAR:
             return size
         paths = files.inputFiles()
         share = self._share_of_columns(leaf, paths, needed)
@@ -351,12 +355,12 @@ class QuerySizes:
         A partitioned table that is read whole is not listed yet: Spark lists it when a filter
         prunes it, or when it runs.
         """
-        if leaf.nodeName() != "LogicalRelation" or not _is_instance(
+        if leaf.nodeName() != "LogicalRelation" or not _is_instance_of_input_node(
             leaf.relation(), "HadoopFsRelation"
         ):
             return None
         location = leaf.relation().location()
-        if not _is_instance(location, "CatalogFileIndex"):
+        if not _is_instance_of_input_node(location, "CatalogFileIndex"):
             return location
         nil = getattr(self._session._jvm.scala.collection.immutable, "Nil$")
         return location.filterPartitions(getattr(nil, "MODULE$"))
@@ -368,10 +372,12 @@ class QuerySizes:
         if len(columns) != len(fields):
             return 1.0
         stored = (
-            self._read_stored_sizes(leaf, paths) if _read_table_format(leaf) == "parquet" else None
+            self._read_stored_sizes(leaf, paths)
+            if _read_format_of_input_table(leaf) == "parquet"
+            else None
         )
         sizes = [
-            _measure_type_width(field["type"])
+            _measure_width_of_input_type(field["type"])
             if stored is None
             else stored.get(field["name"].lower(), 0)
             for field in fields
@@ -379,7 +385,7 @@ class QuerySizes:
         used = [
             size
             for text, size in zip(columns, sizes, strict=True)
-            if _read_column_id(text) in needed
+            if _read_id_of_input_column(text) in needed
         ]
         return sum(used) / sum(sizes) if sum(sizes) else 1.0
 
@@ -390,49 +396,57 @@ class QuerySizes:
         key = str(table.get().identifier() if table.isDefined() else roots.mkString(_SEPARATOR))
         if key not in self._columns:
             self._columns[key] = (
-                read_column_sizes(self._session, paths[len(paths) // 2]) if len(paths) else None
+                read_input_sizes_of_columns(self._session, paths[len(paths) // 2])
+                if len(paths)
+                else None
             )
         return self._columns[key]
 
 
-def _read_table_format(leaf: Any) -> str:
+def _read_format_of_input_table(leaf: Any) -> str:
     return str(leaf.relation().toString()).lower()
 
 
-def _is_instance(thing: Any, kind: str) -> bool:
+def _is_instance_of_input_node(thing: Any, kind: str) -> bool:
     return str(thing.getClass().getSimpleName()) == kind
 
 
-def _measure_type_width(kind: Any) -> int:
-    return _WIDTHS.get(kind, _OTHER_WIDTH) if isinstance(kind, str) else _measure_nested_width(kind)
+def _measure_width_of_input_type(kind: Any) -> int:
+    return (
+        _WIDTHS.get(kind, _OTHER_WIDTH)
+        if isinstance(kind, str)
+        else _measure_width_of_nested_input_type(kind)
+    )
 
 
-def _measure_nested_width(kind: Mapping[str, Any]) -> int:
+def _measure_width_of_nested_input_type(kind: Mapping[str, Any]) -> int:
     if kind["type"] == "struct":
-        return sum(_measure_type_width(field["type"]) for field in kind["fields"])
+        return sum(_measure_width_of_input_type(field["type"]) for field in kind["fields"])
     if kind["type"] == "array":
-        return _measure_type_width(kind["elementType"])
+        return _measure_width_of_input_type(kind["elementType"])
     if kind["type"] == "map":
-        return _measure_type_width(kind["keyType"]) + _measure_type_width(kind["valueType"])
+        return _measure_width_of_input_type(kind["keyType"]) + _measure_width_of_input_type(
+            kind["valueType"]
+        )
     return _OTHER_WIDTH
 
 
-def _list_column_ids(attributes: Any) -> set[str]:
+def _list_ids_of_input_columns(attributes: Any) -> set[str]:
     """Returns the ids of Spark's columns; a column's name may add a number that is not an id."""
     return set(_ID.findall(str(attributes.mkString(_SEPARATOR))))
 
 
-def _read_column_id(attribute: str) -> str:
+def _read_id_of_input_column(attribute: str) -> str:
     found = _ID.findall(attribute)
     return str(found[-1]) if found else ""
 
 
-def _iterate_nodes(plan: Any) -> Iterator[Any]:
+def _iterate_nodes_of_input_plan(plan: Any) -> Iterator[Any]:
     yield plan
-    for child in _iterate_items(plan.children()):
-        yield from _iterate_nodes(child)
+    for child in _iterate_items_of_input_plan(plan.children()):
+        yield from _iterate_nodes_of_input_plan(child)
 
 
-def _iterate_items(sequence: Any) -> Iterator[Any]:
+def _iterate_items_of_input_plan(sequence: Any) -> Iterator[Any]:
     for number in range(sequence.size()):
         yield sequence.apply(number)

@@ -12,8 +12,8 @@ from sqlmesh.core.snapshot import Snapshot
 
 from ci_bot.protocol.cost import Accuracy
 from ci_bot.protocol.plan import Backfill, Cost, select_tables
-from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs, predict_plan_cost
-from ci_bot.worker.cost.prediction import PastRun, UpstreamGrowth, fit_line
+from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs_for_cost, predict_plan_cost
+from ci_bot.worker.cost.prediction import PastRun, UpstreamGrowthForCost, fit_cost_line
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning import BuiltPlan, describe_plan, make_plan
 from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
@@ -30,7 +30,7 @@ NEWEST, FEWEST = 20, 5
 _LOOKED_AT = 200
 
 
-def measure_accuracy(rows: Iterable[ApplyRow]) -> Accuracy | None:
+def measure_accuracy_of_costs(rows: Iterable[ApplyRow]) -> Accuracy | None:
     """Measures how far the newest complete estimates were off; None with fewer than five.
 
     Only completed applies count: half of the work costs half. The error is the difference as a
@@ -54,12 +54,12 @@ def measure_accuracy(rows: Iterable[ApplyRow]) -> Accuracy | None:
     )
 
 
-def read_accuracy(ledger: CostLedger) -> Accuracy | None:
+def read_accuracy_of_costs(ledger: CostLedger) -> Accuracy | None:
     """Measures the accuracy of the ledger's applies."""
-    return measure_accuracy(ledger.list_applies(newest=_LOOKED_AT))
+    return measure_accuracy_of_costs(ledger.list_applies(newest=_LOOKED_AT))
 
 
-def describe_accuracy(found: Accuracy) -> str:
+def describe_accuracy_of_costs(found: Accuracy) -> str:
     """ "the last 20 estimates: median error 18 %, 90 % within 41 %"."""
     return (
         (
@@ -85,34 +85,43 @@ def collect_known_costs(
     """
     models = {item.model for item in work}
     rows = ledger.list_runs(models)
-    above = _map_tables_above(work, context, names) if rows else {}
-    upstream = UpstreamGrowth(_list_new_tables(work, context) if above else {}, rows, above)
-    applied = list_past_runs(rows, upstream.compute_input_growth)
+    above = _map_tables_above_for_costs(work, context, names) if rows else {}
+    upstream = UpstreamGrowthForCost(
+        _list_new_tables_for_costs(work, context) if above else {}, rows, above
+    )
+    applied = list_past_runs_for_cost(rows, upstream.compute_input_growth)
     rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
     return KnownCosts(
-        layers={"ledger": applied, "event_logs": _list_prod_history(rest, ledger, context, names)},
-        accuracy=read_accuracy(ledger),
-        line=_make_accuracy_point(applied),
+        layers={
+            "ledger": applied,
+            "event_logs": _list_costs_of_prod_history(rest, ledger, context, names),
+        },
+        accuracy=read_accuracy_of_costs(ledger),
+        line=_make_accuracy_point_of_cost(applied),
     )
 
 
-def _make_accuracy_point(applied: Mapping[str, Sequence[PastRun]]) -> tuple[float, float] | None:
+def _make_accuracy_point_of_cost(
+    applied: Mapping[str, Sequence[PastRun]],
+) -> tuple[float, float] | None:
     counted = [run for runs in applied.values() for run in runs[:_OF_A_MODEL] if run.input_bytes]
-    return fit_line(counted[:_MOST_RUNS])
+    return fit_cost_line(counted[:_MOST_RUNS])
 
 
-def _list_new_tables(work: Sequence[Backfill], context: Context) -> dict[str, Backfill]:
+def _list_new_tables_for_costs(work: Sequence[Backfill], context: Context) -> dict[str, Backfill]:
     """Lists the tables that only applies have filled."""
     prod = context.state_reader.get_environment(c.PROD)
-    of_prod = {make_table_key(info.table_name()) for info in prod.snapshots} if prod else set()
+    of_prod = (
+        {make_table_key_of_costs(info.table_name()) for info in prod.snapshots} if prod else set()
+    )
     return {
         item.model: item
         for item in select_tables(work)
-        if not item.preview and make_table_key(item.table) not in of_prod
+        if not item.preview and make_table_key_of_costs(item.table) not in of_prod
     }
 
 
-def _map_tables_above(
+def _map_tables_above_for_costs(
     work: Sequence[Backfill], context: Context, names: ModelNames
 ) -> dict[str, frozenset[str]]:
     """Maps models that the work computes whole to the models whose tables they read, also behind
@@ -141,7 +150,7 @@ def _map_tables_above(
     }
 
 
-def _list_prod_history(
+def _list_costs_of_prod_history(
     models: Mapping[str, bool], ledger: CostLedger, context: Context, names: ModelNames
 ) -> dict[str, list[PastRun]]:
     prod = context.state_reader.get_environment(c.PROD) if models else None
@@ -150,22 +159,28 @@ def _list_prod_history(
     wanted = [item for item in prod.snapshots if names.short_name(item.name) in models]
     snapshots = context.state_reader.get_snapshots(wanted).values()
     found: dict[str, list[PastRun]] = {}
-    tables = {make_table_key(s.table_name()): s for s in snapshots if s.is_model and s.version}
+    tables = {
+        make_table_key_of_costs(s.table_name()): s for s in snapshots if s.is_model and s.version
+    }
     for row in ledger.list_prod_runs(tables):
         snapshot = tables[row.table]
         model = names.short_name(snapshot.name)
         found.setdefault(model, []).append(
-            make_prod_past_run(row, _make_interval_counter(snapshot), models[model])
+            make_past_run_cost_in_prod(
+                row, _make_interval_counter_for_costs(snapshot), models[model]
+            )
         )
     return {model: [run for run in runs if run.intervals] for model, runs in found.items()}
 
 
-def make_table_key(name: str) -> str:
+def make_table_key_of_costs(name: str) -> str:
     """Returns the key of a physical table without its catalog: `schema.table`."""
     return ".".join(part.strip('`"') for part in name.split(".")[-2:]).lower()
 
 
-def make_prod_past_run(row: ProdRunRow, count: Callable[[int, int], int], whole: bool) -> PastRun:
+def make_past_run_cost_in_prod(
+    row: ProdRunRow, count: Callable[[int, int], int], whole: bool
+) -> PastRun:
     """Makes a run of prod's write; without intervals if the log has no range.
 
     Args:
@@ -185,14 +200,14 @@ def make_prod_past_run(row: ProdRunRow, count: Callable[[int, int], int], whole:
     )
 
 
-def _make_interval_counter(snapshot: Snapshot) -> Callable[[int, int], int]:
-    return lambda start, end: describe_plan.count_intervals(snapshot, [(start, end)])
+def _make_interval_counter_for_costs(snapshot: Snapshot) -> Callable[[int, int], int]:
+    return lambda start, end: describe_plan.count_planned_intervals(snapshot, [(start, end)])
 
 
 # The saving of a plan that reads prod's tables instead of building its own.
 
 
-def add_reused_tables(
+def add_reused_tables_to_cost(
     cost: Cost,
     planned: BuiltPlan,
     built: Collection[str],
@@ -208,7 +223,7 @@ def add_reused_tables(
     Args:
         built: The models that the plan builds, as reports name them.
     """
-    needed = make_plan.list_changed_with_upstream(planned.plan)
+    needed = make_plan.list_planned_models_with_upstream(planned.plan)
     reused = [
         snapshot
         for snapshot in planned.plan_snapshots.values()
@@ -224,9 +239,9 @@ def add_reused_tables(
     snapshots = (
         reused if ledger.knows_prod else [s for s in reused if names.short_name(s.name) in ran]
     )
-    work = describe_plan.list_backfill(
+    work = describe_plan.list_planned_backfill(
         planned,
-        make_plan.list_target_intervals(planned, snapshots),
+        make_plan.list_target_intervals_of_plan(planned, snapshots),
         names,
         reused=lambda _snapshot: True,
     )

@@ -31,7 +31,13 @@ from ci_bot.protocol.cost import (
 )
 from ci_bot.protocol.plan import Backfill, Confidence, Cost, select_tables, sum_planned_work
 from ci_bot.protocol.review_report import Impact
-from ci_bot.worker.cost.prediction import BySize, ExpectedCost, PastRun, cut_batches, predict_cost
+from ci_bot.worker.cost.prediction import (
+    BySize,
+    ExpectedCost,
+    PastRun,
+    cut_batches_for_cost,
+    predict_cost,
+)
 from ci_bot.worker.messages import ModelNames
 from ci_bot.worker.planning import BuiltPlan, Interval, Missing, describe_plan
 from ci_bot.worker.state_store import CostLedger, RunRow
@@ -79,7 +85,7 @@ class KnownCosts:
         return None
 
 
-def is_from_long_build(ledger: CostLedger) -> bool:
+def is_cost_from_long_build(ledger: CostLedger) -> bool:
     """Whether a recent apply was so long that Java's optimizing compiler pays for itself."""
     totals: dict[tuple[str, str], float] = {}
     for run in ledger.list_runs(newest=_RECENT_ROWS):
@@ -88,7 +94,7 @@ def is_from_long_build(ledger: CostLedger) -> bool:
     return max(totals.values(), default=0.0) > _LONG_SECONDS
 
 
-def read_row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
+def read_row_counts_for_cost(ledger: CostLedger, models: Collection[str]) -> dict[str, int]:
     """Reads the rows that the newest apply counted of each of these models, if one did."""
     found: dict[str, int] = {}
     for run in ledger.list_runs(models):
@@ -97,7 +103,7 @@ def read_row_counts(ledger: CostLedger, models: Collection[str]) -> dict[str, in
     return found
 
 
-def list_past_runs(
+def list_past_runs_for_cost(
     rows: Iterable[RunRow], growth: Callable[[RunRow], float] = lambda _run: 1.0
 ) -> dict[str, list[PastRun]]:
     """Lists the runs of each model that completed anything, newest first.
@@ -112,17 +118,20 @@ def list_past_runs(
         if row.intervals:
             found.setdefault(row.model, []).append(row)
     return {
-        model: [_make_past_run(row, growth(row)) for row in _choose_best_layer_rows(each)[:_NEWEST]]
+        model: [
+            _make_past_run_for_cost(row, growth(row))
+            for row in _choose_best_layer_of_costs(each)[:_NEWEST]
+        ]
         for model, each in found.items()
     }
 
 
-def _choose_best_layer_rows(rows: list[RunRow]) -> list[RunRow]:
+def _choose_best_layer_of_costs(rows: list[RunRow]) -> list[RunRow]:
     counted = [row for row in rows if row.source == "counters"]
     return counted or rows
 
 
-def _make_past_run(row: RunRow, growth: float) -> PastRun:
+def _make_past_run_for_cost(row: RunRow, growth: float) -> PastRun:
     return PastRun(
         intervals=row.intervals,
         batches=row.batches,
@@ -147,7 +156,7 @@ def predict_plan_cost(
     total = sum_planned_work(work)
     built = select_tables(work)
     models = sorted(
-        (found for item in built if (found := _estimate_model(item, known)) is not None),
+        (found for item in built if (found := _estimate_cost_of_model(item, known)) is not None),
         key=lambda found: (-found.executor_hours_mid, found.model),
     )
     unknown = sorted({item.model for item in built} - {found.model for found in models})
@@ -169,18 +178,20 @@ def predict_plan_cost(
         )
     middle = sum(found.executor_hours_mid for found in models)
     return make_cost(
-        executor_hours_low=_round_hours(sum(found.executor_hours_low for found in models)),
-        executor_hours_mid=_round_hours(middle),
-        executor_hours_high=_round_hours(sum(found.executor_hours_high for found in models)),
+        executor_hours_low=_round_hours_of_cost(sum(found.executor_hours_low for found in models)),
+        executor_hours_mid=_round_hours_of_cost(middle),
+        executor_hours_high=_round_hours_of_cost(
+            sum(found.executor_hours_high for found in models)
+        ),
         price=hour_price.compute_price(middle) if hour_price else None,
         currency=hour_price.currency if hour_price else None,
-        confidence=_judge_confidence(models, unknown),
-        basis=_describe_basis(models, len(built), len(unknown)),
+        confidence=_judge_confidence_of_cost(models, unknown),
+        basis=_describe_basis_of_cost(models, len(built), len(unknown)),
         models=models,
     )
 
 
-def _estimate_model(item: Backfill, known: KnownCosts) -> ModelEstimate | None:
+def _estimate_cost_of_model(item: Backfill, known: KnownCosts) -> ModelEstimate | None:
     found = known.find_runs(item.model)
     if found is not None:
         layer, runs = found
@@ -192,15 +203,15 @@ def _estimate_model(item: Backfill, known: KnownCosts) -> ModelEstimate | None:
             others=known.line,
         )
         if expected is not None:
-            return _make_model_estimate(item.model, layer, expected, len(runs))
+            return _make_cost_estimate_of_model(item.model, layer, expected, len(runs))
     size = known.by_size.get(item.model)
     if size is None:
         return None
-    estimate = _make_model_estimate(item.model, "input_size", size.expected, size.runs)
+    estimate = _make_cost_estimate_of_model(item.model, "input_size", size.expected, size.runs)
     return estimate.model_copy(update={"input_bytes": size.input_bytes})
 
 
-def _make_model_estimate(
+def _make_cost_estimate_of_model(
     model: str, layer: CostLayer, expected: ExpectedCost, runs: int
 ) -> ModelEstimate:
     return ModelEstimate(
@@ -213,7 +224,7 @@ def _make_model_estimate(
     )
 
 
-def _describe_basis(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
+def _describe_basis_of_cost(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
     own = [found for found in models if found.layer != "input_size"]
     sized = [found for found in models if found.layer == "input_size"]
     parts = []
@@ -235,7 +246,9 @@ def _describe_basis(models: Sequence[ModelEstimate], built: int, unknown: int) -
     return " ".join(parts)
 
 
-def _judge_confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -> Confidence:
+def _judge_confidence_of_cost(
+    models: Sequence[ModelEstimate], unknown: Sequence[str]
+) -> Confidence:
     low, high = (
         sum(hours)
         for hours in zip(
@@ -250,7 +263,7 @@ def _judge_confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -
     return "high" if certain else "medium"
 
 
-def _round_hours(value: float) -> float:
+def _round_hours_of_cost(value: float) -> float:
     """Rounds to a tenth of a second: small projects cost thousandths of an hour."""
     return round(value, 5)
 
@@ -258,7 +271,7 @@ def _round_hours(value: float) -> float:
 # Unneeded rebuilds: models that change only because of a parent, and read no changed column.
 
 
-def add_unneeded_rebuilds(cost: Cost, work: Sequence[Backfill], impact: Impact) -> Cost:
+def add_unneeded_rebuilds_to_cost(cost: Cost, work: Sequence[Backfill], impact: Impact) -> Cost:
     """Adds the rebuilds that the column impact proves unnecessary to the cost, with their price.
 
     Only a proof counts: if it is not known whether a model reads a changed column, it is needed.
@@ -277,7 +290,7 @@ def add_unneeded_rebuilds(cost: Cost, work: Sequence[Backfill], impact: Impact) 
 _DEAREST = 3
 
 
-def find_budget_failure(
+def find_cost_budget_failure(
     cost: Cost,
     hours: float | None,
     environment: str,
@@ -308,7 +321,7 @@ def find_budget_failure(
         reason_code="over_budget",
         exit_code=EXIT_REFUSED,
         message=f"{', and '.join(figures)}; the limit is {executor_time(hours)} of executor time. "
-        f"{_describe_dearest(dearer)}. Nothing was built.",
+        f"{_describe_dearest_cost(dearer)}. Nothing was built.",
         hint="Plan less (`start`, `select-model`), or raise `max-executor-hours`."
         if there is None
         else "Let prod rebuild less (a forward-only change, a later `start` of the model), or "
@@ -323,7 +336,7 @@ def _describe_cost(cost: Cost) -> str:
     return f"{'at least' if cost.unknown else 'about'} {executor_time(middle)}"
 
 
-def _describe_dearest(cost: Cost) -> str:
+def _describe_dearest_cost(cost: Cost) -> str:
     named = ", ".join(
         f"{item.model} {executor_time(item.executor_hours_mid)} ({COST_SOURCES[item.layer]})"
         for item in cost.models[:_DEAREST]
@@ -340,7 +353,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class PlanProbe:
+class CostProbe:
     """A part of a plan.
 
     Attributes:
@@ -367,7 +380,7 @@ class PlanProbe:
         return {s_id: [span] for s_id, span in self.batches.items()}
 
 
-def choose_probe(planned: BuiltPlan, missing: Missing, names: ModelNames) -> PlanProbe:
+def choose_cost_probe(planned: BuiltPlan, missing: Missing, names: ModelNames) -> CostProbe:
     """Chooses the probe of a plan.
 
     Args:
@@ -378,32 +391,34 @@ def choose_probe(planned: BuiltPlan, missing: Missing, names: ModelNames) -> Pla
         for s_id, ranges in missing.items()
         if ranges and (snapshot := planned.plan_snapshots[s_id]).is_model and not snapshot.is_view
     }
-    upstream = _PlanUpstream(planned, building, missing)
+    upstream = _UpstreamOfCostProbe(planned, building, missing)
     batches: dict[SnapshotId, Interval] = {}
     views: set[SnapshotId] = set()
     left_out: list[NotProbed] = []
     for s_id, ranges in building.items():
         snapshot = planned.plan_snapshots[s_id]
         tables, on_the_way = upstream.list_tables_and_views(snapshot)
-        why = _explain_no_probe(planned, snapshot, ranges) or _render_table_condition(
-            sorted(map(names.short_name, tables))
-        )
+        why = _explain_no_cost_probe(
+            planned, snapshot, ranges
+        ) or _render_table_condition_of_cost_rows(sorted(map(names.short_name, tables)))
         if why is not None:
             left_out.append(NotProbed(model=names.short_name(snapshot.name), why=why))
             continue
-        batches[s_id] = choose_newest_batch(snapshot, ranges)
+        batches[s_id] = choose_newest_batch_for_cost_probe(snapshot, ranges)
         views |= on_the_way
     spans = {s_id: [span] for s_id, span in batches.items()}
     spans |= {s_id: list(missing[s_id]) for s_id in views}
-    return PlanProbe(
+    return CostProbe(
         batches=batches,
         views=frozenset(views),
-        work=describe_plan.list_backfill(planned, spans, names, reused=lambda _snapshot: True),
+        work=describe_plan.list_planned_backfill(
+            planned, spans, names, reused=lambda _snapshot: True
+        ),
         left_out=sorted(left_out, key=lambda item: item.model),
     )
 
 
-def choose_newest_batch(snapshot: Snapshot, ranges: Sequence[Interval]) -> Interval:
+def choose_newest_batch_for_cost_probe(snapshot: Snapshot, ranges: Sequence[Interval]) -> Interval:
     """Chooses the newest `batch_size` missing intervals that are adjacent.
 
     Counted from the end: SQLMesh's own last batch may be one interval of thirty, which costs little
@@ -417,13 +432,13 @@ def choose_newest_batch(snapshot: Snapshot, ranges: Sequence[Interval]) -> Inter
     return start, end
 
 
-def _explain_no_probe(
+def _explain_no_cost_probe(
     planned: BuiltPlan, snapshot: Snapshot, ranges: Sequence[Interval]
 ) -> str | None:
     """Explains why a model's newest batch cannot predict the others, or could not be kept; None if
     it can.
     """
-    kind = describe_plan.name_model_kind(snapshot)
+    kind = describe_plan.name_planned_model_kind(snapshot)
     if not snapshot.is_incremental:
         return f"its kind ({kind}) is built as a whole"
     if not snapshot.is_incremental_by_time_range:
@@ -432,13 +447,13 @@ def _explain_no_probe(
         return "it reads itself, so a batch rests on those before it"
     if planned.flags.restate_models and snapshot.snapshot_id in planned.plan.restatements:
         return "it is restated, and an apply builds all of a restatement, whatever is there"
-    if len(cut_batches(snapshot, ranges)) < _FEWEST_BATCHES:
+    if len(cut_batches_for_cost(snapshot, ranges)) < _FEWEST_BATCHES:
         hint = "" if snapshot.node.batch_size else "; with a `batch_size` it would be several"
         return f"all that it lacks is one batch{hint}"
     return None
 
 
-def _render_table_condition(tables: Sequence[str]) -> str | None:
+def _render_table_condition_of_cost_rows(tables: Sequence[str]) -> str | None:
     if not tables:
         return None
     more = len(tables) - _NAMED
@@ -447,7 +462,7 @@ def _render_table_condition(tables: Sequence[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class _PlanUpstream:
+class _UpstreamOfCostProbe:
     """The upstream tables of a plan's models, through views."""
 
     planned: BuiltPlan

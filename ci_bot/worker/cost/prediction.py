@@ -4,9 +4,9 @@ With enough different runs it is `a x batches + b x bytes read`; else a rate by 
 part of each batch dominates a small table, the bytes a large one. So a rate by interval holds only
 for batches about as long as the known ones; a longer batch counts its fixed part once.
 
-By its input size (`estimate_by_size`), the model's own runs count if there are any, else runs of
-models of its kind, else all of the project's; each model has equal weight. With three or more
-different runs the time is `a x batches + b x bytes`; a batch that reads less than all of them
+By its input size (`estimate_cost_by_input_size`), the model's own runs count if there are any, else
+runs of models of its kind, else all of the project's; each model has equal weight. With three or
+more different runs the time is `a x batches + b x bytes`; a batch that reads less than all of them
 counts as the smallest, because no run shows the cost of a start alone. Else it is a rate by byte,
 and no batch takes less than the shortest run.
 """
@@ -93,28 +93,28 @@ def predict_cost(
         past: Earlier runs, newest first.
         grows: The table is computed whole each time, so the newest run's input counts and not the
             median.
-        others: Seconds for a batch and for a byte, by `fit_line` of the runs of more models. They
-            separate a run's start from its bytes.
+        others: Seconds for a batch and for a byte, by `fit_cost_line` of the runs of more models.
+            They separate a run's start from its bytes.
     """
     runs = [run for run in past if run.intervals > 0]
     if not runs:
         return None
-    line = fit_line(runs)
+    line = fit_cost_line(runs)
     if line is not None:
         per_interval = [(run.input_bytes or 0) / run.intervals * run.growth for run in runs]
         size = (per_interval[0] if grows else median(per_interval)) * intervals
         fixed, per_byte = line
         middle = fixed * batches + per_byte * size
-        off = [run.seconds / max(compute_seconds_on_line(line, run), 1e-9) for run in runs]
-        return _widen_prediction(middle, middle * min(off), middle * max(off), len(runs))
-    if _are_longer(runs, intervals, batches):
-        return _predict_longer_batches(runs, intervals, batches, others)
-    rates = [run.seconds / run.intervals * _compute_growth_factor(run, others) for run in runs]
+        off = [run.seconds / max(compute_seconds_on_cost_line(line, run), 1e-9) for run in runs]
+        return _widen_cost_prediction(middle, middle * min(off), middle * max(off), len(runs))
+    if _are_batches_longer_than_costed(runs, intervals, batches):
+        return _predict_cost_of_longer_batches(runs, intervals, batches, others)
+    rates = [run.seconds / run.intervals * _compute_cost_growth_factor(run, others) for run in runs]
     middle = median(rates) * intervals
-    return _widen_prediction(middle, min(rates) * intervals, max(rates) * intervals, len(runs))
+    return _widen_cost_prediction(middle, min(rates) * intervals, max(rates) * intervals, len(runs))
 
 
-def _are_longer(runs: Sequence[PastRun], intervals: int, batches: int) -> bool:
+def _are_batches_longer_than_costed(runs: Sequence[PastRun], intervals: int, batches: int) -> bool:
     """Whether the batches hold many more intervals than any batch of the runs did."""
     if batches <= 0:
         return False
@@ -122,7 +122,7 @@ def _are_longer(runs: Sequence[PastRun], intervals: int, batches: int) -> bool:
     return intervals / batches > SPREAD * seen
 
 
-def _predict_longer_batches(
+def _predict_cost_of_longer_batches(
     runs: Sequence[PastRun], intervals: int, batches: int, others: tuple[float, float] | None
 ) -> ExpectedCost:
     """Predicts batches that are longer than all known ones.
@@ -130,13 +130,13 @@ def _predict_longer_batches(
     At least the cost of as many short batches, and at most that of as many intervals. Which is
     nearer depends on the share of a run that its bytes took.
     """
-    found = [_predict_longer_batch(run, intervals, batches, others) for run in runs]
+    found = [_predict_cost_of_longer_batch(run, intervals, batches, others) for run in runs]
     middle = median(each.middle for each in found)
     low, high = min(each.low for each in found), max(each.high for each in found)
-    return _widen_prediction(middle, low, high, len(runs))
+    return _widen_cost_prediction(middle, low, high, len(runs))
 
 
-def _predict_longer_batch(
+def _predict_cost_of_longer_batch(
     run: PastRun, intervals: int, batches: int, others: tuple[float, float] | None
 ) -> ExpectedCost:
     of_a_batch = run.seconds / max(run.batches, 1)
@@ -150,35 +150,35 @@ def _predict_longer_batch(
         least, most = sorted((compute_seconds(longest), compute_seconds(0.0)))
         return ExpectedCost(least, math.sqrt(least * most), most)
     line = others or (1.0, 1 / BYTES_OF_A_START)
-    whole = compute_seconds_on_line(line, run)
+    whole = compute_seconds_on_cost_line(line, run)
     start = of_a_batch * line[0] * run.batches / whole if whole else 0.0
     middle = compute_seconds(min(start, longest))
     return ExpectedCost(middle * LONGER_LOW, middle, middle * LONGER_HIGH)
 
 
-def _widen_prediction(middle: float, low: float, high: float, runs: int) -> ExpectedCost:
+def _widen_cost_prediction(middle: float, low: float, high: float, runs: int) -> ExpectedCost:
     if runs == 1:
         low, high = min(low, middle * SPREAD_LOW), max(high, middle * SPREAD_HIGH)
     return ExpectedCost(min(low, middle), middle, max(high, middle))
 
 
-def _compute_growth_factor(run: PastRun, others: tuple[float, float] | None) -> float:
+def _compute_cost_growth_factor(run: PastRun, others: tuple[float, float] | None) -> float:
     """Returns the factor by which a run would take longer with its larger input; its start does not
     grow.
     """
     if others is None or not run.input_bytes:
         return run.growth
-    before = compute_seconds_on_line(others, run)
+    before = compute_seconds_on_cost_line(others, run)
     read = replace(run, input_bytes=round(run.input_bytes * run.growth))
-    return compute_seconds_on_line(others, read) / before if before else run.growth
+    return compute_seconds_on_cost_line(others, read) / before if before else run.growth
 
 
-def compute_seconds_on_line(line: tuple[float, float], run: PastRun) -> float:
-    """Returns the seconds that a run should have taken by `fit_line`."""
+def compute_seconds_on_cost_line(line: tuple[float, float], run: PastRun) -> float:
+    """Returns the seconds that a run should have taken by `fit_cost_line`."""
     return line[0] * run.batches + line[1] * (run.input_bytes or 0)
 
 
-def fit_line(
+def fit_cost_line(
     runs: Sequence[PastRun], *, fewest: int = FEWEST_RUNS, weights: Sequence[float] | None = None
 ) -> tuple[float, float] | None:
     """Fits seconds for a batch and for a byte, neither below 0; None if the runs do not determine
@@ -206,25 +206,25 @@ def fit_line(
         return None
     batches, size = (sum(point[axis] for point in points) for axis in (0, 1))
     scaled = [(x / batches, y / size, weight) for x, y, weight in points]
-    share = _find_narrowest_share(scaled)
-    level = math.exp(-_fit_line_level(scaled, share)[0])
+    share = _find_narrowest_share_for_cost_line(scaled)
+    level = math.exp(-_fit_level_of_cost_line(scaled, share)[0])
     return level * (1 - share) / batches, level * share / size
 
 
-def _find_narrowest_share(points: Sequence[tuple[float, float, float]]) -> float:
+def _find_narrowest_share_for_cost_line(points: Sequence[tuple[float, float, float]]) -> float:
     """Finds the share of the bytes (0 to 1) whose line is closest to the runs."""
     low, high = 0.0, 1.0
     for _ in range(_ZOOMS):
         step = (high - low) / _STEPS
         best = min(
             (low + step * number for number in range(_STEPS + 1)),
-            key=lambda share: _fit_line_level(points, share)[1],
+            key=lambda share: _fit_level_of_cost_line(points, share)[1],
         )
         low, high = max(0.0, best - step), min(1.0, best + step)
     return best
 
 
-def _fit_line_level(
+def _fit_level_of_cost_line(
     points: Sequence[tuple[float, float, float]], share: float
 ) -> tuple[float, float]:
     """Returns middle and spread of the logarithms of the runs' deviations from such a line."""
@@ -242,7 +242,7 @@ def _fit_line_level(
 
 
 @dataclass(frozen=True)
-class UpstreamGrowth:
+class UpstreamGrowthForCost:
     """The upstream tables of a plan's models.
 
     Attributes:
@@ -349,17 +349,19 @@ class CountedRun:
     run: PastRun
 
 
-def estimate_by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) -> BySize | None:
+def estimate_cost_by_input_size(
+    model: str, size: InputSize, seen: Sequence[CountedRun]
+) -> BySize | None:
     """Estimates the cost of building the model; None if no run is similar.
 
     Args:
         seen: The project's runs.
     """
-    like = _list_similar_runs(
-        model, size.kind, [item for item in seen if _is_informative(item.run)]
+    like = _list_runs_of_similar_cost(
+        model, size.kind, [item for item in seen if _is_run_informative_for_cost(item.run)]
     )
     runs = [item.run for item in like]
-    if not runs or _is_beyond_runs(size, runs):
+    if not runs or _is_input_size_beyond_runs(size, runs):
         return None
     of_model = Counter(item.model for item in like)
     smallest = min((run.input_bytes or 0) / run.batches for run in runs)
@@ -369,12 +371,12 @@ def estimate_by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) ->
         seconds=0.0,
         input_bytes=max(size.bytes, round(smallest * size.batches)),
     )
-    line = fit_line(
+    line = fit_cost_line(
         runs, fewest=FEWEST_OF_A_KIND, weights=[1 / of_model[item.model] for item in like]
     )
     if line is not None:
-        middle = compute_seconds_on_line(line, planned_run)
-        off = [run.seconds / max(compute_seconds_on_line(line, run), 1e-9) for run in runs]
+        middle = compute_seconds_on_cost_line(line, planned_run)
+        off = [run.seconds / max(compute_seconds_on_cost_line(line, run), 1e-9) for run in runs]
     else:
         rates = [run.seconds / (run.input_bytes or 1) for run in runs]
         rate = median(rates)
@@ -387,11 +389,13 @@ def estimate_by_size(model: str, size: InputSize, seen: Sequence[CountedRun]) ->
     return BySize(expected, len(runs), size.bytes)
 
 
-def _is_informative(run: PastRun) -> bool:
+def _is_run_informative_for_cost(run: PastRun) -> bool:
     return bool(run.input_bytes) and run.seconds > 0 and run.batches > 0
 
 
-def _list_similar_runs(model: str, kind: str, seen: Sequence[CountedRun]) -> Sequence[CountedRun]:
+def _list_runs_of_similar_cost(
+    model: str, kind: str, seen: Sequence[CountedRun]
+) -> Sequence[CountedRun]:
     own = [item for item in seen if item.model == model]
     if own:
         return own
@@ -399,7 +403,7 @@ def _list_similar_runs(model: str, kind: str, seen: Sequence[CountedRun]) -> Seq
     return same if len({item.model for item in same}) >= FEWEST_OF_A_KIND else seen
 
 
-def _is_beyond_runs(size: InputSize, runs: Sequence[PastRun]) -> bool:
+def _is_input_size_beyond_runs(size: InputSize, runs: Sequence[PastRun]) -> bool:
     largest = max((run.input_bytes or 0) / run.batches for run in runs)
     return largest < LARGE_BYTES and size.bytes / max(size.batches, 1) > REACH * largest
 
@@ -411,7 +415,7 @@ def _is_beyond_runs(size: InputSize, runs: Sequence[PastRun]) -> bool:
 MOST_ASKED = 20
 
 
-def cut_batches(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Interval]:
+def cut_batches_for_cost(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Interval]:
     """Cuts intervals into the ranges that one statement fills, oldest first, as SQLMesh's scheduler
     does.
 
@@ -436,7 +440,7 @@ def cut_batches(snapshot: Snapshot, intervals: Sequence[Interval]) -> list[Inter
     return found
 
 
-def spread_batches(batches: Sequence[Interval], most: int = MOST_ASKED) -> list[Interval]:
+def spread_batches_for_cost(batches: Sequence[Interval], most: int = MOST_ASKED) -> list[Interval]:
     """Chooses at most `most` batches: the newest, the oldest, then ever finer between these."""
     if len(batches) <= most:
         chosen = list(range(len(batches)))

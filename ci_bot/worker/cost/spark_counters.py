@@ -47,38 +47,40 @@ class BusySpan:
 
 
 @dataclass(frozen=True)
-class AllocatedTime:
+class AllocatedExecutorTime:
     """Seconds of executors, and of their cores."""
 
     executors: float = 0.0
     cores: float = 0.0
 
-    def __add__(self, other: AllocatedTime) -> AllocatedTime:
-        return AllocatedTime(self.executors + other.executors, self.cores + other.cores)
+    def __add__(self, other: AllocatedExecutorTime) -> AllocatedExecutorTime:
+        return AllocatedExecutorTime(self.executors + other.executors, self.cores + other.cores)
 
-    def scale_by(self, factor: float) -> AllocatedTime:
-        return AllocatedTime(self.executors * factor, self.cores * factor)
+    def scale_by(self, factor: float) -> AllocatedExecutorTime:
+        return AllocatedExecutorTime(self.executors * factor, self.cores * factor)
 
 
-def sum_allocation(executors: Iterable[ExecutorSpan], start: float, end: float) -> AllocatedTime:
+def sum_executor_allocation(
+    executors: Iterable[ExecutorSpan], start: float, end: float
+) -> AllocatedExecutorTime:
     """Sums the executor time between two moments, idle or not."""
-    total = AllocatedTime()
+    total = AllocatedExecutorTime()
     for executor in executors:
         gone = end if executor.removed is None else min(end, executor.removed)
         seconds = max(0.0, gone - max(start, executor.added))
-        total += AllocatedTime(seconds, seconds * executor.cores)
+        total += AllocatedExecutorTime(seconds, seconds * executor.cores)
     return total
 
 
-def share_allocation(
+def share_executor_allocation(
     executors: Sequence[ExecutorSpan], spans: Sequence[BusySpan]
-) -> Mapping[str, AllocatedTime]:
+) -> Mapping[str, AllocatedExecutorTime]:
     """Shares the executor time among pieces of work, by their keys.
 
     If several pieces run at once, each gets executors in proportion to its task time per second, or
     equal parts if none uses any. The sum over all keys is the time occupied while any of them ran.
     """
-    found = {span.key: AllocatedTime() for span in spans}
+    found = {span.key: AllocatedExecutorTime() for span in spans}
     running = [span for span in spans if span.end > span.start]
     moments = sorted({moment for span in running for moment in (span.start, span.end)})
     begins: dict[float, list[int]] = {}
@@ -92,8 +94,8 @@ def share_allocation(
         active.update(begins.get(start, ()))
         if not active:
             continue
-        here = sum_allocation(executors, start, end)
-        rates = {number: _compute_task_rate(running[number]) for number in active}
+        here = sum_executor_allocation(executors, start, end)
+        rates = {number: _compute_task_rate_of_executor(running[number]) for number in active}
         total = sum(rates.values())
         for number, rate in rates.items():
             part = rate / total if total > 0 else 1 / len(rates)
@@ -101,7 +103,7 @@ def share_allocation(
     return found
 
 
-def _compute_task_rate(span: BusySpan) -> float:
+def _compute_task_rate_of_executor(span: BusySpan) -> float:
     return span.used / max(span.end - span.start, _TICK_SECONDS)
 
 
@@ -110,7 +112,7 @@ _MILLIS, _NANOS = 1e-3, 1e-9
 _DRIVER = "driver"
 
 
-def sum_stage_counters(stages: Iterable[Mapping[str, Any]], *, lost: int = 0) -> Counters:
+def sum_cost_counters_of_stages(stages: Iterable[Mapping[str, Any]], *, lost: int = 0) -> Counters:
     """Sums the counters of stage attempts; for the memory of one task it takes the maximum.
 
     Args:
@@ -140,7 +142,7 @@ def sum_stage_counters(stages: Iterable[Mapping[str, Any]], *, lost: int = 0) ->
     )
 
 
-def add_counters(items: Sequence[Counters]) -> Counters:
+def add_cost_counters(items: Sequence[Counters]) -> Counters:
     """Sums the counters of several pieces of work."""
     if not items:
         return Counters()
@@ -153,7 +155,7 @@ def add_counters(items: Sequence[Counters]) -> Counters:
     return Counters.model_validate(sums)
 
 
-def read_executors(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
+def read_executors_for_cost(items: Iterable[Mapping[str, Any]]) -> dict[str, ExecutorSpan]:
     """Reads the executors by id. The driver counts only if there is no other, in local mode.
 
     Their times are milliseconds since the epoch.
@@ -199,7 +201,7 @@ class ExecutorRow(TypedDict):
     totalCores: int
 
 
-class SparkStore:
+class SparkCostCounterStore:
     """The status store of a session.
 
     Args:
@@ -235,7 +237,7 @@ class SparkStore:
         for number in self._context.statusTracker().getJobIdsForGroup(group):
             job = self._store.job(int(number))
             missing = 0
-            for stage in _list_numbers(job.stageIds()):
+            for stage in _list_numbers_of_spark_counters(job.stageIds()):
                 if stage in seen:
                     continue
                 seen.add(stage)
@@ -245,7 +247,7 @@ class SparkStore:
                 missing += not attempts.size()
                 found += [
                     {name: getattr(item, name)() for name in _OF_A_STAGE}
-                    for item in _list_items(attempts)
+                    for item in _list_items_of_spark_counters(attempts)
                     if str(item.status().toString()) != "SKIPPED"
                 ]
             lost += max(0, missing - int(job.numSkippedStages()))
@@ -255,7 +257,10 @@ class SparkStore:
         """Lists the current executors, and the newest of the lost ones. Times are milliseconds
         since the epoch.
         """
-        return [_read_executor(item) for item in _list_items(self._store.executorList(False))]
+        return [
+            _read_executor_for_cost(item)
+            for item in _list_items_of_spark_counters(self._store.executorList(False))
+        ]
 
     def task_seconds(self, stage: int, attempt: int) -> tuple[float, float] | None:
         """Returns the seconds of the median and of the longest task of a stage; None if not
@@ -266,11 +271,11 @@ class SparkStore:
         found = self._store.taskSummary(stage, attempt, quantiles)
         if found.isEmpty():
             return None
-        half, longest = _list_items(found.get().executorRunTime())
+        half, longest = _list_items_of_spark_counters(found.get().executorRunTime())
         return float(half) / 1_000, float(longest) / 1_000
 
 
-def _read_executor(item: Any) -> ExecutorRow:
+def _read_executor_for_cost(item: Any) -> ExecutorRow:
     removed = item.removeTime()
     return {
         "id": item.id(),
@@ -280,9 +285,9 @@ def _read_executor(item: Any) -> ExecutorRow:
     }
 
 
-def _list_numbers(sequence: Any) -> list[int]:
+def _list_numbers_of_spark_counters(sequence: Any) -> list[int]:
     return [int(text) for text in str(sequence.mkString(_COMMA)).split(_COMMA) if text]
 
 
-def _list_items(sequence: Any) -> list[Any]:
+def _list_items_of_spark_counters(sequence: Any) -> list[Any]:
     return [sequence.apply(number) for number in range(sequence.size())]

@@ -1,6 +1,6 @@
 """The data diff between prod and a PR environment: one query over both tables, aggregates only.
 
-`compare_tables` diffs one model, `compare_models` many of them side by side. Everything here but
+`diff_tables` diffs one model, `diff_models` many of them side by side. Everything here but
 `spark_port` is free of PySpark: the SQL is built as text and handed to a port.
 
 The counts are those of SQLMesh's `TableDiff` (sqlmesh/core/table_diff.py), except where that class
@@ -18,10 +18,10 @@ tests/integration/test_data_diff.py:
   in which NULL is the empty string, a comma within a part shifts the others, and numbers are
   rounded to `decimals` digits.
 - Maps are compared. Spark refuses `=` on them, so SQLMesh fails on such a table.
-- Text and binary outside the key are compared by a 64-bit hash (`carry_value`): two that
+- Text and binary outside the key are compared by a 64-bit hash (`carry_value_of_diff`): two that
   differ count as equal once in 2^64.
-- A column whose type changed is compared after a cast where that makes sense (`align_types`)
-  and then counts for `full_match` too. SQLMesh leaves it out.
+- A column whose type changed is compared after a cast where that makes sense
+  (`align_types_of_diff`) and then counts for `full_match` too. SQLMesh leaves it out.
 
 SQLMesh lacks `same`, the matched rows that agree without rounding, which a proof needs, and a
 profile of both sides for each column that differs.
@@ -39,10 +39,20 @@ if TYPE_CHECKING:
         DiffBudget,
         DiffCandidate,
         DiffControls,
-        compare_models,
+        diff_models,
     )
-    from ci_bot.worker.data_diff.spark_port import SparkPort, count_parallel_queries, spark_failures
-    from ci_bot.worker.data_diff.spec import FEW_ROWS, DiffPort, DiffSpec, SqlError, TimeWindow
+    from ci_bot.worker.data_diff.spark_port import (
+        SparkDiffPort,
+        count_parallel_diffs,
+        raise_spark_failures_as_diff_errors,
+    )
+    from ci_bot.worker.data_diff.spec import (
+        FEW_ROWS,
+        DiffPort,
+        DiffQueryError,
+        DiffSpec,
+        TimeWindow,
+    )
 
 __all__ = [
     "FAILED",
@@ -51,20 +61,24 @@ __all__ = [
     "DiffCandidate",
     "DiffControls",
     "DiffPort",
+    "DiffQueryError",
     "DiffSpec",
-    "SparkPort",
-    "SqlError",
+    "SparkDiffPort",
     "TimeWindow",
-    "compare_models",
-    "count_parallel_queries",
-    "spark_failures",
+    "count_parallel_diffs",
+    "diff_models",
+    "raise_spark_failures_as_diff_errors",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "compare": ["DiffBudget", "DiffCandidate", "DiffControls", "FAILED", "compare_models"],
-        "spark_port": ["SparkPort", "count_parallel_queries", "spark_failures"],
-        "spec": ["DiffPort", "DiffSpec", "FEW_ROWS", "SqlError", "TimeWindow"],
+        "compare": ["DiffBudget", "DiffCandidate", "DiffControls", "FAILED", "diff_models"],
+        "spark_port": [
+            "SparkDiffPort",
+            "count_parallel_diffs",
+            "raise_spark_failures_as_diff_errors",
+        ],
+        "spec": ["DiffPort", "DiffSpec", "FEW_ROWS", "DiffQueryError", "TimeWindow"],
     },
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ci_bot.protocol.apply_report import Profile, SchemaDifference
-from ci_bot.worker.data_diff.spec import SparkType, parse_spark_type
+from ci_bot.worker.data_diff.spec import DiffedSparkType, parse_diffed_spark_type
 from ci_bot.worker.runtime import quote_identifier
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
@@ -36,7 +36,7 @@ _MAX_DIGITS = 38
 _NOISE = "1e-9D"
 
 
-def is_comparable(kind: SparkType) -> bool:
+def is_comparable_in_diff(kind: DiffedSparkType) -> bool:
     """Whether Spark can compare two values of the type (it cannot for `interval`)."""
     return all(
         part.name in _PLAIN or part.name in _NESTED or part.name.startswith("interval ")
@@ -44,12 +44,12 @@ def is_comparable(kind: SparkType) -> bool:
     )
 
 
-def is_usable_as_key(kind: SparkType) -> bool:
+def is_usable_as_diff_key(kind: DiffedSparkType) -> bool:
     """Whether rows can be joined on the type. Spark cannot join on a map."""
-    return is_comparable(kind) and all(part.name != "map" for part in kind.walk_types())
+    return is_comparable_in_diff(kind) and all(part.name != "map" for part in kind.walk_types())
 
 
-def align_types(prod: SparkType, pr: SparkType) -> SparkType | None:
+def align_types_of_diff(prod: DiffedSparkType, pr: DiffedSparkType) -> DiffedSparkType | None:
     """Returns the type in which both sides are compared; None if a comparison would prove nothing.
 
     A changed type is compared only if each value has exactly one form in the wider type: among
@@ -57,33 +57,39 @@ def align_types(prod: SparkType, pr: SparkType) -> SparkType | None:
     date against its text. All other pairs depend on a format that we would have to guess.
     """
     if prod == pr:
-        return prod if is_comparable(prod) else None
+        return prod if is_comparable_in_diff(prod) else None
     names = {prod.name, pr.name}
     if names <= _WHOLE.keys():
         return max(prod, pr, key=lambda kind: _WHOLE[kind.name])
     if names <= {*_WHOLE, *_FLOATING, "decimal"}:
-        return SparkType("double") if names & _FLOATING else _find_wider_decimal(prod, pr)
+        return (
+            DiffedSparkType("double")
+            if names & _FLOATING
+            else _find_wider_decimal_of_diff(prod, pr)
+        )
     if names <= _MOMENTS:
         # Midnight of a date and the wall clock of a timestamp, both in the session's time zone.
-        return SparkType("timestamp_ntz" if "timestamp_ntz" in names else "timestamp")
+        return DiffedSparkType("timestamp_ntz" if "timestamp_ntz" in names else "timestamp")
     texts, others = names & _TEXT, names - _TEXT
     if texts and all(name in _WHOLE or name == "date" for name in others):
-        return SparkType("string")
+        return DiffedSparkType("string")
     return None
 
 
-def _find_wider_decimal(prod: SparkType, pr: SparkType) -> SparkType | None:
+def _find_wider_decimal_of_diff(
+    prod: DiffedSparkType, pr: DiffedSparkType
+) -> DiffedSparkType | None:
     """Returns the decimal that holds both; None if Spark has none so wide."""
     sizes = [
         kind.sizes if kind.name == "decimal" else (_WHOLE[kind.name], 0) for kind in (prod, pr)
     ]
     scale = max(scale for _, scale in sizes)
     digits = max(precision - scale for precision, scale in sizes) + scale
-    return SparkType("decimal", (digits, scale)) if digits <= _MAX_DIGITS else None
+    return DiffedSparkType("decimal", (digits, scale)) if digits <= _MAX_DIGITS else None
 
 
-def cast_value(value: str, held: SparkType, wanted: SparkType) -> str:
-    """Renders `value` in the type in which it is compared. The casts of `align_types` lose
+def cast_value_for_diff(value: str, held: DiffedSparkType, wanted: DiffedSparkType) -> str:
+    """Renders `value` in the type in which it is compared. The casts of `align_types_of_diff` lose
     nothing.
     """
     if held == wanted or (held.name in _TEXT and wanted.name in _TEXT):
@@ -91,19 +97,19 @@ def cast_value(value: str, held: SparkType, wanted: SparkType) -> str:
     return f"CAST({value} AS {wanted.ddl_text})"
 
 
-def carry_value(value: str, kind: SparkType) -> str:
+def carry_value_of_diff(value: str, kind: DiffedSparkType) -> str:
     """Renders the form of a value that goes through the shuffle and is compared there.
 
     Text and binary become their 64-bit hash, because wide text makes a diff slow; two different
     values share a hash once in 2^64, and NULL has its own. Each map becomes a sorted list of its
     entries, which Spark can compare.
     """
-    if is_hashed(kind):
+    if is_hashed_in_diff(kind):
         return f"XXHASH64({value})"
-    return render_canonical_value(value, kind)
+    return canonicalize_diff_value(value, kind)
 
 
-def render_canonical_value(value: str, kind: SparkType, depth: int = 0) -> str:
+def canonicalize_diff_value(value: str, kind: DiffedSparkType, depth: int = 0) -> str:
     """Renders `value` with each map in it replaced by a sorted list of its entries."""
     if all(part.name != "map" for part in kind.walk_types()):
         return value
@@ -113,37 +119,38 @@ def render_canonical_value(value: str, kind: SparkType, depth: int = 0) -> str:
         _, (_, held) = kind.children
         entry = (
             f"NAMED_STRUCT('k', {item}.key, 'v', "
-            f"{render_canonical_value(f'{item}.value', held, depth + 1)})"
+            f"{canonicalize_diff_value(f'{item}.value', held, depth + 1)})"
         )
         return f"SORT_ARRAY(TRANSFORM(MAP_ENTRIES({value}), {item} -> {entry}))"
     if kind.name == "array":
         ((_, element),) = kind.children
-        return f"TRANSFORM({value}, {item} -> {render_canonical_value(item, element, depth + 1)})"
+        return f"TRANSFORM({value}, {item} -> {canonicalize_diff_value(item, element, depth + 1)})"
     fields = ", ".join(
-        f"'f{number}', {render_canonical_value(f'{value}.{quote_identifier(name)}', field, depth)}"
+        f"'f{number}', {canonicalize_diff_value(f'{value}.{quote_identifier(name)}', field, depth)}"
         for number, (name, field) in enumerate(kind.children)
     )
     return f"IF({value} IS NULL, NULL, NAMED_STRUCT({fields}))"
 
 
-def values_agree(prod: str, pr: str, kind: SparkType, decimals: int) -> str:
+def render_diff_values_agree(prod: str, pr: str, kind: DiffedSparkType, decimals: int) -> str:
     """Renders whether two carried values agree; NULL agrees with NULL only.
 
     The exact comparison comes first, so the slow rounding runs only for values that differ. It may
     be NULL if that cast overflows, which a filter reads as false. TRY_CAST, because a plain cast
     fails the query in ANSI mode.
     """
-    if is_hashed(kind):
+    if is_hashed_in_diff(kind):
         return f"{prod} = {pr}"
     exactly = f"{prod} <=> {pr}"
-    if is_rounded(kind, decimals):
+    if is_rounded_in_diff(kind, decimals):
         rounded = f"DECIMAL({_MAX_DIGITS}, {decimals})"
         return f"({exactly} OR TRY_CAST({prod} AS {rounded}) = TRY_CAST({pr} AS {rounded}))"
     return exactly
 
 
-def values_are_same(prod: str, pr: str, kind: SparkType) -> str:
-    """Renders whether two carried values are the same: as `values_agree`, without the rounding.
+def render_diff_values_are_same(prod: str, pr: str, kind: DiffedSparkType) -> str:
+    """Renders whether two carried values are the same: as `render_diff_values_agree`, without the
+    rounding.
 
     Floating numbers may differ by the noise of another order of summation. `<` and not `<=`, so
     that infinity is not within the noise of anything.
@@ -151,15 +158,17 @@ def values_are_same(prod: str, pr: str, kind: SparkType) -> str:
     if kind.name in _FLOATING:
         noise = f"{_NOISE} * GREATEST(ABS({prod}), ABS({pr}))"
         return f"({prod} <=> {pr} OR ABS({prod} - {pr}) < {noise})"
-    return f"{prod} = {pr}" if is_hashed(kind) else f"{prod} <=> {pr}"
+    return f"{prod} = {pr}" if is_hashed_in_diff(kind) else f"{prod} <=> {pr}"
 
 
-def is_rounded(kind: SparkType, decimals: int) -> bool:
-    """Whether `values_agree` accepts values that `values_are_same` does not."""
+def is_rounded_in_diff(kind: DiffedSparkType, decimals: int) -> bool:
+    """Whether `render_diff_values_agree` accepts values that `render_diff_values_are_same` does
+    not.
+    """
     return kind.name in _FLOATING or (kind.name == "decimal" and kind.sizes[1] > decimals)
 
 
-def is_hashed(kind: SparkType) -> bool:
+def is_hashed_in_diff(kind: DiffedSparkType) -> bool:
     """Whether only a hash of a value goes through the shuffle."""
     return kind.name in _TEXT or kind.name == "binary"
 
@@ -181,7 +190,7 @@ _TYPES_WITHOUT_DISTINCT_COUNT = frozenset({"struct", "array", "map", "void"})
 _NO_TEXT = "XXHASH64(CAST(NULL AS STRING))"
 
 
-def list_measures(kind: SparkType, *, distinct: bool) -> tuple[str, ...]:
+def list_diff_measures(kind: DiffedSparkType, *, distinct: bool) -> tuple[str, ...]:
     """Lists the fields of `Profile` that a column of this type has.
 
     Args:
@@ -203,15 +212,17 @@ def list_measures(kind: SparkType, *, distinct: bool) -> tuple[str, ...]:
     return found if distinct else tuple(one for one in found if one != "distinct")
 
 
-def list_measure_items(value: str, kind: SparkType, rows: str, *, distinct: bool) -> list[str]:
+def list_diff_measure_items(
+    value: str, kind: DiffedSparkType, rows: str, *, distinct: bool
+) -> list[str]:
     """Renders the select items of these measures.
 
     Args:
-        value: A carried value (`carry_value`), as SQL.
+        value: A carried value (`carry_value_of_diff`), as SQL.
         rows: Which rows count, as SQL.
     """
-    absent = f"{value} = {_NO_TEXT}" if is_hashed(kind) else f"{value} IS NULL"
-    known = f"NULLIF({value}, {_NO_TEXT})" if is_hashed(kind) else value
+    absent = f"{value} = {_NO_TEXT}" if is_hashed_in_diff(kind) else f"{value} IS NULL"
+    known = f"NULLIF({value}, {_NO_TEXT})" if is_hashed_in_diff(kind) else value
     # As DOUBLE, because the sum of decimals overflows, which is a failure in ANSI mode.
     number = f"DOUBLE(INT({value}))" if kind.name == "boolean" else f"DOUBLE({value})"
     found = {
@@ -221,13 +232,15 @@ def list_measure_items(value: str, kind: SparkType, rows: str, *, distinct: bool
         "min": f"STRING(MIN({value}) FILTER (WHERE {rows}))",
         "max": f"STRING(MAX({value}) FILTER (WHERE {rows}))",
     }
-    return [found[measure] for measure in list_measures(kind, distinct=distinct)]
+    return [found[measure] for measure in list_diff_measures(kind, distinct=distinct)]
 
 
-def read_profile(kind: SparkType, answer: Sequence[Any], *, distinct: bool) -> Profile:
-    """Reads Spark's answer to `list_measure_items`."""
+def read_diff_profile(kind: DiffedSparkType, answer: Sequence[Any], *, distinct: bool) -> Profile:
+    """Reads Spark's answer to `list_diff_measure_items`."""
     # Spark chooses the type of each measure; `Profile` validates them.
-    found: dict[str, Any] = dict(zip(list_measures(kind, distinct=distinct), answer, strict=True))
+    found: dict[str, Any] = dict(
+        zip(list_diff_measures(kind, distinct=distinct), answer, strict=True)
+    )
     mean = found.get("mean")
     if mean is not None and not math.isfinite(mean):
         found["mean"] = None  # NaN or infinity among the values
@@ -242,16 +255,16 @@ _NO_KEY = "The model has no grain and no unique key of columns, so its rows cann
 
 
 @dataclass(frozen=True)
-class ColumnPair:
+class DiffColumnPair:
     """A column of both sides. `kind` is the type for comparing it, None if it cannot be
     compared.
     """
 
     prod: str
     pr: str
-    prod_type: SparkType
-    pr_type: SparkType
-    kind: SparkType | None
+    prod_type: DiffedSparkType
+    pr_type: DiffedSparkType
+    kind: DiffedSparkType | None
 
     @property
     def shown_name(self) -> str:
@@ -260,59 +273,59 @@ class ColumnPair:
 
 
 @dataclass(frozen=True)
-class ColumnLayout:
+class DiffColumnLayout:
     """The columns of a comparison, or a sentence on why there can be none."""
 
-    columns: list[ColumnPair] = field(default_factory=list)
-    keys: list[ColumnPair] = field(default_factory=list)
+    columns: list[DiffColumnPair] = field(default_factory=list)
+    keys: list[DiffColumnPair] = field(default_factory=list)
     schema: SchemaDifference = field(default_factory=SchemaDifference)
     impossible: str | None = None
 
     @property
-    def value_columns(self) -> list[ColumnPair]:
+    def value_columns(self) -> list[DiffColumnPair]:
         """The columns outside the key, in prod's order."""
         return [column for column in self.columns if column not in self.keys]
 
     @property
-    def unknown_columns(self) -> list[ColumnPair]:
+    def unknown_columns(self) -> list[DiffColumnPair]:
         """Columns that have one type on both sides, but a type that Spark cannot compare."""
         return [c for c in self.value_columns if c.kind is None and c.prod_type == c.pr_type]
 
-    def find_column(self, name: str) -> ColumnPair | None:
+    def find_column(self, name: str) -> DiffColumnPair | None:
         """Finds the pair of a model's column name; None if there is none."""
-        return _pick_by_name(name, {column.pr: column for column in self.columns})
+        return _pick_diff_column_by_name(name, {column.pr: column for column in self.columns})
 
 
-def lay_out_columns(
+def lay_out_diff_columns(
     prod: Columns, pr: Columns, keys: Sequence[str], skip: Iterable[str] = ()
-) -> ColumnLayout:
+) -> DiffColumnLayout:
     """Pairs the columns of both sides and finds the keys among them."""
-    pairs, schema = _pair_columns(prod, pr)
-    layout = ColumnLayout(pairs, [], schema)
+    pairs, schema = _pair_diff_columns(prod, pr)
+    layout = DiffColumnLayout(pairs, [], schema)
     if not keys:
-        return ColumnLayout(pairs, [], schema, _NO_KEY)
-    chosen: dict[ColumnPair, None] = {}
+        return DiffColumnLayout(pairs, [], schema, _NO_KEY)
+    chosen: dict[DiffColumnPair, None] = {}
     for key in keys:
         found = layout.find_column(key)
         if found is None:
             held = (
-                _pick_by_name(key, dict(prod)) is not None,
-                _pick_by_name(key, dict(pr)) is not None,
+                _pick_diff_column_by_name(key, dict(prod)) is not None,
+                _pick_diff_column_by_name(key, dict(pr)) is not None,
             )
-            return ColumnLayout(pairs, [], schema, _describe_missing_key(key, *held))
-        if found.kind is None or not is_usable_as_key(found.kind):
-            return ColumnLayout(pairs, [], schema, _describe_bad_key(found))
+            return DiffColumnLayout(pairs, [], schema, _describe_missing_diff_key(key, *held))
+        if found.kind is None or not is_usable_as_diff_key(found.kind):
+            return DiffColumnLayout(pairs, [], schema, _describe_bad_diff_key(found))
         chosen[found] = None
     skipped = {column for name in skip if (column := layout.find_column(name))}
     kept = [column for column in pairs if column in chosen or column not in skipped]
-    return ColumnLayout(kept, list(chosen), schema)
+    return DiffColumnLayout(kept, list(chosen), schema)
 
 
-def _pair_columns(prod: Columns, pr: Columns) -> tuple[list[ColumnPair], SchemaDifference]:
+def _pair_diff_columns(prod: Columns, pr: Columns) -> tuple[list[DiffColumnPair], SchemaDifference]:
     theirs = dict(pr)
     taken: dict[str, str] = {}
     for name, _ in prod:
-        found = _pick_by_name(
+        found = _pick_diff_column_by_name(
             name, {other: other for other in theirs if other not in taken.values()}
         )
         if found is not None:
@@ -320,8 +333,8 @@ def _pair_columns(prod: Columns, pr: Columns) -> tuple[list[ColumnPair], SchemaD
     pairs = []
     for name, ddl in prod:
         if name in taken:
-            old, new = parse_spark_type(ddl), parse_spark_type(theirs[taken[name]])
-            pairs.append(ColumnPair(name, taken[name], old, new, align_types(old, new)))
+            old, new = parse_diffed_spark_type(ddl), parse_diffed_spark_type(theirs[taken[name]])
+            pairs.append(DiffColumnPair(name, taken[name], old, new, align_types_of_diff(old, new)))
     return pairs, SchemaDifference(
         added=[name for name, _ in pr if name not in taken.values()],
         removed=[name for name, _ in prod if name not in taken],
@@ -329,7 +342,7 @@ def _pair_columns(prod: Columns, pr: Columns) -> tuple[list[ColumnPair], SchemaD
     )
 
 
-def _pick_by_name(name: str, named: dict[str, Value]) -> Value | None:
+def _pick_diff_column_by_name(name: str, named: dict[str, Value]) -> Value | None:
     """Returns the entry of that name, else the only one that differs from it in case alone.
 
     Spark ignores the case of names unless `spark.sql.caseSensitive` is set.
@@ -340,7 +353,7 @@ def _pick_by_name(name: str, named: dict[str, Value]) -> Value | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _describe_missing_key(key: str, in_prod: bool, in_pr: bool) -> str:
+def _describe_missing_diff_key(key: str, in_prod: bool, in_pr: bool) -> str:
     if in_prod:
         return f"The key column {key} is not in the PR environment's table."
     if in_pr:
@@ -348,7 +361,7 @@ def _describe_missing_key(key: str, in_prod: bool, in_pr: bool) -> str:
     return f"The key column {key} is in neither table."
 
 
-def _describe_bad_key(key: ColumnPair) -> str:
+def _describe_bad_diff_key(key: DiffColumnPair) -> str:
     if key.prod_type != key.pr_type:
         change = f"{key.prod_type.ddl_text} to {key.pr_type.ddl_text}"
         return f"The key column {key.shown_name} changed its type from {change}."

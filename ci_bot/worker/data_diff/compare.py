@@ -16,21 +16,25 @@ from ci_bot.protocol.apply_report import ColumnMatch, DiffWindow, Profile, Table
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker.data_diff import column_comparison
 from ci_bot.worker.data_diff import spec as windows
-from ci_bot.worker.data_diff.column_comparison import ColumnLayout, ColumnPair, lay_out_columns
+from ci_bot.worker.data_diff.column_comparison import (
+    DiffColumnLayout,
+    DiffColumnPair,
+    lay_out_diff_columns,
+)
 from ci_bot.worker.data_diff.query import (
     COUNTS,
     DiffQuery,
-    build_counts,
+    build_count_query_of_diff,
     build_diff_query,
-    quote_table_name,
+    quote_name_of_diffed_table,
 )
 from ci_bot.worker.data_diff.spec import (
     FEW_BYTES,
+    DiffedSparkType,
+    DiffedTable,
     DiffPort,
+    DiffQueryError,
     DiffSpec,
-    SeenTable,
-    SparkType,
-    SqlError,
 )
 from ci_bot.worker.runtime import quote_identifier
 
@@ -39,7 +43,7 @@ _LINE = 1_000
 """Characters of a sentence that lists columns; the contract allows 4,000."""
 
 
-def compare_tables(
+def diff_tables(
     spark_sql: DiffPort, spec: DiffSpec, *, clock: TimeSource | None = None
 ) -> TableDiff:
     """Diffs one model, in one query over both tables.
@@ -53,75 +57,75 @@ def compare_tables(
         `full_match` and the rates are null, with the reason. A rate over zero rows is null.
 
     Raises:
-        SqlError: Spark could not answer.
+        DiffQueryError: Spark could not answer.
     """
     began = clock() if clock else 0.0
-    found = _compare_model(spark_sql, spec)
+    found = _diff_tables_of_model(spark_sql, spec)
     if clock:
         return found.model_copy(update={"seconds": max(0.0, clock() - began)})
     return found
 
 
-def compare_schema(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDiff:
+def diff_schemas(spark_sql: DiffPort, spec: DiffSpec, reason: str) -> TableDiff:
     """Compares the columns of both sides without reading data; `reason` says why there is no more.
 
     Raises:
-        SqlError: Spark could not answer.
+        DiffQueryError: Spark could not answer.
     """
-    with _analyse_tables(spark_sql, spec, few=False) as (prod, pr):
-        layout = lay_out_columns(prod.columns, pr.columns, spec.keys, spec.skip_columns)
+    with _analyse_diffed_tables(spark_sql, spec, few=False) as (prod, pr):
+        layout = lay_out_diff_columns(prod.columns, pr.columns, spec.keys, spec.skip_columns)
     return TableDiff(
         model=spec.model,
-        keys=_list_shown_keys(spec, layout),
+        keys=_list_shown_diff_keys(spec, layout),
         schema_=layout.schema,
         compared=False,
         skipped_because=reason,
     )
 
 
-def _compare_model(port: DiffPort, spec: DiffSpec) -> TableDiff:
+def _diff_tables_of_model(port: DiffPort, spec: DiffSpec) -> TableDiff:
     if spec.few:
         # If Spark refuses the flattened plans, the ordinary way below works or gives the reason.
-        with suppress(SqlError), _analyse_tables(port, spec, few=True) as (prod, pr):
-            if _are_small_tables(prod, pr):
-                return _run_comparison(port, spec, prod, pr, few=True)
-    with _analyse_tables(port, spec, few=False) as (prod, pr):
-        return _run_comparison(port, spec, prod, pr, few=False)
+        with suppress(DiffQueryError), _analyse_diffed_tables(port, spec, few=True) as (prod, pr):
+            if _are_diffed_tables_small(prod, pr):
+                return _run_diff_query(port, spec, prod, pr, few=True)
+    with _analyse_diffed_tables(port, spec, few=False) as (prod, pr):
+        return _run_diff_query(port, spec, prod, pr, few=False)
 
 
 @contextmanager
-def _analyse_tables(
+def _analyse_diffed_tables(
     port: DiffPort, spec: DiffSpec, *, few: bool
-) -> Iterator[tuple[SeenTable, SeenTable]]:
+) -> Iterator[tuple[DiffedTable, DiffedTable]]:
     with (
-        port.open_table(quote_table_name(spec.prod), few=few) as prod,
-        port.open_table(quote_table_name(spec.pr), few=few) as pr,
+        port.open_table(quote_name_of_diffed_table(spec.prod), few=few) as prod,
+        port.open_table(quote_name_of_diffed_table(spec.pr), few=few) as pr,
     ):
         yield prod, pr
 
 
-def _are_small_tables(*tables: SeenTable) -> bool:
+def _are_diffed_tables_small(*tables: DiffedTable) -> bool:
     sizes = [table.size() for table in tables]
     return all(size is not None for size in sizes) and sum(filter(None, sizes)) <= FEW_BYTES
 
 
-def _run_comparison(
-    port: DiffPort, spec: DiffSpec, prod: SeenTable, pr: SeenTable, *, few: bool
+def _run_diff_query(
+    port: DiffPort, spec: DiffSpec, prod: DiffedTable, pr: DiffedTable, *, few: bool
 ) -> TableDiff:
-    layout = lay_out_columns(prod.columns, pr.columns, spec.keys, spec.skip_columns)
-    window = _find_window(spec, layout)
+    layout = lay_out_diff_columns(prod.columns, pr.columns, spec.keys, spec.skip_columns)
+    window = _find_diffed_window(spec, layout)
     reason = layout.impossible or window.impossible
     if reason:
         # Rows that cannot be paired can still be counted.
-        counted = None if window.impossible else _count_rows(port, prod, pr, window, few=few)
+        counted = None if window.impossible else _count_diffed_rows(port, prod, pr, window, few=few)
         return TableDiff(
             model=spec.model,
-            keys=_list_shown_keys(spec, layout),
+            keys=_list_shown_diff_keys(spec, layout),
             schema_=layout.schema,
             compared=False,
             window=window.part,
             window_of=window.whole,
-            skipped_because=f"{reason}{_describe_row_counts(counted)}",
+            skipped_because=f"{reason}{_describe_diffed_row_counts(counted)}",
             rows_prod=counted[0] if counted else None,
             rows_pr=counted[1] if counted else None,
         )
@@ -136,45 +140,45 @@ def _run_comparison(
     )
     if "${" in query.sql:
         # Spark replaces ${...} in every statement, and quoting does not stop it.
-        raise SqlError("A name in the tables holds ${, which Spark would replace.")
+        raise DiffQueryError("A name in the tables holds ${, which Spark would replace.")
     (answer,) = port.query_rows(query.sql, few=few)
     return TableDiff.model_validate(
         {
             "model": spec.model,
-            "keys": _list_shown_keys(spec, layout),
+            "keys": _list_shown_diff_keys(spec, layout),
             "schema_": layout.schema,
             "compared": True,
             "window": window.part,
             "window_of": window.whole,
             "complete": window.complete,
-            **_read_counts(query, answer, spec, layout),
+            **_read_diff_counts(query, answer, spec, layout),
         }
     )
 
 
-def _count_rows(
-    port: DiffPort, prod: SeenTable, pr: SeenTable, window: _ComparedWindow, *, few: bool
+def _count_diffed_rows(
+    port: DiffPort, prod: DiffedTable, pr: DiffedTable, window: _DiffedWindow, *, few: bool
 ) -> tuple[int, int] | None:
     """Counts the rows of prod and of the environment in the window; None if that is not safe."""
-    sql = build_counts(prod.name, pr.name, window.conditions)
+    sql = build_count_query_of_diff(prod.name, pr.name, window.conditions)
     if "${" in sql:
         return None  # Spark would replace it
     ((rows_prod, rows_pr),) = port.query_rows(sql, few=few)
     return int(rows_prod), int(rows_pr)
 
 
-def _describe_row_counts(counted: tuple[int, int] | None) -> str:
+def _describe_diffed_row_counts(counted: tuple[int, int] | None) -> str:
     if counted is None:
         return ""
     return f" Prod has {counted[0]:,} rows of it, and this has {counted[1]:,}."
 
 
-def _list_shown_keys(spec: DiffSpec, layout: ColumnLayout) -> list[str]:
+def _list_shown_diff_keys(spec: DiffSpec, layout: DiffColumnLayout) -> list[str]:
     return [key.shown_name for key in layout.keys] or list(spec.keys)
 
 
 @dataclass(frozen=True)
-class _ComparedWindow:
+class _DiffedWindow:
     """The range that is compared, prod's range, and the condition on each side."""
 
     part: DiffWindow | None = None
@@ -184,41 +188,41 @@ class _ComparedWindow:
     complete: bool = False
 
 
-def _find_window(spec: DiffSpec, layout: ColumnLayout) -> _ComparedWindow:
+def _find_diffed_window(spec: DiffSpec, layout: DiffColumnLayout) -> _DiffedWindow:
     if spec.window is None:
-        return _ComparedWindow(complete=True)
+        return _DiffedWindow(complete=True)
     name, form = spec.window.column, spec.window.format
-    whole = windows.find_covering_span(name, spec.window.prod)
-    common = windows.intersect_intervals(spec.window.prod, spec.window.pr)
+    whole = windows.find_covering_diff_window(name, spec.window.prod)
+    common = windows.intersect_diff_intervals(spec.window.prod, spec.window.pr)
     column = layout.find_column(name)
     if not common:
-        return _ComparedWindow(
+        return _DiffedWindow(
             whole=whole, impossible="Prod and the PR environment have no interval in common."
         )
     if column is None:
-        return _ComparedWindow(
+        return _DiffedWindow(
             whole=whole, impossible=f"The time column {name} is not on both sides."
         )
-    old = windows.render_interval_condition(
+    old = windows.render_diff_interval_condition(
         f"src.{quote_identifier(column.prod)}", column.prod_type, common, form
     )
-    new = windows.render_interval_condition(
+    new = windows.render_diff_interval_condition(
         f"src.{quote_identifier(column.pr)}", column.pr_type, common, form
     )
     if old is None or new is None:
         kinds = " and ".join(dict.fromkeys((column.prod_type.ddl_text, column.pr_type.ddl_text)))
-        return _ComparedWindow(
+        return _DiffedWindow(
             whole=whole, impossible=f"The time column {name} is of type {kinds}, which is no time."
         )
     # Compared as intervals, because there may be gaps between the first and the last.
-    complete = common == windows.merge_intervals(spec.window.prod)
-    return _ComparedWindow(
-        windows.find_covering_span(name, common), whole, (old, new), complete=complete
+    complete = common == windows.merge_diff_intervals(spec.window.prod)
+    return _DiffedWindow(
+        windows.find_covering_diff_window(name, common), whole, (old, new), complete=complete
     )
 
 
-def _read_counts(
-    query: DiffQuery, answer: tuple[Any, ...], spec: DiffSpec, layout: ColumnLayout
+def _read_diff_counts(
+    query: DiffQuery, answer: tuple[Any, ...], spec: DiffSpec, layout: DiffColumnLayout
 ) -> dict[str, object]:
     """Reads the fields of the contract from the query's only row."""
     rest = iter(answer)
@@ -227,10 +231,12 @@ def _read_counts(
     counts: dict[str, object] = {**numbers}
     agreed = {column: int(next(rest)) for column in query.columns}
     # If a key is on too many rows, only some of them are in the aggregates.
-    profiles = {} if crowded else {c: _read_profiles(c, rest, query) for c in query.columns}
+    profiles = {} if crowded else {c: _read_diff_profiles(c, rest, query) for c in query.columns}
     pairs = 0 if crowded else numbers["matched"]
     counts["columns"] = [
-        _match_column(column, agreed.get(column) if pairs else None, pairs, profiles.get(column))
+        _match_diffed_column(
+            column, agreed.get(column) if pairs else None, pairs, profiles.get(column)
+        )
         for column in layout.value_columns
     ]
     if crowded:
@@ -250,21 +256,21 @@ def _read_counts(
     return counts
 
 
-def _read_profiles(
-    column: ColumnPair, answer: Iterator[Any], query: DiffQuery
+def _read_diff_profiles(
+    column: DiffColumnPair, answer: Iterator[Any], query: DiffQuery
 ) -> tuple[Profile, Profile]:
     """Reads the profiles of prod and of the PR; consumes their part of the answer."""
-    kind, distinct = column.kind or SparkType("void"), query.distinct
-    width = len(column_comparison.list_measures(kind, distinct=distinct))
+    kind, distinct = column.kind or DiffedSparkType("void"), query.distinct
+    width = len(column_comparison.list_diff_measures(kind, distinct=distinct))
     prod, pr = (
-        column_comparison.read_profile(kind, [*islice(answer, width)], distinct=distinct)
+        column_comparison.read_diff_profile(kind, [*islice(answer, width)], distinct=distinct)
         for _ in range(2)
     )
     return prod, pr
 
 
-def _match_column(
-    column: ColumnPair, agreed: int | None, pairs: int, found: tuple[Profile, Profile] | None
+def _match_diffed_column(
+    column: DiffColumnPair, agreed: int | None, pairs: int, found: tuple[Profile, Profile] | None
 ) -> ColumnMatch:
     """Makes a column's match rate; adds its profiles only if the sides differ, because they then
     show how.
@@ -315,7 +321,7 @@ class DiffControls:
 
     Args:
         workers: Comparisons at a time; Spark shares its slots among them
-            (`spark_port.count_parallel_queries` says how many a session can feed).
+            (`spark_port.count_parallel_diffs` says how many a session can feed).
         cancelled: Whether the run is cancelled; checked before each model, and several times a
             second while models run.
         stop: Ends the running queries. Called every `poll` seconds after a cancellation, until they
@@ -335,7 +341,7 @@ class DiffControls:
     again: Callable[[], None] | None = None
 
 
-def compare_models(
+def diff_models(
     port: DiffPort,
     candidates: Sequence[DiffCandidate],
     *,
@@ -355,15 +361,15 @@ def compare_models(
     """
     controls = controls or DiffControls()
     tell = done or (lambda _: None)
-    over = list_over_budget(candidates, budget or DiffBudget())
+    over = list_diffs_over_budget(candidates, budget or DiffBudget())
     results: dict[int, TableDiff] = {}
 
     def compare_numbered(number: int) -> TableDiff:
-        return _compare_candidate(port, candidates[number], over.get(number), controls)
+        return _diff_candidate(port, candidates[number], over.get(number), controls)
 
     pool = ThreadPoolExecutor(max(1, controls.workers), thread_name_prefix="ci-bot-diff")
     try:
-        order = sorted(range(len(candidates)), key=lambda n: _weigh_candidate(candidates[n]))
+        order = sorted(range(len(candidates)), key=lambda n: _weigh_diff_candidate(candidates[n]))
         waiting = {pool.submit(compare_numbered, number): number for number in order}
         chances = max(1, round(controls.patience / controls.poll))
         while waiting and chances:
@@ -384,7 +390,9 @@ def compare_models(
     return [results[number] for number in range(len(candidates))]
 
 
-def list_over_budget(candidates: Sequence[DiffCandidate], budget: DiffBudget) -> dict[int, str]:
+def list_diffs_over_budget(
+    candidates: Sequence[DiffCandidate], budget: DiffBudget
+) -> dict[int, str]:
     """Lists the candidates (by position) that must be left out, each with its reason."""
     out: dict[int, str] = {}
     for limit, unit, sizes in (
@@ -396,7 +404,7 @@ def list_over_budget(candidates: Sequence[DiffCandidate], budget: DiffBudget) ->
         spent = 0
         for number in sorted(range(len(candidates)), key=lambda n: (sizes[n] is None, sizes[n])):
             size = sizes[number]
-            if number in out or not _is_compared(candidates[number]):
+            if number in out or not _is_candidate_diffed(candidates[number]):
                 continue
             if size is None:
                 out[number] = (
@@ -413,16 +421,16 @@ def list_over_budget(candidates: Sequence[DiffCandidate], budget: DiffBudget) ->
     return out
 
 
-def _is_compared(candidate: DiffCandidate) -> bool:
+def _is_candidate_diffed(candidate: DiffCandidate) -> bool:
     return candidate.unavailable is None and bool(candidate.spec.keys)
 
 
-def _weigh_candidate(candidate: DiffCandidate) -> tuple[bool, int]:
+def _weigh_diff_candidate(candidate: DiffCandidate) -> tuple[bool, int]:
     size = candidate.size if candidate.size is not None else candidate.rows
     return size is None, size or 0
 
 
-def _compare_candidate(
+def _diff_candidate(
     port: DiffPort, candidate: DiffCandidate, over: str | None, controls: DiffControls
 ) -> TableDiff:
     if candidate.unavailable is not None:
@@ -433,9 +441,9 @@ def _compare_candidate(
     while True:
         try:
             if over is not None:
-                return compare_schema(port, candidate.spec, over)
-            return compare_tables(port, candidate.spec, clock=controls.clock)
-        except SqlError as error:
+                return diff_schemas(port, candidate.spec, over)
+            return diff_tables(port, candidate.spec, clock=controls.clock)
+        except DiffQueryError as error:
             if controls.cancelled():
                 return _make_skipped_diff(candidate, CANCELLED)
             if again is None:

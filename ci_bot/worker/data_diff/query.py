@@ -20,16 +20,16 @@ import re
 from dataclasses import dataclass
 
 from ci_bot.worker.data_diff.column_comparison import (
-    ColumnLayout,
-    ColumnPair,
-    carry_value,
-    cast_value,
-    is_rounded,
-    list_measure_items,
-    values_agree,
-    values_are_same,
+    DiffColumnLayout,
+    DiffColumnPair,
+    carry_value_of_diff,
+    cast_value_for_diff,
+    is_rounded_in_diff,
+    list_diff_measure_items,
+    render_diff_values_agree,
+    render_diff_values_are_same,
 )
-from ci_bot.worker.data_diff.spec import SparkType, SqlError
+from ci_bot.worker.data_diff.spec import DiffedSparkType, DiffQueryError
 from ci_bot.worker.runtime import quote_identifier
 
 # Names that no team's table has: a CTE would hide a table of the same, unqualified name.
@@ -59,24 +59,24 @@ class DiffQuery:
     `columns`, then their profiles, of prod and of the PR."""
 
     sql: str
-    columns: list[ColumnPair]
+    columns: list[DiffColumnPair]
     distinct: bool = True
 
 
-def quote_table_name(text: str) -> str:
+def quote_name_of_diffed_table(text: str) -> str:
     """Quotes every part of a table's name, whether or not it is quoted already.
 
     Raises:
-        SqlError: the text is not exactly a table's name in Spark SQL.
+        DiffQueryError: the text is not exactly a table's name in Spark SQL.
     """
     if not re.fullmatch(rf"{_PART}(\.{_PART})*", text):
-        raise SqlError(f"{text!r} is not the name of a table.")
+        raise DiffQueryError(f"{text!r} is not the name of a table.")
     return ".".join(
         part if part.startswith("`") else quote_identifier(part) for part in re.findall(_PART, text)
     )
 
 
-def build_counts(prod: str, pr: str, conditions: tuple[str | None, str | None]) -> str:
+def build_count_query_of_diff(prod: str, pr: str, conditions: tuple[str | None, str | None]) -> str:
     """Builds the query that counts the rows of both sides, if they cannot be paired.
 
     Args:
@@ -84,7 +84,7 @@ def build_counts(prod: str, pr: str, conditions: tuple[str | None, str | None]) 
         conditions: Which rows of prod and of the PR take part; columns are qualified with `src`.
     """
     counts = [
-        _render_select(["COUNT(*)"], f"{table} AS src")
+        _render_select_of_diff(["COUNT(*)"], f"{table} AS src")
         + (f"\nWHERE {condition}" if condition else "")
         for table, condition in zip((prod, pr), conditions, strict=True)
     ]
@@ -92,7 +92,7 @@ def build_counts(prod: str, pr: str, conditions: tuple[str | None, str | None]) 
 
 
 def build_diff_query(
-    layout: ColumnLayout,
+    layout: DiffColumnLayout,
     *,
     prod: str,
     pr: str,
@@ -104,28 +104,37 @@ def build_diff_query(
     """Builds the query that compares two tables.
 
     Args:
-        prod: The table's name as `quote_table_name` gives it.
+        prod: The table's name as `quote_name_of_diffed_table` gives it.
         conditions: Which rows of prod and of the PR take part; columns are qualified with `src`.
         rows_per_key: How many rows of a key are paired up on each side.
         distinct: Whether profiles count distinct values.
     """
     values = [column for column in layout.value_columns if column.kind is not None]
     kinds = [column.kind for column in values if column.kind is not None]
-    old = _render_side(
+    old = _render_side_of_diff(
         prod,
-        _render_key(
-            [_align_value(f"src.{quote_identifier(c.prod)}", c.prod_type, c) for c in layout.keys]
+        _render_key_of_diff(
+            [
+                _align_value_of_diff(f"src.{quote_identifier(c.prod)}", c.prod_type, c)
+                for c in layout.keys
+            ]
         ),
-        [_carry_value(f"src.{quote_identifier(c.prod)}", c.prod_type, c) for c in values],
+        [
+            _carry_value_in_diff_query(f"src.{quote_identifier(c.prod)}", c.prod_type, c)
+            for c in values
+        ],
         conditions[0],
         rows_per_key,
     )
-    new = _render_side(
+    new = _render_side_of_diff(
         pr,
-        _render_key(
-            [_align_value(f"src.{quote_identifier(c.pr)}", c.pr_type, c) for c in layout.keys]
+        _render_key_of_diff(
+            [
+                _align_value_of_diff(f"src.{quote_identifier(c.pr)}", c.pr_type, c)
+                for c in layout.keys
+            ]
         ),
-        [_carry_value(f"src.{quote_identifier(c.pr)}", c.pr_type, c) for c in values],
+        [_carry_value_in_diff_query(f"src.{quote_identifier(c.pr)}", c.pr_type, c) for c in values],
         conditions[1],
         rows_per_key,
     )
@@ -137,21 +146,25 @@ def build_diff_query(
         # One row of the join represents each key, even if the key is on one side only.
         "COALESCE(a.nth, 1) = 1 AND COALESCE(b.nth, 1) = 1 AS head",
         f"{both} AS paired",
-        f"{_has_null(len(layout.keys))} AS keyless",
+        f"{_render_diff_key_has_null(len(layout.keys))} AS keyless",
         # A row is in as many pairs as it has partners, and counts in the first one.
         "a.nth IS NOT NULL AND COALESCE(b.nth, 1) = 1 AS of_prod",
         "b.nth IS NOT NULL AND COALESCE(a.nth, 1) = 1 AS of_pr",
-        *(_compare_value(number, column, decimals) for number, column in enumerate(values)),
         *(
-            f"{values_are_same(f'a.v{number}', f'b.v{number}', kind)} AS s{number}"
+            _compare_value_in_diff_query(number, column, decimals)
+            for number, column in enumerate(values)
+        ),
+        *(
+            f"{render_diff_values_are_same(f'a.v{number}', f'b.v{number}', kind)} AS s{number}"
             for number, kind in enumerate(kinds)
-            if is_rounded(kind, decimals)
+            if is_rounded_in_diff(kind, decimals)
         ),
         *(f"{side}.v{n} AS {as_}{n}" for n in range(len(values)) for side, as_ in _SIDES),
     ]
     matches = [f"e{number}" for number in range(len(values))]
     exact = [
-        f"{'s' if is_rounded(kind, decimals) else 'e'}{number}" for number, kind in enumerate(kinds)
+        f"{'s' if is_rounded_in_diff(kind, decimals) else 'e'}{number}"
+        for number, kind in enumerate(kinds)
     ]
     # A row without a single key is on no side "only": SQLMesh leaves it out as well. In a composite
     # key NULL is a value like any other.
@@ -172,7 +185,7 @@ def build_diff_query(
             item
             for number, kind in enumerate(kinds)
             for value, rows in ((f"p{number}", "of_prod"), (f"q{number}", "of_pr"))
-            for item in list_measure_items(value, kind, rows, distinct=distinct)
+            for item in list_diff_measure_items(value, kind, rows, distinct=distinct)
         ),
     ]
     on = "a.h = b.h AND a.k = b.k" if composite else "a.k = b.k"
@@ -182,9 +195,9 @@ def build_diff_query(
                 f"WITH {_PROD} AS ({old}),",
                 f"{_PR} AS ({new}),",
                 f"{_PAIRS} AS (",
-                _render_select(joined, f"{_PROD} AS a FULL OUTER JOIN {_PR} AS b ON {on}"),
+                _render_select_of_diff(joined, f"{_PROD} AS a FULL OUTER JOIN {_PR} AS b ON {on}"),
                 ")",
-                _render_select(counted, _PAIRS),
+                _render_select_of_diff(counted, _PAIRS),
             ]
         ),
         values,
@@ -192,12 +205,12 @@ def build_diff_query(
     )
 
 
-def _render_select(items: list[str], source: str) -> str:
+def _render_select_of_diff(items: list[str], source: str) -> str:
     # Every item and the source are built here from quoted identifiers; no value of a user's.
     return "SELECT " + ",\n  ".join(items) + "\nFROM " + source  # nosec B608
 
 
-def _render_side(
+def _render_side_of_diff(
     table: str, key: list[str], values: list[str], condition: str | None, rows_per_key: int
 ) -> str:
     """Renders one table's rows: key, place within the key, and the values to compare."""
@@ -205,10 +218,12 @@ def _render_side(
     # it compares anything else; sorting by the struct alone takes twice as long.
     by = "h, k" if len(key) > 1 else "k"
     taken = [*key, *(f"{value} AS v{number}" for number, value in enumerate(values))]
-    rows = _render_select(taken, f"{table} AS src") + (f"\nWHERE {condition}" if condition else "")
+    rows = _render_select_of_diff(taken, f"{table} AS src") + (
+        f"\nWHERE {condition}" if condition else ""
+    )
     within = f"PARTITION BY {by} ORDER BY {by}"
     whole = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
-    placed = _render_select(
+    placed = _render_select_of_diff(
         [
             "*",
             f"ROW_NUMBER() OVER ({within}) AS nth",
@@ -216,10 +231,10 @@ def _render_side(
         ],
         f"({rows})",
     )
-    return _render_select(["*"], f"({placed}) WHERE nth <= {rows_per_key}")
+    return _render_select_of_diff(["*"], f"({placed}) WHERE nth <= {rows_per_key}")
 
 
-def _render_key(parts: list[str]) -> list[str]:
+def _render_key_of_diff(parts: list[str]) -> list[str]:
     """Renders the select items of the key: itself, or a struct of its parts with a hash to sort
     by.
     """
@@ -229,23 +244,25 @@ def _render_key(parts: list[str]) -> list[str]:
     return [f"XXHASH64({', '.join(parts)}) AS h", f"NAMED_STRUCT({named}) AS k"]
 
 
-def _has_null(parts: int) -> str:
+def _render_diff_key_has_null(parts: int) -> str:
     key = "COALESCE(a.k, b.k)"
     if parts == 1:
         return f"{key} IS NULL"
     return "(" + " OR ".join(f"{key}.p{number} IS NULL" for number in range(parts)) + ")"
 
 
-def _align_value(value: str, held: SparkType, column: ColumnPair) -> str:
-    return cast_value(value, held, column.kind) if column.kind else value
+def _align_value_of_diff(value: str, held: DiffedSparkType, column: DiffColumnPair) -> str:
+    return cast_value_for_diff(value, held, column.kind) if column.kind else value
 
 
-def _carry_value(value: str, held: SparkType, column: ColumnPair) -> str:
-    aligned = _align_value(value, held, column)
-    return carry_value(aligned, column.kind) if column.kind else aligned
+def _carry_value_in_diff_query(value: str, held: DiffedSparkType, column: DiffColumnPair) -> str:
+    aligned = _align_value_of_diff(value, held, column)
+    return carry_value_of_diff(aligned, column.kind) if column.kind else aligned
 
 
-def _compare_value(number: int, column: ColumnPair, decimals: int) -> str:
+def _compare_value_in_diff_query(number: int, column: DiffColumnPair, decimals: int) -> str:
     left, right = f"a.v{number}", f"b.v{number}"
     kind = column.kind
-    return f"{values_agree(left, right, kind, decimals) if kind else 'FALSE'} AS e{number}"
+    return (
+        f"{render_diff_values_agree(left, right, kind, decimals) if kind else 'FALSE'} AS e{number}"
+    )

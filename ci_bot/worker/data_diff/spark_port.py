@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ci_bot.redaction import shorten_redacted
-from ci_bot.worker.data_diff.spec import SeenTable, SqlError
+from ci_bot.worker.data_diff.spec import DiffedTable, DiffQueryError
 from ci_bot.worker.runtime import quote_identifier
 
 # Spark keeps the declared type of a CHAR or VARCHAR column here; its schema calls it a string:
@@ -42,7 +42,7 @@ _WITHOUT_PREPARING = {
 _numbers = itertools.count()
 
 
-class SparkPort:
+class SparkDiffPort:
     """Runs queries on a Spark session. Several threads may use it at once.
 
     Args:
@@ -79,7 +79,10 @@ class SparkPort:
         Returns:
             The name of each table in queries.
         """
-        with spark_failures(), ThreadPoolExecutor(at_once, "ci-bot-look") as pool:
+        with (
+            raise_spark_failures_as_diff_errors(),
+            ThreadPoolExecutor(at_once, "ci-bot-look") as pool,
+        ):
             found = dict(zip(tables, pool.map(self.analyse_table, tables), strict=True))
         try:
             with ExitStack() as names:
@@ -92,17 +95,19 @@ class SparkPort:
                 self._kept.pop(table, None)
 
     @contextmanager
-    def open_table(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
+    def open_table(self, table: str, *, few: bool = False) -> Iterator[DiffedTable]:
         """Gives a table a name of this application alone; see `DiffPort`."""
-        with spark_failures():
+        with raise_spark_failures_as_diff_errors():
             frame = self._kept[table] if table in self._kept else self._session.table(table)
             schema = json.loads(frame._jdf.schema().json())
-        columns = [(field["name"], _declare_field(field)) for field in schema["fields"]]
-        read = _flatten_views(self._make_quick_session(), frame) if few else frame._jdf
+        columns = [
+            (field["name"], _declare_field_of_diff_type(field)) for field in schema["fields"]
+        ]
+        read = _flatten_views_for_diff(self._make_quick_session(), frame) if few else frame._jdf
         with self._name_frame(read) as name:
             try:
-                yield SeenTable(name, columns, lambda: _estimate_size(frame))
-            except SqlError:
+                yield DiffedTable(name, columns, lambda: _estimate_size_of_diffed_table(frame))
+            except DiffQueryError:
                 self._kept.pop(table, None)  # it may be another table by now
                 raise
 
@@ -110,7 +115,7 @@ class SparkPort:
     def _name_frame(self, frame: Any) -> Iterator[str]:
         """Names a frame for both sessions, which only a global view can do."""
         name = f"ci_bot_diff_{next(_numbers)}"
-        with spark_failures():
+        with raise_spark_failures_as_diff_errors():
             schema = self._global_schema
             frame.createGlobalTempView(name)
         try:
@@ -125,7 +130,7 @@ class SparkPort:
 
     def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         """Runs one query in this port's job group; see `DiffPort`."""
-        with self._enter_job_group(), spark_failures():
+        with self._enter_job_group(), raise_spark_failures_as_diff_errors():
             session = self._make_quick_session() if few else self._session
             return [tuple(row) for row in session.sql(sql).collect()]
 
@@ -133,7 +138,7 @@ class SparkPort:
         """Returns a session on the same context that runs queries without much preparation."""
         with self._lock:
             if self._quick is None:
-                self._quick = _clone_quick_session(self._session)
+                self._quick = _clone_quick_session_for_diff(self._session)
             return self._quick
 
     def cancel_queries(self) -> None:
@@ -156,7 +161,7 @@ class SparkPort:
                 context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
-def count_parallel_queries(session: SparkSession) -> int:
+def count_parallel_diffs(session: SparkSession) -> int:
     """Returns how many comparisons a session runs at a time: one for every two slots, 2 to 4.
 
     At least two: a small table's time is mostly planning, which leaves the slots to the other one.
@@ -165,7 +170,7 @@ def count_parallel_queries(session: SparkSession) -> int:
     return max(2, min(4, session.sparkContext.defaultParallelism // 2))
 
 
-def _clone_quick_session(session: SparkSession) -> SparkSession:
+def _clone_quick_session_for_diff(session: SparkSession) -> SparkSession:
     """Clones the session with less query preparation; returns the same session if Spark cannot."""
     try:
         # `newSession` would lose this session's settings, such as the time zone. `cloneSession` is
@@ -179,7 +184,7 @@ def _clone_quick_session(session: SparkSession) -> SparkSession:
     return quick
 
 
-def _flatten_views(session: SparkSession, frame: DataFrame) -> Any:
+def _flatten_views_for_diff(session: SparkSession, frame: DataFrame) -> Any:
     """Removes the views between a table and its scan: thirty of them become one scan.
 
     Spark analyses and optimises the views again for each query. For tables of a few rows that is
@@ -197,38 +202,38 @@ def _flatten_views(session: SparkSession, frame: DataFrame) -> Any:
         return planned
 
 
-def _estimate_size(frame: DataFrame) -> int | None:
+def _estimate_size_of_diffed_table(frame: DataFrame) -> int | None:
     """Returns the bytes that Spark expects to read from a table's files; None if not known."""
-    with spark_failures():
+    with raise_spark_failures_as_diff_errors():
         plan = frame._jdf.queryExecution().optimizedPlan()
         size = int(str(plan.stats().sizeInBytes()))
     return size if size < _UNKNOWN_SIZE else None
 
 
 @contextmanager
-def spark_failures() -> Iterator[None]:
-    """Turns Spark's errors into `SqlError`, whose text holds no value of any row."""
+def raise_spark_failures_as_diff_errors() -> Iterator[None]:
+    """Turns Spark's errors into `DiffQueryError`, whose text holds no value of any row."""
     try:
         yield
     except AnalysisException as error:
         # Made before any row is read, so its text holds names and types only.
         first = str(error).strip().splitlines() or [type(error).__name__]
-        raise SqlError(shorten_redacted(first[0], _SENTENCE)) from error
+        raise DiffQueryError(shorten_redacted(first[0], _SENTENCE)) from error
     except (PySparkException, Py4JError) as error:
         # Messages of running queries quote values ("The value 'x' of the type ..."): none of their
         # text may leave the warehouse, only the class of the error.
-        name = _read_error_condition(error) if isinstance(error, PySparkException) else None
-        raise SqlError(f"{name or type(error).__name__} (see the log).") from error
+        name = _read_error_condition_of_diff(error) if isinstance(error, PySparkException) else None
+        raise DiffQueryError(f"{name or type(error).__name__} (see the log).") from error
 
 
-def _read_error_condition(error: PySparkException) -> str | None:
+def _read_error_condition_of_diff(error: PySparkException) -> str | None:
     # PySpark's name for it since version 4; the older name gives a warning there.
     getter: Any = getattr(error, "getCondition", None) or error.getErrorClass
     named: str | None = getter()
     return named
 
 
-def _render_ddl(kind: Any) -> str:
+def _render_diff_ddl(kind: Any) -> str:
     """Renders a type of Spark's JSON schema as DDL text: a word, or an object for a nested type.
 
     PySpark's own classes for it fail on types that they do not know (`interval`), and their text
@@ -238,19 +243,19 @@ def _render_ddl(kind: Any) -> str:
         return kind
     if kind["type"] == "struct":
         fields = ",".join(
-            f"{quote_identifier(field['name'])}:{_render_ddl(field['type'])}"
+            f"{quote_identifier(field['name'])}:{_render_diff_ddl(field['type'])}"
             for field in kind["fields"]
         )
         return f"struct<{fields}>"
     if kind["type"] == "array":
-        return f"array<{_render_ddl(kind['elementType'])}>"
+        return f"array<{_render_diff_ddl(kind['elementType'])}>"
     if kind["type"] == "map":
-        return f"map<{_render_ddl(kind['keyType'])},{_render_ddl(kind['valueType'])}>"
+        return f"map<{_render_diff_ddl(kind['keyType'])},{_render_diff_ddl(kind['valueType'])}>"
     return str(kind["type"])
 
 
-def _declare_field(field: Mapping[str, Any]) -> str:
+def _declare_field_of_diff_type(field: Mapping[str, Any]) -> str:
     declared = field.get("metadata", {}).get(_DECLARED)
     if isinstance(declared, str) and field["type"] == "string":
         return declared
-    return _render_ddl(field["type"])
+    return _render_diff_ddl(field["type"])

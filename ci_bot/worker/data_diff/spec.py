@@ -40,7 +40,7 @@ _SYNONYMS = {
 
 
 @dataclass(frozen=True)
-class SparkType:
+class DiffedSparkType:
     """A column type. `name` is lower case, and the whole text if the type is unknown.
 
     `sizes` are the numbers in brackets. `children` are a struct's fields with their names, an
@@ -49,9 +49,9 @@ class SparkType:
 
     name: str
     sizes: tuple[int, ...] = ()
-    children: tuple[tuple[str, SparkType], ...] = ()
+    children: tuple[tuple[str, DiffedSparkType], ...] = ()
 
-    def walk_types(self) -> Iterator[SparkType]:
+    def walk_types(self) -> Iterator[DiffedSparkType]:
         """Yields this type and every type within."""
         yield self
         for _, child in self.children:
@@ -68,19 +68,19 @@ class SparkType:
         return self.name + (f"({','.join(map(str, self.sizes))})" if self.sizes else "")
 
 
-def parse_spark_type(ddl: str) -> SparkType:
+def parse_diffed_spark_type(ddl: str) -> DiffedSparkType:
     """Reads a type. An unreadable text becomes a type of that name, equal to itself only."""
     try:
-        found, end = _parse_type(ddl, 0)
+        found, end = _parse_diffed_type(ddl, 0)
     except ValueError:
-        return SparkType(ddl)
-    return SparkType(ddl) if ddl[end:].strip() else found
+        return DiffedSparkType(ddl)
+    return DiffedSparkType(ddl) if ddl[end:].strip() else found
 
 
-def _parse_type(text: str, at: int) -> tuple[SparkType, int]:
+def _parse_diffed_type(text: str, at: int) -> tuple[DiffedSparkType, int]:
     nested = _NESTED.match(text, at)
     if nested:
-        return _parse_nested(nested[1].lower(), text, nested.end())
+        return _parse_nested_diffed_type(nested[1].lower(), text, nested.end())
     atom = _ATOM.match(text, at)
     if not atom:
         raise ValueError(f"no type at {at}")
@@ -90,11 +90,11 @@ def _parse_type(text: str, at: int) -> tuple[SparkType, int]:
     if name == "decimal":
         # Spark's defaults: DECIMAL is DECIMAL(10, 0), and DECIMAL(5) is DECIMAL(5, 0).
         sizes = (*(sizes or (10,)), 0)[:2]
-    return SparkType(name, sizes), atom.end()
+    return DiffedSparkType(name, sizes), atom.end()
 
 
-def _parse_nested(kind: str, text: str, at: int) -> tuple[SparkType, int]:
-    children: list[tuple[str, SparkType]] = []
+def _parse_nested_diffed_type(kind: str, text: str, at: int) -> tuple[DiffedSparkType, int]:
+    children: list[tuple[str, DiffedSparkType]] = []
     comma: re.Match[str] | None = None
     while comma or not _CLOSE.match(text, at):
         name = ""
@@ -104,7 +104,7 @@ def _parse_nested(kind: str, text: str, at: int) -> tuple[SparkType, int]:
                 raise ValueError(f"no field at {at}")
             name = field[2] if field[1] is None else field[1].replace("``", "`")
             at = field.end()
-        child, at = _parse_type(text, at)
+        child, at = _parse_diffed_type(text, at)
         children.append((name, child))
         comma = _COMMA.match(text, at)
         if not comma:
@@ -113,7 +113,7 @@ def _parse_nested(kind: str, text: str, at: int) -> tuple[SparkType, int]:
     close = _CLOSE.match(text, at)
     if not close or len(children) != _PARTS.get(kind, len(children)):
         raise ValueError(f"{kind} is not complete at {at}")
-    return SparkType(kind, (), tuple(children)), close.end()
+    return DiffedSparkType(kind, (), tuple(children)), close.end()
 
 
 # The tables to compare, and the port that runs the queries.
@@ -134,7 +134,7 @@ MAX_DECIMALS = 37
 
 
 @dataclass(frozen=True)
-class SeenTable:
+class DiffedTable:
     """A table or view that Spark has checked.
 
     Args:
@@ -151,9 +151,9 @@ class SeenTable:
 
 
 class DiffPort(Protocol):
-    """The queries of a diff to Spark. Each method raises `SqlError`."""
+    """The queries of a diff to Spark. Each method raises `DiffQueryError`."""
 
-    def open_table(self, table: str, *, few: bool = False) -> AbstractContextManager[SeenTable]:
+    def open_table(self, table: str, *, few: bool = False) -> AbstractContextManager[DiffedTable]:
         """Analyses a table; the result is valid until the end of the block.
 
         Args:
@@ -170,7 +170,7 @@ class DiffPort(Protocol):
         ...
 
 
-class SqlError(Exception):
+class DiffQueryError(Exception):
     """Spark could not answer. The text is safe to publish: it holds no value of any row."""
 
 
@@ -236,7 +236,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY = 86_400_000
 
 
-def merge_intervals(intervals: Iterable[Interval]) -> list[Interval]:
+def merge_diff_intervals(intervals: Iterable[Interval]) -> list[Interval]:
     """Sorts intervals, joins those that touch, and drops empty ones."""
     found: list[Interval] = []
     for start, end in sorted(intervals):
@@ -249,28 +249,32 @@ def merge_intervals(intervals: Iterable[Interval]) -> list[Interval]:
     return found
 
 
-def intersect_intervals(prod: Iterable[Interval], pr: Iterable[Interval]) -> list[Interval]:
+def intersect_diff_intervals(prod: Iterable[Interval], pr: Iterable[Interval]) -> list[Interval]:
     """Returns the intervals that both sides have. A gap on either side is a gap here."""
     common = [
         (max(start, other_start), min(end, other_end))
-        for start, end in merge_intervals(prod)
-        for other_start, other_end in merge_intervals(pr)
+        for start, end in merge_diff_intervals(prod)
+        for other_start, other_end in merge_diff_intervals(pr)
     ]
-    return merge_intervals(common)
+    return merge_diff_intervals(common)
 
 
-def find_covering_span(column: str, intervals: Sequence[Interval]) -> DiffWindow | None:
+def find_covering_diff_window(column: str, intervals: Sequence[Interval]) -> DiffWindow | None:
     """Returns the span from the first start to the last end, for the report; None if there is
     none.
     """
-    known = merge_intervals(intervals)
+    known = merge_diff_intervals(intervals)
     if not known:
         return None
-    return DiffWindow(column=column, start=_to_iso(known[0][0]), end=_to_iso(known[-1][1]))
+    return DiffWindow(
+        column=column,
+        start=_convert_diff_bound_to_iso(known[0][0]),
+        end=_convert_diff_bound_to_iso(known[-1][1]),
+    )
 
 
-def render_interval_condition(
-    column: str, kind: SparkType, intervals: Sequence[Interval], form: str
+def render_diff_interval_condition(
+    column: str, kind: DiffedSparkType, intervals: Sequence[Interval], form: str
 ) -> str | None:
     """Renders a condition on `column` (SQL text) that holds within the intervals.
 
@@ -282,10 +286,10 @@ def render_interval_condition(
         None if a column of this type holds no time.
     """
     ranges = []
-    for start, end in merge_intervals(intervals):
+    for start, end in merge_diff_intervals(intervals):
         first, last = (
-            _render_moment_literal(start, kind, form),
-            _render_moment_literal(end, kind, form),
+            _render_diff_moment_literal(start, kind, form),
+            _render_diff_moment_literal(end, kind, form),
         )
         if first is None or last is None:
             return None
@@ -293,33 +297,33 @@ def render_interval_condition(
     return " OR ".join(ranges) if ranges else None
 
 
-def _render_moment_literal(moment: int, kind: SparkType, form: str) -> str | None:
-    when = _to_datetime(moment)
+def _render_diff_moment_literal(moment: int, kind: DiffedSparkType, form: str) -> str | None:
+    when = _convert_diff_bound_to_datetime(moment)
     if kind.name == "date":
         # A date means its midnight, so the first date at or after the moment is the bound.
-        return f"DATE '{_to_datetime(-(-moment // _DAY) * _DAY):%Y-%m-%d}'"
+        return f"DATE '{_convert_diff_bound_to_datetime(-(-moment // _DAY) * _DAY):%Y-%m-%d}'"
     if kind.name == "timestamp":
         return f"TIMESTAMP '{when:%Y-%m-%d %H:%M:%S.%f}+00:00'"
     if kind.name == "timestamp_ntz":
         return f"TIMESTAMP_NTZ '{when:%Y-%m-%d %H:%M:%S.%f}'"
     text = when.strftime(form)
     if kind.name in ("string", "varchar", "char"):
-        return render_text_literal(text)
+        return render_diff_text_literal(text)
     if kind.name in ("int", "bigint") and text.isascii() and text.isdigit():
         return str(int(text))
     return None
 
 
-def render_text_literal(text: str) -> str:
+def render_diff_text_literal(text: str) -> str:
     """A text literal of Spark SQL, with quotes and backslashes escaped."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _to_datetime(milliseconds: int) -> datetime:
+def _convert_diff_bound_to_datetime(milliseconds: int) -> datetime:
     # timedelta, because datetime.fromtimestamp refuses years before 1970 on some systems.
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def _to_iso(milliseconds: int) -> str:
-    when = _to_datetime(milliseconds)
+def _convert_diff_bound_to_iso(milliseconds: int) -> str:
+    when = _convert_diff_bound_to_datetime(milliseconds)
     return when.strftime("%Y-%m-%dT%H:%M:%S") + (f".{when:%f}Z" if when.microsecond else "Z")

@@ -16,7 +16,7 @@ from ci_bot.protocol.reasons import OF_THE_WORKER
 from ci_bot.redaction import quote_value
 from ci_bot.static_config import FILES, read_written_keys, read_written_prefix
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.project import BOT, plan_settings
+from ci_bot.worker.project import BOT, read_plan_settings_of_project
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -54,7 +54,7 @@ def check_keys_of_bundled_bot(context: Context, first: Path) -> Iterator[Project
                 detail = f"is not written, and {what}: here only what is written counts."
                 yield _check_bundled_bot_key(key, ("ok", detail, None))
         yield _check_bundled_bot_key("checks", _CHECKS)
-    for note in plan_settings(context.configs).notes:
+    for note in read_plan_settings_of_project(context.configs).notes:
         yield _check_bundled_bot_key("projects", ("warn", note, "Write it in the first project."))
     approvers = [user for user in context.users if user.is_required_approver]
     if approvers:

@@ -28,16 +28,16 @@ from ci_bot.worker.doctor.spark_network import NetworkFacts
 from ci_bot.worker.messages import ModelNames, extract_sentence, file_name
 from ci_bot.worker.project import (
     FIX,
-    StateFacts,
+    ProjectStateFacts,
     checks,
-    collect_versions,
+    collect_versions_of_project,
     configure_projects,
-    create_context,
-    describe_merge_obstacle,
-    is_spark_gateway,
-    list_gateways,
-    list_pointers,
-    list_seed_files,
+    create_project_context,
+    describe_merge_obstacle_in_project,
+    is_spark_gateway_of_project,
+    list_gateways_of_project,
+    list_lfs_pointers,
+    list_seed_files_of_project,
     load_project,
     make_project_place,
     opening,
@@ -171,7 +171,7 @@ class DoctorPorts:
 
 def examine_project(request: DoctorRequest, ports: DoctorPorts) -> DoctorDocument:
     """Runs every check. A failed check is a finding and never raises."""
-    opening.refuse_postgres_writes()
+    opening.refuse_postgres_writes_of_project()
     return DoctorExamination(request, ports).run_checks()
 
 
@@ -185,7 +185,7 @@ class DoctorExamination:
         self.checks: list[ProjectCheck] = []
         self.context: Context  # from `_read_configuration` on, without which no other check runs
         self.state: StateSync | None = None
-        self.facts: StateFacts | None = None
+        self.facts: ProjectStateFacts | None = None
         self.prod: Environment | None = None
 
     def run_checks(self) -> DoctorDocument:
@@ -206,7 +206,7 @@ class DoctorExamination:
             finally:
                 if self.state is not None:
                     self.state.close()
-        spark_next = configured and is_spark_gateway(self.context, self.context.gateway)
+        spark_next = configured and is_spark_gateway_of_project(self.context, self.context.gateway)
         if spark_next:
             # A session would wait a minute for an absent master.
             spark_next = self._run_check("where Spark runs", self._check_spark_location)
@@ -266,7 +266,7 @@ class DoctorExamination:
         self.checks.append(check)
 
     def _read_current_versions(self) -> Versions:
-        versions = collect_versions(None)
+        versions = collect_versions_of_project(None)
         if self.facts is None:
             return versions
         return versions.model_copy(
@@ -278,20 +278,20 @@ class DoctorExamination:
         )
 
     def _check_versions(self) -> None:
-        self._add_check(checks.check_versions(collect_versions(None)))
+        self._add_check(checks.check_versions_for_project(collect_versions_of_project(None)))
 
     def _check_configuration(self) -> None:
         configs, _ = configure_projects(
             self.place, self.ports.on_spark_start, clock=self.ports.clock
         )
-        self.context = create_context(configs, self.place)
-        self._add_check(checks.check_configuration(self.context, self.place))
+        self.context = create_project_context(configs, self.place)
+        self._add_check(checks.check_project_configuration(self.context, self.place))
 
     def _check_directories(self) -> None:
-        self._add_check(checks.check_directories(self.place))
+        self._add_check(checks.check_project_directories(self.place))
 
     def _check_suffix_target(self) -> None:
-        found = checks.check_suffix_target(self.context)
+        found = checks.check_suffix_target_of_project(self.context)
         if found is not None:
             self._add_check(found)
 
@@ -307,12 +307,14 @@ class DoctorExamination:
             self._add_check(missing)
 
     def _check_connection(self) -> None:
-        self._add_check(checks.check_connection(self.context))
+        self._add_check(checks.check_connection_of_project(self.context))
 
     def _check_state(self) -> None:
-        self.state, self.facts = opening.open_state(self.context, self.place, write=False)
+        self.state, self.facts = opening.open_project_state(self.context, self.place, write=False)
         exists = self.state is not None
-        self._add_check(checks.check_state(self.context, exists=exists, facts=self.facts))
+        self._add_check(
+            checks.check_state_of_project(self.context, exists=exists, facts=self.facts)
+        )
 
     def _examine_models(self) -> None:
         """Loads the models, which runs the project's code, and checks them as a review does."""
@@ -324,21 +326,23 @@ class DoctorExamination:
         self._run_check(
             "lint",
             lambda: self._add_check(
-                checks.summarize_lint_check(checks.lint_project(self.context, names, repository))
+                checks.summarize_lint_check_of_project(
+                    checks.lint_project(self.context, names, repository)
+                )
             ),
         )
         self._run_check(
             "format",
             lambda: self._add_check(
-                checks.summarize_format_check(
-                    checks.check_formatting(self.context, None, repository)
+                checks.summarize_format_check_of_project(
+                    checks.check_project_formatting(self.context, None, repository)
                 )
             ),
         )
         self._run_check(
             "unit tests",
             lambda: self._add_check(
-                checks.summarize_tests_check(run_unit_tests(self.context, repository))
+                checks.summarize_tests_check_of_project(run_unit_tests(self.context, repository))
             ),
         )
 
@@ -362,11 +366,11 @@ class DoctorExamination:
         self._add_finding("models", "ok", f"{len(self.context.models)} models load")
 
     def _check_merges(self, names: ModelNames) -> None:
-        gateways = list_gateways(self.context.config, self.context.gateway)
+        gateways = list_gateways_of_project(self.context.config, self.context.gateway)
         found = {
             names.short_name(name): why
             for name, model in self.context.models.items()
-            if (why := describe_merge_obstacle(model, gateways)) is not None
+            if (why := describe_merge_obstacle_in_project(model, gateways)) is not None
         }
         if not found:
             self._add_finding("merges", "ok", "no model merges into a table without MERGE")
@@ -382,8 +386,8 @@ class DoctorExamination:
 
     def _list_lfs_pointers(self) -> list[str]:
         """Lists the seeds and loaded files of which the checkout has only an LFS pointer."""
-        seeds = list_seed_files(self.context.models.values())
-        found = list_pointers([*load_trace.list_opened_files(), *seeds])
+        seeds = list_seed_files_of_project(self.context.models.values())
+        found = list_lfs_pointers([*load_trace.list_opened_files(), *seeds])
         return [file_name(path, self.place.repository) for path in found]
 
     def _examine_state(self, state: StateSync) -> None:

@@ -11,7 +11,7 @@ from sqlmesh.core.state_sync.common import ExpiredBatchRange
 from ci_bot.protocol.environment import read_pull_number
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import describe_accuracy, read_accuracy
+from ci_bot.worker.cost import describe_accuracy_of_costs, read_accuracy_of_costs
 from ci_bot.worker.messages import ModelNames, is_reworded, names_and_times
 from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, CostLedger, Ledger
 
@@ -176,9 +176,9 @@ def check_ledger_is_readable(state: StateSync) -> ProjectCheck | None:
 
 def check_estimate_accuracy(state: StateSync) -> ProjectCheck:
     """Reports the accuracy of cost estimates; it needs at least five."""
-    found = read_accuracy(CostLedger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)))
+    found = read_accuracy_of_costs(CostLedger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)))
     message = (
-        describe_accuracy(found)
+        describe_accuracy_of_costs(found)
         if found is not None
         else "fewer than five applies have an estimate of all of their models to compare with"
     )

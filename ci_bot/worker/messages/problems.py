@@ -23,7 +23,7 @@ from ci_bot.errors import (
 from ci_bot.protocol.base import Failure, make_readable_path
 from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, is_supported, parse_release
-from ci_bot.redaction import strip_terminal_codes
+from ci_bot.redaction import strip_terminal_codes_for_redaction
 from ci_bot.worker.messages.load_failures import find_load_cause, iterate_causes
 from ci_bot.worker.messages.names_and_times import file_name
 from ci_bot.worker.runtime import java
@@ -111,7 +111,7 @@ def extract_sentence(error: BaseException) -> str:
     """Returns the message of `error` without terminal colours and Java's stack."""
     if _is_end_of_java(error):
         return SPARK_IS_GONE
-    text = strip_terminal_codes(make_encodable(str(error))).strip()
+    text = strip_terminal_codes_for_redaction(make_encodable(str(error))).strip()
     if not any(char.isalpha() for char in text) or isinstance(error, KeyError):
         # `raise ValueError(1)`, or a key alone: the error's type is more useful than its text.
         text = f"{type(error).__name__}: {text}".removesuffix(": ")

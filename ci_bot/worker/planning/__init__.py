@@ -17,9 +17,9 @@ if TYPE_CHECKING:
         whole_plan,
     )
     from ci_bot.worker.planning.describe_plan import (
-        find_change_type,
-        list_environment_statements,
-        list_removed_by_others,
+        find_planned_change_type,
+        list_environment_statements_of_plan,
+        list_models_removed_by_others,
     )
     from ci_bot.worker.planning.identity import identify_plan
     from ci_bot.worker.planning.make_plan import (
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
         Interval,
         Missing,
         PlanRequest,
-        make_evaluatable,
-        name_category,
+        make_evaluatable_plan,
+        name_plan_category,
     )
     from ci_bot.worker.planning.plan_options import PlanRefusedError
-    from ci_bot.worker.planning.prod_guard import BaseDrift
-    from ci_bot.worker.planning.prod_plan import list_merge_work, plan_merge
-    from ci_bot.worker.planning.whole_plan import describe_stages, find_short_window
+    from ci_bot.worker.planning.prod_guard import PlannedBaseDrift
+    from ci_bot.worker.planning.prod_plan import list_work_of_merge_plan, plan_merge
+    from ci_bot.worker.planning.whole_plan import describe_plan_stages, find_short_window_of_plan
 
 __all__ = [
-    "BaseDrift",
     "BuiltPlan",
     "Interval",
     "Missing",
     "PlanRefusedError",
     "PlanRequest",
+    "PlannedBaseDrift",
     "describe_plan",
-    "describe_stages",
-    "find_change_type",
-    "find_short_window",
+    "describe_plan_stages",
+    "find_planned_change_type",
+    "find_short_window_of_plan",
     "identify_plan",
-    "list_environment_statements",
-    "list_merge_work",
-    "list_removed_by_others",
-    "make_evaluatable",
+    "list_environment_statements_of_plan",
+    "list_models_removed_by_others",
+    "list_work_of_merge_plan",
+    "make_evaluatable_plan",
     "make_plan",
-    "name_category",
+    "name_plan_category",
     "plan_merge",
     "plan_options",
     "prod_guard",
@@ -65,23 +65,23 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "describe_plan": [
-            "find_change_type",
-            "list_environment_statements",
-            "list_removed_by_others",
+            "find_planned_change_type",
+            "list_environment_statements_of_plan",
+            "list_models_removed_by_others",
         ],
-        "whole_plan": ["find_short_window", "describe_stages"],
+        "whole_plan": ["find_short_window_of_plan", "describe_plan_stages"],
         "identity": ["identify_plan"],
         "make_plan": [
             "Interval",
             "Missing",
             "PlanRequest",
             "BuiltPlan",
-            "name_category",
-            "make_evaluatable",
+            "name_plan_category",
+            "make_evaluatable_plan",
         ],
         "plan_options": ["PlanRefusedError"],
-        "prod_guard": ["BaseDrift"],
-        "prod_plan": ["plan_merge", "list_merge_work"],
+        "prod_guard": ["PlannedBaseDrift"],
+        "prod_plan": ["plan_merge", "list_work_of_merge_plan"],
         "prod_restatements": [],
     },
 )

@@ -31,7 +31,7 @@ from ci_bot.protocol.plan import (
     Restatement,
 )
 from ci_bot.worker.messages import ModelNames, names_and_times
-from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, name_category
+from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, name_plan_category
 
 if TYPE_CHECKING:
     from sqlmesh.core.snapshot import Node
@@ -47,7 +47,7 @@ _DECORATOR = re.compile(r"@(?:\w+\.)*model\b")
 _NAMED_DECORATOR = re.compile(r"@(?:\w+\.)*model\(\s*(?:name\s*=\s*)?[\"']")
 
 
-def list_removed_by_others(
+def list_models_removed_by_others(
     removed: Iterable[str],
     nodes: Mapping[str, Node],
     *,
@@ -76,32 +76,32 @@ def list_removed_by_others(
             return frozenset()
         if file.suffix.lower() in _DEFINING and (content := before(path)) is not None:
             texts[file] = content.decode("utf-8", errors="replace")
-    if any(_names_are_computed(file, text) for file, text in texts.items()):
+    if any(_computes_names_of_planned_models(file, text) for file, text in texts.items()):
         return frozenset()
     return frozenset(
         name
         for name in removed
-        if not any(_may_define(name, file, text) for file, text in texts.items())
+        if not any(_may_define_planned_model(name, file, text) for file, text in texts.items())
         and not any(name in nodes[reader].depends_on for reader in caused if reader in nodes)
     )
 
 
 def list_schemas_of_models(names: Iterable[str]) -> frozenset[str]:
     """Lists the schemas, with their catalogs, of fully qualified names."""
-    return frozenset(_cut_to_schema(name) for name in names)
+    return frozenset(_cut_planned_name_to_schema(name) for name in names)
 
 
 def is_in_foreign_schema(name: str, schemas: Collection[str]) -> bool:
     """Whether a model lies in a schema that holds none of the project's models."""
-    return _cut_to_schema(name) not in schemas
+    return _cut_planned_name_to_schema(name) not in schemas
 
 
-def _cut_to_schema(name: str) -> str:
+def _cut_planned_name_to_schema(name: str) -> str:
     table = exp.to_table(name)
     return f"{table.catalog}.{table.db}".lower()
 
 
-def _names_are_computed(file: PurePosixPath, text: str) -> bool:
+def _computes_names_of_planned_models(file: PurePosixPath, text: str) -> bool:
     if file.suffix.lower() == ".py":
         return len(_DECORATOR.findall(text)) != len(_NAMED_DECORATOR.findall(text)) or (
             bool(_DECORATOR.search(text)) and bool(_COMPUTED.search(text))
@@ -109,7 +109,7 @@ def _names_are_computed(file: PurePosixPath, text: str) -> bool:
     return file.suffix.lower() == ".sql" and bool(_COMPUTED.search(text))
 
 
-def _may_define(name: str, file: PurePosixPath, text: str) -> bool:
+def _may_define_planned_model(name: str, file: PurePosixPath, text: str) -> bool:
     last = exp.to_table(name).name
     if file.stem.lower() == last.lower():
         return True  # a name may be inferred from the path
@@ -123,19 +123,23 @@ def _may_define(name: str, file: PurePosixPath, text: str) -> bool:
 MAX_DIFF_CHARS = 100_000
 
 
-def render_model_diff(planned: BuiltPlan, snapshot: Snapshot, kind: ChangeType) -> str | None:
+def render_diff_of_planned_model(
+    planned: BuiltPlan, snapshot: Snapshot, kind: ChangeType
+) -> str | None:
     """Renders how a model's definition differs from prod's, as a unified diff; None if equal."""
     if kind == "indirect":
         return None
     if kind == "added":
-        lines = (_read_source(snapshot) or _render_definition(snapshot)).splitlines()
+        lines = (
+            _read_source_of_planned_model(snapshot) or _render_definition_of_planned_model(snapshot)
+        ).splitlines()
         added = "\n".join(difflib.unified_diff([], lines, n=0, lineterm=""))
-        return _limit_text(_without_headers(added)) or None
-    text = _without_headers(planned.plan.context_diff.text_diff(snapshot.name))
-    return _limit_text(text) if text.strip() else None
+        return _limit_text_of_model_diff(_drop_headers_of_model_diff(added)) or None
+    text = _drop_headers_of_model_diff(planned.plan.context_diff.text_diff(snapshot.name))
+    return _limit_text_of_model_diff(text) if text.strip() else None
 
 
-def _without_headers(diff: str) -> str:
+def _drop_headers_of_model_diff(diff: str) -> str:
     """Removes the nameless file headers and the blank lines after headers from a unified diff.
 
     SQLMesh joins lines by line ends, and difflib's headers already have one.
@@ -152,7 +156,7 @@ def _without_headers(diff: str) -> str:
     return "\n".join(kept)
 
 
-def _read_source(snapshot: Snapshot) -> str | None:
+def _read_source_of_planned_model(snapshot: Snapshot) -> str | None:
     """Returns the text of a model's file if the file holds no other model; else None.
 
     Rendering a definition instead takes 10 ms, and a first review has thousands.
@@ -169,7 +173,7 @@ def _read_source(snapshot: Snapshot) -> str | None:
     return text if alone and text.upper().count("MODEL (") <= 1 else None
 
 
-def _render_definition(snapshot: Snapshot) -> str:
+def _render_definition_of_planned_model(snapshot: Snapshot) -> str:
     node = snapshot.node
     try:
         expressions = node.render_definition(include_python=True)
@@ -181,14 +185,14 @@ def _render_definition(snapshot: Snapshot) -> str:
     )
 
 
-def _limit_text(text: str) -> str:
+def _limit_text_of_model_diff(text: str) -> str:
     if len(text) <= MAX_DIFF_CHARS:
         return text
     kept = text[:MAX_DIFF_CHARS].rsplit("\n", 1)[0]
     return f"{kept}\n[{len(text) - len(kept)} characters left out]"
 
 
-def find_change_type(planned: BuiltPlan, snapshot: Snapshot) -> ChangeType:
+def find_planned_change_type(planned: BuiltPlan, snapshot: Snapshot) -> ChangeType:
     """Finds how a snapshot of the new project differs from prod's."""
     diff = planned.plan.context_diff
     if snapshot.snapshot_id in diff.added:
@@ -199,7 +203,7 @@ def find_change_type(planned: BuiltPlan, snapshot: Snapshot) -> ChangeType:
     return "indirect" if diff.indirectly_modified(snapshot.name) else "metadata"
 
 
-def list_changes(
+def list_planned_changes(
     planned: BuiltPlan,
     names: ModelNames,
     *,
@@ -219,25 +223,25 @@ def list_changes(
     diff = planned.plan.context_diff
     found: list[Change] = []
     for snapshot in planned.changed_snapshots:
-        kind = find_change_type(planned, snapshot)
+        kind = find_planned_change_type(planned, snapshot)
         old = diff.modified_snapshots[snapshot.name][1] if kind != "added" else None
-        path = relative_path(snapshot, repository)
+        path = get_path_of_planned_model(snapshot, repository)
         found.append(
             Change(
                 model=names.short_name(snapshot.name),
                 change=kind,
-                category=None if kind == "added" else name_category(snapshot),
-                kind=name_model_kind(snapshot),
+                category=None if kind == "added" else name_plan_category(snapshot),
+                kind=name_planned_model_kind(snapshot),
                 path=path,
                 owner=snapshot.node.owner,
                 tags=sorted(snapshot.node.tags),
-                fingerprint=compute_model_fingerprint(snapshot),
-                diff=render_model_diff(planned, snapshot, kind),
+                fingerprint=compute_planned_fingerprint(snapshot),
+                diff=render_diff_of_planned_model(planned, snapshot, kind),
                 columns=columns(snapshot, old),
                 insert_overwrite=snapshot.is_model
                 and bool(getattr(snapshot.model.kind, "insert_overwrite", False)),
                 statements_changed=old is not None
-                and _list_statements(snapshot) != _list_statements(old),
+                and _list_planned_statements(snapshot) != _list_planned_statements(old),
                 from_base=is_from_base(snapshot.name, kind, path),
                 also_in=also_in.get(snapshot.name, []),
             )
@@ -250,7 +254,7 @@ def list_changes(
                 model=names.short_name(info.name),
                 change="removed",
                 category=None,
-                kind=_read_kind_value(info.kind_name),
+                kind=_read_planned_kind_value(info.kind_name),
                 path=None,
                 owner=None,
                 diff=None,
@@ -267,7 +271,7 @@ def list_changes(
     return found
 
 
-def _list_statements(snapshot: Snapshot) -> list[str]:
+def _list_planned_statements(snapshot: Snapshot) -> list[str]:
     node = snapshot.node
     return [
         item.sql
@@ -276,7 +280,7 @@ def _list_statements(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def compute_model_fingerprint(snapshot: Snapshot) -> str:
+def compute_planned_fingerprint(snapshot: Snapshot) -> str:
     """Returns the fingerprint of a model and of the data it reads, without its parents'
     metadata.
     """
@@ -284,16 +288,16 @@ def compute_model_fingerprint(snapshot: Snapshot) -> str:
     return "-".join((found.data_hash, found.metadata_hash, found.parent_data_hash))
 
 
-def name_model_kind(snapshot: Snapshot) -> str:
+def name_planned_model_kind(snapshot: Snapshot) -> str:
     """Returns SQLMesh's name of the model kind; AUDIT for a standalone audit."""
-    return _read_kind_value(snapshot.model_kind_name) if snapshot.is_model else "AUDIT"
+    return _read_planned_kind_value(snapshot.model_kind_name) if snapshot.is_model else "AUDIT"
 
 
-def _read_kind_value(kind: Any) -> str:
+def _read_planned_kind_value(kind: Any) -> str:
     return str(getattr(kind, "value", kind) or "UNKNOWN")
 
 
-def relative_path(snapshot: Snapshot, repository: Path) -> str | None:
+def get_path_of_planned_model(snapshot: Snapshot, repository: Path) -> str | None:
     """Returns the file that defines a model, relative to the repository's root."""
     path = snapshot.node._path
     if path is None:
@@ -314,7 +318,7 @@ def choose_backfill_action(snapshot: Snapshot) -> BackfillAction:
     return "incremental" if snapshot.is_incremental else "full_refresh"
 
 
-def list_backfill(
+def list_planned_backfill(
     planned: BuiltPlan,
     intervals: Mapping[SnapshotId, Sequence[Interval]],
     names: ModelNames,
@@ -330,16 +334,16 @@ def list_backfill(
         action = choose_backfill_action(snapshot)
         preview = not planned.deployable.is_deployable(snapshot)
         dated = action == "incremental" and wanted
-        count = count_intervals(snapshot, wanted) if dated else 1
+        count = count_planned_intervals(snapshot, wanted) if dated else 1
         found.append(
             Backfill(
                 model=names.short_name(snapshot.name),
-                kind=name_model_kind(snapshot),
+                kind=name_planned_model_kind(snapshot),
                 action=action,
                 start=names_and_times.format_iso(wanted[0][0]) if dated else None,
                 end=names_and_times.format_iso(wanted[-1][1]) if dated else None,
                 intervals=count,
-                batches=count_batches(snapshot, wanted) if dated else 1,
+                batches=count_planned_batches(snapshot, wanted) if dated else 1,
                 preview=preview,
                 reused_in_prod=not preview and reused(snapshot),
                 table=names.table_name(snapshot, deployable=not preview),
@@ -348,23 +352,27 @@ def list_backfill(
     return sorted(found, key=lambda item: (-item.intervals, item.model))
 
 
-def list_remaining_work(planned: BuiltPlan, names: ModelNames) -> list[Backfill]:
+def list_remaining_work_of_plan(planned: BuiltPlan, names: ModelNames) -> list[Backfill]:
     """Lists the work of a plan that is not built yet; a review and an apply share it."""
     if planned.plan.skip_backfill or planned.plan.uncategorized:
         return []
-    return list_backfill(planned, planned.list_missing(), names, reused=lambda snapshot: True)
+    return list_planned_backfill(
+        planned, planned.list_missing(), names, reused=lambda snapshot: True
+    )
 
 
-def count_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
+def count_planned_intervals(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
     """Counts the intervals in the ranges, in the model's own interval unit."""
     unit = snapshot.node.interval_unit
     if unit.is_month or unit.is_year:
         months = 12 if unit.is_year else 1
-        return sum(math.ceil(_count_months(start, end) / months) for start, end in intervals)
+        return sum(
+            math.ceil(_count_planned_months(start, end) / months) for start, end in intervals
+        )
     return sum(math.ceil((end - start) / unit.milliseconds) for start, end in intervals)
 
 
-def _count_months(start: int, end: int) -> int:
+def _count_planned_months(start: int, end: int) -> int:
     """Counts the calendar months that a range touches; SQLMesh's own month has 28 days."""
     first = datetime.fromtimestamp(start / 1_000, timezone.utc)
     last = datetime.fromtimestamp((end - 1) / 1_000, timezone.utc)
@@ -373,16 +381,16 @@ def _count_months(start: int, end: int) -> int:
     return (last.year - first.year) * 12 + last.month - first.month + 1
 
 
-def count_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
+def count_planned_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> int:
     """Counts the statements that fill the ranges: by the model's batch_size, else one a range."""
     ranges = merge_intervals(list(intervals))
     size = snapshot.node.batch_size if snapshot.is_model else None
     if not size:
         return len(ranges)
-    return sum(math.ceil(count_intervals(snapshot, [span]) / size) for span in ranges)
+    return sum(math.ceil(count_planned_intervals(snapshot, [span]) / size) for span in ranges)
 
 
-def list_restatements(
+def list_planned_restatements(
     planned: BuiltPlan, names: ModelNames, users: Mapping[str, list[str]]
 ) -> list[Restatement]:
     """Lists the ranges that a person asked to restate. Previews of forward-only changes count as
@@ -404,7 +412,7 @@ def list_restatements(
     ]
 
 
-def list_environment_statements(planned: BuiltPlan) -> list[EnvironmentStatement]:
+def list_environment_statements_of_plan(planned: BuiltPlan) -> list[EnvironmentStatement]:
     """Lists the before_all and after_all statements; they run in a PR environment, too."""
     diff = planned.plan.context_diff
     found: list[EnvironmentStatement] = []
@@ -415,28 +423,28 @@ def list_environment_statements(planned: BuiltPlan) -> list[EnvironmentStatement
         found += [
             EnvironmentStatement(
                 when=when,
-                sql=_shorten_statement(sql),
+                sql=_shorten_statement_of_plan(sql),
                 change="unchanged" if sql in old else "added",
             )
             for sql in new
         ]
         found += [
-            EnvironmentStatement(when=when, sql=_shorten_statement(sql), change="removed")
+            EnvironmentStatement(when=when, sql=_shorten_statement_of_plan(sql), change="removed")
             for sql in old
             if sql not in new
         ]
     return found
 
 
-def _shorten_statement(text: str, limit: int = 4_000) -> str:
+def _shorten_statement_of_plan(text: str, limit: int = 4_000) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def make_lineage(planned: BuiltPlan, names: ModelNames) -> Lineage:
+def make_lineage_of_plan(planned: BuiltPlan, names: ModelNames) -> Lineage:
     """Makes the graph of the changed models, the models they read directly, and the edges."""
     diff = planned.plan.context_diff
     kinds: dict[str, ChangeType] = {
-        s.name: find_change_type(planned, s) for s in planned.changed_snapshots
+        s.name: find_planned_change_type(planned, s) for s in planned.changed_snapshots
     }
     kinds |= {info.name: "removed" for info in diff.removed_snapshots.values()}
     nodes: dict[str, ChangeType | None] = dict(kinds)

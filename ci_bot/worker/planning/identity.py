@@ -24,8 +24,8 @@ from ci_bot.worker.messages import names_and_times
 from ci_bot.worker.planning.make_plan import (
     BuiltPlan,
     Interval,
-    list_target_intervals,
-    name_category,
+    list_target_intervals_of_plan,
+    name_plan_category,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def identify_plan(
         for s_id, snapshot in planned.plan_snapshots.items()
         if s_id in changed or (planned.flags.include_unmodified and s_id in promoted)
     }
-    windows = list_target_intervals(planned, changed.values())
+    windows = list_target_intervals_of_plan(planned, changed.values())
     naming = environment.naming_info
     identity = PlanIdentity(
         environment=environment.name,
@@ -64,7 +64,7 @@ def identify_plan(
         flags=planned.flags,
         window=planned.window,
         snapshots=[
-            _make_target_snapshot(
+            _make_target_snapshot_of_plan(
                 snapshot, planned, windows.get(s_id), s_id in promoted, s_id in changed
             )
             for s_id, snapshot in sorted(covered.items())
@@ -79,7 +79,7 @@ def identify_plan(
             for s_id, (start, end) in plan.restatements.items()
             if planned.flags.restate_models
         ],
-        statements=_list_statement_identities(plan),
+        statements=_list_statement_identities_of_plan(plan),
     )
     return PrivateDirectories({repository: ""}).hide_in_document(identity)
 
@@ -95,20 +95,20 @@ def identify_prod_plan(plan: Plan, *, repository: Path) -> ProdIdentity:
         snapshots=[
             ProdSnapshot(
                 model=snapshot.name,
-                fingerprint=_read_identity_fingerprint(snapshot),
-                category=name_category(snapshot),
+                fingerprint=_read_fingerprint_for_plan_identity(snapshot),
+                category=name_plan_category(snapshot),
                 forward_only=snapshot.is_forward_only,
             )
             for s_id, snapshot in plan.snapshots.items()
             if s_id in diff.added or snapshot.name in diff.modified_snapshots
         ],
         removed=sorted(info.name for info in diff.removed_snapshots.values()),
-        statements=_list_statement_identities(plan),
+        statements=_list_statement_identities_of_plan(plan),
     )
     return PrivateDirectories({repository: ""}).hide_in_document(identity)
 
 
-def _read_identity_fingerprint(snapshot: Snapshot) -> str:
+def _read_fingerprint_for_plan_identity(snapshot: Snapshot) -> str:
     fingerprint = snapshot.fingerprint
     return "-".join(
         (
@@ -120,7 +120,7 @@ def _read_identity_fingerprint(snapshot: Snapshot) -> str:
     )
 
 
-def _make_target_snapshot(
+def _make_target_snapshot_of_plan(
     snapshot: Snapshot,
     planned: BuiltPlan,
     intervals: list[Interval] | None,
@@ -129,8 +129,8 @@ def _make_target_snapshot(
 ) -> TargetSnapshot:
     return TargetSnapshot(
         model=snapshot.name,
-        fingerprint=_read_identity_fingerprint(snapshot),
-        category=name_category(snapshot) if changed else None,
+        fingerprint=_read_fingerprint_for_plan_identity(snapshot),
+        category=name_plan_category(snapshot) if changed else None,
         preview=not planned.deployable.is_representative(snapshot),
         promoted=promoted,
         start=names_and_times.format_iso(intervals[0][0]) if intervals else None,
@@ -138,11 +138,13 @@ def _make_target_snapshot(
     )
 
 
-def _list_statement_identities(plan: Plan) -> list[StatementIdentity]:
-    return [_make_statement_identity(item) for item in plan.context_diff.environment_statements]
+def _list_statement_identities_of_plan(plan: Plan) -> list[StatementIdentity]:
+    return [
+        _make_statement_identity_of_plan(item) for item in plan.context_diff.environment_statements
+    ]
 
 
-def _make_statement_identity(statements: EnvironmentStatements) -> StatementIdentity:
+def _make_statement_identity_of_plan(statements: EnvironmentStatements) -> StatementIdentity:
     environment = {name: item.payload for name, item in statements.python_env.items()}
     macros = statements.jinja_macros.data_hash_values if statements.jinja_macros else []
     text = json.dumps([environment, list(macros)], sort_keys=True, default=str)

@@ -22,7 +22,7 @@ from ci_bot.protocol.plan_identity import PlanFlags, PlanOption
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning import plan_options
-from ci_bot.worker.planning.plan_options import PlanOptions, name_option
+from ci_bot.worker.planning.plan_options import PlanOptions, name_plan_option
 
 if TYPE_CHECKING:
     from sqlmesh.core.config import CategorizerConfig
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # The plan as SQLMesh executes it, with the audits that an earlier attempt did not pass.
 
 
-def make_evaluatable(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
+def make_evaluatable_plan(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
     """Makes the plan that SQLMesh evaluates. Reads the state; writes nothing.
 
     SQLMesh runs changed audits on data that is there already for new snapshots only, and an apply
@@ -42,13 +42,15 @@ def make_evaluatable(plan: Plan, state_reader: StateReader) -> EvaluatablePlan:
     environment has it. (`PlanStagesBuilder._get_audit_only_snapshots`)
     """
     found = plan.to_evaluatable()
-    unproven = _list_unproven(plan, found, state_reader)
+    unproven = _list_unproven_intervals_of_plan(plan, found, state_reader)
     if not unproven:
         return found
     return found.copy(update={"new_snapshots": [*found.new_snapshots, *unproven]})
 
 
-def _list_unproven(plan: Plan, found: EvaluatablePlan, state_reader: StateReader) -> list[Snapshot]:
+def _list_unproven_intervals_of_plan(
+    plan: Plan, found: EvaluatablePlan, state_reader: StateReader
+) -> list[Snapshot]:
     new = {snapshot.snapshot_id for snapshot in found.new_snapshots}
     recorded = [
         snapshot
@@ -177,10 +179,10 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
             another project would be removed.
         SQLMeshError: SQLMesh refuses the plan.
     """
-    plan_options.check_models(context, plan_request.flags)
+    plan_options.check_models_of_plan_options(context, plan_request.flags)
     names = ModelNames(context.default_catalog, context.default_dialect)
-    frontier = find_prod_frontier(context)
-    execution = _choose_execution_time(plan_request, frontier)
+    frontier = find_prod_frontier_of_plan(context)
+    execution = _choose_execution_time_of_plan(plan_request, frontier)
     last = min(frontier, execution) if frontier else execution
     start, end, notes = _resolve_plan_range(plan_request, last, execution)
     flags = plan_request.flags
@@ -203,7 +205,7 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
             include_unmodified=flags.include_unmodified,
             skip_backfill=flags.skip_backfill or None,
             min_intervals=flags.min_intervals or None,
-            preview_start=_resolve_preview_start(plan_request, execution),
+            preview_start=_resolve_preview_start_of_plan(plan_request, execution),
             preview_min_intervals=flags.preview_min_intervals or None,
         )
         sqlmesh_compat.let_sqlmesh_keep_model_caps(builder)
@@ -213,17 +215,17 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
     except NoChangesPlanError:
         return None
     except PlanError as error:
-        unknown = plan_options.explain_empty_selection(error, flags)
-        raise unknown or plan_options.describe_refusal(error, refused, names) from error
+        unknown = plan_options.explain_empty_selection_of_plan(error, flags)
+        raise unknown or plan_options.describe_refusal_of_plan(error, refused, names) from error
     if sqlmesh_compat.is_sqlmesh_state_shared(context):
         keys = [str(config.project or "") for config in context.configs.values()]
-        plan_options.check_no_foreign_removal(context, plan, keys, names)
-    plan_options.check_restated(plan, flags.restate_models, names)
+        plan_options.check_plan_removes_no_foreign_model(context, plan, keys, names)
+    plan_options.check_restated_models_of_plan(plan, flags.restate_models, names)
     if plan_changes_nothing(plan) and not flags.include_unmodified and not flags.restate_models:
         return None
     if flags.include_unmodified or flags.restate_models:
-        plan = sqlmesh_compat.limit_sqlmesh_backfill(plan, list_changed_with_upstream(plan))
-    notes.extend(_note_long_intervals(plan, given, names))
+        plan = sqlmesh_compat.limit_sqlmesh_backfill(plan, list_planned_models_with_upstream(plan))
+    notes.extend(_note_intervals_longer_than_plan(plan, given, names))
     pinned_start = plan.provided_start
     return BuiltPlan(
         plan=plan,
@@ -234,14 +236,16 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
         ),
         flags=flags,
         deployable=plan.deployability_index,
-        versions_in_prod=list_prod_versions(context.state_reader),
+        versions_in_prod=list_prod_versions_for_plan(context.state_reader),
         restatements=sqlmesh_compat.list_first_restatements_of_sqlmesh(builder, plan),
         notes=tuple(notes),
         categorizer=plan_request.categorizer,
     )
 
 
-def _note_long_intervals(plan: Plan, given: Mapping[str, Interval], names: ModelNames) -> list[str]:
+def _note_intervals_longer_than_plan(
+    plan: Plan, given: Mapping[str, Interval], names: ModelNames
+) -> list[str]:
     """Notes the models whose interval is longer than the plan's window, one sentence each."""
     # A metadata change keeps prod's table with all its data.
     own = {
@@ -263,11 +267,11 @@ def _note_long_intervals(plan: Plan, given: Mapping[str, Interval], names: Model
         "it. With "
         "`min-intervals: 1` or an earlier `start` it gets one; until then neither it nor what "
         "reads it can be compared with prod."
-        for name in list_models_without_data(plan)
+        for name in list_planned_models_without_data(plan)
     ]
 
 
-def list_models_without_data(plan: Plan) -> list[str]:
+def list_planned_models_without_data(plan: Plan) -> list[str]:
     """Lists changed incremental models with their own table of which the plan builds nothing, and
     of which nothing was built before.
     """
@@ -280,11 +284,13 @@ def list_models_without_data(plan: Plan) -> list[str]:
         and snapshot.is_incremental
         and plan.is_selected_for_backfill(snapshot.name)
         and s_id not in wanted
-        and not read_held_intervals(snapshot, plan.deployability_index)
+        and not read_intervals_held_before_plan(snapshot, plan.deployability_index)
     )
 
 
-def read_held_intervals(snapshot: Snapshot, deployable: DeployabilityIndex) -> list[Interval]:
+def read_intervals_held_before_plan(
+    snapshot: Snapshot, deployable: DeployabilityIndex
+) -> list[Interval]:
     """Returns the intervals that an environment's table of a snapshot holds."""
     own = deployable.is_representative(snapshot)
     return list(snapshot.intervals if own else snapshot.dev_intervals)
@@ -296,7 +302,7 @@ def plan_changes_nothing(plan: Plan) -> bool:
     return not diff.has_snapshot_changes and not diff.has_environment_statements_changes
 
 
-def list_changed_with_upstream(plan: Plan) -> set[str]:
+def list_planned_models_with_upstream(plan: Plan) -> set[str]:
     """Lists the changed models and all that they read, by name, as SQLMesh itself would backfill.
 
     With include-unmodified SQLMesh backfills the whole project; views need no data of their own.
@@ -316,13 +322,13 @@ def list_changed_with_upstream(plan: Plan) -> set[str]:
     return names
 
 
-def list_prod_versions(state_reader: StateReader) -> frozenset[tuple[str, str]]:
+def list_prod_versions_for_plan(state_reader: StateReader) -> frozenset[tuple[str, str]]:
     """Lists the table versions that prod references, as (model name, version)."""
     prod = state_reader.get_environment(c.PROD)
     return frozenset((info.name, info.version) for info in prod.snapshots) if prod else frozenset()
 
 
-def find_prod_frontier(context: Context) -> int | None:
+def find_prod_frontier_of_plan(context: Context) -> int | None:
     """Finds how far prod's data reaches, in milliseconds; None if prod holds no data yet."""
     seeds = {name for name, model in context.models.items() if model.kind.is_seed}
     ends = [
@@ -333,7 +339,7 @@ def find_prod_frontier(context: Context) -> int | None:
     return max(ends) if ends else None
 
 
-def _choose_execution_time(plan_request: PlanRequest, frontier: int | None) -> int:
+def _choose_execution_time_of_plan(plan_request: PlanRequest, frontier: int | None) -> int:
     """Chooses the plan's execution time, in milliseconds.
 
     The default is the end of prod's data: the environment is then built as prod was, the two can be
@@ -364,7 +370,7 @@ def _resolve_plan_range(
         )
         return start, names_and_times.to_milliseconds(plan_request.window.end or frontier), []
     notes: list[str] = []
-    option = name_option("start", plan_request.said)
+    option = name_plan_option("start", plan_request.said)
     start, end = None, frontier
     if plan_request.start:
         start = names_and_times.parse_start(plan_request.start, relative_to=execution, name=option)
@@ -389,24 +395,24 @@ def _resolve_plan_range(
     return start, end, notes
 
 
-def _resolve_preview_start(plan_request: PlanRequest, execution: int) -> int | None:
+def _resolve_preview_start_of_plan(plan_request: PlanRequest, execution: int) -> int | None:
     """Resolves the previews' start, in milliseconds. SQLMesh would count `yesterday` from its own
     run, and an apply on another day would build another plan.
     """
     text = plan_request.flags.preview_start
     if text is None:
         return None
-    option = name_option("preview-start", plan_request.said)
+    option = name_plan_option("preview-start", plan_request.said)
     return names_and_times.parse_start(text, relative_to=execution, name=option)
 
 
-def name_category(snapshot: Snapshot) -> Category:
+def name_plan_category(snapshot: Snapshot) -> Category:
     """Returns the report's name for the category of a changed snapshot."""
     category = snapshot.change_category
     return _CATEGORIES[category] if category is not None else "uncategorized"
 
 
-def list_target_intervals(
+def list_target_intervals_of_plan(
     planned: BuiltPlan, snapshots: Iterable[Snapshot]
 ) -> dict[SnapshotId, list[Interval]]:
     """Lists the intervals of each snapshot inside the plan's window, for the plan's identity.
@@ -414,12 +420,12 @@ def list_target_intervals(
     They depend on the window alone, not on intervals that are built already or on prod's frontier,
     which moves with each run of prod.
     """
-    return list_missing_intervals(
-        planned, [copy_without_intervals(snapshot) for snapshot in snapshots], None
+    return list_missing_intervals_of_plan(
+        planned, [copy_planned_snapshot_without_intervals(snapshot) for snapshot in snapshots], None
     )
 
 
-def copy_without_intervals(snapshot: Snapshot) -> Snapshot:
+def copy_planned_snapshot_without_intervals(snapshot: Snapshot) -> Snapshot:
     """Copies a snapshot without any interval."""
     copy: Snapshot = snapshot.copy()
     copy.intervals = []
@@ -427,7 +433,7 @@ def copy_without_intervals(snapshot: Snapshot) -> Snapshot:
     return copy
 
 
-def list_missing_intervals(
+def list_missing_intervals_of_plan(
     planned: BuiltPlan, wanted: Iterable[Snapshot], ends: Mapping[str, datetime] | None
 ) -> dict[SnapshotId, list[Interval]]:
     """Lists the intervals that the plan would build of `wanted`: copies of its snapshots whose
@@ -458,14 +464,14 @@ def list_missing_intervals(
     }
 
 
-def build_stages(context: Context, planned: BuiltPlan) -> list[PlanStage]:
+def build_stages_of_plan(context: Context, planned: BuiltPlan) -> list[PlanStage]:
     """Builds the stages of an apply, in order. Reads the state; writes nothing.
 
     Building them refreshes and clears intervals on the plan's snapshots, so compute all that reads
     those intervals first.
     """
     stages: list[PlanStage] = build_plan_stages(
-        make_evaluatable(planned.plan, context.state_reader),
+        make_evaluatable_plan(planned.plan, context.state_reader),
         context.state_reader,
         context.default_catalog,
     )

@@ -60,7 +60,7 @@ class PlanOptions:
     said: tuple[PlanOption, ...] = ()
 
 
-def resolve_options(
+def resolve_plan_options(
     given: GivenFlags,
     settings: PlanSettings,
     *,
@@ -81,14 +81,17 @@ def resolve_options(
     Raises:
         BadInput: the project writes an impossible number.
     """
-    options = _OptionChooser(settings)
-    dates = _OptionChooser(settings, given="review") if pinned else options
+    options = _PlanOptionChooser(settings)
+    dates = _PlanOptionChooser(settings, given="review") if pinned else options
     bot = settings.bot
     flags = PlanFlags(
         forward_only=options.choose_value(
             "forward-only",
             given.forward_only,
-            (f"{BOT}.forward_only_branch_suffix", _is_forward_only_by_branch(bot, head_branch)),
+            (
+                f"{BOT}.forward_only_branch_suffix",
+                _is_plan_forward_only_by_branch(bot, head_branch),
+            ),
             ("plan.forward_only", settings.forward_only or None),
         )
         or False,
@@ -132,7 +135,7 @@ def resolve_options(
     )
 
 
-class _OptionChooser:
+class _PlanOptionChooser:
     """Chooses the source of each option, and notes it in `said`."""
 
     def __init__(self, settings: PlanSettings, given: Source = "input") -> None:
@@ -181,23 +184,25 @@ class _OptionChooser:
 
     def _note_choice(self, name: OptionName, value: Any, key: str | None) -> None:
         source: Source = self._given if key is None else "project"
-        self.said.append(PlanOption(name=name, value=_show_value(value), source=source, key=key))
+        self.said.append(
+            PlanOption(name=name, value=_show_value_of_plan_option(value), source=source, key=key)
+        )
 
 
-def _is_forward_only_by_branch(bot: Any, head_branch: str | None) -> bool | None:
+def _is_plan_forward_only_by_branch(bot: Any, head_branch: str | None) -> bool | None:
     """Whether the branch's name makes the plan forward-only; None if it decides nothing."""
     suffix = bot.get("forward_only_branch_suffix")
     # With an empty one SQLMesh's bot takes its default; every name would end with it.
     return True if suffix and head_branch and head_branch.endswith(suffix) else None
 
 
-def name_option(name: OptionName, options: tuple[PlanOption, ...]) -> str:
+def name_plan_option(name: OptionName, options: tuple[PlanOption, ...]) -> str:
     """Returns a message's name for an option: the project's key if that is its source."""
     key = next((option.key for option in options if option.name == name), None)
     return key or name
 
 
-def _show_value(value: Any) -> str:
+def _show_value_of_plan_option(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if hasattr(value, "dict"):  # a part of SQLMesh's configuration
@@ -231,7 +236,7 @@ class PlanRefusedError(PlanError):
         self.models = tuple(models)
 
 
-def read_request_options(
+def read_plan_options_of_request(
     context: Context,
     request: ReviewRequest | ApplyRequest | EstimateRequest,
     settings: PlanSettings,
@@ -246,7 +251,7 @@ def read_request_options(
         root, changed = Path(request.workplace.repository), request.changed_files
         files = None if changed is None else [root / path for path in changed]
         sqlmesh_compat.let_sqlmesh_select_by_changed_files(context, files, request.base_names)
-    return resolve_options(
+    return resolve_plan_options(
         request.flags,
         settings,
         start=request.start,
@@ -256,7 +261,7 @@ def read_request_options(
     )
 
 
-def check_models(context: Context, flags: PlanFlags) -> None:
+def check_models_of_plan_options(context: Context, flags: PlanFlags) -> None:
     """Checks that every model that the flags name is in the project or in prod.
 
     SQLMesh ignores some names that it does not know and fails late on others.
@@ -274,12 +279,12 @@ def check_models(context: Context, flags: PlanFlags) -> None:
     for name, wanted in named.items():
         for item in wanted:
             if set(item) & SELECTOR:
-                _check_selection(context, name, item)
+                _check_selection_of_plan(context, name, item)
     prod = context.state_reader.get_environment(c.PROD)
     known = {*context.models, *(info.name for info in (prod.snapshots if prod else ()))}
     names = ModelNames(context.default_catalog, context.default_dialect)
     for name, wanted in named.items():
-        missing = [item for item in wanted if not _is_known(context, item, known)]
+        missing = [item for item in wanted if not _is_model_known_to_plan(context, item, known)]
         if missing:
             every = sorted(names.short_name(fqn) for fqn in known)
             near = [match for item in missing for match in difflib.get_close_matches(item, every)]
@@ -294,7 +299,7 @@ def check_models(context: Context, flags: PlanFlags) -> None:
             )
 
 
-def _check_selection(context: Context, name: str, text: str) -> None:
+def _check_selection_of_plan(context: Context, name: str, text: str) -> None:
     """Checks that SQLMesh can read a selection, and that its git branch (`git:main`) exists.
 
     Raises:
@@ -314,7 +319,7 @@ def _check_selection(context: Context, name: str, text: str) -> None:
         ) from error
 
 
-def describe_refusal(
+def describe_refusal_of_plan(
     error: PlanError, refused: Sequence[sqlmesh_compat.RefusedSqlmeshChange], names: ModelNames
 ) -> PlanRefusedError:
     """Makes the same refusal, with the models and statements that SQLMesh only prints to its
@@ -331,7 +336,7 @@ def describe_refusal(
     return PlanRefusedError(f"{text.rstrip('.')}: {', '.join(models)}.{allow}{lines}", models)
 
 
-def explain_empty_selection(error: PlanError, flags: PlanFlags) -> BadInput | None:
+def explain_empty_selection_of_plan(error: PlanError, flags: PlanFlags) -> BadInput | None:
     """Makes the failure if SQLMesh's refusal means that `select-model` matches no model; else
     None.
     """
@@ -344,7 +349,7 @@ def explain_empty_selection(error: PlanError, flags: PlanFlags) -> BadInput | No
     )
 
 
-def _is_known(context: Context, wanted: str, known: set[str]) -> bool:
+def _is_model_known_to_plan(context: Context, wanted: str, known: set[str]) -> bool:
     if SELECTOR & set(wanted):
         return True
     try:
@@ -354,7 +359,7 @@ def _is_known(context: Context, wanted: str, known: set[str]) -> bool:
     return found in known
 
 
-def check_no_foreign_removal(
+def check_plan_removes_no_foreign_model(
     context: Context, plan: Plan, keys: Iterable[str], names: ModelNames
 ) -> None:
     """Checks that the plan removes no model that belongs to another project on the same state.
@@ -390,7 +395,7 @@ def check_no_foreign_removal(
 # nobody built.
 
 
-def check_restated(plan: Plan, wanted: Sequence[str], names: ModelNames) -> None:
+def check_restated_models_of_plan(plan: Plan, wanted: Sequence[str], names: ModelNames) -> None:
     """Checks that every named model has its own version in this environment.
 
     A pattern may match models of prod as well, as long as it matches one of the environment's.

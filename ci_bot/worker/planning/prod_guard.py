@@ -18,7 +18,7 @@ from ci_bot.protocol.environment import PROD_HINT
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.worker.messages import ModelNames, names_and_times
 from ci_bot.worker.planning.make_plan import BuiltPlan
-from ci_bot.worker.project import list_defining_files, reaches_every_model
+from ci_bot.worker.project import is_file_of_every_project_model, list_files_that_define_model
 from ci_bot.worker.runtime import Relation, spark_catalog
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _SHOWN = 3
 
 
-def check_prod_untouched(planned: BuiltPlan, found: Iterable[PlanStage], names: ModelNames) -> None:
+def check_plan_leaves_prod_untouched(
+    planned: BuiltPlan, found: Iterable[PlanStage], names: ModelNames
+) -> None:
     """Refuses a plan of prod, and one that would add or remove an interval of a table version that
     prod references.
 
@@ -47,7 +49,7 @@ def check_prod_untouched(planned: BuiltPlan, found: Iterable[PlanStage], names: 
         if isinstance(stage, stages.BackfillStage):
             for snapshot, intervals in stage.snapshot_to_intervals.items():
                 if snapshot.is_model and intervals and planned.shares_prod_table(snapshot):
-                    _refuse_intervals(
+                    _refuse_plan_of_intervals(
                         names.short_name(snapshot.name), intervals[0][0], intervals[-1][1]
                     )
         elif isinstance(stage, stages.MigrateSchemasStage):
@@ -61,10 +63,10 @@ def check_prod_untouched(planned: BuiltPlan, found: Iterable[PlanStage], names: 
     for s_id, (start, end) in planned.plan.restatements.items():
         snapshot = planned.plan_snapshots[s_id]
         if planned.shares_prod_table(snapshot):
-            _refuse_intervals(names.short_name(snapshot.name), start, end)
+            _refuse_plan_of_intervals(names.short_name(snapshot.name), start, end)
 
 
-def check_views_apart_from_prod(context: Context, planned: BuiltPlan) -> None:
+def check_planned_views_apart_from_prod(context: Context, planned: BuiltPlan) -> None:
     """Refuses an environment whose views would lie where prod has views or tables.
 
     A schema's name proves nothing: prod's models can lie in one that is called
@@ -100,7 +102,7 @@ def check_views_apart_from_prod(context: Context, planned: BuiltPlan) -> None:
         )
 
 
-def _refuse_intervals(model: str, start: int, end: int) -> None:
+def _refuse_plan_of_intervals(model: str, start: int, end: int) -> None:
     raise RequestRefused(
         f"This plan would write {model} from {names_and_times.format_iso(start)} to "
         f"{names_and_times.format_iso(end)} into the table that prod reads.",
@@ -120,7 +122,7 @@ _DATA = (".sql", ".csv", ".tsv", ".yaml", ".yml")
 
 
 @dataclass(frozen=True)
-class BaseDrift:
+class PlannedBaseDrift:
     """The changed models that the pull request can have caused; None if its files are unknown.
 
     Attributes:
@@ -138,7 +140,7 @@ class BaseDrift:
         changed_files: Sequence[str] | None,
         repository: Path,
         opened: Collection[str] = (),
-    ) -> BaseDrift:
+    ) -> PlannedBaseDrift:
         """Follows the changed files through the lineage to every model that they can reach.
 
         Args:
@@ -146,7 +148,9 @@ class BaseDrift:
             opened: Absolute paths of the files that loading opened: any model may use a module
                 anywhere.
         """
-        if changed_files is None or any(reaches_every_model(path) for path in changed_files):
+        if changed_files is None or any(
+            is_file_of_every_project_model(path) for path in changed_files
+        ):
             return cls(None)
         files = {make_readable_path(str(repository / path)) for path in changed_files}
         models = {make_readable_path(str(node._path)) for node in nodes.values()}
@@ -156,7 +160,7 @@ class BaseDrift:
         caused = {
             name
             for name, node in nodes.items()
-            if not files.isdisjoint(map(make_readable_path, list_defining_files(node)))
+            if not files.isdisjoint(map(make_readable_path, list_files_that_define_model(node)))
         }
         pending = list(caused)
         readers: dict[str, list[str]] = {}

@@ -69,28 +69,34 @@ def plan_prod(
         )
 
     def list_work(intervals: Built) -> list[Backfill]:
-        return describe_plan.list_backfill(as_prod, intervals, names, reused=lambda snapshot: False)
+        return describe_plan.list_planned_backfill(
+            as_prod, intervals, names, reused=lambda snapshot: False
+        )
 
     missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
-    whole = whole_plan.list_prod_build(as_prod, missing)
-    now = _select_changed(as_prod, missing)
+    whole = whole_plan.list_planned_prod_build(as_prod, missing)
+    now = _select_changed_in_prod_plan(as_prod, missing)
     full = list_work(whole)
-    next_run = list_work(_list_recomputed_by_next_run(as_prod, whole))
+    next_run = list_work(_list_models_recomputed_after_merge_plan(as_prod, whole))
     return ProdPlan(
         changes=count,
-        backfill=list_work(_list_remaining_intervals(missing, _list_reused(planned, built))),
+        backfill=list_work(
+            _list_remaining_intervals_of_prod_plan(
+                missing, _list_reused_intervals_of_prod_plan(planned, built)
+            )
+        ),
         full_backfill=full,
         # Describing a table takes time, and at a first review nothing is built yet.
         next_run=next_run,
         cost=estimate([*(full if now == whole else list_work(now)), *next_run, *restated]),
-        held=_list_held_ranges(plan, names),
-        lost=_list_lost_ranges(plan, whole, names),
+        held=_list_ranges_held_in_prod_plan(plan, names),
+        lost=_list_ranges_lost_in_prod_plan(plan, whole, names),
         forward_only_schema_changes=sorted(
             names.short_name(snapshot.name)
             for snapshot in plan.snapshots.values()
-            if _alters_prod_table(plan, snapshot)
+            if _merge_plan_alters_prod_table(plan, snapshot)
         ),
-        gaps=_list_gaps(plan, names),
+        gaps=_list_gaps_in_prod_plan(plan, names),
         would_fail=False,
         plan_id=_identify_merge_plan(plan, repository),
     )
@@ -104,7 +110,7 @@ def plan_restatements_alone(
     return ProdPlan(changes=0, backfill=[], would_fail=False, cost=cost)
 
 
-def _list_recomputed_by_next_run(as_prod: BuiltPlan, whole: Built) -> Built:
+def _list_models_recomputed_after_merge_plan(as_prod: BuiltPlan, whole: Built) -> Built:
     """Lists forward-only versions that share prod's table and cannot keep its data.
 
     A merge builds nothing of them, because the table's intervals count as built. But SQLMesh
@@ -162,18 +168,22 @@ def plan_merge(context: Context, planned: BuiltPlan) -> BuiltPlan | None:
     )
 
 
-def list_merge_work(as_prod: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
+def list_work_of_merge_plan(as_prod: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
     """Lists the work that a merge costs: intervals of changed models that prod would build now, and
     tables that its next run computes whole.
     """
     missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
-    next_run = _list_recomputed_by_next_run(as_prod, whole_plan.list_prod_build(as_prod, missing))
-    return {s_id: list(ranges) for s_id, ranges in next_run.items()} | _select_changed(
+    next_run = _list_models_recomputed_after_merge_plan(
+        as_prod, whole_plan.list_planned_prod_build(as_prod, missing)
+    )
+    return {s_id: list(ranges) for s_id, ranges in next_run.items()} | _select_changed_in_prod_plan(
         as_prod, missing
     )
 
 
-def _select_changed(as_prod: BuiltPlan, missing: Built) -> dict[SnapshotId, list[Interval]]:
+def _select_changed_in_prod_plan(
+    as_prod: BuiltPlan, missing: Built
+) -> dict[SnapshotId, list[Interval]]:
     changed = {snapshot.snapshot_id for snapshot in as_prod.changed_snapshots}
     return {s_id: list(intervals) for s_id, intervals in missing.items() if s_id in changed}
 
@@ -187,7 +197,7 @@ def _identify_merge_plan(plan: Plan, repository: Path | None) -> str | None:
     return identify_prod_plan(plan, repository=repository).plan_id()
 
 
-def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
+def _merge_plan_alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
     """Whether a merge changes the columns of the table that prod has now.
 
     SQLMesh runs the migration for every version that shares prod's table, metadata changes
@@ -198,12 +208,15 @@ def _alters_prod_table(plan: Plan, snapshot: Snapshot) -> bool:
     _, old = plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
     if old is None or not old.is_model:
         return False
-    before, after = list_built_columns(old.model), list_built_columns(snapshot.model)
+    before, after = (
+        list_built_columns_of_planned_model(old.model),
+        list_built_columns_of_planned_model(snapshot.model),
+    )
     unknown = before is None or after is None
     return not snapshot.is_metadata if unknown else before != after
 
 
-def list_built_columns(model: Model) -> dict[str, str] | None:
+def list_built_columns_of_planned_model(model: Model) -> dict[str, str] | None:
     """Lists the columns with their types in the model's dialect; None if not known.
 
     A type read from the state may be a different SQLGlot type for the same engine type: SQLMesh
@@ -216,7 +229,9 @@ def list_built_columns(model: Model) -> dict[str, str] | None:
     return {name: kind.sql(dialect=model.dialect) for name, kind in columns.items()}
 
 
-def _list_reused(planned: BuiltPlan, built: Built) -> dict[str, list[Interval]]:
+def _list_reused_intervals_of_prod_plan(
+    planned: BuiltPlan, built: Built
+) -> dict[str, list[Interval]]:
     """Lists by model name the intervals that the PR environment builds into tables that prod will
     use.
     """
@@ -227,7 +242,7 @@ def _list_reused(planned: BuiltPlan, built: Built) -> dict[str, list[Interval]]:
     }
 
 
-def _list_remaining_intervals(
+def _list_remaining_intervals_of_prod_plan(
     missing: Built, reused: Mapping[str, list[Interval]]
 ) -> dict[SnapshotId, list[Interval]]:
     left = {
@@ -237,17 +252,17 @@ def _list_remaining_intervals(
     return {s_id: intervals for s_id, intervals in left.items() if intervals}
 
 
-def _list_held_ranges(plan: Plan, names: ModelNames) -> list[ModelRange]:
+def _list_ranges_held_in_prod_plan(plan: Plan, names: ModelNames) -> list[ModelRange]:
     """Lists the ranges that prod's tables of changed models hold; a view holds nothing."""
     return [
-        _make_model_range(names.short_name(name), interval)
+        _make_model_range_of_plan(names.short_name(name), interval)
         for name, (_, old) in sorted(plan.context_diff.modified_snapshots.items())
         if old.is_model and not old.is_view
         for interval in merge_intervals(list(old.intervals))
     ]
 
 
-def _list_lost_ranges(plan: Plan, whole: Built, names: ModelNames) -> list[ModelRange]:
+def _list_ranges_lost_in_prod_plan(plan: Plan, whole: Built, names: ModelNames) -> list[ModelRange]:
     """Lists the ranges that prod's table of a changed model holds and its new table will lack.
 
     A model without a `start` gets one interval in a new table, whatever the old one holds; a later
@@ -261,13 +276,13 @@ def _list_lost_ranges(plan: Plan, whole: Built, names: ModelNames) -> list[Model
             continue
         gone = subtract_intervals(list(old.intervals), list(whole.get(new.snapshot_id, ())))
         lost += [
-            _make_model_range(names.short_name(name), interval)
+            _make_model_range_of_plan(names.short_name(name), interval)
             for interval in merge_intervals(gone)
         ]
     return lost
 
 
-def _make_model_range(model: str, interval: Interval) -> ModelRange:
+def _make_model_range_of_plan(model: str, interval: Interval) -> ModelRange:
     start, end = interval
     return ModelRange(
         model=model, start=names_and_times.format_iso(start), end=names_and_times.format_iso(end)
@@ -298,7 +313,7 @@ def subtract_intervals(wanted: list[Interval], built: list[Interval]) -> list[In
     return remaining
 
 
-def _list_gaps(plan: Plan, names: ModelNames) -> list[ModelRange]:
+def _list_gaps_in_prod_plan(plan: Plan, names: ModelNames) -> list[ModelRange]:
     """Lists the gaps in prod's table of a changed model: ranges that it lacks between its
     intervals.
     """
@@ -309,5 +324,5 @@ def _list_gaps(plan: Plan, names: ModelNames) -> list[ModelRange]:
         held = sorted(old.intervals)
         for (_, end), (start, _) in pairwise(held):
             if end < start:
-                gaps.append(_make_model_range(names.short_name(name), (end, start)))
+                gaps.append(_make_model_range_of_plan(names.short_name(name), (end, start)))
     return gaps

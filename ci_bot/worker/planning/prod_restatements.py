@@ -68,7 +68,7 @@ class PlannedRestatement:
         return sorted(item.model for item in self.work)
 
 
-def find_model(context: Context, wanted: str, names: ModelNames) -> str:
+def find_model_to_restate(context: Context, wanted: str, names: ModelNames) -> str:
     """The model's fully qualified name.
 
     Raises:
@@ -90,7 +90,7 @@ def find_model(context: Context, wanted: str, names: ModelNames) -> str:
     )
 
 
-def parse_window(start: str | None, end: str | None, *, now: int) -> RestatedWindow:
+def parse_window_of_restatement(start: str | None, end: str | None, *, now: int) -> RestatedWindow:
     """The dates of a wish, as SQLMesh reads them: `1 week ago` counts from `now`.
 
     Raises:
@@ -128,25 +128,30 @@ def plan_restatement(
     """
     snapshot = context.get_snapshot(fqn, raise_if_missing=True)
     name = names.short_name(fqn)
-    _check_kind(context, snapshot, name)
-    frontier = make_plan.find_prod_frontier(context)
+    _check_kind_of_restated_model(context, snapshot, name)
+    frontier = make_plan.find_prod_frontier_of_plan(context)
     if frontier is None:
         raise BadInput(
             "Prod holds no data yet, so there is nothing to build again.",
             hint="Deploy prod first.",
             reason_code="no_prod",
         )
-    restating = _build_plan(context, name, wanted, plan_request, frontier)
+    restating = _build_restatement_plan(context, name, wanted, plan_request, frontier)
     plan = restating.plan
-    _check_not_built_by_merge(plan, fqn, name)
-    intervals = make_plan.list_missing_intervals(
+    _check_restated_model_not_built_by_merge(plan, fqn, name)
+    intervals = make_plan.list_missing_intervals_of_plan(
         restating,
-        [make_plan.copy_without_intervals(plan.snapshots[s_id]) for s_id in plan.restatements],
+        [
+            make_plan.copy_planned_snapshot_without_intervals(plan.snapshots[s_id])
+            for s_id in plan.restatements
+        ],
         plan.end_override_per_model,
     )
-    work = describe_plan.list_backfill(restating, intervals, names, reused=lambda snapshot: False)
+    work = describe_plan.list_planned_backfill(
+        restating, intervals, names, reused=lambda snapshot: False
+    )
     # Readers of other kinds are built again whole, whatever the dates are.
-    own = any(s_id.name == fqn for s_id in intervals) or _has_no_table(snapshot)
+    own = any(s_id.name == fqn for s_id in intervals) or _has_restated_model_no_table(snapshot)
     if not own or not work:
         raise BadInput(
             f"Prod has nothing of `{name}` from {restating.window.start} to {restating.window.end} "
@@ -157,15 +162,15 @@ def plan_restatement(
     return PlannedRestatement(
         fqn=fqn,
         snapshot=plan.snapshots.get(snapshot.snapshot_id, snapshot),
-        fingerprint=describe_plan.compute_model_fingerprint(snapshot),
+        fingerprint=describe_plan.compute_planned_fingerprint(snapshot),
         window=restating.window,
         work=work,
-        kept=_list_kept(plan, names),
-        environments=_list_cleared(context, plan, environment),
+        kept=_list_readers_kept_by_restatement(plan, names),
+        environments=_list_environments_cleared_by_restatement(context, plan, environment),
     )
 
 
-def _check_kind(context: Context, snapshot: Snapshot, name: str) -> None:
+def _check_kind_of_restated_model(context: Context, snapshot: Snapshot, name: str) -> None:
     """SQLMesh leaves these out with a warning, or without one. (`_build_restatements`)"""
     if snapshot.is_seed:
         raise RequestRefused(
@@ -176,7 +181,7 @@ def _check_kind(context: Context, snapshot: Snapshot, name: str) -> None:
     if snapshot.disable_restatement:
         raise RequestRefused(
             f"`{name}` has `disable_restatement`, by itself or by its kind "
-            f"{describe_plan.name_model_kind(snapshot)}, because rows could be lost.",
+            f"{describe_plan.name_planned_model_kind(snapshot)}, because rows could be lost.",
             hint="If its source still has all of its history, set `disable_restatement false` in "
             "the model's kind first.",
             reason_code="not_restatable",
@@ -193,7 +198,7 @@ def _check_kind(context: Context, snapshot: Snapshot, name: str) -> None:
         )
 
 
-def _build_plan(
+def _build_restatement_plan(
     context: Context, name: str, wanted: RestatedWindow, plan_request: PlanRequest, frontier: int
 ) -> BuiltPlan:
     """The plan of `sqlmesh plan prod --restate-model` with all of its dates.
@@ -212,7 +217,7 @@ def _build_plan(
             reason_code="bad_window",
         )
     if start is None:
-        start = _find_beginning(context)
+        start = _find_beginning_of_prod_data(context)
     builder = sqlmesh_compat.make_sqlmesh_plan_builder(
         context,
         c.PROD,
@@ -245,13 +250,13 @@ def _build_plan(
         ),
         flags=plan_request.flags,
         deployable=plan.deployability_index,
-        versions_in_prod=make_plan.list_prod_versions(context.state_reader),
+        versions_in_prod=make_plan.list_prod_versions_for_plan(context.state_reader),
         restatements=plan.restatements,
         notes=(),
     )
 
 
-def _find_beginning(context: Context) -> int:
+def _find_beginning_of_prod_data(context: Context) -> int:
     """Where the oldest data of prod begins; SQLMesh cuts each model at its own start."""
     prod = context.state_reader.get_environment(c.PROD)
     held = context.state_reader.get_snapshots(prod.snapshots if prod else ())
@@ -261,14 +266,17 @@ def _find_beginning(context: Context) -> int:
     )
 
 
-def _check_not_built_by_merge(plan: Plan, fqn: str, name: str) -> None:
+def _check_restated_model_not_built_by_merge(plan: Plan, fqn: str, name: str) -> None:
     diff = plan.context_diff
     new, old = diff.modified_snapshots.get(fqn, (None, None))
-    added = any(s_id.name == fqn and not _has_no_table(plan.snapshots[s_id]) for s_id in diff.added)
+    added = any(
+        s_id.name == fqn and not _has_restated_model_no_table(plan.snapshots[s_id])
+        for s_id in diff.added
+    )
     kept = (
         new is None
         or old is None
-        or _has_no_table(new)
+        or _has_restated_model_no_table(new)
         or sqlmesh_compat.sqlmesh_snapshot_inherits_intervals(old, new)
     )
     if kept and not added:
@@ -281,12 +289,12 @@ def _check_not_built_by_merge(plan: Plan, fqn: str, name: str) -> None:
     )
 
 
-def _has_no_table(snapshot: Snapshot) -> bool:
+def _has_restated_model_no_table(snapshot: Snapshot) -> bool:
     """External and embedded models: to restate one is to restate what reads it."""
     return bool(snapshot.is_symbolic)
 
 
-def _list_kept(plan: Plan, names: ModelNames) -> list[str]:
+def _list_readers_kept_by_restatement(plan: Plan, names: ModelNames) -> list[str]:
     """Readers of what is restated that SQLMesh leaves as they are."""
     restated = {s_id.name for s_id in plan.restatements}
     return sorted(
@@ -298,13 +306,15 @@ def _list_kept(plan: Plan, names: ModelNames) -> list[str]:
     )
 
 
-def _list_cleared(context: Context, plan: Plan, environment: str) -> list[str]:
+def _list_environments_cleared_by_restatement(
+    context: Context, plan: Plan, environment: str
+) -> list[str]:
     """The environments with versions of their own of what is restated: SQLMesh clears these, too.
 
     (`identify_restatement_intervals_across_snapshot_versions`)
     """
     restated = {s_id.name for s_id in plan.restatements}
-    shared = make_plan.list_prod_versions(context.state_reader)
+    shared = make_plan.list_prod_versions_for_plan(context.state_reader)
     return sorted(
         name
         for name, infos in sqlmesh_compat.list_sqlmesh_environment_snapshots(context).items()

@@ -33,30 +33,32 @@ _ACTIONS = {
 }
 
 
-def describe_stages(found: Iterable[stages.PlanStage], names: ModelNames) -> list[Stage]:
+def describe_plan_stages(found: Iterable[stages.PlanStage], names: ModelNames) -> list[Stage]:
     """Describes each stage in one entry, in the order of execution."""
     return [_DESCRIBE[type(stage)](stage, names) for stage in found]
 
 
-def _render_preview_note(snapshot: Snapshot, index: DeployabilityIndex) -> str:
+def _render_preview_note_of_stage(snapshot: Snapshot, index: DeployabilityIndex) -> str:
     return "" if index.is_deployable(snapshot) else " (preview, not reused in prod)"
 
 
-def _render_table_sentence(snapshot: Snapshot, index: DeployabilityIndex, names: ModelNames) -> str:
+def _render_table_sentence_of_stage(
+    snapshot: Snapshot, index: DeployabilityIndex, names: ModelNames
+) -> str:
     return names.table_name(snapshot, deployable=index.is_deployable(snapshot))
 
 
-def _describe_before_all(stage: stages.BeforeAllStage, names: ModelNames) -> Stage:
+def _describe_before_all_stage(stage: stages.BeforeAllStage, names: ModelNames) -> Stage:
     sql = [text for item in stage.statements for text in item.before_all]
     return Stage(stage="before_all", title="Run the before_all statements", items=sql)
 
 
-def _describe_after_all(stage: stages.AfterAllStage, names: ModelNames) -> Stage:
+def _describe_after_all_stage(stage: stages.AfterAllStage, names: ModelNames) -> Stage:
     sql = [text for item in stage.statements for text in item.after_all]
     return Stage(stage="after_all", title="Run the after_all statements", items=sql)
 
 
-def _describe_records(stage: stages.CreateSnapshotRecordsStage, names: ModelNames) -> Stage:
+def _describe_records_stage(stage: stages.CreateSnapshotRecordsStage, names: ModelNames) -> Stage:
     return Stage(
         stage="create_snapshot_records",
         title="Record the new snapshots in the state",
@@ -64,9 +66,11 @@ def _describe_records(stage: stages.CreateSnapshotRecordsStage, names: ModelName
     )
 
 
-def _describe_schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: ModelNames) -> Stage:
+def _describe_schemas_stage(
+    stage: stages.PhysicalLayerSchemaCreationStage, names: ModelNames
+) -> Stage:
     schemas = {
-        _render_table_sentence(s, stage.deployability_index, names).rpartition(".")[0]
+        _render_table_sentence_of_stage(s, stage.deployability_index, names).rpartition(".")[0]
         for s in stage.snapshots
         if s.is_model and not s.is_symbolic
     }
@@ -77,11 +81,11 @@ def _describe_schemas(stage: stages.PhysicalLayerSchemaCreationStage, names: Mod
     )
 
 
-def _describe_tables(stage: stages.PhysicalLayerUpdateStage, names: ModelNames) -> Stage:
+def _describe_tables_stage(stage: stages.PhysicalLayerUpdateStage, names: ModelNames) -> Stage:
     index = stage.deployability_index
     items = [
-        f"{names.short_name(s.name)} → {_render_table_sentence(s, index, names)}"
-        f"{_render_preview_note(s, index)}"
+        f"{names.short_name(s.name)} → {_render_table_sentence_of_stage(s, index, names)}"
+        f"{_render_preview_note_of_stage(s, index)}"
         for s in sorted(stage.snapshots, key=lambda item: str(item.name))
         if s.is_model and not s.is_symbolic
     ]
@@ -92,7 +96,7 @@ def _describe_tables(stage: stages.PhysicalLayerUpdateStage, names: ModelNames) 
     )
 
 
-def _describe_audits(stage: stages.AuditOnlyRunStage, names: ModelNames) -> Stage:
+def _describe_audits_stage(stage: stages.AuditOnlyRunStage, names: ModelNames) -> Stage:
     return Stage(
         stage="audit_only_run",
         title="Run the changed audits on data that is already there",
@@ -100,7 +104,7 @@ def _describe_audits(stage: stages.AuditOnlyRunStage, names: ModelNames) -> Stag
     )
 
 
-def _describe_restatement(stage: stages.RestatementStage, names: ModelNames) -> Stage:
+def _describe_restatement_stage(stage: stages.RestatementStage, names: ModelNames) -> Stage:
     return Stage(
         stage="restatement",
         title="Clear the restated intervals in other environments",
@@ -108,7 +112,7 @@ def _describe_restatement(stage: stages.RestatementStage, names: ModelNames) -> 
     )
 
 
-def _describe_backfill(stage: stages.BackfillStage, names: ModelNames) -> Stage:
+def _describe_backfill_stage(stage: stages.BackfillStage, names: ModelNames) -> Stage:
     index = stage.deployability_index
     items = []
     for snapshot, intervals in stage.snapshot_to_intervals.items():
@@ -124,20 +128,22 @@ def _describe_backfill(stage: stages.BackfillStage, names: ModelNames) -> Stage:
         )
         audits = ", ".join(name for name, _ in snapshot.model.audits)
         checks = f"; audits: {audits}" if audits else ""
-        table = _render_table_sentence(snapshot, index, names)
+        table = _render_table_sentence_of_stage(snapshot, index, names)
         items.append(
             f"{names.short_name(snapshot.name)} → {table}: {_ACTIONS[action]}{span}"
-            f"{_render_preview_note(snapshot, index)}{checks}"
+            f"{_render_preview_note_of_stage(snapshot, index)}{checks}"
         )
     title = "Backfill" if items else "Backfill: nothing to do"
     return Stage(stage="backfill", title=title, items=sorted(items))
 
 
-def _describe_environment(stage: stages.EnvironmentRecordUpdateStage, names: ModelNames) -> Stage:
+def _describe_environment_stage(
+    stage: stages.EnvironmentRecordUpdateStage, names: ModelNames
+) -> Stage:
     return Stage(stage="environment_record_update", title="Record the environment in the state")
 
 
-def _describe_migrate(stage: stages.MigrateSchemasStage, names: ModelNames) -> Stage:
+def _describe_migrate_stage(stage: stages.MigrateSchemasStage, names: ModelNames) -> Stage:
     return Stage(
         stage="migrate_schemas",
         title="Alter prod's physical tables for forward-only changes",
@@ -148,7 +154,9 @@ def _describe_migrate(stage: stages.MigrateSchemasStage, names: ModelNames) -> S
     )
 
 
-def _describe_virtual(stage: stages.VirtualLayerUpdateStage, names: ModelNames) -> Stage:
+def _describe_virtual_layer_stage(
+    stage: stages.VirtualLayerUpdateStage, names: ModelNames
+) -> Stage:
     index = stage.deployability_index
     promoted = sorted(
         f"{names.short_name(s.name)} → {names.table_name(s, deployable=index.is_representative(s))}"
@@ -164,7 +172,7 @@ def _describe_virtual(stage: stages.VirtualLayerUpdateStage, names: ModelNames) 
     )
 
 
-def _describe_unpause(stage: stages.UnpauseStage, names: ModelNames) -> Stage:
+def _describe_unpause_stage(stage: stages.UnpauseStage, names: ModelNames) -> Stage:
     return Stage(
         stage="unpause",
         title="Let scheduled runs take over the promoted snapshots",
@@ -172,28 +180,28 @@ def _describe_unpause(stage: stages.UnpauseStage, names: ModelNames) -> Stage:
     )
 
 
-def _describe_finalize(stage: stages.FinalizeEnvironmentStage, names: ModelNames) -> Stage:
+def _describe_finalize_stage(stage: stages.FinalizeEnvironmentStage, names: ModelNames) -> Stage:
     return Stage(stage="finalize_environment", title="Mark the environment as complete")
 
 
 _DESCRIBE: dict[type, Callable[[Any, ModelNames], Stage]] = {
-    stages.BeforeAllStage: _describe_before_all,
-    stages.AfterAllStage: _describe_after_all,
-    stages.CreateSnapshotRecordsStage: _describe_records,
-    stages.PhysicalLayerSchemaCreationStage: _describe_schemas,
-    stages.PhysicalLayerUpdateStage: _describe_tables,
-    stages.AuditOnlyRunStage: _describe_audits,
-    stages.RestatementStage: _describe_restatement,
-    stages.BackfillStage: _describe_backfill,
-    stages.EnvironmentRecordUpdateStage: _describe_environment,
-    stages.MigrateSchemasStage: _describe_migrate,
-    stages.VirtualLayerUpdateStage: _describe_virtual,
-    stages.UnpauseStage: _describe_unpause,
-    stages.FinalizeEnvironmentStage: _describe_finalize,
+    stages.BeforeAllStage: _describe_before_all_stage,
+    stages.AfterAllStage: _describe_after_all_stage,
+    stages.CreateSnapshotRecordsStage: _describe_records_stage,
+    stages.PhysicalLayerSchemaCreationStage: _describe_schemas_stage,
+    stages.PhysicalLayerUpdateStage: _describe_tables_stage,
+    stages.AuditOnlyRunStage: _describe_audits_stage,
+    stages.RestatementStage: _describe_restatement_stage,
+    stages.BackfillStage: _describe_backfill_stage,
+    stages.EnvironmentRecordUpdateStage: _describe_environment_stage,
+    stages.MigrateSchemasStage: _describe_migrate_stage,
+    stages.VirtualLayerUpdateStage: _describe_virtual_layer_stage,
+    stages.UnpauseStage: _describe_unpause_stage,
+    stages.FinalizeEnvironmentStage: _describe_finalize_stage,
 }
 
 
-def list_environment_build(planned: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
+def list_planned_environment_build(planned: BuiltPlan) -> dict[SnapshotId, list[Interval]]:
     """Lists the intervals of the PR environment's tables and views, each up to prod's frontier."""
     plan = planned.plan
     if plan.skip_backfill or plan.uncategorized:
@@ -207,10 +215,10 @@ def list_environment_build(planned: BuiltPlan) -> dict[SnapshotId, list[Interval
         and not planned.shares_prod_table(snapshot)
         and plan.is_selected_for_backfill(snapshot.name)
     ]
-    return _list_intervals_to_build(planned, snapshots)
+    return _list_planned_intervals_to_build(planned, snapshots)
 
 
-def list_prod_build(
+def list_planned_prod_build(
     as_prod: BuiltPlan, missing: Mapping[SnapshotId, list[Interval]]
 ) -> dict[SnapshotId, list[Interval]]:
     """Lists the intervals that the same head, planned against prod, builds in prod.
@@ -219,7 +227,7 @@ def list_prod_build(
         missing: The intervals that the plan would build now. For unchanged models, whose gaps it
             fills, these are all.
     """
-    whole = _list_intervals_to_build(
+    whole = _list_planned_intervals_to_build(
         as_prod, [s for s in as_prod.changed_snapshots if s.is_model and not s.is_symbolic]
     )
     changed = {snapshot.snapshot_id for snapshot in as_prod.changed_snapshots}
@@ -240,23 +248,23 @@ def plan_begins_late(planned: BuiltPlan, built: dict[SnapshotId, list[Interval]]
     return False
 
 
-def _list_intervals_to_build(
+def _list_planned_intervals_to_build(
     planned: BuiltPlan, snapshots: Iterable[Snapshot]
 ) -> dict[SnapshotId, list[Interval]]:
-    return make_plan.list_missing_intervals(
+    return make_plan.list_missing_intervals_of_plan(
         planned,
-        [_copy_unbuilt(planned, snapshot) for snapshot in snapshots],
+        [_copy_planned_snapshot_unbuilt(planned, snapshot) for snapshot in snapshots],
         planned.plan.end_override_per_model,
     )
 
 
-def _copy_unbuilt(planned: BuiltPlan, snapshot: Snapshot) -> Snapshot:
+def _copy_planned_snapshot_unbuilt(planned: BuiltPlan, snapshot: Snapshot) -> Snapshot:
     """Copies a changed snapshot with the intervals that the planner first gives a version.
 
     A new version has none; one that shares prod's table has prod's. SQLMesh does the same in
     `PlanBuilder._adjust_snapshot_intervals`, but only until the snapshot is recorded.
     """
-    copy = make_plan.copy_without_intervals(snapshot)
+    copy = make_plan.copy_planned_snapshot_without_intervals(snapshot)
     _, old = planned.plan.context_diff.modified_snapshots.get(snapshot.name, (None, None))
     if old is not None and sqlmesh_compat.sqlmesh_snapshot_inherits_intervals(old, snapshot):
         copy.merge_intervals(old)
@@ -272,7 +280,7 @@ def _copy_unbuilt(planned: BuiltPlan, snapshot: Snapshot) -> Snapshot:
 # uses. (`PlanBuilder.__init__`, `Context._calculate_start_override_per_model`)
 
 
-def find_short_window(
+def find_short_window_of_plan(
     planned: BuiltPlan,
     plan_request: PlanRequest,
     built: Mapping[SnapshotId, list[Interval]],
@@ -292,7 +300,9 @@ def find_short_window(
     if not late and not (plan_request.end and built):
         return None
     cause, models = (
-        _find_window_cause(planned, plan_request, previews=previews) if late else ("end", [])
+        _find_cause_of_short_plan_window(planned, plan_request, previews=previews)
+        if late
+        else ("end", [])
     )
     if cause is None:
         return None
@@ -312,7 +322,7 @@ def find_short_window(
     )
 
 
-def _find_window_cause(
+def _find_cause_of_short_plan_window(
     planned: BuiltPlan, plan_request: PlanRequest, *, previews: bool
 ) -> tuple[WindowCause | None, list[Snapshot]]:
     """Returns the cause and the snapshots that it shortens, in the order of SQLMesh's own

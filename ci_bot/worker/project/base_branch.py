@@ -20,9 +20,17 @@ from ci_bot.errors import EXIT_FAILED, LOG_HINT, BadInput, BotError, WorkerFaile
 from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import NotLoaded, make_failure_of_error, names_and_times
-from ci_bot.worker.project.configuration import ProjectPlace, create_context, read_configuration
-from ci_bot.worker.project.loading import MAX_ROUNDS, find_all_load_failures, load_project
-from ci_bot.worker.project.opening import ConfigFacts, OpenProject, open_without_state
+from ci_bot.worker.project.configuration import (
+    ProjectPlace,
+    create_project_context,
+    read_project_configuration,
+)
+from ci_bot.worker.project.loading import MAX_ROUNDS, find_all_project_load_failures, load_project
+from ci_bot.worker.project.opening import (
+    OpenProject,
+    ProjectConfigFacts,
+    open_project_without_state,
+)
 from ci_bot.worker.runtime import BackgroundWork, KilledProcess, PhaseClock, imports
 
 if TYPE_CHECKING:
@@ -43,10 +51,10 @@ class BaseProject:
 
     state: Path | None
     failures: tuple[Failure, ...] = ()
-    config: ConfigFacts | None = None
+    config: ProjectConfigFacts | None = None
 
 
-def open_on_base(
+def open_project_on_base_branch(
     place: ProjectPlace,
     base: ProjectPlace,
     *,
@@ -63,14 +71,16 @@ def open_on_base(
         execution: The moment up to which prod's tables count as built, in milliseconds.
 
     Raises:
-        BadInput: see `project.open_without_state`.
+        BadInput: see `project.open_project_without_state`.
         NotLoaded: the project does not load; `base` says whether the base branch's does.
     """
     state, answer = place.scratch_dir / "base-state.duckdb", place.scratch_dir / "base.json"
-    with BackgroundWork(partial(_load_base, base, place, state, execution), answer) as beside:
+    with BackgroundWork(
+        partial(_load_base_project, base, place, state, execution), answer
+    ) as beside:
 
         def open_ignoring(ignored: Sequence[Path] = ()) -> OpenProject:
-            return open_without_state(
+            return open_project_without_state(
                 place, clock=clock, on_spark_start=on_spark_start, ignored=ignored
             )
 
@@ -78,11 +88,13 @@ def open_on_base(
             opened = open_ignoring()
         except (NotLoaded, BadInput) as error:
             with clock.time_phase("base branch"):
-                before = _list_base_failures(beside, state)
-            failures = _list_load_failures(error, place, open_ignoring, base_fails=bool(before))
+                before = _list_load_failures_of_base_branch(beside, state)
+            failures = _list_load_failures_of_head(
+                error, place, open_ignoring, base_fails=bool(before)
+            )
             raise NotLoaded(failures, base=before) from error
         with clock.time_phase("base branch"):
-            found = _wait_for_base(beside, state)
+            found = _wait_for_base_project(beside, state)
     if found.state is not None:
         given = sqlmesh_compat.open_throwaway_sqlmesh_state(found.state, opened.context)
     else:
@@ -94,7 +106,7 @@ def open_on_base(
     return opened
 
 
-def _list_load_failures(
+def _list_load_failures_of_head(
     error: NotLoaded | BadInput,
     place: ProjectPlace,
     attempt: Callable[[Sequence[Path]], object],
@@ -111,21 +123,23 @@ def _list_load_failures(
         # first. More rounds would hide a macro that does not load behind its consequences.
         models = all(unit.suffix == ".sql" for unit in error.units)
         rounds = MAX_ROUNDS if base_fails else int(models)
-        return find_all_load_failures(error, place.repository, attempt, rounds=rounds)
+        return find_all_project_load_failures(error, place.repository, attempt, rounds=rounds)
     if error.reason_code != "bad_config":
         raise error
-    return [_make_failure(error, place, stage="configuration")]
+    return [_make_base_project_failure(error, place, stage="configuration")]
 
 
-def _list_base_failures(beside: BackgroundWork, state: Path) -> Sequence[Failure] | None:
+def _list_load_failures_of_base_branch(
+    beside: BackgroundWork, state: Path
+) -> Sequence[Failure] | None:
     """Lists why the base branch does not load; None if that is not known."""
     try:
-        return _wait_for_base(beside, state).failures
+        return _wait_for_base_project(beside, state).failures
     except WorkerFailed:
         return None
 
 
-def _wait_for_base(beside: BackgroundWork, state: Path) -> BaseProject:
+def _wait_for_base_project(beside: BackgroundWork, state: Path) -> BaseProject:
     """Waits for the process that loads the base branch, and returns its project.
 
     Raises:
@@ -155,7 +169,7 @@ def _wait_for_base(beside: BackgroundWork, state: Path) -> BaseProject:
         return BaseProject(
             None, tuple(Failure.model_validate(value) for value in values["failures"])
         )
-    return BaseProject(state, config=ConfigFacts.from_values(values["config"]))
+    return BaseProject(state, config=ProjectConfigFacts.from_values(values["config"]))
 
 
 class BaseValues(TypedDict):
@@ -165,51 +179,60 @@ class BaseValues(TypedDict):
     failures: list[dict[str, object]]
 
 
-def _load_base(place: ProjectPlace, head: ProjectPlace, state: Path, execution: int) -> BaseValues:
+def _load_base_project(
+    place: ProjectPlace, head: ProjectPlace, state: Path, execution: int
+) -> BaseValues:
     """Loads the base branch into `state`. Runs in its own process, so it returns JSON values."""
     if not place.projects:
         return {"config": None, "failures": []}
     imports.move_search_paths(head.python_path, head.repository, place.repository)
     try:
-        context = _open_context(place)
+        context = _open_base_project_context(place)
         sqlmesh_compat.rewrite_checkout_paths_in_sqlmesh(context, place.repository, head.repository)
         kept = sqlmesh_compat.make_throwaway_sqlmesh_state(state, context)
         sqlmesh_compat.give_sqlmesh_state(context, kept)
         try:
-            promote_as_prod(context, kept, execution)
+            promote_base_project_as_prod(context, kept, execution)
         except Exception as error:
             # Fingerprints render models, and some broken macros fail only then.
-            raise NotLoaded([_make_failure(error, place)]) from error
+            raise NotLoaded([_make_base_project_failure(error, place)]) from error
         kept.close()
-        return {"config": ConfigFacts.from_config(context.config).as_values(), "failures": []}
+        return {
+            "config": ProjectConfigFacts.from_config(context.config).as_values(),
+            "failures": [],
+        }
     except NotLoaded as error:
-        found = find_all_load_failures(error, place.repository, partial(_open_context, place))
+        found = find_all_project_load_failures(
+            error, place.repository, partial(_open_base_project_context, place)
+        )
     except BotError as error:
         absent = error.reason_code == "no_config"  # the pull request adds the project
-        found = [] if absent else [_make_failure(error, place, stage="configuration")]
+        found = [] if absent else [_make_base_project_failure(error, place, stage="configuration")]
     return {"config": None, "failures": [failure.model_dump(mode="json") for failure in found]}
 
 
-def _open_context(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
-    configs = read_configuration(place, sqlmesh_compat.read_sqlmesh_configs_without_state)
-    sqlmesh_compat.let_sqlmesh_start_spark_late(configs, _refuse_spark_start)
+def _open_base_project_context(place: ProjectPlace, ignored: Sequence[Path] = ()) -> Context:
+    configs = read_project_configuration(place, sqlmesh_compat.read_sqlmesh_configs_without_state)
+    sqlmesh_compat.let_sqlmesh_start_spark_late(configs, _refuse_spark_start_in_base_project)
     sqlmesh_compat.prepare_sqlmesh_configs(configs, place.cache_dir)
     sqlmesh_compat.let_sqlmesh_ignore_files(configs, ignored)
-    context = create_context(configs, place)
+    context = create_project_context(configs, place)
     sqlmesh_compat.load_sqlmesh_context_without_state(context)
     load_project(context, PhaseClock().time_phase("load"), place.repository)
     return context
 
 
-def _make_failure(error: BaseException, place: ProjectPlace, stage: str = "load") -> Failure:
+def _make_base_project_failure(
+    error: BaseException, place: ProjectPlace, stage: str = "load"
+) -> Failure:
     return make_failure_of_error(error, stage=stage, repository=place.repository)
 
 
-def _refuse_spark_start() -> None:
+def _refuse_spark_start_in_base_project() -> None:
     raise RuntimeError("the base branch is planned without Spark, and something started it")
 
 
-def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
+def promote_base_project_as_prod(context: Context, state: StateSync, execution: int) -> None:
     """Records the loaded project as a prod that is built, promoted and unpaused.
 
     Unpausing matters: SQLMesh reads the intervals of paused forward-only snapshots as previews,
@@ -232,7 +255,7 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
             )
             for snapshot in snapshots
             if snapshot.evaluatable
-            and (interval := _find_full_history_interval(snapshot, by_id, cache, execution))
+            and (interval := _find_full_history_of_base_project(snapshot, by_id, cache, execution))
             is not None
         ]
     )
@@ -252,7 +275,7 @@ def promote_as_prod(context: Context, state: StateSync, execution: int) -> None:
     state.finalize(environment)
 
 
-def _find_full_history_interval(
+def _find_full_history_of_base_project(
     snapshot: Snapshot,
     by_id: dict[SnapshotId, Snapshot],
     cache: dict[str, datetime],

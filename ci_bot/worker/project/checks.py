@@ -29,8 +29,12 @@ from ci_bot.protocol.supported_versions import PYSPARK_VERSIONS_TEXT, was_tried
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, name_file_or_last_part
-from ci_bot.worker.project.configuration import ProjectPlace, display_path, is_spark_gateway
-from ci_bot.worker.project.opening import OpenProject, StateFacts
+from ci_bot.worker.project.configuration import (
+    ProjectPlace,
+    display_project_path,
+    is_spark_gateway_of_project,
+)
+from ci_bot.worker.project.opening import OpenProject, ProjectStateFacts
 
 if TYPE_CHECKING:
     from sqlmesh.core.config import Config
@@ -71,7 +75,9 @@ def lint_project(context: Context, names: ModelNames, repository: Path) -> LintC
     return LintCheck(status=status, errors=errors, warnings=warnings, findings=findings)
 
 
-def check_formatting(context: Context, touched: set[Path] | None, repository: Path) -> FormatCheck:
+def check_project_formatting(
+    context: Context, touched: set[Path] | None, repository: Path
+) -> FormatCheck:
     """Lists the SQL files that `sqlmesh format` would change, among `touched`, or all if None.
 
     Writes nothing. Formatting parses each file again, so only the first `MAX_FORMATTED` files are
@@ -137,7 +143,7 @@ class PlanSettings:
     notes: tuple[str, ...] = ()
 
 
-def plan_settings(configs: Mapping[Path, Config]) -> PlanSettings:
+def read_plan_settings_of_project(configs: Mapping[Path, Config]) -> PlanSettings:
     """Reads the settings that hold: the first project's if there are several, as SQLMesh does.
 
     Args:
@@ -171,7 +177,7 @@ _DIRECTORIES = ("models", "seeds", "audits", "tests", "macros")
 _SOURCES = (".sql", ".py", ".csv", ".yaml", ".yml")
 
 
-def check_versions(found: Versions) -> ProjectCheck:
+def check_versions_for_project(found: Versions) -> ProjectCheck:
     """Checks whether this release was tested with the installed versions."""
     shown = f"Python {platform.python_version()}, SQLMesh {found.sqlmesh}, "
     shown += f"PySpark {found.pyspark or 'not installed'}"
@@ -192,20 +198,22 @@ def check_versions(found: Versions) -> ProjectCheck:
     return ProjectCheck(name="versions", status=status, message=shown, fix=fix)
 
 
-def check_configuration(context: Context, place: ProjectPlace) -> ProjectCheck:
+def check_project_configuration(context: Context, place: ProjectPlace) -> ProjectCheck:
     """Reports a configuration as valid: SQLMesh made a context of it."""
     gateway = context.selected_gateway or "the only one"
-    names = ", ".join(display_path(_find_config_file(path), place) for path in place.projects)
+    names = ", ".join(
+        display_project_path(_find_config_file_of_project(path), place) for path in place.projects
+    )
     return ProjectCheck(name="configuration", status="ok", message=f"{names}, gateway {gateway}")
 
 
-def _find_config_file(project: Path) -> Path:
+def _find_config_file_of_project(project: Path) -> Path:
     """Returns the project's configuration file; SQLMesh refuses a project with more than one."""
     names = [f"config.{suffix}" for suffix in ("yaml", "yml", "py")]
     return next((project / name for name in names if (project / name).is_file()), project)
 
 
-def check_directories(place: ProjectPlace) -> ProjectCheck:
+def check_project_directories(place: ProjectPlace) -> ProjectCheck:
     """Lists which of SQLMesh's directories hold files; warns of a project without models."""
     counts = dict.fromkeys(_DIRECTORIES, 0)
     for path in place.projects:
@@ -233,7 +241,7 @@ def check_directories(place: ProjectPlace) -> ProjectCheck:
     return ProjectCheck(name="directories", status="warn", message=message, fix=fix)
 
 
-def check_suffix_target(context: Context) -> ProjectCheck | None:
+def check_suffix_target_of_project(context: Context) -> ProjectCheck | None:
     """Reports a suffix target that does not work on Spark; None for the others."""
     if context.config.environment_suffix_target is not EnvironmentSuffixTarget.CATALOG:
         return None
@@ -246,10 +254,10 @@ def check_suffix_target(context: Context) -> ProjectCheck | None:
     )
 
 
-def check_connection(context: Context) -> ProjectCheck:
+def check_connection_of_project(context: Context) -> ProjectCheck:
     """Reports the warehouse's engine as configured, without a connection."""
     engine = context.config.get_connection(context.gateway).type_
-    if is_spark_gateway(context, context.gateway):
+    if is_spark_gateway_of_project(context, context.gateway):
         catalog = sqlmesh_compat.read_default_catalog_of_sqlmesh(context)
         message = f"{engine}, default catalog {catalog}"
         return ProjectCheck(name="connection", status="ok", message=message)
@@ -261,8 +269,8 @@ def check_connection(context: Context) -> ProjectCheck:
     )
 
 
-def check_state(
-    context: Context, *, exists: bool, facts: StateFacts, missing: ProdNotFound | None = None
+def check_state_of_project(
+    context: Context, *, exists: bool, facts: ProjectStateFacts, missing: ProdNotFound | None = None
 ) -> ProjectCheck:
     """Reports the state database that was opened, or that there is none yet.
 
@@ -301,7 +309,7 @@ def check_opened_project(
 ) -> list[ProjectCheck]:
     """Runs the checks of a review, each after those that it depends on."""
     context = opened.context
-    suffix = check_suffix_target(context)
+    suffix = check_suffix_target_of_project(context)
     if opened.base_failures:
         about_state = ProjectCheck(
             name="state",
@@ -316,23 +324,23 @@ def check_opened_project(
             message="Not opened: the base branch's project counts as prod.",
         )
     else:
-        about_state = check_state(
+        about_state = check_state_of_project(
             context,
             exists=opened.state.schema_version > 0,
             facts=opened.state,
             missing=opened.prod_not_found,
         )
     return [
-        check_versions(found),
-        check_configuration(context, place),
-        check_directories(place),
+        check_versions_for_project(found),
+        check_project_configuration(context, place),
+        check_project_directories(place),
         *([suffix] if suffix else []),
-        check_connection(context),
+        check_connection_of_project(context),
         about_state,
     ]
 
 
-def summarize_lint_check(check: LintCheck) -> ProjectCheck:
+def summarize_lint_check_of_project(check: LintCheck) -> ProjectCheck:
     """Summarizes the linter's result in one line."""
     if check.status == "off":
         return ProjectCheck(
@@ -342,7 +350,7 @@ def summarize_lint_check(check: LintCheck) -> ProjectCheck:
             fix="Switch it on: `linter: {enabled: true, rules: ALL}` in the configuration.",
         )
     named = [f"{finding.rule} in {finding.model}" for finding in check.findings]
-    return _make_check(
+    return _make_project_check(
         "lint",
         failing=check.errors > 0,
         warning=check.warnings > 0,
@@ -352,7 +360,7 @@ def summarize_lint_check(check: LintCheck) -> ProjectCheck:
     )
 
 
-def summarize_tests_check(check: TestsCheck) -> ProjectCheck:
+def summarize_tests_check_of_project(check: TestsCheck) -> ProjectCheck:
     """Summarizes the unit tests' result in one line. A project without tests is no success."""
     if check.status == "none":
         return ProjectCheck(
@@ -361,7 +369,7 @@ def summarize_tests_check(check: TestsCheck) -> ProjectCheck:
             message="there are none",
             fix="`sqlmesh create_test MODEL --query ...` writes the first one.",
         )
-    return _make_check(
+    return _make_project_check(
         "unit tests",
         failing=check.status == "failed",
         warning=check.status == "not_run",
@@ -371,9 +379,9 @@ def summarize_tests_check(check: TestsCheck) -> ProjectCheck:
     )
 
 
-def summarize_format_check(check: FormatCheck) -> ProjectCheck:
+def summarize_format_check_of_project(check: FormatCheck) -> ProjectCheck:
     """Summarizes what `sqlmesh format` would change in one line."""
-    return _make_check(
+    return _make_project_check(
         "format",
         failing=False,
         warning=check.status != "passed",
@@ -383,7 +391,7 @@ def summarize_format_check(check: FormatCheck) -> ProjectCheck:
     )
 
 
-def _make_check(
+def _make_project_check(
     name: str, *, failing: bool, warning: bool, message: str, named: list[str], fix: str
 ) -> ProjectCheck:
     shown = f"{message}: {', '.join(named[:_SHOWN])}" if named else message

@@ -40,10 +40,10 @@ _DBT_PART = Path(sqlmesh.__file__).parent / "dbt"
 _NO_TARGET = re.compile(r"^(?P<target>[\w-]+) not supported\.?$")
 
 
-def find_dbt_failure(error: BaseException) -> BadInput | None:
+def find_dbt_project_failure(error: BaseException) -> BadInput | None:
     """Makes the failure of SQLMesh's dbt reader; None if `error` has another source."""
     for link in iterate_causes(error):
-        if not _was_raised_by_dbt_part(link):
+        if not _was_raised_by_dbt_project_part(link):
             continue
         if isinstance(link, ModuleNotFoundError):
             return BadInput(
@@ -63,7 +63,7 @@ def find_dbt_failure(error: BaseException) -> BadInput | None:
     return None
 
 
-def _was_raised_by_dbt_part(error: BaseException) -> bool:
+def _was_raised_by_dbt_project_part(error: BaseException) -> bool:
     return any(
         Path(frame.f_code.co_filename).is_relative_to(_DBT_PART)
         for frame, _ in traceback.walk_tb(error.__traceback__)
@@ -107,7 +107,7 @@ def make_project_place(
     )
 
 
-def display_path(path: Path, place: ProjectPlace) -> str:
+def display_project_path(path: Path, place: ProjectPlace) -> str:
     """Returns a path as reports show it: relative to the repository."""
     if path == place.repository:
         return "."
@@ -116,11 +116,13 @@ def display_path(path: Path, place: ProjectPlace) -> str:
     return str(path)
 
 
-def name_directory(path: Path, place: ProjectPlace) -> str:
+def name_project_directory(path: Path, place: ProjectPlace) -> str:
     """Names a directory in a sentence, and never as ".": the whole path, unless it is a copy's."""
     if place.own:
         return str(path)
-    return "the repository's root" if path == place.repository else display_path(path, place)
+    return (
+        "the repository's root" if path == place.repository else display_project_path(path, place)
+    )
 
 
 # Deeper ones are seldom meant, and a whole disk is not searched.
@@ -141,7 +143,7 @@ def _name_projects_below(place: ProjectPlace) -> str:
     )
     if not found:
         return ""
-    names = ", ".join(display_path(file, place) for file in found[:_MOST_BELOW])
+    names = ", ".join(display_project_path(file, place) for file in found[:_MOST_BELOW])
     more = f" and {len(found) - _MOST_BELOW} more" if len(found) > _MOST_BELOW else ""
     return f"Below it there is {names}{more}. "
 
@@ -167,7 +169,7 @@ def configure_projects(
     for path in place.projects:
         if not path.is_dir():
             raise BadInput(
-                f"The project directory {name_directory(path, place)} does not exist.",
+                f"The project directory {name_project_directory(path, place)} does not exist.",
                 hint="`project` names the directory with config.yaml or config.py.",
                 reason_code="no_project",
             )
@@ -183,14 +185,14 @@ def configure_projects(
             on_spark_start()
 
     with clock.time_phase("configuration"):
-        configs = read_configuration(place, read)
-        check_project_keys(configs, [display_path(path, place) for path in configs])
+        configs = read_project_configuration(place, read)
+        check_project_keys(configs, [display_project_path(path, place) for path in configs])
         sqlmesh_compat.let_sqlmesh_start_spark_late(configs, note_spark_start)
         sqlmesh_compat.prepare_sqlmesh_configs(configs, place.cache_dir)
     return configs, starts
 
 
-def read_configuration(
+def read_project_configuration(
     place: ProjectPlace, read: Callable[[Sequence[Path]], dict[Path, Config]]
 ) -> dict[Path, Config]:
     """Reads the configurations of a tree's projects, by directory.
@@ -198,16 +200,16 @@ def read_configuration(
     Raises:
         BadInput: one is absent, broken, or larger than any that could be meant.
     """
-    _check_endless(place)
+    _check_project_yaml_is_not_endless(place)
     sqlmesh_compat.skip_engine_import_of_sqlmesh()
     try:
         return read(place.projects)
     except (Exception, SystemExit) as error:
         # Reading runs Jinja, YAML and perhaps config.py, each with errors of its own.
-        raise make_configuration_error(error, place) from error
+        raise make_project_configuration_error(error, place) from error
 
 
-def _check_endless(place: ProjectPlace) -> None:
+def _check_project_yaml_is_not_endless(place: ProjectPlace) -> None:
     """Refuses a configuration that YAML aliases make huge: SQLMesh's messages expand every alias.
 
     Raises:
@@ -220,10 +222,11 @@ def _check_endless(place: ProjectPlace) -> None:
             read_yaml(file.read_text(encoding="utf-8", errors="replace"))
         except EndlessYaml as error:
             raise BadInput(
-                f"The SQLMesh configuration in {display_path(file, place)} is not valid: {error}.",
+                f"The SQLMesh configuration in {display_project_path(file, place)} is not valid: "
+                f"{error}.",
                 hint="Write it without aliases of aliases.",
                 reason_code="bad_config",
-                path=display_path(file, place),
+                path=display_project_path(file, place),
             ) from error
         except UnfitYaml:
             continue  # Jinja, perhaps; SQLMesh says what is wrong with it
@@ -249,11 +252,11 @@ def check_project_keys(configs: dict[Path, Config], paths: Sequence[str]) -> Non
         )
 
 
-def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadInput:
+def make_project_configuration_error(error: BaseException, place: ProjectPlace) -> BadInput:
     """Makes the failure of a configuration that cannot be read, with its file and the fix."""
     text = str(error)
     if _NO_CONFIGURATION.match(text):
-        names = ", ".join(name_directory(path, place) for path in place.projects)
+        names = ", ".join(name_project_directory(path, place) for path in place.projects)
         return BadInput(
             f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
             hint=f"{_name_projects_below(place)}Name its directory: `--project DIR` on a laptop, "
@@ -262,7 +265,7 @@ def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadIn
         )
     if isinstance(error, sqlmesh_compat.DbtProjectError):
         dbt = [
-            display_path(path, place)
+            display_project_path(path, place)
             for path in place.projects
             if sqlmesh_compat.is_dbt_project(path)
         ]
@@ -274,10 +277,10 @@ def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadIn
             "that calls `sqlmesh_config` it can be compared with the base branch, too.",
             reason_code="dbt_project",
         )
-    if (failure := find_dbt_failure(error)) is not None:
+    if (failure := find_dbt_project_failure(error)) is not None:
         return failure
     cause = find_load_cause(error, place.repository)
-    path = cause.path or _find_configuration_file(error, place)
+    path = cause.path or _find_project_configuration_file(error, place)
     line = int(found.group(1)) if (found := LINE_NUMBER.search(text)) else None
     where = f" in {path}" if path else ""
     wrong = "is not valid"
@@ -298,17 +301,17 @@ def make_configuration_error(error: BaseException, place: ProjectPlace) -> BadIn
     )
 
 
-def _find_configuration_file(error: BaseException, place: ProjectPlace) -> str | None:
+def _find_project_configuration_file(error: BaseException, place: ProjectPlace) -> str | None:
     """Returns the file that the error names, else the only one that can have caused it."""
     location = getattr(error, "location", None)
     if location:
-        return display_path(Path(location), place)
+        return display_project_path(Path(location), place)
     files = [path / name for path in place.projects for name in ALL_CONFIG_FILENAMES]
     present = [file for file in files if file.is_file()]
-    return display_path(present[0], place) if len(present) == 1 else None
+    return display_project_path(present[0], place) if len(present) == 1 else None
 
 
-def create_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
+def create_project_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
     """Creates SQLMesh's context, which has read no model and no state yet.
 
     Raises:
@@ -326,21 +329,21 @@ def create_context(configs: dict[Path, Config], place: ProjectPlace) -> Context:
                 hint=f"Known gateways: {', '.join(names) or 'none'}; `gateway` names one of them.",
                 reason_code="unknown_gateway",
             ) from error
-        raise make_configuration_error(error, place) from error
+        raise make_project_configuration_error(error, place) from error
 
 
-def is_spark_gateway(context: Context, gateway: str | None) -> bool:
+def is_spark_gateway_of_project(context: Context, gateway: str | None) -> bool:
     """Whether a gateway's engine is Spark; None is the project's default."""
     return isinstance(context.config.get_connection(gateway), SparkConnectionConfig)
 
 
-def require_spark(context: Context) -> None:
+def require_spark_gateway_of_project(context: Context) -> None:
     """Refuses a gateway whose engine is not Spark: this bot builds and removes on Spark only.
 
     Raises:
         BadInput: the gateway's engine is another one.
     """
-    if not is_spark_gateway(context, context.gateway):
+    if not is_spark_gateway_of_project(context, context.gateway):
         engine = context.config.get_connection(context.gateway).type_
         raise BadInput(
             f"The engine of the gateway `{context.selected_gateway}` is {engine}, and "

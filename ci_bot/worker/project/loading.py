@@ -27,7 +27,7 @@ from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.files import POINTER_BYTES, is_lfs_pointer
 from ci_bot.protocol.review_report import ProdNotFound
-from ci_bot.redaction import hide_shapes, quote_value
+from ci_bot.redaction import quote_value, redact_shapes
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     ModelNames,
@@ -40,8 +40,8 @@ from ci_bot.worker.messages import (
 from ci_bot.worker.project.configuration import (
     ProjectPlace,
     configure_projects,
-    create_context,
-    display_path,
+    create_project_context,
+    display_project_path,
 )
 from ci_bot.worker.runtime import PhaseClock, exclude_from_trace
 from ci_bot.worker.sqlmesh_compat import is_seed_model
@@ -87,11 +87,11 @@ def load_project(context: Context, phase: AbstractContextManager[None], reposito
         except (Exception, SystemExit) as error:
             unit = find_failed_file(error, repository)
             raise NotLoaded(
-                [_make_load_failure(error, repository)], units=[unit] if unit else []
+                [_make_project_load_failure(error, repository)], units=[unit] if unit else []
             ) from error
 
 
-def find_all_load_failures(
+def find_all_project_load_failures(
     first: NotLoaded,
     repository: Path,
     again: Callable[[Sequence[Path]], object],
@@ -130,7 +130,7 @@ def find_all_load_failures(
         for path, problem in recorded:
             units.append(path)
             more.append(
-                _make_load_failure(
+                _make_project_load_failure(
                     sqlmesh_compat.make_sqlmesh_load_error(path, problem), repository
                 )
             )
@@ -139,14 +139,16 @@ def find_all_load_failures(
     return list(found.values())[:MAX_FAILURES]
 
 
-def _make_load_failure(error: BaseException, repository: Path) -> Failure:
+def _make_project_load_failure(error: BaseException, repository: Path) -> Failure:
     failure = make_failure_of_error(error, stage="load", repository=repository, hint=HINT)
     if failure.model is not None or failure.path is None:
         return failure
-    return failure.model_copy(update={"model": _guess_model_name(repository / failure.path)})
+    return failure.model_copy(
+        update={"model": _guess_model_name_of_project_file(repository / failure.path)}
+    )
 
 
-def _guess_model_name(file: Path) -> str | None:
+def _guess_model_name_of_project_file(file: Path) -> str | None:
     """Reads the name of a file's model from its text, because the file itself does not load."""
     try:
         with file.open(encoding="utf-8", errors="replace") as opened:
@@ -159,7 +161,7 @@ def _guess_model_name(file: Path) -> str | None:
 # A project loaded without any state: none is read, and none is left behind.
 
 
-def load_alone(
+def load_project_alone(
     place: ProjectPlace, clock: PhaseClock, on_spark_start: Callable[[], None], *, name: str
 ) -> Any:
     """Loads a project without its state and returns SQLMesh's context.
@@ -174,7 +176,7 @@ def load_alone(
     configs, _ = configure_projects(
         place, on_spark_start, clock=clock, read=sqlmesh_compat.read_sqlmesh_configs_without_state
     )
-    context = create_context(configs, place)
+    context = create_project_context(configs, place)
     state = sqlmesh_compat.make_throwaway_sqlmesh_state(
         place.scratch_dir / f"{name}.duckdb", context
     )
@@ -198,37 +200,41 @@ FIX = (
 )
 
 
-def list_pointers(paths: Iterable[str | Path]) -> list[Path]:
+def list_lfs_pointers(paths: Iterable[str | Path]) -> list[Path]:
     """Lists the files that are pointers, each once, sorted.
 
     Only small files are opened, and of them only the first bytes are read.
     """
-    found = {Path(os.path.normpath(path)) for path in paths if _is_pointer(os.fspath(path))}
+    found = {
+        Path(os.path.normpath(path))
+        for path in paths
+        if _is_lfs_pointer_of_project(os.fspath(path))
+    }
     return sorted(found)
 
 
-def list_seed_files(models: Iterable[Model]) -> dict[Path, SeedModel]:
+def list_seed_files_of_project(models: Iterable[Model]) -> dict[Path, SeedModel]:
     """Lists the files of the seed models, each with its model."""
     # A model of another project comes from the state and has no file here.
     own = (model for model in models if is_seed_model(model) and model._path is not None)
     return {Path(os.path.normpath(model.seed_path)): model for model in own}
 
 
-def list_files_below(directories: Iterable[Path]) -> set[Path]:
+def list_project_files_below(directories: Iterable[Path]) -> set[Path]:
     """Lists the files in and below these directories, without caches and git's own files."""
     return {
         Path(os.path.normpath(path))
         for directory in directories
-        for path in _iterate_files(str(directory))
+        for path in _iterate_project_files(str(directory))
     }
 
 
-def list_loaded_pointers(pointers: Iterable[Path]) -> list[Path]:
+def list_lfs_pointers_that_project_loads(pointers: Iterable[Path]) -> list[Path]:
     """Lists the pointers of a kind of file that SQLMesh loads."""
     return [path for path in pointers if path.suffix.lower() in _LOADED]
 
 
-def list_pointers_named_in_code(
+def list_lfs_pointers_named_in_project(
     pointers: Sequence[Path], directories: Iterable[Path]
 ) -> list[Path]:
     """Lists the pointers whose names appear in a model, macro or configuration below
@@ -237,15 +243,15 @@ def list_pointers_named_in_code(
     if not pointers:
         return []
     texts = [
-        _read_content(path)
+        _read_content_of_project_file(path)
         for directory in directories
-        for path in _iterate_files(str(directory))
+        for path in _iterate_project_files(str(directory))
         if path.endswith(_TEXTS)
     ]
     return [path for path in pointers if any(os.fsencode(path.name) in text for text in texts)]
 
 
-def _iterate_files(directory: str) -> Iterator[str]:
+def _iterate_project_files(directory: str) -> Iterator[str]:
     # A copy of a checkout links to large directories of data.
     seen: set[str] = set()
     todo, left = [directory], _MOST_FILES
@@ -273,17 +279,17 @@ def _iterate_files(directory: str) -> Iterator[str]:
                 yield entry.path
 
 
-def _is_pointer(path: str) -> bool:
+def _is_lfs_pointer_of_project(path: str) -> bool:
     try:
         status = os.stat(path)  # noqa: PTH116 - of each file of a project, and in half the time
     except (OSError, ValueError):
         return False
     if not stat.S_ISREG(status.st_mode) or not _SHORTEST <= status.st_size < POINTER_BYTES:
         return False
-    return is_lfs_pointer(_read_content(path, POINTER_BYTES))
+    return is_lfs_pointer(_read_content_of_project_file(path, POINTER_BYTES))
 
 
-def _read_content(path: str, at_most: int = -1) -> bytes:
+def _read_content_of_project_file(path: str, at_most: int = -1) -> bytes:
     try:
         # This read is not part of loading the project, so the load trace leaves it out.
         with exclude_from_trace(), Path(path).open("rb") as file:
@@ -303,7 +309,7 @@ _CHECK = (
 )
 
 
-def make_missing_prod_error(missing: ProdNotFound | None, consequence: str) -> BadInput:
+def make_missing_prod_of_project_error(missing: ProdNotFound | None, consequence: str) -> BadInput:
     """Makes the failure of work that needs prod; `consequence` is a sentence on what cannot be
     done.
     """
@@ -315,7 +321,7 @@ def make_missing_prod_error(missing: ProdNotFound | None, consequence: str) -> B
     )
 
 
-def find_missing_prod(
+def find_missing_prod_of_project(
     context: Context, *, has_tables: bool, place: ProjectPlace
 ) -> ProdNotFound | None:
     """Finds why the state's prod holds no model of this project; None if it holds one.
@@ -327,15 +333,17 @@ def find_missing_prod(
     Args:
         has_tables: Whether the state that the project configures has SQLMesh's tables.
     """
-    why = _find_missing(context) if has_tables else "no table of SQLMesh is there"
+    why = _find_why_project_has_no_prod(context) if has_tables else "no table of SQLMesh is there"
     if why is None:
         return None
     unset = list_unset_variables(place.projects, os.environ)
     hint = f"{describe_missing_variables(unset)} {_CHECK}" if unset else _CHECK
-    return ProdNotFound(state=_describe_state_location(context, place), why=why, hint=hint)
+    return ProdNotFound(
+        state=_describe_state_location_of_project(context, place), why=why, hint=hint
+    )
 
 
-def _find_missing(context: Context) -> str | None:
+def _find_why_project_has_no_prod(context: Context) -> str | None:
     reader = context.state_reader
     prod = reader.get_environment(c.PROD)
     if prod is None:
@@ -346,10 +354,10 @@ def _find_missing(context: Context) -> str | None:
         shown = ", ".join(quote_value(name) for name in others[:_SHOWN])
         noun = "the environment" if len(others) == 1 else "the environments"
         return f"it holds {noun} {shown}{more}, and no `{c.PROD}`"
-    return _describe_other_projects(context, prod)
+    return _describe_other_projects_in_prod(context, prod)
 
 
-def _describe_other_projects(context: Context, prod: Environment) -> str | None:
+def _describe_other_projects_in_prod(context: Context, prod: Environment) -> str | None:
     """Describes the other projects that share this prod; None if a model of it is loaded here.
 
     Projects that share a state have one prod, and a new project has no model in it.
@@ -369,7 +377,7 @@ def _describe_other_projects(context: Context, prod: Environment) -> str | None:
     return f"its `{c.PROD}` holds models of other projects only ({shown})"
 
 
-def _describe_state_location(context: Context, place: ProjectPlace) -> str:
+def _describe_state_location_of_project(context: Context, place: ProjectPlace) -> str:
     """Describes where the state is: server, database and schema, or file. Never a user or
     password.
     """
@@ -378,7 +386,9 @@ def _describe_state_location(context: Context, place: ProjectPlace) -> str:
         file = connection.database
         if not file or file == ":memory:":
             return "DuckDB, in memory"
-        return f"DuckDB, file {_quote_path(display_path(Path(file).absolute(), place))}"
+        return (
+            f"DuckDB, file {_quote_state_path(display_project_path(Path(file).absolute(), place))}"
+        )
     parts = [str(connection.type_)]
     host, port = getattr(connection, "host", None), getattr(connection, "port", None)
     if host:
@@ -392,9 +402,9 @@ def _describe_state_location(context: Context, place: ProjectPlace) -> str:
     return ", ".join([*parts, f"gateway {quote_value(gateway)}"])
 
 
-def _quote_path(path: str) -> str:
+def _quote_state_path(path: str) -> str:
     """Quotes a path. A long one keeps its end, which tells files apart."""
-    text = hide_shapes(path)
+    text = redact_shapes(path)
     return repr(text if len(text) <= _LONGEST_PATH else f"…{text[-_LONGEST_PATH:]}")
 
 
@@ -412,7 +422,7 @@ _HINT = (
 _MODULE_HINT = "Add what {project} needs to the file that the input `requirements` names."
 
 
-def attribute_load_failure(
+def attribute_project_load_failure(
     error: NotLoaded, configs: Mapping[Path, Config], place: ProjectPlace, state: StateSync
 ) -> NotLoaded:
     """Returns the same error, or one that names the other projects' models that cause it.
@@ -420,7 +430,7 @@ def attribute_load_failure(
     They are the cause only if the project loads without them and they fail by themselves. So a
     failure of this pull request never counts as theirs.
     """
-    context = create_context(dict(configs), place)
+    context = create_project_context(dict(configs), place)
     sqlmesh_compat.load_sqlmesh_context_without_state(context)
     try:
         load_project(context, PhaseClock().time_phase("load"), place.repository)
@@ -428,13 +438,13 @@ def attribute_load_failure(
         return error
     names = ModelNames(context.default_catalog, context.default_dialect)
     failures = [
-        _make_failure(found, names, place.repository)
+        _make_failure_of_project_load(found, names, place.repository)
         for found in sqlmesh_compat.find_failing_sqlmesh_nodes_of_others(context, state)
     ]
     return NotLoaded(failures, base=failures) if failures else error
 
 
-def _make_failure(
+def _make_failure_of_project_load(
     found: sqlmesh_compat.FailingNode, names: ModelNames, repository: Path
 ) -> Failure:
     model, owner = names.short_name(found.name), found.project

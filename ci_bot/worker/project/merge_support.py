@@ -42,22 +42,22 @@ class GatewayFacts:
     complete: bool = True
 
 
-def list_gateways(config: Config, chosen: str | None = None) -> dict[str, GatewayFacts]:
+def list_gateways_of_project(config: Config, chosen: str | None = None) -> dict[str, GatewayFacts]:
     """Reads the facts of each gateway, by its name in lower case; "" is the default one."""
     found: dict[str, GatewayFacts] = {}
     for name, gateway in config.gateways.items():
         if gateway.connection is not None:
-            found[name.lower()] = _read_gateway_facts(gateway.connection)
+            found[name.lower()] = _read_gateway_facts_of_project(gateway.connection)
     # If none is named, SQLMesh takes the first one.
     default = (chosen or config.default_gateway or next(iter(config.gateways), "")).lower()
     if default in found:
         found[""] = found[default]
     elif config.default_connection is not None:
-        found[""] = _read_gateway_facts(config.default_connection)
+        found[""] = _read_gateway_facts_of_project(config.default_connection)
     return found
 
 
-def read_catalog_settings(get: Callable[[str, str], Any]) -> dict[str, str]:
+def read_catalog_settings_of_session(get: Callable[[str, str], Any]) -> dict[str, str]:
     """Reads a running session's settings of its own catalog and of the default format.
 
     Args:
@@ -67,7 +67,7 @@ def read_catalog_settings(get: Callable[[str, str], Any]) -> dict[str, str]:
     return {key: str(value) for key in keys if (value := get(key, ""))}
 
 
-def _read_gateway_facts(connection: Any) -> GatewayFacts:
+def _read_gateway_facts_of_project(connection: Any) -> GatewayFacts:
     settings = getattr(connection, "config", None)
     return GatewayFacts(
         engine=str(connection.type_),
@@ -81,7 +81,9 @@ def _read_gateway_facts(connection: Any) -> GatewayFacts:
     )
 
 
-def describe_merge_obstacle(model: Model, gateways: Mapping[str, GatewayFacts]) -> str | None:
+def describe_merge_obstacle_in_project(
+    model: Model, gateways: Mapping[str, GatewayFacts]
+) -> str | None:
     """Describes why the second batch of a model fails, as the end of a sentence.
 
     None if it does not fail, if SQLMesh merges nothing, or if that cannot be known.
@@ -91,21 +93,23 @@ def describe_merge_obstacle(model: Model, gateways: Mapping[str, GatewayFacts]) 
     gateway = gateways.get((model.gateway or "").lower())
     if gateway is None or gateway.engine not in ("spark", "databricks"):
         return None
-    named = _read_declared_format(model, gateway.engine)
+    named = _read_declared_format_of_model(model, gateway.engine)
     if named is not None and named in _MERGING:
         return None
     if gateway.engine == "databricks":  # whose default is Delta
-        return _describe_format_obstacle(named) if named is not None else None
-    return _describe_spark_obstacle(model, gateway, named)
+        return _describe_format_merge_obstacle(named) if named is not None else None
+    return _describe_spark_merge_obstacle(model, gateway, named)
 
 
-def _read_declared_format(model: Model, engine: str) -> str | None:
+def _read_declared_format_of_model(model: Model, engine: str) -> str | None:
     """Returns the format that SQLMesh writes after USING; None if it writes none."""
     of_table = str(model.table_format or "").lower() if engine == "spark" else ""
     return of_table or str(model.storage_format or "").lower() or None
 
 
-def _describe_spark_obstacle(model: Model, gateway: GatewayFacts, named: str | None) -> str | None:
+def _describe_spark_merge_obstacle(
+    model: Model, gateway: GatewayFacts, named: str | None
+) -> str | None:
     catalog = model.catalog or gateway.catalog or _SESSION_CATALOG
     catalog = str(catalog).strip('"`')
     kind = gateway.settings.get(f"{_CATALOG}{catalog}")
@@ -114,15 +118,15 @@ def _describe_spark_obstacle(model: Model, gateway: GatewayFacts, named: str | N
         # configuration does not describe is described elsewhere.
         return None
     if named is not None:
-        return _describe_format_obstacle(named)
+        return _describe_format_merge_obstacle(named)
     default = gateway.settings.get(_DEFAULT_FORMAT, "").lower()
     if default in _MERGING or not gateway.complete:
         return None
     if kind is not None and "iceberg" in kind.lower():
         return None  # it may take tables without a format for its own
-    return _describe_format_obstacle(default or None)
+    return _describe_format_merge_obstacle(default or None)
 
 
-def _describe_format_obstacle(name: str | None) -> str:
+def _describe_format_merge_obstacle(name: str | None) -> str:
     table = f"a table of the format `{name}`" if name else "a table without a table format"
     return f"Spark cannot MERGE into {table}"

@@ -29,13 +29,17 @@ from ci_bot.worker.messages import NotLoaded, make_other_version_error, make_sta
 from ci_bot.worker.project.configuration import (
     ProjectPlace,
     configure_projects,
-    create_context,
-    display_path,
-    make_configuration_error,
-    require_spark,
+    create_project_context,
+    display_project_path,
+    make_project_configuration_error,
+    require_spark_gateway_of_project,
 )
-from ci_bot.worker.project.loading import attribute_load_failure, find_missing_prod, load_project
-from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways
+from ci_bot.worker.project.loading import (
+    attribute_project_load_failure,
+    find_missing_prod_of_project,
+    load_project,
+)
+from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways_of_project
 from ci_bot.worker.runtime import PhaseClock
 
 if TYPE_CHECKING:
@@ -51,7 +55,7 @@ UNPIN_HINT = "Take it out of `pinned_environments` first."
 
 
 @dataclass(frozen=True)
-class ConfigFacts:
+class ProjectConfigFacts:
     """The settings of one configuration that change models or data.
 
     Attributes:
@@ -65,7 +69,7 @@ class ConfigFacts:
     gateways: dict[str, GatewayFacts] = field(default_factory=dict)
 
     @classmethod
-    def from_config(cls, config: Config, gateway: str | None = None) -> ConfigFacts:
+    def from_config(cls, config: Config, gateway: str | None = None) -> ProjectConfigFacts:
         """Reads the facts from SQLMesh's configuration object.
 
         Args:
@@ -94,7 +98,7 @@ class ConfigFacts:
                 "environment_suffix_target": str(config.environment_suffix_target.value),
             },
             variables=frozenset(name.lower() for name in names),
-            gateways=list_gateways(config, gateway),
+            gateways=list_gateways_of_project(config, gateway),
         )
 
     def as_values(self) -> dict[str, object]:
@@ -102,7 +106,7 @@ class ConfigFacts:
         return {**asdict(self), "variables": sorted(self.variables)}
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> ConfigFacts:
+    def from_values(cls, values: Mapping[str, Any]) -> ProjectConfigFacts:
         """Reads the facts that `as_values` wrote."""
         return cls(
             dict(values["settings"]),
@@ -118,7 +122,7 @@ _READ_BY_PLANS = ("_environments", "_snapshots", "_intervals")
 
 
 @dataclass(frozen=True)
-class StateFacts:
+class ProjectStateFacts:
     """The facts about a state that need no snapshot."""
 
     schema_version: int
@@ -132,10 +136,10 @@ class OpenProject:
 
     context: Context
     baseline: Baseline
-    state: StateFacts
+    state: ProjectStateFacts
     clock: PhaseClock
     spark_starts: list[float]
-    config_before: ConfigFacts | None = None
+    config_before: ProjectConfigFacts | None = None
     base_failures: tuple[Failure, ...] = ()
     prod_not_found: ProdNotFound | None = None
 
@@ -160,9 +164,9 @@ class OpenProject:
         return bool(self.spark_starts)
 
 
-def open_state(
+def open_project_state(
     context: Context, place: ProjectPlace, *, write: bool
-) -> tuple[StateSync | None, StateFacts]:
+) -> tuple[StateSync | None, ProjectStateFacts]:
     """Opens the project's state and checks it; never creates or migrates it.
 
     Returns:
@@ -175,7 +179,7 @@ def open_state(
     """
     connection = sqlmesh_compat.find_sqlmesh_state_connection(context.config, context.gateway)
     engine = str(connection.type_)
-    absent = StateFacts(schema_version=0, sqlmesh_version=None, engine=engine)
+    absent = ProjectStateFacts(schema_version=0, sqlmesh_version=None, engine=engine)
     if isinstance(connection, DuckDBConnectionConfig):
         database = connection.database
         if not database or database == ":memory:":
@@ -194,13 +198,13 @@ def open_state(
             )
             sqlmesh_compat.unwrap_sqlmesh_state_adapter(state).fetchone("SELECT 1")
         else:
-            state = _connect_state(context)
+            state = _connect_project_state(context)
         versions = state.get_versions(validate=False)
     except ConfigError as error:
-        raise make_configuration_error(error, place) from error
+        raise make_project_configuration_error(error, place) from error
     except Exception as error:
         raise make_state_error(error, engine, place.projects, os.environ) from error
-    facts = StateFacts(
+    facts = ProjectStateFacts(
         schema_version=int(versions.schema_version),
         sqlmesh_version=str(versions.sqlmesh_version) if versions.schema_version else None,
         engine=engine,
@@ -214,13 +218,13 @@ def open_state(
             versions.sqlmesh_version, facts.schema_version, installed=sqlmesh.__version__
         ) from error
     try:
-        _try_to_read(state, context)
+        _try_to_read_project_state(state, context)
     except Exception as error:
         raise make_state_error(error, engine, place.projects, os.environ) from error
     return state, facts
 
 
-def _try_to_read(state: StateSync, context: Context) -> None:
+def _try_to_read_project_state(state: StateSync, context: Context) -> None:
     """Raises if the account may read the state's version but not the tables that a plan needs.
 
     One query, so that it costs one round trip.
@@ -233,7 +237,7 @@ def _try_to_read(state: StateSync, context: Context) -> None:
     sqlmesh_compat.unwrap_sqlmesh_state_adapter(state).fetchone(query)
 
 
-def _connect_state(context: Context) -> StateSync:
+def _connect_project_state(context: Context) -> StateSync:
     """Connects to the state, and raises if its server does not answer.
 
     SQLMesh reads every error of "is there a versions table?" as no, so a locked or unreachable
@@ -254,14 +258,14 @@ def _connect_state(context: Context) -> StateSync:
     return state
 
 
-def refuse_postgres_writes() -> None:
+def refuse_postgres_writes_of_project() -> None:
     """Makes every PostgreSQL session of this process refuse writes. Call it before connecting."""
     options = os.environ.get("PGOPTIONS", "")
     if PG_READ_ONLY not in options:
         os.environ["PGOPTIONS"] = f"{options} {PG_READ_ONLY}".strip()
 
 
-def list_prod_catalogs(state: StateSync) -> set[str]:
+def list_prod_catalogs_of_project(state: StateSync) -> set[str]:
     """Lists the catalogs in the names of prod's models."""
     prod = state.get_environment(c.PROD)
     if prod is None:
@@ -273,7 +277,7 @@ def list_prod_catalogs(state: StateSync) -> set[str]:
     }
 
 
-def ask_spark_for_catalog(context: Context) -> str:
+def ask_spark_for_project_catalog(context: Context) -> str:
     """Starts Spark and asks it for its default catalog."""
     adapter: EngineAdapter = context.engine_adapter
     return str(adapter.get_current_catalog())
@@ -299,30 +303,33 @@ def open_project(
             same.
 
     Raises:
-        BadInput, Refused: see `configure_projects`, `create_context` and `open_state`.
+        BadInput, Refused: see `configure_projects`, `create_project_context` and
+        `open_project_state`.
         NotLoaded: the project does not load.
     """
     if not write:
-        refuse_postgres_writes()
+        refuse_postgres_writes_of_project()
     configs, starts = configure_projects(place, on_spark_start, clock=clock)
-    context = create_context(configs, place)
+    context = create_project_context(configs, place)
     if only_spark:
-        require_spark(context)
+        require_spark_gateway_of_project(context)
     with clock.time_phase("state"):
-        state, facts = open_state(context, place, write=write)
+        state, facts = open_project_state(context, place, write=write)
         has_tables = state is not None
         if state is None:
             state = sqlmesh_compat.make_throwaway_sqlmesh_state(
                 place.scratch_dir / "empty-state.duckdb", context
             )
     sqlmesh_compat.give_sqlmesh_state(context, state)
-    catalogs = list_prod_catalogs(state)
+    catalogs = list_prod_catalogs_of_project(state)
     guess = sqlmesh_compat.read_default_catalog_of_sqlmesh(context)
     if catalogs and guess not in catalogs and sqlmesh_compat.has_lazy_sqlmesh_spark(configs):
         # Under another catalog's name all models would look removed and added.
         with clock.time_phase("spark"):
-            sqlmesh_compat.set_known_catalog_of_sqlmesh(configs, ask_spark_for_catalog(context))
-        context = create_context(configs, place)
+            sqlmesh_compat.set_known_catalog_of_sqlmesh(
+                configs, ask_spark_for_project_catalog(context)
+            )
+        context = create_project_context(configs, place)
         sqlmesh_compat.give_sqlmesh_state(context, state)
     files = {file.path: file for file in known}
     try:
@@ -334,14 +341,16 @@ def open_project(
         ):
             load_project(context, clock.time_phase("load"), place.repository)
     except NotLoaded as error:
-        raise attribute_load_failure(error, configs, place, state) from error
+        raise attribute_project_load_failure(error, configs, place, state) from error
     opened = OpenProject(context, "state", facts, clock, starts)
     opened.baseline = "state" if opened.has_prod else "empty"
-    opened.prod_not_found = find_missing_prod(context, has_tables=has_tables, place=place)
+    opened.prod_not_found = find_missing_prod_of_project(
+        context, has_tables=has_tables, place=place
+    )
     return opened
 
 
-def open_without_state(
+def open_project_without_state(
     place: ProjectPlace,
     *,
     clock: PhaseClock,
@@ -354,22 +363,22 @@ def open_without_state(
         ignored: Files that are left out.
 
     Raises:
-        BadInput: see `configure_projects` and `create_context`.
+        BadInput: see `configure_projects` and `create_project_context`.
         NotLoaded: the project does not load.
     """
     configs, starts = configure_projects(
         place, on_spark_start, clock=clock, read=sqlmesh_compat.read_sqlmesh_configs_without_state
     )
     sqlmesh_compat.let_sqlmesh_ignore_files(configs, ignored)
-    context = create_context(configs, place)
+    context = create_project_context(configs, place)
     sqlmesh_compat.load_sqlmesh_context_without_state(context)
     load_project(context, clock.time_phase("load"), place.repository)
-    facts = StateFacts(schema_version=0, sqlmesh_version=None, engine="none")
+    facts = ProjectStateFacts(schema_version=0, sqlmesh_version=None, engine="none")
     return OpenProject(context, "base-branch", facts, clock, starts)
 
 
 @contextmanager
-def open_state_to_write(
+def open_project_state_to_write(
     place: ProjectPlace, on_spark_start: Callable[[], None], clock: PhaseClock
 ) -> Iterator[Context]:
     """Opens a context with a project's state, to write there; loads no model.
@@ -378,10 +387,10 @@ def open_state_to_write(
         BadInput: the configuration is broken, or there is no state yet.
     """
     configs, _ = configure_projects(place, on_spark_start, clock=clock)
-    context = create_context(configs, place)
-    state, _ = open_state(context, place, write=True)
+    context = create_project_context(configs, place)
+    state, _ = open_project_state(context, place, write=True)
     if state is None:
-        raise make_no_prod_error("so nothing can be written down")
+        raise make_project_without_prod_error("so nothing can be written down")
     sqlmesh_compat.give_sqlmesh_state(context, state)
     try:
         yield context
@@ -390,7 +399,7 @@ def open_state_to_write(
 
 
 @contextmanager
-def open_state_to_read(
+def open_project_state_to_read(
     place: ProjectPlace,
     on_spark_start: Callable[[], None],
     clock: PhaseClock,
@@ -405,19 +414,19 @@ def open_state_to_read(
     Raises:
         BadInput: the configuration is broken, or there is no state yet.
     """
-    refuse_postgres_writes()
+    refuse_postgres_writes_of_project()
     configs, _ = configure_projects(place, on_spark_start, clock=clock)
-    context = create_context(configs, place)
-    state, _ = open_state(context, place, write=False)
+    context = create_project_context(configs, place)
+    state, _ = open_project_state(context, place, write=False)
     if state is None:
-        raise make_no_prod_error(without)
+        raise make_project_without_prod_error(without)
     try:
         yield context, state
     finally:
         state.close()
 
 
-def make_no_prod_error(therefore: str) -> BadInput:
+def make_project_without_prod_error(therefore: str) -> BadInput:
     """There is no prod: a clause says what follows from it."""
     return BadInput(
         f"There is no prod yet, {therefore}.", hint="Build prod first.", reason_code="no_prod"
@@ -428,14 +437,14 @@ def describe_project(opened: OpenProject, place: ProjectPlace) -> Project:
     """Describes the loaded project for a report."""
     context = opened.context
     return Project(
-        paths=[display_path(path, place) for path in place.projects],
+        paths=[display_project_path(path, place) for path in place.projects],
         gateway=context.selected_gateway,
         dialect=context.default_dialect,
         models=len(context.models),
     )
 
 
-def collect_versions(opened: OpenProject | None) -> Versions:
+def collect_versions_of_project(opened: OpenProject | None) -> Versions:
     """Collects the versions of the programs in use. PySpark's is read without importing it."""
     from importlib import metadata
 

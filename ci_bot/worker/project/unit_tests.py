@@ -47,47 +47,47 @@ _TITLES = {"Missing rows:": "is missing", "Unexpected rows:": "is not expected"}
 _COLUMNS_SHOWN = 6
 
 
-def describe_test_failure(message: str) -> str:
+def describe_unit_test_failure(message: str) -> str:
     """Describes a failed test: the first wrong value, row or column, and how many more there
     are.
     """
     return (
-        _describe_wrong_values(message)
-        or _describe_wrong_rows(message)
-        or _describe_wrong_columns(message)
-        or _find_first_reason(message)
+        _describe_wrong_unit_test_values(message)
+        or _describe_wrong_unit_test_rows(message)
+        or _describe_wrong_unit_test_columns(message)
+        or _find_first_unit_test_reason(message)
     )[:MAX_CAUSE]
 
 
-def _find_first_reason(message: str) -> str:
+def _find_first_unit_test_reason(message: str) -> str:
     """Returns the first line that names the problem and not the place."""
     rest = _WHERE_NOT_WHAT.sub("", message).strip() or message.strip()
     return next((line.strip() for line in rest.splitlines() if line.strip()), "it fails")
 
 
-def _describe_wrong_columns(message: str) -> str | None:
+def _describe_wrong_unit_test_columns(message: str) -> str | None:
     unknown = _UNKNOWN.search(message)
     if unknown is None:
         return None
-    named = _join_names(unknown.group(1))
+    named = _join_unit_test_names(unknown.group(1))
     known = _EXPECTED.search(message)
     many = "," in unknown.group(1)
     text = f"the test has the unknown {'columns' if many else 'column'} {named}"
-    return f"{text}; there are {_join_names(known.group(1))}" if known else text
+    return f"{text}; there are {_join_unit_test_names(known.group(1))}" if known else text
 
 
-def _join_names(names: str) -> str:
+def _join_unit_test_names(names: str) -> str:
     every = [name.strip() for name in names.split(",")]
     shown = ", ".join(f"`{name}`" for name in every[:_COLUMNS_SHOWN])
     rest = len(every) - _COLUMNS_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
-def _describe_wrong_values(message: str) -> str | None:
+def _describe_wrong_unit_test_values(message: str) -> str | None:
     if not _VALUES_DIFFER.search(message):
         return None
-    lines = _read_table(message.splitlines(), 1)
-    differences = list(_iterate_differences(lines)) if len(lines) > 2 else []  # noqa: PLR2004 - 2 headers
+    lines = _read_unit_test_table(message.splitlines(), 1)
+    differences = list(_iterate_unit_test_differences(lines)) if len(lines) > 2 else []  # noqa: PLR2004 - 2 headers
     if not differences:
         return "the expected and the actual values differ"
     column, expected, actual = differences[0]
@@ -95,29 +95,29 @@ def _describe_wrong_values(message: str) -> str | None:
     return f"`{column}`: expected {expected}, actual {actual}{more}"
 
 
-def _iterate_differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+def _iterate_unit_test_differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Yields column, expected and actual value of each unequal cell; pandas shows equal cells as
     NaN on both sides.
     """
     names, sides, *rows = lines
     edges = [found.end() for found in _SIDE.finditer(sides)]
-    margin = _measure_margin_width(rows)
+    margin = _measure_unit_test_margin(rows)
     for row in rows:
         for left in range(0, len(edges) - 1, 2):
             start = edges[left - 1] if left else margin
             column = names[start : edges[left]].strip()
-            expected = _show_cell(row[start : edges[left]])
-            actual = _show_cell(row[edges[left] : edges[left + 1]])
+            expected = _show_unit_test_cell(row[start : edges[left]])
+            actual = _show_unit_test_cell(row[edges[left] : edges[left + 1]])
             if column and expected != actual:
                 yield column, expected, actual
 
 
-def _measure_margin_width(rows: Sequence[str]) -> int:
+def _measure_unit_test_margin(rows: Sequence[str]) -> int:
     """Returns the width of the row numbers at the left."""
     return max((len(row.split(maxsplit=1)[0]) for row in rows if row.strip()), default=0)
 
 
-def _show_cell(cell: str) -> str:
+def _show_unit_test_cell(cell: str) -> str:
     text = cell.strip()
     if text in ("NaN", "None", "NaT", "<NA>"):
         return "NULL"
@@ -126,7 +126,7 @@ def _show_cell(cell: str) -> str:
 
 
 @dataclass(frozen=True)
-class _TitledRows:
+class _TitledRowsOfUnitTest:
     """The rows below one title."""
 
     fate: str
@@ -134,7 +134,7 @@ class _TitledRows:
     count: int
 
 
-def _describe_wrong_rows(message: str) -> str | None:
+def _describe_wrong_unit_test_rows(message: str) -> str | None:
     if not _ROWS_DIFFER.search(message):
         return None
     lines = message.splitlines()
@@ -142,7 +142,7 @@ def _describe_wrong_rows(message: str) -> str | None:
         rows
         for number, line in enumerate(lines)
         if (fate := _TITLES.get(line.strip()))
-        and (rows := _read_rows(_read_table(lines, number + 1), fate))
+        and (rows := _read_unit_test_rows(_read_unit_test_table(lines, number + 1), fate))
     ]
     if not found:
         return "the number of rows differs"
@@ -153,21 +153,21 @@ def _describe_wrong_rows(message: str) -> str | None:
     )
 
 
-def _read_rows(lines: Sequence[str], fate: str) -> _TitledRows | None:
+def _read_unit_test_rows(lines: Sequence[str], fate: str) -> _TitledRowsOfUnitTest | None:
     if len(lines) < 2:  # noqa: PLR2004 - a header and a row
         return None
     header, first = lines[0], lines[1]
     edges = [found.end() for found in re.finditer(r"\S+", header)]
-    starts = [_measure_margin_width(lines[1:]), *edges]
+    starts = [_measure_unit_test_margin(lines[1:]), *edges]
     cells = [
-        f"`{header[start:end].strip()}` {_show_cell(first[start:end])}"
+        f"`{header[start:end].strip()}` {_show_unit_test_cell(first[start:end])}"
         for start, end in zip(starts, edges, strict=False)
     ]
     shown = ", ".join(cells[:_COLUMNS_SHOWN])
-    return _TitledRows(fate, shown, len(lines) - 1)
+    return _TitledRowsOfUnitTest(fate, shown, len(lines) - 1)
 
 
-def _read_table(lines: Sequence[str], start: int) -> list[str]:
+def _read_unit_test_table(lines: Sequence[str], start: int) -> list[str]:
     """Returns the lines of the table that begins at or after `start`; a blank line ends it."""
     found: list[str] = []
     for line in lines[start:]:
@@ -188,13 +188,13 @@ _REACHES_EVERY_MODEL = ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml"
 _SHARED_FOLDERS = ("macros", "audits", "signals", "materializations", "linter")
 
 
-def reaches_every_model(path: str) -> bool:
+def is_file_of_every_project_model(path: str) -> bool:
     """Whether a change of this file can change any model: configuration, macros and the like."""
     pure = PurePosixPath(path)
     return pure.name in _REACHES_EVERY_MODEL or bool(set(pure.parts) & set(_SHARED_FOLDERS))
 
 
-def list_defining_files(node: Any) -> set[str]:
+def list_files_that_define_model(node: Any) -> set[str]:
     """Lists the files that define a model: its own, and a seed's data."""
     if not node._path:
         return set()
@@ -232,17 +232,17 @@ def run_unit_tests_of(context: Context, tests: Sequence[Any], repository: Path) 
     # Building a test changes its definition, and a second time that can fail.
     bodies = [copy.deepcopy(test.body) for test in tests]
     try:
-        results.append(_run_tests(context, tests))
+        results.append(_run_project_unit_tests(context, tests))
     except Exception:
         for test, body in zip(tests, bodies, strict=True):
             test.body.clear()
             test.body.update(body)
             try:
-                results.append(_run_tests(context, [test]))
+                results.append(_run_project_unit_tests(context, [test]))
             except Exception as error:
-                broken.append(_make_broken_test(context, test, error, repository))
+                broken.append(_make_broken_unit_test(context, test, error, repository))
     failures = broken + [
-        _make_test_failure(context, test, error[1], repository)
+        _make_unit_test_failure(context, test, error[1], repository)
         for result in results
         for test, error in [*result.original_failures, *result.original_errors]
     ]
@@ -255,57 +255,59 @@ def run_unit_tests_of(context: Context, tests: Sequence[Any], repository: Path) 
     )
 
 
-def _run_tests(context: Context, tests: Sequence[Any]) -> Any:
+def _run_project_unit_tests(context: Context, tests: Sequence[Any]) -> Any:
     names = [test.fully_qualified_test_name for test in tests]
     return context.test(tests=names, stream=io.StringIO())
 
 
-def _name_test_model(context: Context, model: Model | None) -> str | None:
+def _name_unit_test_model(context: Context, model: Model | None) -> str | None:
     """Returns the name that reports use for a test's model."""
     names = ModelNames(context.default_catalog, context.default_dialect)
     return names.short_name(model.fqn) if model else None
 
 
-def _make_test_failure(
+def _make_unit_test_failure(
     context: Context, test: Any, error: BaseException | None, repository: Path
 ) -> TestFailure:
     return TestFailure(
         name=str(getattr(test, "test_name", test)),
-        model=_name_test_model(context, getattr(test, "model", None)),
+        model=_name_unit_test_model(context, getattr(test, "model", None)),
         path=name_file_or_last_part(getattr(test, "path", None), repository),
-        message=_describe_error(error, repository),
-        cause=describe_test_failure(_render_full_message(error, repository)),
+        message=_describe_unit_test_error(error, repository),
+        cause=describe_unit_test_failure(_render_full_unit_test_message(error, repository)),
     )
 
 
-def _make_broken_test(
+def _make_broken_unit_test(
     context: Context, test: Any, error: Exception, repository: Path
 ) -> TestFailure:
     """Makes the failure of a test that SQLMesh could not build."""
     model = context.get_model(test.model_name) if test.model_name else None
     return TestFailure(
         name=str(test.test_name),
-        model=_name_test_model(context, model) or str(test.model_name) or None,
+        model=_name_unit_test_model(context, model) or str(test.model_name) or None,
         path=name_file_or_last_part(test.path, repository),
-        message=_describe_error(error, repository),
-        cause=describe_test_failure(_render_full_message(error, repository)),
+        message=_describe_unit_test_error(error, repository),
+        cause=describe_unit_test_failure(_render_full_unit_test_message(error, repository)),
     )
 
 
-def _describe_error(error: BaseException | None, repository: Path) -> str:
-    return _shorten_paths(extract_sentence(error or RuntimeError(NO_MESSAGE)), repository)
+def _describe_unit_test_error(error: BaseException | None, repository: Path) -> str:
+    return _shorten_paths_in_unit_test_message(
+        extract_sentence(error or RuntimeError(NO_MESSAGE)), repository
+    )
 
 
-def _render_full_message(error: BaseException | None, repository: Path) -> str:
+def _render_full_unit_test_message(error: BaseException | None, repository: Path) -> str:
     """Returns the whole message. Its tables are read by column, so every space stays."""
-    return _shorten_paths(str(error) if error else NO_MESSAGE, repository)
+    return _shorten_paths_in_unit_test_message(str(error) if error else NO_MESSAGE, repository)
 
 
-def _shorten_paths(text: str, repository: Path) -> str:
+def _shorten_paths_in_unit_test_message(text: str, repository: Path) -> str:
     return text.replace(f"{repository}/", "")
 
 
-def mark_touched_failures(
+def mark_unit_tests_touched_by_change(
     check: TestsCheck,
     models: Mapping[str, Model],
     changed_files: Sequence[str] | None,
@@ -318,7 +320,9 @@ def mark_touched_failures(
             "failures": [
                 failure.model_copy(
                     update={
-                        "touched": _is_touched(failure, models, changed_files, repository, names)
+                        "touched": _is_unit_test_touched(
+                            failure, models, changed_files, repository, names
+                        )
                     }
                 )
                 for failure in check.failures
@@ -327,7 +331,7 @@ def mark_touched_failures(
     )
 
 
-def _is_touched(
+def _is_unit_test_touched(
     failure: TestFailure,
     models: Mapping[str, Model],
     changed_files: Sequence[str] | None,
@@ -337,7 +341,7 @@ def _is_touched(
     """Whether the test's file, its model, one that it reads, or code for all of them changed."""
     if changed_files is None:
         return None
-    if failure.path in changed_files or any(_is_code(path) for path in changed_files):
+    if failure.path in changed_files or any(_is_code_of_project(path) for path in changed_files):
         return True
     tested = next((m for m in models.values() if names.short_name(m.fqn) == failure.model), None)
     if tested is None:
@@ -349,11 +353,11 @@ def _is_touched(
         if name in seen or name not in models:
             continue
         seen.add(name)
-        if changed & list_defining_files(models[name]):
+        if changed & list_files_that_define_model(models[name]):
             return True
         pending.extend(models[name].depends_on)
     return False
 
 
-def _is_code(path: str) -> bool:
-    return path.endswith(".py") or reaches_every_model(path)
+def _is_code_of_project(path: str) -> bool:
+    return path.endswith(".py") or is_file_of_every_project_model(path)

@@ -44,7 +44,7 @@ _SCHEMA_HINT = (
 )
 
 
-def answer_same_request(request: SameRequest) -> SameAnswer:
+def answer_compared_queries_request(request: SameRequest) -> SameAnswer:
     """Checks whether the queries of two files give the same result.
 
     No project is loaded, so a query with a project's macro gives "not known".
@@ -52,61 +52,61 @@ def answer_same_request(request: SameRequest) -> SameAnswer:
     Raises:
         BadInput: a file has no query, or several, or the schema cannot be read.
     """
-    schema = _read_schema(request)
-    before = _load_model(request.before, request.before_name, schema)
-    after = _load_model(request.after, request.after_name, schema)
+    schema = _read_schema_of_compared_queries(request)
+    before = _load_compared_query(request.before, request.before_name, schema)
+    after = _load_compared_query(request.after, request.after_name, schema)
     return compare_models(before, after)
 
 
-def _load_model(text: str, name: str, schema: MappingSchema) -> Any:
-    query = _read_query(text, name)
+def _load_compared_query(text: str, name: str, schema: MappingSchema) -> Any:
+    query = _read_compared_query(text, name)
     try:
         model = create_sql_model(_NAME, query, dialect=_DIALECT, kind={"name": "FULL"})
         model.update_schema(schema)
     except Exception as error:  # SQLMesh's checks of a model raise many kinds
-        raise _make_unfit_query_error(
+        raise _make_unfit_compared_query_error(
             name, f"SQLMesh does not take its query: {extract_headline(error)}"
         ) from error
     return model
 
 
-def _read_query(text: str, name: str) -> Any:
+def _read_compared_query(text: str, name: str) -> Any:
     """Reads the one query of a file, without the MODEL block above it."""
     try:
         parsed = d.parse(text, default_dialect=_DIALECT)
     except (SqlglotError, ValueError, RecursionError) as error:
-        raise _make_unfit_query_error(
+        raise _make_unfit_compared_query_error(
             name, f"it cannot be read as SQL: {extract_headline(error)}"
         ) from error
     for block in parsed:
         if isinstance(block, d.Model):
-            _check_dialect(block, name)
+            _check_dialect_of_compared_query(block, name)
     queries = [
         one for one in parsed if one is not None and not isinstance(one, d.Model | exp.Semicolon)
     ]
     if not queries:
-        raise _make_unfit_query_error(name, "it has no SQL")
+        raise _make_unfit_compared_query_error(name, "it has no SQL")
     if len(queries) > 1:
-        raise _make_unfit_query_error(
+        raise _make_unfit_compared_query_error(
             name, f"it has {len(queries)} statements, and one query is compared"
         )
     if not isinstance(queries[0], exp.Query | d.JinjaQuery):
-        raise _make_unfit_query_error(name, "its statement is no query")
+        raise _make_unfit_compared_query_error(name, "its statement is no query")
     return queries[0]
 
 
-def _check_dialect(block: Any, name: str) -> None:
+def _check_dialect_of_compared_query(block: Any, name: str) -> None:
     for item in block.expressions:
         if item.name.lower() == "dialect":
             value = item.args["value"]
             dialect = str(getattr(value, "name", value)).lower()
             if dialect not in _SPARKS:
-                raise _make_unfit_query_error(
+                raise _make_unfit_compared_query_error(
                     name, f"its dialect is {dialect}, and Spark's is compared"
                 )
 
 
-def _read_schema(request: SameRequest) -> MappingSchema:
+def _read_schema_of_compared_queries(request: SameRequest) -> MappingSchema:
     schema = MappingSchema(normalize=False)
     if request.schema_text is None:
         return schema
@@ -114,18 +114,22 @@ def _read_schema(request: SameRequest) -> MappingSchema:
     try:
         tables = read_yaml(request.schema_text)
     except UnfitYaml as error:
-        raise _make_unfit_schema_error(name, "it is no YAML") from error
+        raise _make_unfit_compared_schema_error(name, "it is no YAML") from error
     if not isinstance(tables, list):
-        raise _make_unfit_schema_error(name, "it is no list of tables")
+        raise _make_unfit_compared_schema_error(name, "it is no list of tables")
     for number, table in enumerate(tables, 1):
         columns = table.get("columns") if isinstance(table, dict) else None
         if not isinstance(columns, dict) or not isinstance(table.get("name"), str):
-            raise _make_unfit_schema_error(name, f"table {number} has no name with columns")
-        _add_table(schema, table["name"], columns, name)
+            raise _make_unfit_compared_schema_error(
+                name, f"table {number} has no name with columns"
+            )
+        _add_table_to_compared_schema(schema, table["name"], columns, name)
     return schema
 
 
-def _add_table(schema: MappingSchema, table: str, columns: Any, file_name: str) -> None:
+def _add_table_to_compared_schema(
+    schema: MappingSchema, table: str, columns: Any, file_name: str
+) -> None:
     texts = {str(column): str(kind) for column, kind in columns.items()}
     try:
         source = create_external_model(table, columns=texts, dialect=_DIALECT)
@@ -133,14 +137,14 @@ def _add_table(schema: MappingSchema, table: str, columns: Any, file_name: str) 
         schema.add_table(source.fqn, types, dialect=_DIALECT, normalize=False, match_depth=False)
     except Exception as error:  # pydantic, SQLGlot and SQLMesh each have their own
         problem = f"table `{table}` cannot be read: {extract_headline(error)}"
-        raise _make_unfit_schema_error(file_name, problem) from error
+        raise _make_unfit_compared_schema_error(file_name, problem) from error
 
 
-def _make_unfit_query_error(name: str, why: str) -> BadInput:
+def _make_unfit_compared_query_error(name: str, why: str) -> BadInput:
     return BadInput(f"`{name}` cannot be compared: {why.rstrip('.')}.", hint=_QUERY_HINT)
 
 
-def _make_unfit_schema_error(name: str, why: str) -> BadInput:
+def _make_unfit_compared_schema_error(name: str, why: str) -> BadInput:
     return BadInput(f"`{name}` is no schema: {why.rstrip('.')}.", hint=_SCHEMA_HINT)
 
 
@@ -156,7 +160,7 @@ _YAML_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y",
 _HEAD = "# Generated rows. It passes with the change and fails without it.\n"
 
 
-def add_witnesses(
+def add_witness_tests_to_review(
     context: Context, inputs: RuleInputs, executions: Iterable[ModelExecution]
 ) -> list[ModelExecution]:
     """Adds each example as a unit test, if the test tells the two versions of the model apart.
@@ -176,19 +180,19 @@ def add_witnesses(
         made += 1
         test: WitnessTest | str = "the review makes tests of its first examples only"
         if made <= MOST_WITNESSES:
-            names = names or _name_tables({**inputs.before, **inputs.after})
-            test = _make_witness(context, inputs, by_name[one.model], verdict.example, names)
+            names = names or _name_tables_in_witness_test({**inputs.before, **inputs.after})
+            test = _make_witness_test(context, inputs, by_name[one.model], verdict.example, names)
         key = "no_witness" if isinstance(test, str) else "witness"
         found.append(one.model_copy(update={key: test}))
     return found
 
 
-def _name_tables(models: Mapping[str, Model]) -> dict[str, str]:
+def _name_tables_in_witness_test(models: Mapping[str, Model]) -> dict[str, str]:
     """Maps each model's report name to its table name; call it once, a large project takes time."""
     return {plain_name(fqn): one.name for fqn, one in models.items()}
 
 
-def _make_witness(
+def _make_witness_test(
     context: Context, inputs: RuleInputs, fqn: str, example: FoundExample, names: Mapping[str, str]
 ) -> WitnessTest | str:
     """Makes the test; else returns why there is none, as a part of a sentence."""
@@ -201,7 +205,7 @@ def _make_witness(
         return "a table only counts with its rows"
     what = example.differing[0] if example.differing else "rows"
     name = _NO_NAME.sub("_", f"test_{after.view_name}_{what}").strip("_").lower()[:_LONGEST_NAME]
-    text = _write_test(name, after, example, names)
+    text = _write_witness_test(name, after, example, names)
     now = sqlmesh_compat.run_sqlmesh_test_alone(context, inputs.after, text)
     if now is not None:
         return f"SQLMesh's unit test does not pass with the change ({now})"
@@ -210,42 +214,49 @@ def _make_witness(
     return WitnessTest(path=f"tests/{name}.yaml", text=text)
 
 
-def _write_test(name: str, model: Model, example: FoundExample, names: Mapping[str, str]) -> str:
+def _write_witness_test(
+    name: str, model: Model, example: FoundExample, names: Mapping[str, str]
+) -> str:
     """Writes the test as YAML, one table row on a line; `names` has the names of its tables."""
-    lines = [f"{_write_key(name)}:", f"  model: {_write_value(model.name)}", "  inputs:"]
+    lines = [
+        f"{_write_witness_key(name)}:",
+        f"  model: {_write_witness_value(model.name)}",
+        "  inputs:",
+    ]
     for table in example.tables:
         columns = [column for column, _ in table.columns]
         kinds = {column: str(kind) for column, kind in table.columns}
-        lines += [f"    {_write_key(names.get(table.name, table.name))}:"]
-        lines += [f"      columns: {_write_mapping(kinds.keys(), kinds.values())}"]
-        lines += _write_rows(columns, table.rows, 6)
+        lines += [f"    {_write_witness_key(names.get(table.name, table.name))}:"]
+        lines += [f"      columns: {_write_witness_mapping(kinds.keys(), kinds.values())}"]
+        lines += _write_witness_rows(columns, table.rows, 6)
     lines += ["  vars:", f"    start: {SENTINEL_START}", f"    end: {SENTINEL_END}"]
     lines += [f"    execution_time: {SENTINEL_NOW}", "  outputs:"]
     if set(example.columns) != set(model.columns_to_types or {}):
         lines += ["    partial: true"]
     after = [row for _, row in example.rows if row is not None]
-    lines += ["    query:", *_write_rows(example.columns, after, 6)]
+    lines += ["    query:", *_write_witness_rows(example.columns, after, 6)]
     return _HEAD + "\n".join([*lines, ""])
 
 
-def _write_rows(
+def _write_witness_rows(
     columns: Sequence[str], rows: Sequence[Iterable[Any]], indent: int
 ) -> Iterator[str]:
     yield " " * indent + ("rows:" if rows else "rows: []")
-    yield from (" " * (indent + 2) + f"- {_write_mapping(columns, row)}" for row in rows)
+    yield from (" " * (indent + 2) + f"- {_write_witness_mapping(columns, row)}" for row in rows)
 
 
-def _write_mapping(keys: Iterable[str], items: Iterable[Any]) -> str:
+def _write_witness_mapping(keys: Iterable[str], items: Iterable[Any]) -> str:
     pairs = zip(keys, items, strict=True)
-    return f"{{{', '.join(f'{_write_key(key)}: {_write_value(item)}' for key, item in pairs)}}}"
+    written = (f"{_write_witness_key(key)}: {_write_witness_value(item)}" for key, item in pairs)
+    return f"{{{', '.join(written)}}}"
 
 
-def _write_key(name: str) -> str:
+def _write_witness_key(name: str) -> str:
     is_plain = _PLAIN_KEY.fullmatch(name) and name.lower() not in _YAML_WORDS
     return name if is_plain else json.dumps(name)
 
 
-def _write_value(value: Any) -> str:
+def _write_witness_value(value: Any) -> str:
     """Writes a value in YAML, with the quotes of JSON."""
     if value is None:
         return "null"
@@ -254,7 +265,7 @@ def _write_value(value: Any) -> str:
     if isinstance(value, Decimal):
         return str(value) if Decimal(str(float(value))) == value else json.dumps(str(value))
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_write_value, value))}]"
+        return f"[{', '.join(map(_write_witness_value, value))}]"
     if isinstance(value, datetime) or not isinstance(value, int | float | date):
         text = str(value)
         is_plain = isinstance(value, str) and _PLAIN_TEXT.fullmatch(text)

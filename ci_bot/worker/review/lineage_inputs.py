@@ -12,13 +12,13 @@ from ci_bot.protocol.review_inputs import ExecutionExample, ModelExecution
 from ci_bot.protocol.review_report import HowChanged, Impact, IndirectModel
 from ci_bot.protocol.rules import RULES
 from ci_bot.worker.messages import ModelNames
-from ci_bot.worker.planning import BuiltPlan, find_change_type
+from ci_bot.worker.planning import BuiltPlan, find_planned_change_type
 from ci_bot.worker.review.query_definition import (
     OF_THE_RUN,
     list_deciding_columns,
     list_own_statements,
     list_parents_in_statements,
-    read_model_definition,
+    read_definition_for_impact,
 )
 from ci_bot.worker.rules import SeedRows
 from ci_bot.worker.sql import (
@@ -59,7 +59,7 @@ _OF_INTERVALS = {
 _DECIDING = {"gateway": "It runs on another gateway."}
 
 
-def list_retyped_columns(
+def list_retyped_columns_for_review(
     before: Model, after: Model, seed_rows: SeedRows | None = None
 ) -> Iterator[tuple[str, HowChanged]]:
     """Lists columns that get another type, and a seed's columns that hold other values.
@@ -75,10 +75,10 @@ def list_retyped_columns(
         yield from ((name, "computed") for name in seed_rows.columns)
     elif is_seed_model(before) and is_seed_model(after):
         hashes = before.column_hashes, after.column_hashes
-        yield from ((name, "computed") for name in _list_differing(*hashes))
+        yield from ((name, "computed") for name in _list_differing_seed_columns(*hashes))
 
 
-def _list_differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+def _list_differing_seed_columns(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     return [name.lower() for name in old if name in new and old[name] != new[name]]
 
 
@@ -94,7 +94,7 @@ def describe_change_beside_query(
     if (
         before.kind.data_hash_values != after.kind.data_hash_values
         and not kinds <= _SAME_DATA
-        and not _read_alike(before, after)
+        and not _are_seeds_read_alike(before, after)
     ):
         return "Its kind changes."
     if seed_rows is not None:
@@ -104,7 +104,12 @@ def describe_change_beside_query(
         return None if same or before.column_hashes == after.column_hashes else "Its rows change."
     deciding = _DECIDING if kinds <= _SAME_DATA else _DECIDING | _OF_INTERVALS
     found = next(
-        (sentence for name, sentence in deciding.items() if _differs_in(before, after, name)), None
+        (
+            sentence
+            for name, sentence in deciding.items()
+            if _differs_in_reviewed_field(before, after, name)
+        ),
+        None,
     )
     statements = list_own_statements(before), list_own_statements(after)
     if found is None and statements_change_rows(*statements, after.dialect):
@@ -112,7 +117,7 @@ def describe_change_beside_query(
     if found is None and _hides_code_change(before, after):
         found = "A macro changes that computes with the times of a run."
     seen = statements[0] != statements[1] or any(
-        _differs_in(before, after, name)
+        _differs_in_reviewed_field(before, after, name)
         for name in ("query_", "kind", *_OF_INTERVALS, *_WITHOUT_DATA)
     )
     if found is None and not seen and not before.kind.is_external:
@@ -120,7 +125,7 @@ def describe_change_beside_query(
     return found
 
 
-def _read_alike(before: Model, after: Model) -> bool:
+def _are_seeds_read_alike(before: Model, after: Model) -> bool:
     """Whether SQLMesh reads the same values from two seeds, whatever settings read them."""
     return (
         is_seed_model(before)
@@ -129,7 +134,7 @@ def _read_alike(before: Model, after: Model) -> bool:
     )
 
 
-def _differs_in(before: Model, after: Model, name: str) -> bool:
+def _differs_in_reviewed_field(before: Model, after: Model, name: str) -> bool:
     return bool(getattr(before, name, None) != getattr(after, name, None))
 
 
@@ -167,7 +172,7 @@ def _list_jinja_code(node: Any) -> tuple[Any, ...]:
 
 
 def _is_jinja_of_the_run(node: Any) -> bool:
-    definition = read_model_definition(node)
+    definition = read_definition_for_impact(node)
     return definition.text is not None
 
 
@@ -175,7 +180,7 @@ _SAME_RESULT = RULES["same-result"].id
 
 
 @dataclass(frozen=True)
-class ChangedModels:
+class ReviewedModels:
     """The models of a plan, by fully qualified name.
 
     Attributes:
@@ -209,12 +214,14 @@ class ChangedModels:
         findings: Iterable[Finding],
         seed_rows: Mapping[str, SeedRows] | None = None,
         executions: Iterable[ModelExecution] = (),
-    ) -> ChangedModels:
+    ) -> ReviewedModels:
         """Collects the changed models of a plan, with the rules' `findings` on them."""
         diff = planned.plan.context_diff
         after = {s.name: s.model for s in planned.plan_snapshots.values() if s.is_model}
         kinds = {
-            s.name: find_change_type(planned, s) for s in planned.changed_snapshots if s.is_model
+            s.name: find_planned_change_type(planned, s)
+            for s in planned.changed_snapshots
+            if s.is_model
         }
         return cls(
             after=after,
@@ -223,21 +230,21 @@ class ChangedModels:
                 for name, kind in kinds.items()
                 if kind == "direct"
                 for new, old in [diff.modified_snapshots[name]]
-                if old.is_model and _is_edited(new, old)
+                if old.is_model and _is_edited_in_review(new, old)
             },
             kinds=kinds,
             removed=[str(info.name) for info in diff.removed_snapshots.values()],
             same_result=frozenset(f.model for f in findings if f.model and f.rule == _SAME_RESULT),
             seed_rows=seed_rows or {},
             executed={
-                one.model: _list_differences(one.example)
+                one.model: _list_differences_in_example(one.example)
                 for one in executions
                 if one.example is not None
             },
         )
 
 
-def _list_differences(example: ExecutionExample) -> frozenset[str | None]:
+def _list_differences_in_example(example: ExecutionExample) -> frozenset[str | None]:
     before, after = (
         sum(getattr(pair, side) is not None for pair in example.outputs)
         for side in ("before", "after")
@@ -245,11 +252,11 @@ def _list_differences(example: ExecutionExample) -> frozenset[str | None]:
     return frozenset((*example.differing, *([None] if before != after else [])))
 
 
-def _is_edited(new: Snapshot, old: Snapshot) -> bool:
+def _is_edited_in_review(new: Snapshot, old: Snapshot) -> bool:
     return bool(new.node.data_hash != old.node.data_hash)
 
 
-def make_column_impact(
+def make_column_impact_of_review(
     planned: BuiltPlan | None,
     names: ModelNames,
     findings: Iterable[Finding] = (),
@@ -271,9 +278,9 @@ def make_column_impact(
     """
     if planned is None:
         return Impact()
-    changed = ChangedModels.from_plan(planned, findings, seed_rows, executions)
+    changed = ReviewedModels.from_plan(planned, findings, seed_rows, executions)
     try:
-        return follow_changes(changed, names, check_readers)
+        return follow_changes_to_readers(changed, names, check_readers)
     except Exception as error:  # the project's own code is rendered in here, and may raise anything
         why = f"The column impact could not be computed ({type(error).__name__})."
         indirect = sorted(name for name, kind in changed.kinds.items() if kind == "indirect")
@@ -286,15 +293,15 @@ def make_column_impact(
         )
 
 
-def follow_changes(
-    changed: ChangedModels,
+def follow_changes_to_readers(
+    changed: ReviewedModels,
     names: ModelNames,
     check_readers: Callable[[Iterable[str]], Mapping[str, str]],
 ) -> Impact:
     """Computes the impact of changed models, corrected by running the readers that seem unreached.
 
     Args:
-        check_readers: see `make_column_impact`.
+        check_readers: see `make_column_impact_of_review`.
     """
     impact = make_impact(read_changed_project(changed, names))
     unreached = {entry.model for entry in impact.indirect if entry.reached == "no"}
@@ -305,9 +312,9 @@ def follow_changes(
     return make_impact(read_changed_project(replace(changed, disproved=disproved), names))
 
 
-def read_changed_project(changed: ChangedModels, names: ModelNames) -> ChangedProject:
+def read_changed_project(changed: ReviewedModels, names: ModelNames) -> ChangedProject:
     """Reads the changed models and all models below them, parents first."""
-    return _LineageReader(changed, names).read_project()
+    return _ReviewedLineageReader(changed, names).read_project()
 
 
 class _TableColumns(Mapping[str, tuple[str, ...] | None]):
@@ -335,8 +342,8 @@ class _TableColumns(Mapping[str, tuple[str, ...] | None]):
         return len(self._names)
 
 
-class _LineageReader:
-    def __init__(self, changed: ChangedModels, names: ModelNames) -> None:
+class _ReviewedLineageReader:
+    def __init__(self, changed: ReviewedModels, names: ModelNames) -> None:
         self._names = names
         self._nodes = changed.after
         self._before = changed.before
@@ -417,11 +424,15 @@ class _LineageReader:
             name=plain_name(name),
             parents=tuple(sorted(plain_name(parent) for parent in node.depends_on)),
             change=change,
-            after=None if is_source else partial(read_model_definition, node),
-            before=None if before is None or is_source else partial(read_model_definition, before),
-            columns_before=_list_known_columns(before),
-            columns_after=_list_known_columns(node) if before is not None else None,
-            changed={} if before is None else dict(list_retyped_columns(before, node, rows)),
+            after=None if is_source else partial(read_definition_for_impact, node),
+            before=None
+            if before is None or is_source
+            else partial(read_definition_for_impact, before),
+            columns_before=_list_known_columns_for_review(before),
+            columns_after=_list_known_columns_for_review(node) if before is not None else None,
+            changed={}
+            if before is None
+            else dict(list_retyped_columns_for_review(before, node, rows)),
             same_result=self._names.short_name(name) in self._same_result,
             executed=self._executed.get(self._names.short_name(name), frozenset()),
             disproved=self._disproved.get(name),
@@ -436,13 +447,13 @@ class _LineageReader:
 
     def _read_columns(self, name: str) -> tuple[str, ...] | None:
         node = self._nodes.get(name)
-        after = _list_known_columns(node)
+        after = _list_known_columns_for_review(node)
         if name not in self._before or after is None:
             return after
-        before = _list_known_columns(self._before[name])
+        before = _list_known_columns_for_review(self._before[name])
         return None if before is None else tuple(dict.fromkeys((*before, *after)))
 
 
-def _list_known_columns(node: Any) -> tuple[str, ...] | None:
+def _list_known_columns_for_review(node: Any) -> tuple[str, ...] | None:
     types = list_known_types(node) if node is not None else None
     return tuple(types) if types else None

@@ -29,24 +29,24 @@ from ci_bot.protocol.plan import (
 from ci_bot.protocol.plan_identity import PlanIdentity
 from ci_bot.protocol.review_report import Acceptance
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import add_reused_tables, collect_known_costs, predict_plan_cost
+from ci_bot.worker.cost import add_reused_tables_to_cost, collect_known_costs, predict_plan_cost
 from ci_bot.worker.messages import ModelNames, same_code
 from ci_bot.worker.planning import (
-    BaseDrift,
     BuiltPlan,
     Interval,
+    PlannedBaseDrift,
     PlanRequest,
     describe_plan,
-    describe_stages,
-    find_short_window,
+    describe_plan_stages,
+    find_short_window_of_plan,
     identify_plan,
-    list_removed_by_others,
+    list_models_removed_by_others,
     make_plan,
     prod_plan,
     whole_plan,
 )
 from ci_bot.worker.project import OpenProject, PlanSettings
-from ci_bot.worker.review.rule_inputs import read_known_rows
+from ci_bot.worker.review.rule_inputs import read_known_rows_for_review
 from ci_bot.worker.rules import inputs
 from ci_bot.worker.runtime import load_trace
 from ci_bot.worker.sql import list_column_changes
@@ -54,8 +54,8 @@ from ci_bot.worker.state_store import (
     HIDDEN_TABLES_HINT,
     CostLedger,
     Ledger,
-    find_refusal,
-    read_environment_records,
+    find_refusal_by_ledger,
+    read_environment_records_of_ledger,
 )
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PlanParts:
+class ReviewedPlanParts:
     """A review's parts that come from the plan itself; empty without a plan."""
 
     identity: PlanIdentity | None = None
@@ -91,7 +91,7 @@ class PlanParts:
 Key = tuple[str, str]
 
 
-def find_concurrent_changes(
+def find_concurrent_pull_requests(
     context: Context, ledger: Ledger, planned: BuiltPlan, owner: Owner, environment: EnvironmentName
 ) -> Mapping[str, list[str]]:
     """Finds the other pull requests (`#141`) that change a model that this plan changes directly or
@@ -100,7 +100,7 @@ def find_concurrent_changes(
     By fully qualified name. A pull request with the same change does not count, such as one that is
     stacked on this one; nor does one in which the model only follows another.
     """
-    own = _list_own_changes(context, planned)
+    own = _list_changes_of_reviewed_plan(context, planned)
     others = {
         row.environment: row
         for row in (ledger.list_rows_of_owner(owner.name) if own else ())
@@ -111,7 +111,7 @@ def find_concurrent_changes(
         for name, row in others.items()
     }
     used = {
-        name: keys & _list_snapshots_in_use(context, name)
+        name: keys & _list_snapshots_used_by_environment(context, name)
         for name, keys in recorded.items()
         if keys
     }
@@ -129,7 +129,7 @@ def find_concurrent_changes(
     return found
 
 
-def _list_own_changes(
+def _list_changes_of_reviewed_plan(
     context: Context, planned: BuiltPlan
 ) -> dict[str, tuple[Snapshot | None, Snapshot]]:
     """Lists the models that the plan changes directly or removes: (new snapshot, prod's) by
@@ -145,7 +145,7 @@ def _list_own_changes(
     return changed | {item.name: (None, item) for item in removed.values() if item.is_model}
 
 
-def _list_snapshots_in_use(context: Context, environment: str) -> set[Key]:
+def _list_snapshots_used_by_environment(context: Context, environment: str) -> set[Key]:
     """Lists the snapshots that an environment of the state consists of now."""
     stored = context.state_reader.get_environment(environment)
     return {(info.name, info.identifier) for info in stored.snapshots} if stored else set()
@@ -157,7 +157,7 @@ def _is_same_definition(one: Snapshot, other: Snapshot) -> bool:
     return bool(mine.data_hash == its.data_hash and mine.metadata_hash == its.metadata_hash)
 
 
-def find_users_of_restated(
+def find_environments_that_share_restated(
     context: Context, planned: BuiltPlan, environment: EnvironmentName
 ) -> Mapping[str, list[str]]:
     """Finds the other environments that use a table of which this plan restates intervals.
@@ -185,7 +185,7 @@ def find_users_of_restated(
 
 
 @dataclass
-class PlanFacts:
+class ReviewedPlanFacts:
     """Computes the parts of a review's answer that come from one plan."""
 
     opened: OpenProject
@@ -197,18 +197,18 @@ class PlanFacts:
     settings: PlanSettings
 
     @cached_property
-    def base_drift(self) -> BaseDrift:
+    def base_drift(self) -> PlannedBaseDrift:
         """The differences that come from the base branch and not from the pull request."""
         if self.planned is None:
-            return BaseDrift(None)
+            return PlannedBaseDrift(None)
         nodes = {snapshot.name: snapshot.node for snapshot in self.planned.plan_snapshots.values()}
         request = self.request
-        found = BaseDrift.from_changed_files(
+        found = PlannedBaseDrift.from_changed_files(
             nodes, request.changed_files, self.repository, load_trace.list_opened_files()
         )
         if self.opened.baseline != "state" or request.changed_files is None:
             return found  # against the base branch, every difference is the pull request's
-        removed = list_removed_by_others(
+        removed = list_models_removed_by_others(
             [info.name for info in self.planned.plan.context_diff.removed_snapshots.values()],
             nodes,
             caused=found.caused,
@@ -253,16 +253,16 @@ class PlanFacts:
 
         return compare_columns
 
-    def plan_parts(self) -> PlanParts:
+    def plan_parts(self) -> ReviewedPlanParts:
         """Collects everything that the plan gives; the stages last, because they change its
         snapshots.
         """
         planned = self.planned
         if planned is None:
-            return PlanParts()
+            return ReviewedPlanParts()
         uncategorized = bool(planned.plan.uncategorized)
-        work = describe_plan.list_remaining_work(planned, self.names)
-        return PlanParts(
+        work = describe_plan.list_remaining_work_of_plan(planned, self.names)
+        return ReviewedPlanParts(
             identity=None
             if uncategorized or self.opened.baseline == "base-branch"
             else identify_plan(
@@ -271,7 +271,7 @@ class PlanFacts:
                 state_schema_version=self.opened.state.schema_version,
                 repository=self.repository,
             ),
-            changes=describe_plan.list_changes(
+            changes=describe_plan.list_planned_changes(
                 planned,
                 self.names,
                 repository=self.repository,
@@ -279,19 +279,21 @@ class PlanFacts:
                 is_from_base=self._has_other_cause,
                 also_in=self._map_also_changed(planned),
             ),
-            backfill=describe_plan.list_backfill(
+            backfill=describe_plan.list_planned_backfill(
                 planned, self._built_intervals, self.names, reused=lambda snapshot: True
             ),
             work=work,
-            restatements=describe_plan.list_restatements(
+            restatements=describe_plan.list_planned_restatements(
                 planned,
                 self.names,
-                find_users_of_restated(self.opened.context, planned, self.request.environment),
+                find_environments_that_share_restated(
+                    self.opened.context, planned, self.request.environment
+                ),
             ),
-            statements=describe_plan.list_environment_statements(planned),
-            lineage=describe_plan.make_lineage(planned, self.names),
+            statements=describe_plan.list_environment_statements_of_plan(planned),
+            lineage=describe_plan.make_lineage_of_plan(planned, self.names),
             cost=self.estimate_cost(work),
-            short_window=find_short_window(
+            short_window=find_short_window_of_plan(
                 planned,
                 self.plan_request,
                 self._built_intervals,
@@ -300,13 +302,15 @@ class PlanFacts:
             ),
             stages=[]
             if uncategorized
-            else describe_stages(make_plan.build_stages(self.opened.context, planned), self.names),
+            else describe_plan_stages(
+                make_plan.build_stages_of_plan(self.opened.context, planned), self.names
+            ),
         )
 
     def _map_also_changed(self, planned: BuiltPlan) -> Mapping[str, list[str]]:
         if self.opened.baseline != "state":
             return {}
-        return find_concurrent_changes(
+        return find_concurrent_pull_requests(
             self.opened.context,
             self.read_ledger,
             planned,
@@ -320,7 +324,7 @@ class PlanFacts:
         """
         if self.planned is None or self.opened.baseline != "state":
             return {}
-        return read_known_rows(self.planned, self._cost_ledger, self.names)
+        return read_known_rows_for_review(self.planned, self._cost_ledger, self.names)
 
     def estimate_cost(self, work: list[Backfill]) -> Cost:
         """What building will cost, by what the ledger knows of earlier runs."""
@@ -333,7 +337,9 @@ class PlanFacts:
         if planned is None:
             return cost
         built = {self.names.short_name(s_id.name) for s_id in self._built_intervals}
-        return add_reused_tables(cost, planned, built, self._cost_ledger, context, self.names)
+        return add_reused_tables_to_cost(
+            cost, planned, built, self._cost_ledger, context, self.names
+        )
 
     @cached_property
     def _cost_ledger(self) -> CostLedger:
@@ -354,7 +360,7 @@ class PlanFacts:
         """The intervals that the environment gets. Read it before the stages, which change the
         snapshots.
         """
-        return whole_plan.list_environment_build(self.planned) if self.planned else {}
+        return whole_plan.list_planned_environment_build(self.planned) if self.planned else {}
 
     def prod_plan(self, restated: Sequence[Backfill] = ()) -> ProdPlan | None:
         """Plans the merge; None without a plan.
@@ -445,10 +451,12 @@ class PlanFacts:
                 "Intervals are counted as if prod were built from each model's start up to now."
             )
         else:
-            stored, row = read_environment_records(
+            stored, row = read_environment_records_of_ledger(
                 self.opened.context.state_reader, self.read_ledger, self.request.environment
             )
-            refused = find_refusal(self.request.environment, self.request.owner, row, stored)
+            refused = find_refusal_by_ledger(
+                self.request.environment, self.request.owner, row, stored
+            )
             if refused is not None:
                 notes.append(f"{refused.message} So an apply will be refused.")
             hidden = self.read_ledger.describe_hidden_tables()

@@ -18,7 +18,7 @@ from ci_bot.protocol.review_inputs import (
 )
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import ModelNames, extract_headline, names_and_times
-from ci_bot.worker.project import load_alone, make_project_place, opening
+from ci_bot.worker.project import load_project_alone, make_project_place, opening
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.sql import list_known_types, plain_name
@@ -34,7 +34,7 @@ _LONGEST_PROBLEM = 300
 Expand = Callable[[Sequence[str]], set[str]]
 
 
-def evaluate_scopes(
+def evaluate_policy_scopes(
     context: GenericContext[Any],
     scopes: Sequence[ModelScope],
     *,
@@ -60,13 +60,13 @@ def evaluate_scopes(
         if name not in before
     }
     sides = [
-        _ProjectSide(context, {**before, **unclaimed}, scopes),
-        _ProjectSide(context, {**before, **after}, scopes),
+        _ReviewedProjectSide(context, {**before, **unclaimed}, scopes),
+        _ReviewedProjectSide(context, {**before, **after}, scopes),
     ]
-    return [_scope_models(scope, sides, about, names) for scope in scopes]
+    return [_list_models_in_policy_scope(scope, sides, about, names) for scope in scopes]
 
 
-def evaluate_review_scopes(
+def evaluate_policy_scopes_of_review(
     context: Context,
     scopes: Sequence[ModelScope],
     inputs: RuleInputs,
@@ -77,7 +77,7 @@ def evaluate_review_scopes(
     Args:
         changes_and_findings: Changes and findings; each has a model, or None.
     """
-    return evaluate_scopes(
+    return evaluate_policy_scopes(
         context,
         scopes,
         before=inputs.before,
@@ -91,7 +91,7 @@ def evaluate_review_scopes(
     )
 
 
-def answer_scopes(
+def answer_policy_scopes_request(
     request: ScopesRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> ScopesAnswer:
     """Evaluates which scopes select a model of the project; without a model, checks that SQLMesh
@@ -102,19 +102,19 @@ def answer_scopes(
         NotLoaded: the project does not load.
     """
     if request.model is None:
-        problems = (describe_unreadable(scope.models) for scope in request.scopes)
+        problems = (describe_unreadable_selection(scope.models) for scope in request.scopes)
         return ScopesAnswer(
             scoped=[ScopedModels(before=[], after=[], problem=problem) for problem in problems]
         )
     place = make_project_place(request, request.projects)
-    context = load_alone(place, clock, on_spark_start, name="scopes")
+    context = load_project_alone(place, clock, on_spark_start, name="scopes")
     names = ModelNames(context.default_catalog, context.default_dialect)
     known = {names.short_name(fqn): model for fqn, model in context.models.items()}
     model = known.get(request.model)
     if model is None:
         near = difflib.get_close_matches(request.model, sorted(known), n=3)
         return ScopesAnswer(scoped=[], near=near)
-    scoped = evaluate_scopes(
+    scoped = evaluate_policy_scopes(
         context,
         request.scopes,
         before=context.models,
@@ -135,7 +135,7 @@ def answer_scopes(
     )
 
 
-def describe_unreadable(selections: Iterable[str]) -> str | None:
+def describe_unreadable_selection(selections: Iterable[str]) -> str | None:
     """Describes why SQLMesh cannot read one of these selections; None if it can read all."""
     for text in selections:
         try:
@@ -146,7 +146,7 @@ def describe_unreadable(selections: Iterable[str]) -> str | None:
     return None
 
 
-class _ProjectSide:
+class _ReviewedProjectSide:
     """One version of the project."""
 
     def __init__(
@@ -168,10 +168,13 @@ class _ProjectSide:
         return {name for name in found if self._models[name].owner in scope.owners}
 
 
-def _scope_models(
-    scope: ModelScope, sides: Sequence[_ProjectSide], about: Collection[str], names: ModelNames
+def _list_models_in_policy_scope(
+    scope: ModelScope,
+    sides: Sequence[_ReviewedProjectSide],
+    about: Collection[str],
+    names: ModelNames,
 ) -> ScopedModels:
-    problem = describe_unreadable(scope.models)
+    problem = describe_unreadable_selection(scope.models)
     if problem is None:
         try:
             before, after = (
@@ -191,7 +194,7 @@ def _scope_models(
 # An owner's acceptance goes into the ledger, where no pull request's review can write.
 
 
-def write_acceptance(
+def write_acceptance_to_ledger(
     request: AcceptRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> AcceptAnswer:
     """Writes an acceptance into the ledger. Reads only the configuration, and no model.
@@ -200,7 +203,7 @@ def write_acceptance(
         BadInput: the configuration is broken, or there is no state yet.
     """
     place = make_project_place(request, request.projects)
-    with opening.open_state_to_write(place, on_spark_start, clock) as context:
+    with opening.open_project_state_to_write(place, on_spark_start, clock) as context:
         ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(context))
         ledger.prepare_tables()
         number = request.owner.pr_number or 0
@@ -219,7 +222,9 @@ _MOST_NEAR = 3
 _ALIKE = 0.8
 
 
-def find_exposed_models(requested: Sequence[str], inputs: RuleInputs) -> list[ExposedModel]:
+def find_exposed_models_for_review(
+    requested: Sequence[str], inputs: RuleInputs
+) -> list[ExposedModel]:
     """The model of each name: the one that is called so, or the only one that ends in it.
 
     Args:
@@ -232,10 +237,10 @@ def find_exposed_models(requested: Sequence[str], inputs: RuleInputs) -> list[Ex
     for name in known:
         ends[name.rpartition(".")[2]].append(name)
     shown = sorted({inputs.names.short_name(fqn) for fqn in known.values()})
-    return [_find_model(name, known, ends, shown, inputs) for name in requested]
+    return [_find_exposed_model(name, known, ends, shown, inputs) for name in requested]
 
 
-def _find_model(
+def _find_exposed_model(
     requested: str,
     known: Mapping[str, str],
     ends: Mapping[str, Sequence[str]],
@@ -253,23 +258,26 @@ def _find_model(
         return ExposedModel(
             name=requested,
             model=inputs.names.short_name(names[0]),
-            columns=_list_columns(names[0], inputs),
+            columns=_list_columns_of_exposed_model(names[0], inputs),
         )
     several = sorted(inputs.names.short_name(fqn) for fqn in names)[:_MOST_NEAR]
     near = several or difflib.get_close_matches(requested, shown, n=_MOST_NEAR, cutoff=_ALIKE)
     return ExposedModel(name=requested, model=None, several=bool(several), near=near)
 
 
-def _list_columns(fqn: str, inputs: RuleInputs) -> list[str] | None:
+def _list_columns_of_exposed_model(fqn: str, inputs: RuleInputs) -> list[str] | None:
     """The columns of both sides of a changed model: those of others would have to be worked out."""
     if fqn not in inputs.direct | inputs.indirect | inputs.removed:
         return None
-    sides = [_list_known_columns(models.get(fqn)) for models in (inputs.before, inputs.after)]
+    sides = [
+        _list_known_columns_of_exposed_model(models.get(fqn))
+        for models in (inputs.before, inputs.after)
+    ]
     if None in sides:
         return None
     return list(dict.fromkeys(name for side in sides for name in side or ()))
 
 
-def _list_known_columns(model: Model | None) -> Sequence[str] | None:
+def _list_known_columns_of_exposed_model(model: Model | None) -> Sequence[str] | None:
     types = list_known_types(model)
     return None if types is None else tuple(types)

@@ -40,7 +40,7 @@ _OBJECTS_OF_THE_RUN = frozenset({
 })  # fmt: skip
 
 
-def read_model_definition(node: Model) -> ModelDefinition:
+def read_definition_for_impact(node: Model) -> ModelDefinition:
     """Reads the query of a model as it was rendered when the project was loaded."""
     if not compat.is_sql_model(node):
         return ModelDefinition(opaque="It has no SQL query.")

@@ -14,13 +14,13 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import make_failure_of_error, names_and_times
 from ci_bot.worker.planning import describe_plan, prod_restatements
 from ci_bot.worker.project import make_project_place, opening
-from ci_bot.worker.review.plan_facts import PlanFacts
+from ci_bot.worker.review.plan_facts import ReviewedPlanFacts
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, KEEP_DAYS, Ledger
 
 
 @dataclass(frozen=True)
-class FoundRestatements:
+class ReviewedRestatements:
     """What counts, oldest first, and why what was asked for does not."""
 
     items: list[ProdRestatement] = field(default_factory=list)
@@ -35,13 +35,15 @@ class FoundRestatements:
         """What names the models whose owners have to be known."""
         return [item.recorded for item in self.items]
 
-    def after_plan(self, merged: ProdPlan | None) -> FoundRestatements:
+    def after_plan(self, merged: ProdPlan | None) -> ReviewedRestatements:
         """The same, once it is known what the merge does: nothing follows one that fails."""
         if merged is None:
             return self
         if merged.would_fail:
             why = "The plan for prod fails, so nothing is built again after it."
-            return replace(self, items=[_mark_unfit(item, why) for item in self.items])
+            return replace(
+                self, items=[_mark_recorded_restatement_unfit(item, why) for item in self.items]
+            )
         if not self.wished or self.refused is not None:
             return self
         *others, wish = self.items
@@ -49,27 +51,29 @@ class FoundRestatements:
         return replace(self, items=[*others, wish.model_copy(update={"recorded": recorded})])
 
 
-def plan_restatements(facts: PlanFacts) -> FoundRestatements:
+def plan_restatements_for_review(facts: ReviewedPlanFacts) -> ReviewedRestatements:
     """Plans each recorded restatement again, and the one that is asked for."""
     wish, refused = facts.request.wish, None
     requested: ProdRestatement | None = None
     if wish is not None:
         try:
-            requested = _plan_wish(facts, wish)
+            requested = _plan_wished_restatement(facts, wish)
         except BotError as error:
             refused = make_failure_of_error(error, stage="restate", repository=facts.repository)
     replaced = requested.recorded.model if requested is not None else None
     items = [
-        _plan_recorded(facts, item) for item in _list_recorded(facts) if item.model != replaced
+        _plan_recorded_restatement(facts, item)
+        for item in _list_recorded_restatements(facts)
+        if item.model != replaced
     ]
-    return FoundRestatements(
+    return ReviewedRestatements(
         items=[*items, requested] if requested is not None else items,
         refused=refused,
         wished=requested is not None,
     )
 
 
-def _list_recorded(facts: PlanFacts) -> Iterator[RecordedRestatement]:
+def _list_recorded_restatements(facts: ReviewedPlanFacts) -> Iterator[RecordedRestatement]:
     """Without prod's state nobody knows of any."""
     if facts.opened.baseline != "state":
         return
@@ -85,18 +89,18 @@ def _list_recorded(facts: PlanFacts) -> Iterator[RecordedRestatement]:
         yield from facts.read_ledger.list_restatements(facts.request.owner.name, number)
 
 
-def _plan_wish(facts: PlanFacts, wish: RestatementWish) -> ProdRestatement:
+def _plan_wished_restatement(facts: ReviewedPlanFacts, wish: RestatementWish) -> ProdRestatement:
     if facts.opened.baseline != "state":
         raise BadInput(
             "Without prod's state nobody knows what prod holds, so nothing can be restated.",
             hint="Give apply.yml the state that prod is recorded in.",
             reason_code="no_prod",
         )
-    fqn = prod_restatements.find_model(facts.opened.context, wish.model, facts.names)
-    window = prod_restatements.parse_window(
+    fqn = prod_restatements.find_model_to_restate(facts.opened.context, wish.model, facts.names)
+    window = prod_restatements.parse_window_of_restatement(
         wish.start, wish.end, now=names_and_times.to_milliseconds(wish.at)
     )
-    planned = _plan_in_prod(facts, fqn, window)
+    planned = _plan_reviewed_restatement_in_prod(facts, fqn, window)
     recorded = RecordedRestatement(
         model=facts.names.short_name(fqn),
         start=names_and_times.format_iso(window.start) if window.start is not None else None,
@@ -110,24 +114,30 @@ def _plan_wish(facts: PlanFacts, wish: RestatementWish) -> ProdRestatement:
         head_sha=facts.request.owner.head_sha,
         prod_plan_id=None,
     )
-    return _describe_restatement(facts, planned, recorded, None)
+    return _describe_reviewed_restatement(facts, planned, recorded, None)
 
 
-def _plan_recorded(facts: PlanFacts, item: RecordedRestatement) -> ProdRestatement:
+def _plan_recorded_restatement(
+    facts: ReviewedPlanFacts, item: RecordedRestatement
+) -> ProdRestatement:
     try:
-        fqn = prod_restatements.find_model(facts.opened.context, item.model, facts.names)
+        fqn = prod_restatements.find_model_to_restate(facts.opened.context, item.model, facts.names)
         start, end = (
             None if moment is None else names_and_times.to_milliseconds(moment)
             for moment in (item.start, item.end)
         )
-        planned = _plan_in_prod(facts, fqn, prod_restatements.RestatedWindow(start, end))
+        planned = _plan_reviewed_restatement_in_prod(
+            facts, fqn, prod_restatements.RestatedWindow(start, end)
+        )
     except BotError as error:
         return ProdRestatement(recorded=item, problem=error.message)
-    return _describe_restatement(facts, planned, item, _find_difference(planned, item))
+    return _describe_reviewed_restatement(
+        facts, planned, item, _find_difference_from_reviewed_restatement(planned, item)
+    )
 
 
-def _plan_in_prod(
-    facts: PlanFacts, fqn: str, window: prod_restatements.RestatedWindow
+def _plan_reviewed_restatement_in_prod(
+    facts: ReviewedPlanFacts, fqn: str, window: prod_restatements.RestatedWindow
 ) -> prod_restatements.PlannedRestatement:
     return prod_restatements.plan_restatement(
         facts.opened.context,
@@ -139,7 +149,7 @@ def _plan_in_prod(
     )
 
 
-def _find_difference(
+def _find_difference_from_reviewed_restatement(
     planned: prod_restatements.PlannedRestatement, item: RecordedRestatement
 ) -> str | None:
     """In what it would do something else than was reviewed."""
@@ -153,25 +163,25 @@ def _find_difference(
     return None
 
 
-def _describe_restatement(
-    facts: PlanFacts,
+def _describe_reviewed_restatement(
+    facts: ReviewedPlanFacts,
     planned: prod_restatements.PlannedRestatement,
     recorded: RecordedRestatement,
     problem: str | None,
 ) -> ProdRestatement:
     described = ProdRestatement(
         recorded=recorded,
-        path=describe_plan.relative_path(planned.snapshot, facts.repository),
+        path=describe_plan.get_path_of_planned_model(planned.snapshot, facts.repository),
         window=planned.window,
         work=planned.work,
         cost=facts.estimate_cost(planned.work),
         kept=planned.kept,
         environments=planned.environments,
     )
-    return described if problem is None else _mark_unfit(described, problem)
+    return described if problem is None else _mark_recorded_restatement_unfit(described, problem)
 
 
-def _mark_unfit(item: ProdRestatement, problem: str) -> ProdRestatement:
+def _mark_recorded_restatement_unfit(item: ProdRestatement, problem: str) -> ProdRestatement:
     return item.model_copy(
         update={"problem": item.problem or problem, "window": None, "cost": None}
     )
@@ -180,7 +190,7 @@ def _mark_unfit(item: ProdRestatement, problem: str) -> ProdRestatement:
 # What is recorded is written into the ledger, where no pull request's review can write.
 
 
-def write_restatement(
+def write_restatement_to_ledger(
     request: RestateRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> RestateAnswer:
     """Writes it, or takes it back. Only the configuration is read for it, and no model.
@@ -189,7 +199,7 @@ def write_restatement(
         BadInput: the configuration is broken, or there is no state yet.
     """
     place = make_project_place(request, request.projects)
-    with opening.open_state_to_write(place, on_spark_start, clock) as context:
+    with opening.open_project_state_to_write(place, on_spark_start, clock) as context:
         ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(context))
         ledger.prepare_tables()
         whose = (request.owner.name, request.owner.pr_number or 0)

@@ -31,11 +31,11 @@ from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_inputs import BaseCache, BaseTests, TestName, TestOutcome
 from ci_bot.protocol.review_report import ReviewFacts, make_planless_facts
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import add_unneeded_rebuilds, predict_plan_cost
+from ci_bot.worker.cost import add_unneeded_rebuilds_to_cost, predict_plan_cost
 from ci_bot.worker.messages import ModelNames, NotLoaded, make_failure_of_error, names_and_times
 from ci_bot.worker.planning import (
-    BaseDrift,
     BuiltPlan,
+    PlannedBaseDrift,
     PlanRefusedError,
     PlanRequest,
     make_plan,
@@ -44,25 +44,31 @@ from ci_bot.worker.planning import (
 from ci_bot.worker.project import (
     OpenProject,
     base_branch,
-    check_formatting,
+    check_project_formatting,
     checks,
-    collect_versions,
+    collect_versions_of_project,
     describe_project,
     lint_project,
-    load_alone,
+    load_project_alone,
     make_project_place,
-    mark_touched_failures,
+    mark_unit_tests_touched_by_change,
     opening,
-    plan_settings,
+    read_plan_settings_of_project,
     run_unit_tests,
     unit_tests,
 )
-from ci_bot.worker.review.compared_queries import add_witnesses
-from ci_bot.worker.review.lineage_inputs import make_column_impact
-from ci_bot.worker.review.plan_facts import PlanFacts
-from ci_bot.worker.review.policy_scopes import evaluate_review_scopes, find_exposed_models
-from ci_bot.worker.review.restatement_facts import plan_restatements
-from ci_bot.worker.review.rule_inputs import make_refused_plan_inputs, make_rule_inputs
+from ci_bot.worker.review.compared_queries import add_witness_tests_to_review
+from ci_bot.worker.review.lineage_inputs import make_column_impact_of_review
+from ci_bot.worker.review.plan_facts import ReviewedPlanFacts
+from ci_bot.worker.review.policy_scopes import (
+    evaluate_policy_scopes_of_review,
+    find_exposed_models_for_review,
+)
+from ci_bot.worker.review.restatement_facts import plan_restatements_for_review
+from ci_bot.worker.review.rule_inputs import (
+    make_rule_inputs_of_refused_review,
+    make_rule_inputs_of_review,
+)
 from ci_bot.worker.rules import (
     compare_seed_rows,
     find_missed_changes,
@@ -78,7 +84,7 @@ if TYPE_CHECKING:
 # Every check that a review can make without touching the warehouse.
 
 
-def run_checks(
+def run_review_checks(
     context: Context,
     planned: BuiltPlan | None,
     names: ModelNames,
@@ -94,25 +100,27 @@ def run_checks(
     with clock.time_phase("lint"):
         linted = lint_project(context, names, repository)
     with clock.time_phase("format"):
-        touched = _list_touched_files(planned, changed_files, repository)
-        formatted = check_formatting(context, touched, repository)
+        touched = _list_files_touched_by_review(planned, changed_files, repository)
+        formatted = check_project_formatting(context, touched, repository)
     with clock.time_phase("tests"):
         tested = run_unit_tests(context, repository)
         if tested.failures:
-            tested = mark_touched_failures(tested, context.models, changed_files, repository, names)
+            tested = mark_unit_tests_touched_by_change(
+                tested, context.models, changed_files, repository, names
+            )
     return Checks(
         project=project,
         formatting=formatted,
         lint=linted,
         tests=tested,
-        audits=count_audits(planned),
+        audits=count_audits_for_review(planned),
         table_diff=TableDiffCheck(
             status="not_run", not_run_because="The changed tables do not exist before an apply."
         ),
     )
 
 
-def _list_touched_files(
+def _list_files_touched_by_review(
     planned: BuiltPlan | None, changed_files: list[str] | None, repository: Path
 ) -> set[Path]:
     """Returns the files of the diff, else those of the models that the plan changes directly."""
@@ -128,14 +136,14 @@ def _list_touched_files(
     }
 
 
-def count_audits(planned: BuiltPlan | None) -> AuditsCheck:
+def count_audits_for_review(planned: BuiltPlan | None) -> AuditsCheck:
     """Counts the audits of the changed models; they need data, so a review cannot run them."""
     blocking = non_blocking = 0
     for snapshot in planned.changed_snapshots if planned else ():
         if not snapshot.is_model:
             continue
         for audit, arguments in snapshot.model.audits_with_args:
-            if _is_blocking(audit, arguments):
+            if _is_blocking_audit_of_review(audit, arguments):
                 blocking += 1
             else:
                 non_blocking += 1
@@ -147,13 +155,13 @@ def count_audits(planned: BuiltPlan | None) -> AuditsCheck:
     )
 
 
-def _is_blocking(audit: ModelAudit | StandaloneAudit, arguments: Any) -> bool:
+def _is_blocking_audit_of_review(audit: ModelAudit | StandaloneAudit, arguments: Any) -> bool:
     """Whether an audit blocks; the argument `blocking` of a model overrides the audit's own."""
     override = arguments.get("blocking")
     return bool(audit.blocking) if override is None else str(override).lower() not in ("false", "0")
 
 
-def describe_refused_plan(
+def make_review_of_refused_plan(
     error: PlanRefusedError,
     opened: OpenProject,
     request: ReviewRequest,
@@ -166,8 +174,11 @@ def describe_refused_plan(
     context = opened.context
     names = ModelNames(context.default_catalog, context.default_dialect)
     repository = Path(request.workplace.repository)
-    place, stamp = make_project_place(request, request.projects), collect_versions(opened)
-    checked = run_checks(
+    place, stamp = (
+        make_project_place(request, request.projects),
+        collect_versions_of_project(opened),
+    )
+    checked = run_review_checks(
         context,
         None,
         names,
@@ -177,13 +188,13 @@ def describe_refused_plan(
         changed_files=request.changed_files,
     )
     with clock.time_phase("rules"):
-        drift = BaseDrift.from_changed_files(
+        drift = PlannedBaseDrift.from_changed_files(
             context.models, request.changed_files, repository, load_trace.list_opened_files()
         )
-        inputs = make_refused_plan_inputs(opened, drift, request, flags)
+        inputs = make_rule_inputs_of_refused_review(opened, drift, request, flags)
         found = find_project_findings(inputs)
         reported = (*found, *checked.lint.findings)
-        scoped = evaluate_review_scopes(context, request.scopes, inputs, reported)
+        scoped = evaluate_policy_scopes_of_review(context, request.scopes, inputs, reported)
     failure = make_failure_of_error(error, stage="plan", repository=repository)
     paths = {
         names.short_name(fqn): inputs.find_path(model)
@@ -214,7 +225,7 @@ def describe_refused_plan(
     )
 
 
-def describe_missing_prod(
+def make_review_without_prod(
     opened: OpenProject, request: ReviewRequest, clock: PhaseClock
 ) -> ReviewFacts:
     """Makes the facts of a state without prod, if the base branch is to stand for prod: nothing is
@@ -226,7 +237,7 @@ def describe_missing_prod(
         opened.baseline,
         checks=make_unrun_checks("The state holds no prod."),
         cost=predict_plan_cost([]),
-        versions=collect_versions(opened),
+        versions=collect_versions_of_project(opened),
         timings=dict(clock.phases),
     )
     return facts.model_copy(update={"prod_not_found": opened.prod_not_found})
@@ -259,26 +270,29 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     repository = Path(request.workplace.repository)
     clock = ports.clock
     if opened.prod_not_found is not None and not request.plan_without_prod:
-        return describe_missing_prod(opened, request, clock)
+        return make_review_without_prod(opened, request, clock)
     ports.progress("plan", f"planning {len(context.models)} models against prod")
-    settings = plan_settings(context.configs)
+    settings = read_plan_settings_of_project(context.configs)
     plan_request = PlanRequest.from_options(
         request.environment,
-        plan_options.read_request_options(context, request, settings),
+        plan_options.read_plan_options_of_request(context, request, settings),
         execution_time=request.execution_time,
     )
     try:
         with clock.time_phase("plan"):
-            planned = _plan_or_fail(opened, plan_request, repository)
+            planned = _plan_review_or_fail(opened, plan_request, repository)
     except PlanRefusedError as error:
-        return describe_refused_plan(error, opened, request, plan_request.flags, clock)
-    facts = PlanFacts(opened, planned, names, repository, request, plan_request, settings)
+        return make_review_of_refused_plan(error, opened, request, plan_request.flags, clock)
+    facts = ReviewedPlanFacts(opened, planned, names, repository, request, plan_request, settings)
     with clock.time_phase("describe"):
         parts = facts.plan_parts()
-        restated = plan_restatements(facts)
+        restated = plan_restatements_for_review(facts)
     ports.progress("checks", "running the linter and the unit tests")
-    place, stamp = make_project_place(request, request.projects), collect_versions(opened)
-    checked = run_checks(
+    place, stamp = (
+        make_project_place(request, request.projects),
+        collect_versions_of_project(opened),
+    )
+    checked = run_review_checks(
         context,
         planned,
         names,
@@ -289,7 +303,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     )
     ports.progress("rules", "looking at models and changes")
     with clock.time_phase("rules"):
-        inputs = make_rule_inputs(
+        inputs = make_rule_inputs_of_review(
             opened,
             planned,
             facts.base_drift,
@@ -299,13 +313,13 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
             config_before=opened.config_before,
         )
         found = find_project_findings(inputs)
-        executions = add_witnesses(context, inputs, list_executions(inputs))
+        executions = add_witness_tests_to_review(context, inputs, list_executions(inputs))
         reported = (*parts.changes, *found, *checked.lint.findings, *restated.list_models())
-        scoped = evaluate_review_scopes(context, request.scopes, inputs, reported)
-        exposed = find_exposed_models(request.exposed, inputs)
+        scoped = evaluate_policy_scopes_of_review(context, request.scopes, inputs, reported)
+        exposed = find_exposed_models_for_review(request.exposed, inputs)
     ports.progress("impact", "following the changed columns")
     with clock.time_phase("impact"):
-        impact = make_column_impact(
+        impact = make_column_impact_of_review(
             planned,
             names,
             found,
@@ -318,7 +332,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         merged = facts.prod_plan(restated.list_work())
         restated = restated.after_plan(merged)
     if merged is not None and merged.cost is not None:
-        priced = add_unneeded_rebuilds(merged.cost, merged.full_backfill, impact)
+        priced = add_unneeded_rebuilds_to_cost(merged.cost, merged.full_backfill, impact)
         merged = merged.model_copy(update={"cost": priced})
     return ReviewFacts(
         project=describe_project(opened, place),
@@ -331,7 +345,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
         restatements=parts.restatements,
         statements=parts.statements,
         lineage=parts.lineage,
-        cost=add_unneeded_rebuilds(parts.cost, parts.work, impact),
+        cost=add_unneeded_rebuilds_to_cost(parts.cost, parts.work, impact),
         short_window=parts.short_window,
         stages=parts.stages,
         prod_plan=merged,
@@ -388,12 +402,12 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
         if request.execution_time
         else names_and_times.read_milliseconds_now()
     )
-    return base_branch.open_on_base(
+    return base_branch.open_project_on_base_branch(
         place, base, execution=execution, clock=ports.clock, on_spark_start=ports.on_spark_start
     )
 
 
-def _plan_or_fail(
+def _plan_review_or_fail(
     opened: OpenProject, plan_request: PlanRequest, repository: Path
 ) -> BuiltPlan | None:
     """Plans the project; if the base branch fails too, the failure names both."""
@@ -409,7 +423,7 @@ def _plan_or_fail(
 # Notes what the default branch's files define, so that reviews do not read it again.
 
 
-def note_base_cache(
+def note_base_cache_for_reviews(
     request: RememberRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
 ) -> BaseCache:
     """Loads the project on its state, and lists the files that define prod's models. Read-only.
@@ -430,7 +444,7 @@ def note_base_cache(
         opened.close_state()
 
 
-def run_base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
+def run_base_tests_for_review(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
     """Runs the tests that the request names, without state and plan.
 
     Raises:
@@ -442,9 +456,11 @@ def run_base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
         request.workplace.python_path, Path(request.workplace.repository), base
     )
     place = make_project_place(request, request.projects, cache_name="base-tests", root=base)
-    context = load_alone(place, ports.clock, ports.on_spark_start, name="base-tests")
+    context = load_project_alone(place, ports.clock, ports.on_spark_start, name="base-tests")
     ports.progress("tests", f"running {len(request.tests)} unit tests on the base branch")
-    chosen = {name: _find_base_test(context, name, place.repository) for name in request.tests}
+    chosen = {
+        name: _find_test_on_base_branch(context, name, place.repository) for name in request.tests
+    }
     check = unit_tests.run_unit_tests_of(
         context, [test for test in chosen.values() if test is not None], place.repository
     )
@@ -457,7 +473,7 @@ def run_base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
                 result="absent"
                 if test is None
                 else "failed"
-                if (_test_path(test, place.repository), test.test_name) in failed
+                if (_get_path_of_reviewed_test(test, place.repository), test.test_name) in failed
                 else "passed",
             )
             for name, test in chosen.items()
@@ -465,17 +481,17 @@ def run_base_tests(request: BaseTestsRequest, ports: ReviewPorts) -> BaseTests:
     )
 
 
-def _find_base_test(context: Context, wanted: TestName, repository: Path) -> Any:
+def _find_test_on_base_branch(context: Context, wanted: TestName, repository: Path) -> Any:
     """Finds the test on the base branch: in the same file, else by its name in another one."""
     named = [
         test
         for test in sqlmesh_compat.list_tests_that_sqlmesh_loaded(context)
         if test.test_name == wanted.name
     ]
-    same = [test for test in named if _test_path(test, repository) == wanted.path]
+    same = [test for test in named if _get_path_of_reviewed_test(test, repository) == wanted.path]
     return next(iter(same or named), None)
 
 
-def _test_path(test: Any, repository: Path) -> str | None:
+def _get_path_of_reviewed_test(test: Any, repository: Path) -> str | None:
     path = Path(test.path)
     return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name

@@ -12,16 +12,16 @@ from sqlmesh.core import constants as c
 from ci_bot.protocol.messages import ReviewRequest
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cost import read_row_counts
+from ci_bot.worker.cost import read_row_counts_for_cost
 from ci_bot.worker.messages import ModelNames, file_name
 from ci_bot.worker.planning import (
-    BaseDrift,
     BuiltPlan,
-    find_change_type,
-    list_environment_statements,
-    name_category,
+    PlannedBaseDrift,
+    find_planned_change_type,
+    list_environment_statements_of_plan,
+    name_plan_category,
 )
-from ci_bot.worker.project import ConfigFacts, OpenProject
+from ci_bot.worker.project import OpenProject, ProjectConfigFacts
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.rules import inputs as reading
 from ci_bot.worker.runtime import load_trace
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from sqlmesh.core.model import Model
 
 
-def make_rule_inputs(
+def make_rule_inputs_of_review(
     opened: OpenProject,
     planned: BuiltPlan | None,
-    drift: BaseDrift,
+    drift: PlannedBaseDrift,
     request: ReviewRequest,
     *,
     row_counts: Mapping[str, int],
     flags: PlanFlags,
-    config_before: ConfigFacts | None = None,
+    config_before: ProjectConfigFacts | None = None,
 ) -> RuleInputs:
     """Makes the inputs of the rules for a review.
 
@@ -56,24 +56,28 @@ def make_rule_inputs(
     context = opened.context
     repository = Path(request.workplace.repository)
     after: dict[str, Model] = dict(context.models)
-    before = _list_models_before(opened, planned, after)
+    before = _list_models_before_review(opened, planned, after)
     kinds = (
-        {s.name: find_change_type(planned, s) for s in planned.changed_snapshots} if planned else {}
+        {s.name: find_planned_change_type(planned, s) for s in planned.changed_snapshots}
+        if planned
+        else {}
     )
-    removed = _list_removed(planned)
+    removed = _list_models_that_review_removes(planned)
     return RuleInputs(
         before=before,
         after=after,
-        standalone_before=_list_standalone_before(planned, context.standalone_audits),
+        standalone_before=_list_standalone_audits_before_review(planned, context.standalone_audits),
         standalone_after=dict(context.standalone_audits),
         repository=repository,
         projects=tuple(file_name(Path(path), repository) for path in request.projects),
-        added=_names_of_kinds(kinds, "added"),
+        added=_list_names_of_model_kinds(kinds, "added"),
         removed=frozenset(removed),
-        direct=_names_of_kinds(kinds, "direct"),
-        indirect=_names_of_kinds(kinds, "indirect"),
-        metadata=_names_of_kinds(kinds, "metadata"),
-        categories={s.name: name_category(s) for s in planned.changed_snapshots} if planned else {},
+        direct=_list_names_of_model_kinds(kinds, "direct"),
+        indirect=_list_names_of_model_kinds(kinds, "indirect"),
+        metadata=_list_names_of_model_kinds(kinds, "metadata"),
+        categories={s.name: name_plan_category(s) for s in planned.changed_snapshots}
+        if planned
+        else {},
         forward_only=frozenset(s.name for s in planned.changed_snapshots if s.is_forward_only)
         if planned
         else frozenset(),
@@ -81,17 +85,17 @@ def make_rule_inputs(
         files_before=reading.make_base_reader(request.before_dir, request.unread_files),
         files_after=reading.make_head_reader(request.workplace, request.unread_files),
         config_before=config_before,
-        config_after=ConfigFacts.from_config(context.config, context.gateway),
-        statements=_list_statements(planned),
+        config_after=ProjectConfigFacts.from_config(context.config, context.gateway),
+        statements=_list_statements_for_review(planned),
         judged=tuple(judge_plan(context, planned)) if planned else (),
         opened=frozenset(
             path for path in load_trace.list_opened_files() if Path(path).is_relative_to(repository)
         ),
-        readers=_map_readers(after),
+        readers=_map_readers_of_reviewed_models(after),
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,
         forward_only_plan=flags.forward_only,
-        allowed_destructive=_expand_allowed_destructive(context, flags),
+        allowed_destructive=_expand_allowed_destructive_for_review(context, flags),
         personal_schemas=None
         if request.personal_schemas is None
         else tuple(request.personal_schemas),
@@ -102,11 +106,11 @@ def make_rule_inputs(
     )
 
 
-def make_refused_plan_inputs(
-    opened: OpenProject, drift: BaseDrift, request: ReviewRequest, flags: PlanFlags
+def make_rule_inputs_of_refused_review(
+    opened: OpenProject, drift: PlannedBaseDrift, request: ReviewRequest, flags: PlanFlags
 ) -> RuleInputs:
     """Makes the inputs if SQLMesh refuses to plan: compares the project with prod's own models."""
-    inputs = make_rule_inputs(
+    inputs = make_rule_inputs_of_review(
         opened,
         None,
         drift,
@@ -117,7 +121,7 @@ def make_refused_plan_inputs(
     )
     return replace(
         inputs,
-        before=_list_models_in_prod(opened),
+        before=_list_prod_models_for_review(opened),
         standalone_before={},
         judged=None,
         from_base=frozenset(
@@ -126,7 +130,7 @@ def make_refused_plan_inputs(
     )
 
 
-def _list_models_in_prod(opened: OpenProject) -> dict[str, Model]:
+def _list_prod_models_for_review(opened: OpenProject) -> dict[str, Model]:
     """Lists the models of prod by fully qualified name; empty without prod."""
     prod = opened.context.state_reader.get_environment(c.PROD)
     if prod is None:
@@ -135,17 +139,19 @@ def _list_models_in_prod(opened: OpenProject) -> dict[str, Model]:
     return {s.name: s.model for s in snapshots.values() if s.is_model}
 
 
-def read_known_rows(planned: BuiltPlan, ledger: CostLedger, names: ModelNames) -> dict[str, int]:
+def read_known_rows_for_review(
+    planned: BuiltPlan, ledger: CostLedger, names: ModelNames
+) -> dict[str, int]:
     """Reads the rows that applies have counted of changed FULL models, by fully qualified name."""
     full = {
         names.short_name(snapshot.name): str(snapshot.name)
         for snapshot in planned.changed_snapshots
         if snapshot.is_model and snapshot.model.kind.is_full
     }
-    return {full[name]: rows for name, rows in read_row_counts(ledger, full).items()}
+    return {full[name]: rows for name, rows in read_row_counts_for_cost(ledger, full).items()}
 
 
-def _expand_allowed_destructive(context: Context, flags: PlanFlags) -> frozenset[str]:
+def _expand_allowed_destructive_for_review(context: Context, flags: PlanFlags) -> frozenset[str]:
     """Expands `allow-destructive` to models: names, patterns, tags, as SQLMesh reads them."""
     found: set[str] = set()
     for selection in flags.allow_destructive:
@@ -153,7 +159,7 @@ def _expand_allowed_destructive(context: Context, flags: PlanFlags) -> frozenset
     return frozenset(found)
 
 
-def _list_models_before(
+def _list_models_before_review(
     opened: OpenProject, planned: BuiltPlan | None, after: Mapping[str, Model]
 ) -> dict[str, Model]:
     if planned is None:
@@ -167,7 +173,7 @@ def _list_models_before(
     return found
 
 
-def _list_standalone_before(
+def _list_standalone_audits_before_review(
     planned: BuiltPlan | None, after: Mapping[str, StandaloneAudit]
 ) -> dict[str, StandaloneAudit]:
     if planned is None:
@@ -179,25 +185,25 @@ def _list_standalone_before(
     return found | {name: old.audit for name, (_, old) in changed if old.is_audit}
 
 
-def _list_removed(planned: BuiltPlan | None) -> list[str]:
+def _list_models_that_review_removes(planned: BuiltPlan | None) -> list[str]:
     if planned is None:
         return []
     return [info.name for info in planned.plan.context_diff.removed_snapshots.values()]
 
 
-def _names_of_kinds(kinds: Mapping[str, str], wanted: str) -> frozenset[str]:
+def _list_names_of_model_kinds(kinds: Mapping[str, str], wanted: str) -> frozenset[str]:
     return frozenset(name for name, kind in kinds.items() if kind == wanted)
 
 
-def _list_statements(planned: BuiltPlan | None) -> tuple[tuple[str, str, str], ...]:
+def _list_statements_for_review(planned: BuiltPlan | None) -> tuple[tuple[str, str, str], ...]:
     return (
-        tuple((s.when, s.sql, s.change) for s in list_environment_statements(planned))
+        tuple((s.when, s.sql, s.change) for s in list_environment_statements_of_plan(planned))
         if planned
         else ()
     )
 
 
-def _map_readers(models: Mapping[str, Model]) -> dict[str, set[str]]:
+def _map_readers_of_reviewed_models(models: Mapping[str, Model]) -> dict[str, set[str]]:
     readers: dict[str, set[str]] = {}
     for name, model in models.items():
         for parent in model.depends_on:

@@ -34,7 +34,7 @@ _NAME = re.compile(
 
 
 @dataclass(frozen=True)
-class FileInputs(RuleInputs):
+class ScanRuleInputs(RuleInputs):
     """The inputs of the rules if only the changed files are known."""
 
     @cached_property
@@ -43,13 +43,13 @@ class FileInputs(RuleInputs):
         found: dict[str, list[NamedModel]] = {}
         for path in self.changed_files or ():
             text = self.read_text_after(path) if path.endswith((".sql", ".py")) else None
-            name = find_model_in_text(text) if text is not None else None
+            name = find_model_name_in_scanned_text(text) if text is not None else None
             if name is not None:
                 found[path] = [NamedModel(name)]
         return found
 
 
-def find_model_in_text(text: str) -> str | None:
+def find_model_name_in_scanned_text(text: str) -> str | None:
     """Finds the name in a MODEL block or @model call by text search, because the file may not
     parse.
     """
@@ -57,7 +57,7 @@ def find_model_in_text(text: str) -> str | None:
     return next((name for name in found.groups() if name), None) if found else None
 
 
-def scan_files(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
+def scan_files_before_review(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
     """Runs the rules on the changed files.
 
     Args:
@@ -65,7 +65,7 @@ def scan_files(request: ScanRequest, now: Callable[[], float]) -> ScanFacts:
     """
     start = now()
     repository = Path(request.workplace.repository)
-    inputs = FileInputs(
+    inputs = ScanRuleInputs(
         before={},
         after={},
         repository=repository,

@@ -14,7 +14,7 @@ from ci_bot.protocol.review_inputs import (
     ExecutionExample,
     ModelExecution,
 )
-from ci_bot.redaction import hide_shapes, shorten_redacted
+from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker import execution
 from ci_bot.worker.execution import ExecutionVerdict, ValueType, judge_queries
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -104,7 +104,7 @@ def _render_example_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return shorten_redacted(hide_shapes("'" + value.replace("'", "''") + "'"), LONGEST_VALUE)
+        return shorten_redacted(redact_shapes("'" + value.replace("'", "''") + "'"), LONGEST_VALUE)
     if isinstance(value, list | tuple):
         return (
             f"[{', '.join('NULL' if one is None else _render_example_value(one) for one in value)}]"

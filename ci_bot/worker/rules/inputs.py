@@ -16,7 +16,7 @@ from ci_bot.protocol.files import LARGEST_FILE_BYTES, is_read
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.execution import DATA_SETS, SECONDS_FOR_A_MODEL, ExecutionVerdict
 from ci_bot.worker.messages import ModelNames
-from ci_bot.worker.project import ConfigFacts
+from ci_bot.worker.project import ProjectConfigFacts
 from ci_bot.worker.rules.observation import NamedModel
 from ci_bot.worker.runtime import exclude_from_trace
 from ci_bot.worker.sql import plain_name
@@ -135,8 +135,8 @@ class RuleInputs:
     changed_files: tuple[str, ...] | None = None
     files_before: ReadFile = read_no_file
     files_after: ReadFile = read_no_file
-    config_before: ConfigFacts | None = None
-    config_after: ConfigFacts | None = None
+    config_before: ProjectConfigFacts | None = None
+    config_after: ProjectConfigFacts | None = None
     statements: tuple[tuple[str, str, str], ...] = ()
     judged: tuple[JudgedEffect, ...] | None = None
     all_changed_files: tuple[str, ...] = ()

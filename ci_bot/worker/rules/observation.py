@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from ci_bot.protocol.plan import Finding, Severity, StatementEffect
 from ci_bot.protocol.rules import RuleSpec
-from ci_bot.redaction import hide_shapes, shorten_redacted
+from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.messages import ModelNames
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def make_finding(
         model=called.short_name(model) if model is not None else None,
         path=path,
         line=line,
-        subject=shorten_redacted(hide_shapes("; ".join(observation.subject)), SUBJECT_LENGTH)
+        subject=shorten_redacted(redact_shapes("; ".join(observation.subject)), SUBJECT_LENGTH)
         or None,
-        evidence=shorten_redacted(hide_shapes(observation.described_text), EVIDENCE_LENGTH),
+        evidence=shorten_redacted(redact_shapes(observation.described_text), EVIDENCE_LENGTH),
         clears_when=shorten_redacted(observation.clears, EVIDENCE_LENGTH),
         effect=observation.effect,
     )

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, get_args
 
 from ci_bot.protocol.plan import Finding, Severity
-from ci_bot.worker.project import ConfigFacts, GatewayFacts
+from ci_bot.worker.project import GatewayFacts, ProjectConfigFacts
 from ci_bot.worker.rules.changes import CHANGE_RULES, NEW_MODEL_RULES
 from ci_bot.worker.rules.files import (
     FILE_RULES,
@@ -200,7 +200,7 @@ def _list_gateways_before(inputs: RuleInputs) -> Mapping[str, GatewayFacts]:
     return config.gateways if config is not None else {}
 
 
-def _list_variables(config: ConfigFacts | None) -> frozenset[str] | None:
+def _list_variables(config: ProjectConfigFacts | None) -> frozenset[str] | None:
     return None if config is None else config.variables
 
 

@@ -18,7 +18,7 @@ from sqlmesh.utils.migration import blob_text_type, index_text_type
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker.messages import names_and_times
-from ci_bot.worker.state_store.ledger_schema import SCHEMA, make_schema
+from ci_bot.worker.state_store.ledger_schema import SCHEMA, make_ledger_schema
 
 if TYPE_CHECKING:
     from sqlmesh.core.engine_adapter import EngineAdapter
@@ -86,7 +86,7 @@ class HeldByAnother(RequestRefused):
 
     def __init__(self, wanted: str, held: HeldLease) -> None:
         who = (
-            f"{_choose_article(held.activity)} ({held.who}) since "
+            f"{_choose_article_of_lease_activity(held.activity)} ({held.who}) since "
             f"{names_and_times.format_iso(held.acquired_at)}"
         )
         if held.name == RECLAIM:
@@ -137,7 +137,7 @@ class LeaseRows:
         if self._prepared:
             return
         if not self.table_exists():
-            self._create_once(lambda: make_schema(self._adapter), lambda: True)
+            self._create_once(lambda: make_ledger_schema(self._adapter), lambda: True)
             self._create_once(
                 lambda: self._adapter.create_state_table(
                     # SQLMesh declares a text here, and passes it to code that takes a tree.
@@ -152,11 +152,11 @@ class LeaseRows:
             never = exp.Literal.number(_NEVER)
             self._create_once(
                 lambda: self._insert_row(
-                    _make_text_literal(_COUNTER),
-                    _make_text_literal(""),
+                    _make_text_literal_of_lease_row(_COUNTER),
+                    _make_text_literal_of_lease_row(""),
                     zero,
-                    _make_text_literal(""),
-                    _make_text_literal(""),
+                    _make_text_literal_of_lease_row(""),
+                    _make_text_literal_of_lease_row(""),
                     zero,
                     zero,
                     never,
@@ -176,7 +176,9 @@ class LeaseRows:
 
     def _has_counter(self) -> bool:
         return (
-            self._query_one(exp.select("fencing").where(_make_column_condition("name", _COUNTER)))
+            self._query_one(
+                exp.select("fencing").where(_make_condition_on_lease_column("name", _COUNTER))
+            )
             is not None
         )
 
@@ -186,28 +188,30 @@ class LeaseRows:
                 exp.update(
                     self._table,
                     {"fencing": exp.column("fencing") + 1},
-                    where=_make_column_condition("name", _COUNTER),
+                    where=_make_condition_on_lease_column("name", _COUNTER),
                 )
             )
             row = self._query_one(
-                exp.select("fencing").where(_make_column_condition("name", _COUNTER))
+                exp.select("fencing").where(_make_condition_on_lease_column("name", _COUNTER))
             )
             if row is None:
                 raise RuntimeError("the counter of the leases is gone")
             fencing = int(row[0])
             for held in self.list_live():
-                if _is_overlapping(name, holder.activity, held):
+                if _is_overlapping_lease(name, holder.activity, held):
                     raise HeldByAnother(name, held)
             now = self.read_server_time()
             # An expired lease is lost, so these rows can go.
-            gone = exp.or_(_make_column_condition("name", name), exp.column("expires_at") <= now)
+            gone = exp.or_(
+                _make_condition_on_lease_column("name", name), exp.column("expires_at") <= now
+            )
             self._adapter.delete_from(self._table, gone)
             self._insert_row(
-                _make_text_literal(name),
-                _make_text_literal(token),
+                _make_text_literal_of_lease_row(name),
+                _make_text_literal_of_lease_row(token),
                 exp.Literal.number(fencing),
-                _make_text_literal(holder.activity),
-                _make_text_literal(holder.who),
+                _make_text_literal_of_lease_row(holder.activity),
+                _make_text_literal_of_lease_row(holder.who),
                 exp.Literal.number(now),
                 exp.Literal.number(now),
                 exp.Literal.number(now + int(expiry * _MS)),
@@ -218,7 +222,9 @@ class LeaseRows:
     def read_last_fencing_number(self) -> int:
         """Returns the fencing number of the newest lease; 0 if there was none yet."""
         row = (
-            self._query_one(exp.select("fencing").where(_make_column_condition("name", _COUNTER)))
+            self._query_one(
+                exp.select("fencing").where(_make_condition_on_lease_column("name", _COUNTER))
+            )
             if self.table_exists()
             else None
         )
@@ -226,7 +232,7 @@ class LeaseRows:
 
     def list_live(self) -> list[HeldLease]:
         wanted = exp.and_(
-            exp.column("name").neq(_make_text_literal(_COUNTER)),
+            exp.column("name").neq(_make_text_literal_of_lease_row(_COUNTER)),
             exp.column("expires_at") > self.read_server_time(),
         )
         query = exp.select(*self._columns).from_(self._table).where(wanted)
@@ -250,7 +256,7 @@ class LeaseRows:
         """Renews the lease; returns whether a stop was requested, None if the lease is lost."""
         with self._adapter.transaction():
             now = self.read_server_time()
-            alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > now)
+            alive = exp.and_(_is_own_lease_row(lease), exp.column("expires_at") > now)
             values: dict[str, object] = {"heartbeat_at": now, "expires_at": now + int(expiry * _MS)}
             self._adapter.execute(exp.update(self._table, values, where=alive))
             row = self._query_one(exp.select("stop_requested").where(alive))
@@ -258,25 +264,30 @@ class LeaseRows:
 
     def is_live(self, lease: TakenLease) -> bool:
         """Whether the lease has not expired, and nobody else has taken it."""
-        alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.read_server_time())
+        alive = exp.and_(
+            _is_own_lease_row(lease), exp.column("expires_at") > self.read_server_time()
+        )
         return self._query_one(exp.select("fencing").where(alive)) is not None
 
     def lock_row(self, lease: TakenLease, adapter: EngineAdapter) -> bool:
         """Locks the row for the transaction of `adapter`; False if the row is not this lease's."""
-        alive = exp.and_(_is_own_row(lease), exp.column("expires_at") > self.read_server_time())
+        alive = exp.and_(
+            _is_own_lease_row(lease), exp.column("expires_at") > self.read_server_time()
+        )
         query = exp.select("fencing").from_(self._table).where(alive).lock()
         return adapter.fetchone(query, quote_identifiers=True) is not None
 
     def request_stop(self, name: str) -> None:
         apply = exp.and_(
-            _make_column_condition("name", name), _make_column_condition("activity", "apply")
+            _make_condition_on_lease_column("name", name),
+            _make_condition_on_lease_column("activity", "apply"),
         )
         self._adapter.execute(
             exp.update(self._table, {"stop_requested": exp.Literal.number(1)}, where=apply)
         )
 
     def delete_row(self, lease: TakenLease) -> None:
-        self._adapter.delete_from(self._table, _is_own_row(lease))
+        self._adapter.delete_from(self._table, _is_own_lease_row(lease))
 
     def read_server_time(self) -> int:
         row = self._adapter.fetchone(exp.select(self._now))
@@ -296,7 +307,7 @@ class LeaseRows:
         )
 
 
-def _is_overlapping(name: str, activity: LeasedActivity, held: HeldLease) -> bool:
+def _is_overlapping_lease(name: str, activity: LeasedActivity, held: HeldLease) -> bool:
     """Whether a live lease prevents taking `name`."""
     if held.name == name:
         return True
@@ -305,21 +316,21 @@ def _is_overlapping(name: str, activity: LeasedActivity, held: HeldLease) -> boo
     return held.name == RECLAIM and activity == "apply"
 
 
-def _is_own_row(lease: TakenLease) -> exp.Condition:
+def _is_own_lease_row(lease: TakenLease) -> exp.Condition:
     return exp.and_(
-        _make_column_condition("name", lease.name),
-        _make_column_condition("token", lease.token),
+        _make_condition_on_lease_column("name", lease.name),
+        _make_condition_on_lease_column("token", lease.token),
         exp.column("fencing").eq(exp.Literal.number(lease.fencing)),
     )
 
 
-def _make_column_condition(column: str, value: str) -> exp.EQ:
-    return exp.column(column).eq(_make_text_literal(value))
+def _make_condition_on_lease_column(column: str, value: str) -> exp.EQ:
+    return exp.column(column).eq(_make_text_literal_of_lease_row(value))
 
 
-def _make_text_literal(value: str) -> exp.Literal:
+def _make_text_literal_of_lease_row(value: str) -> exp.Literal:
     return exp.Literal.string(value)
 
 
-def _choose_article(activity: str) -> str:
+def _choose_article_of_lease_activity(activity: str) -> str:
     return f"an {activity}" if activity[:1] in "aeiou" else f"a {activity}"

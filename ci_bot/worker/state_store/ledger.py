@@ -241,7 +241,9 @@ class Ledger:
         query = (
             exp.select("document")
             .from_(table.table_expression)
-            .where(exp.column("about").eq(_pull_request_key(repository, pull_request)))
+            .where(
+                exp.column("about").eq(_make_ledger_key_of_pull_request(repository, pull_request))
+            )
             .order_by(exp.column("at", quoted=True))
         )
         return [str(row[0]) for row in self._adapter.fetchall(query)]
@@ -260,7 +262,7 @@ class Ledger:
         """
         import pandas as pd
 
-        about = _pull_request_key(row.repository, row.pull_request)
+        about = _make_ledger_key_of_pull_request(row.repository, row.pull_request)
         with self._adapter.transaction():
             self._adapter.delete_from(
                 table.table_expression,
@@ -293,7 +295,7 @@ class _PullRequestRow:
     item: str
 
 
-def _pull_request_key(repository: str, pull_request: int) -> exp.Literal:
+def _make_ledger_key_of_pull_request(repository: str, pull_request: int) -> exp.Literal:
     return exp.Literal.string(f"{repository}#{pull_request}")
 
 
@@ -334,7 +336,7 @@ _TWO_PREFIXES = (
 )
 
 
-def describes_stored_environment(row: LedgerRow | None, expires: int | None) -> bool:
+def does_ledger_describe_stored_environment(row: LedgerRow | None, expires: int | None) -> bool:
     """Whether the ledger's row describes the environment that SQLMesh's state has now.
 
     It does not if we removed that environment and someone made one with its name later.
@@ -351,7 +353,7 @@ def describes_stored_environment(row: LedgerRow | None, expires: int | None) -> 
     return True
 
 
-def read_environment_records(
+def read_environment_records_of_ledger(
     state_reader: StateReader, ledger: Ledger, environment: EnvironmentName
 ) -> tuple[Environment | None, LedgerRow | None]:
     """Reads SQLMesh's record and the ledger's row of an environment, from one moment.
@@ -371,14 +373,14 @@ def read_environment_records(
             return stored, row
 
 
-def find_refusal(
+def find_refusal_by_ledger(
     environment: EnvironmentName, owner: Owner, row: LedgerRow | None, stored: Environment | None
 ) -> RequestRefused | None:
     """Finds why this owner may not change an environment; None if it may.
 
     Args:
         stored: SQLMesh's record of it, from the same moment as `row`: see
-            `read_environment_records`.
+            `read_environment_records_of_ledger`.
     """
     claim = (
         "If it is this repository's, a person with rights on the state database can say so: "
@@ -391,7 +393,9 @@ def find_refusal(
             hint=f"{_TWO_PREFIXES} {claim}",
             reason_code="other_owner",
         )
-    if stored is not None and not describes_stored_environment(row, stored.expiration_ts):
+    if stored is not None and not does_ledger_describe_stored_environment(
+        row, stored.expiration_ts
+    ):
         return RequestRefused(
             f"{environment} is in SQLMesh's state, and nothing proves that this repository made "
             "it: no apply of it is recorded.",
@@ -401,7 +405,7 @@ def find_refusal(
     return None
 
 
-def check_ownership(
+def check_ownership_in_ledger(
     environment: EnvironmentName,
     owner: Owner,
     row: LedgerRow | None,
@@ -409,7 +413,8 @@ def check_ownership(
     *,
     claim: bool,
 ) -> None:
-    """Raises the refusal that `find_refusal` gives, unless a person claims the environment.
+    """Raises the refusal that `find_refusal_by_ledger` gives, unless a person claims the
+    environment.
 
     Args:
         claim: Whether a person claims the environment by hand.
@@ -417,12 +422,12 @@ def check_ownership(
     Raises:
         Refused: `other_owner` or `not_ours`.
     """
-    found = find_refusal(environment, owner, row, stored)
+    found = find_refusal_by_ledger(environment, owner, row, stored)
     if found is not None and not claim:
         raise found
 
 
-def claim_environment(
+def claim_environment_in_ledger(
     request: CleanupRequest,
     context: Context,
     ledger: Ledger,

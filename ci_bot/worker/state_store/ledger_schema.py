@@ -59,18 +59,18 @@ class LedgerTable:
         }
 
 
-def _make_document_table(
+def _make_ledger_document_table(
     name: str, *columns: str, key: tuple[str, ...] | None = None
 ) -> LedgerTable:
     return LedgerTable(name, (*columns, "document"), key=key)
 
 
-ENVIRONMENTS = _make_document_table("_environments", "name", "owner", "phase", key=("name",))
-RUNS = _make_document_table("_runs", "model", "at")
-ACCEPTANCES = _make_document_table("_acceptances", "about", "item", "at")
-RESTATEMENTS = _make_document_table("_restatements", "about", "item", "at")
-APPLIES = _make_document_table("_applies", "environment", "at")
-PROD_RUNS = _make_document_table("_prod_runs", "source", "table_name", "at")
+ENVIRONMENTS = _make_ledger_document_table("_environments", "name", "owner", "phase", key=("name",))
+RUNS = _make_ledger_document_table("_runs", "model", "at")
+ACCEPTANCES = _make_ledger_document_table("_acceptances", "about", "item", "at")
+RESTATEMENTS = _make_ledger_document_table("_restatements", "about", "item", "at")
+APPLIES = _make_ledger_document_table("_applies", "environment", "at")
+PROD_RUNS = _make_ledger_document_table("_prod_runs", "source", "table_name", "at")
 VERSIONS = LedgerTable("_ledger_versions", ("version", "written_by", "at"), numbers=("version",))
 TABLES = (ENVIRONMENTS, RUNS, ACCEPTANCES, RESTATEMENTS, APPLIES, PROD_RUNS, VERSIONS)
 
@@ -154,7 +154,7 @@ class LedgerTables:
         """
         missing = [table for table in TABLES if not self.table_exists(table)]
         if missing:
-            make_schema(self._adapter)
+            make_ledger_schema(self._adapter)
         for table in missing:
             self._adapter.create_state_table(
                 # SQLMesh declares a text here, and passes it to `create_table`, which takes a tree.
@@ -203,7 +203,7 @@ class LedgerTables:
         )
 
 
-def make_schema(adapter: EngineAdapter) -> None:
+def make_ledger_schema(adapter: EngineAdapter) -> None:
     """Makes the schema if it does not exist. It checks first, because creating needs a right that
     an account lacks if its administrator made the schema.
     """

@@ -20,7 +20,7 @@ from ci_bot.bot.actions.workflow_commands import (
     format_command,
     make_plain_line,
 )
-from ci_bot.redaction import Redactor, list_encodings
+from ci_bot.redaction import Redactor, list_encodings_of_secret
 from tests.oracle.fuzzing import caught, fuzz
 from tests.oracle.runner import Reading, RunnerLog
 
@@ -213,7 +213,11 @@ def test_masks__come_before_everything_else() -> None:
         *["add-mask"] * (len(log.commands) - 1),
         "notice",
     ]
-    wanted = {*list_encodings("tok3n/with+signs"), *list_encodings("second line"), secret}
+    wanted = {
+        *list_encodings_of_secret("tok3n/with+signs"),
+        *list_encodings_of_secret("second line"),
+        secret,
+    }
     assert {form for form in wanted if len(form) >= 4} <= set(log.masks)
     assert "abc" not in {command.data for command in log.named("add-mask")}, "too short to mask"
 

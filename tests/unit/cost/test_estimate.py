@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.plan import Backfill, Cost
-from ci_bot.worker.cost.plan_estimate import KnownCosts, is_from_long_build, list_past_runs
+from ci_bot.worker.cost.plan_estimate import (
+    KnownCosts,
+    is_cost_from_long_build,
+    list_past_runs_for_cost,
+)
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost as estimate_known
 from ci_bot.worker.cost.prediction import PastRun
 from ci_bot.worker.state_store.cost_ledger import CostLedger, RunRow
@@ -53,7 +57,7 @@ def run(model: str, intervals: int, executor_seconds: float, day: int = 1) -> Ru
 def estimate(
     items: Sequence[Backfill], history: Iterable[RunRow], *, hour_price: Price | None = None
 ) -> Cost:
-    known = KnownCosts(layers={"ledger": list_past_runs(history)})
+    known = KnownCosts(layers={"ledger": list_past_runs_for_cost(history)})
     return estimate_known(items, known, hour_price=hour_price)
 
 
@@ -68,11 +72,13 @@ class Runs:
 
 
 def test_builds_long__adds_up_the_models_of_one_apply() -> None:
-    assert not is_from_long_build(cast(CostLedger, Runs()))
-    assert not is_from_long_build(
+    assert not is_cost_from_long_build(cast(CostLedger, Runs()))
+    assert not is_cost_from_long_build(
         cast(CostLedger, Runs(run("a", 1, 40.0, 1), run("a", 1, 40.0, 2)))
     )
-    assert is_from_long_build(cast(CostLedger, Runs(run("a", 1, 40.0, 1), run("b", 1, 40.0, 1))))
+    assert is_cost_from_long_build(
+        cast(CostLedger, Runs(run("a", 1, 40.0, 1), run("b", 1, 40.0, 1)))
+    )
 
 
 def test_estimate__without_a_run_is_unknown_and_never_zero() -> None:
@@ -133,7 +139,7 @@ def test_estimate__middle_lies_within_its_range(seconds: list[float], intervals:
 def test_estimate__takes_prods_runs_where_the_model_was_never_applied() -> None:
     known = KnownCosts(
         layers={
-            "ledger": list_past_runs([run("a.b", 1, HOUR)]),
+            "ledger": list_past_runs_for_cost([run("a.b", 1, HOUR)]),
             "event_logs": {"a.b": [PastRun(1, 1, 99 * HOUR)], "a.c": [PastRun(2, 1, 4 * HOUR)]},
         }
     )
@@ -156,5 +162,7 @@ def test_estimate__trusts_what_was_counted_more_than_a_clock() -> None:
 def test_past__of_an_apply_that_completed_nothing_is_none() -> None:
     # Else the model would count as known, and nobody would look for prod's runs of it.
     failed = run("a.b", 0, HOUR).model_copy(update={"outcome": "failed", "source": "counters"})
-    assert list_past_runs([failed]) == {}
-    assert [past.seconds for past in list_past_runs([failed, run("a.b", 1, 60.0)])["a.b"]] == [60.0]
+    assert list_past_runs_for_cost([failed]) == {}
+    assert [
+        past.seconds for past in list_past_runs_for_cost([failed, run("a.b", 1, 60.0)])["a.b"]
+    ] == [60.0]

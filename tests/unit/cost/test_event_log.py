@@ -17,19 +17,19 @@ from sqlmesh.core.config.connection import DuckDBConnectionConfig
 
 from ci_bot.errors import BadInput
 from ci_bot.worker.cost.event_log_application import (
-    LoggedApplication,
-    find_written_range,
-    find_written_table,
+    EventLogApplication,
+    find_range_written_in_event_log,
+    find_table_written_in_event_log,
 )
 from ci_bot.worker.cost.event_logs import (
     LearnedLogs,
     LearnPorts,
-    LocalFiles,
-    is_compressed,
-    learn_from_logs,
-    learn_into_ledger,
-    list_logs,
-    local_path,
+    LocalEventLogFiles,
+    get_local_path_of_event_logs,
+    is_compressed_event_log,
+    learn_costs_from_event_logs,
+    learn_event_logs_into_ledger,
+    list_event_logs,
 )
 from ci_bot.worker.runtime.process import PhaseClock
 from ci_bot.worker.state_store.cost_ledger import CostLedger
@@ -45,8 +45,8 @@ from tests.unit.cost.event_logs import (
 )
 
 
-def application(content: bytes) -> LoggedApplication:
-    made = LoggedApplication()
+def application(content: bytes) -> EventLogApplication:
+    made = EventLogApplication()
     made.read_lines(content.splitlines(keepends=True))
     return made
 
@@ -74,7 +74,10 @@ def application(content: bytes) -> LoggedApplication:
 )
 def test_written_table__is_found_in_every_kind_of_write(node: str, text: str) -> None:
     leaf = {"nodeName": node, "simpleString": f"{node} {text}", "children": []}
-    assert find_written_table({"nodeName": "AdaptiveSparkPlan", "children": [leaf]}) == TABLE
+    assert (
+        find_table_written_in_event_log({"nodeName": "AdaptiveSparkPlan", "children": [leaf]})
+        == TABLE
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_written_table__is_found_in_every_kind_of_write(node: str, text: str) ->
     ],
 )
 def test_written_table__is_none_of_reads_views_and_other_tables(node: str, text: str) -> None:
-    assert find_written_table({"nodeName": node, "simpleString": text}) is None
+    assert find_table_written_in_event_log({"nodeName": node, "simpleString": text}) is None
 
 
 def day(number: int, month: int = 1) -> datetime:
@@ -122,13 +125,13 @@ def day(number: int, month: int = 1) -> datetime:
     ],
 )
 def test_written_range__is_the_batchs(text: str, span: object) -> None:
-    assert find_written_range(text) == span
+    assert find_range_written_in_event_log(text) == span
 
 
 @given(st.text())
 def test_written_range__of_any_text_ends_well(text: str) -> None:
-    find_written_range(text)
-    find_written_range(f"(d#1 >= {text}) AND (d#1 <= {text})")
+    find_range_written_in_event_log(text)
+    find_range_written_in_event_log(f"(d#1 >= {text}) AND (d#1 <= {text})")
 
 
 def test_application__tells_what_a_write_cost() -> None:
@@ -213,7 +216,7 @@ NOW = 2_000_000_000.0
 def learned(directory: Path, ledger: CostLedger, *, now: float = NOW) -> LearnedLogs:
     for path in directory.rglob("*"):
         os.utime(path, (NOW - 60, NOW - 60))
-    return learn_from_logs(LocalFiles(never), str(directory), ledger, now=now)
+    return learn_costs_from_event_logs(LocalEventLogFiles(never), str(directory), ledger, now=now)
 
 
 def write_logs(directory: Path) -> None:
@@ -290,7 +293,9 @@ def test_learn__reads_the_parts_of_a_rolling_log_in_order(
     found = learned(tmp_path, ledger)
     assert (found.counts["read"], found.counts["writes"], found.counts["cut"]) == (1, 2, 0)
     assert [
-        part.name for entry in list_logs(LocalFiles(never), str(tmp_path)) for part in entry.parts
+        part.name
+        for entry in list_event_logs(LocalEventLogFiles(never), str(tmp_path))
+        for part in entry.parts
     ] == [
         "events_2_app-1.compact",
         "events_3_app-1",
@@ -317,13 +322,13 @@ def test_learn__of_a_directory_that_is_not_there_is_one_sentence(
     tmp_path: Path, ledger: CostLedger
 ) -> None:
     with pytest.raises(BadInput, match=r"cannot be read: it is not there\.$"):
-        learn_into_ledger(ledger, str(tmp_path / "none"), {}, PORTS)
+        learn_event_logs_into_ledger(ledger, str(tmp_path / "none"), {}, PORTS)
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="it is no directory"):
-        learn_into_ledger(ledger, f"file://{tmp_path}/file", {}, PORTS)
+        learn_event_logs_into_ledger(ledger, f"file://{tmp_path}/file", {}, PORTS)
 
 
-class Closed(LocalFiles):
+class Closed(LocalEventLogFiles):
     """A directory that may not be read. (A test that runs as root cannot make one.)"""
 
     def list_entries(self, path: str) -> Any:
@@ -332,11 +337,12 @@ class Closed(LocalFiles):
 
 def test_learn__without_permission_says_so(ledger: CostLedger) -> None:
     with pytest.raises(PermissionError) as raised:
-        learn_from_logs(Closed(never), "/logs", ledger, now=NOW)
-    from ci_bot.worker.cost.event_logs import make_unreadable_logs_error
+        learn_costs_from_event_logs(Closed(never), "/logs", ledger, now=NOW)
+    from ci_bot.worker.cost.event_logs import make_unreadable_event_logs_error
 
     assert (
-        "reading it is not permitted" in make_unreadable_logs_error("/logs", raised.value).message
+        "reading it is not permitted"
+        in make_unreadable_event_logs_error("/logs", raised.value).message
     )
 
 
@@ -352,7 +358,7 @@ def test_learn__without_permission_says_so(ledger: CostLedger) -> None:
     ],
 )
 def test_local_path__is_of_this_machine(directory: str, path: str | None) -> None:
-    assert local_path(directory) == path
+    assert get_local_path_of_event_logs(directory) == path
 
 
 @pytest.mark.parametrize(
@@ -367,4 +373,4 @@ def test_local_path__is_of_this_machine(directory: str, path: str | None) -> Non
     ],
 )
 def test_is_compressed__by_the_name_that_spark_gives(name: str, compressed: bool) -> None:
-    assert is_compressed(name) == compressed
+    assert is_compressed_event_log(name) == compressed

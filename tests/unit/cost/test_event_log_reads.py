@@ -17,15 +17,15 @@ from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
 from ci_bot.worker.cost import event_logs
 from ci_bot.worker.cost.event_log_reads import (
     DAYS,
-    FoundReaders,
-    ReaderActivity,
-    find_readers,
-    join_runs,
-    list_scans,
-    map_physical_tables,
-    shorten_name,
+    ReaderInEventLog,
+    ReadersInEventLogs,
+    find_readers_in_event_logs,
+    join_runs_of_event_log_readers,
+    list_scans_in_event_log,
+    map_physical_tables_for_event_logs,
+    shorten_name_of_event_log_reader,
 )
-from ci_bot.worker.cost.event_logs import LocalFiles
+from ci_bot.worker.cost.event_logs import LocalEventLogFiles
 from tests.unit.cost.event_logs import SQL, line, log, statement
 from tests.unit.policy.given import policy
 
@@ -48,7 +48,7 @@ def read(text: str = SCAN, at: float = NOW - 60, node: str = "Scan parquet ") ->
 
 def scans(node: str, text: str) -> list[tuple[str, list[str] | None]]:
     leaf = {"nodeName": node, "simpleString": text, "children": []}
-    return list(list_scans({"nodeName": "AdaptiveSparkPlan", "children": [leaf]}))
+    return list(list_scans_in_event_log({"nodeName": "AdaptiveSparkPlan", "children": [leaf]}))
 
 
 TABLE = "sqlmesh__shop.shop__orders"
@@ -93,12 +93,12 @@ def test_scan__of_something_else__is_none(node: str, text: str) -> None:
     assert scans(node, text) == []
 
 
-def found(root: Path, **logs: bytes) -> FoundReaders:
+def found(root: Path, **logs: bytes) -> ReadersInEventLogs:
     """What the logs of a directory tell."""
     for name, content in logs.items():
         path = root / name
         path.write_bytes(content)
-    return find_readers(LocalFiles(_never), str(root), MODELS, now=NOW)
+    return find_readers_in_event_logs(LocalEventLogFiles(_never), str(root), MODELS, now=NOW)
 
 
 def _never(_path: str) -> AbstractContextManager[str]:
@@ -108,13 +108,13 @@ def _never(_path: str) -> AbstractContextManager[str]:
 @pytest.fixture(autouse=True)
 def new_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are as new as the moment that the tests take for now."""
-    listed = LocalFiles.list_entries
+    listed = LocalEventLogFiles.list_entries
 
-    def with_time(self: LocalFiles, path: str) -> list[event_logs.ListedFile]:
+    def with_time(self: LocalEventLogFiles, path: str) -> list[event_logs.ListedEventLogFile]:
         entries = listed(self, path)
-        return [event_logs.ListedFile(e.path, e.name, e.directory, NOW) for e in entries]
+        return [event_logs.ListedEventLogFile(e.path, e.name, e.directory, NOW) for e in entries]
 
-    monkeypatch.setattr(LocalFiles, "list_entries", with_time)
+    monkeypatch.setattr(LocalEventLogFiles, "list_entries", with_time)
 
 
 def test_readers__are_applications_with_models_and_columns(tmp_path: Path) -> None:
@@ -174,16 +174,23 @@ def test_line__that_does_not_end__is_not_held_in_memory(
     ],
 )
 def test_name__is_one_line_without_a_path(name: object, shown: str) -> None:
-    assert shorten_name(name) == shown
+    assert shorten_name_of_event_log_reader(name) == shown
 
 
 def test_runs__of_one_application__are_one_reader() -> None:
     names = ["export-2024-01-01", "export-2024-01-02", "report_v2"]
-    made = {(name, "etl"): ReaderActivity(1.0, 1) for name in names}
-    joined = join_runs(made)
+    made = {(name, "etl"): ReaderInEventLog(1.0, 1) for name in names}
+    joined = join_runs_of_event_log_readers(made)
     assert sorted(name for name, _ in joined) == ["export-*-*-*", "report_v2"]
     assert joined[("export-*-*-*", "etl")].statements == 2
-    assert len(join_runs({("a1", "x"): ReaderActivity(), ("a2", "y"): ReaderActivity()})) == 2
+    assert (
+        len(
+            join_runs_of_event_log_readers(
+                {("a1", "x"): ReaderInEventLog(), ("a2", "y"): ReaderInEventLog()}
+            )
+        )
+        == 2
+    )
 
 
 @dataclass
@@ -200,14 +207,19 @@ class Info:
 def test_tables__are_those_of_prods_models_whatever_their_version() -> None:
     orders = Info('"lake"."Shop"."orders"', '"lake"."sqlmesh__Shop"."Shop__orders__123"')
     other = Info('"lake"."raw"."x"', "", is_symbolic=True)
-    assert map_physical_tables([orders, other]) == {"sqlmesh__shop.shop__orders": "Shop.orders"}
+    assert map_physical_tables_for_event_logs([orders, other]) == {
+        "sqlmesh__shop.shop__orders": "Shop.orders"
+    }
     bare = Info('"shop"."orders"', '"sqlmesh__shop"."shop__orders__123"')
-    assert set(map_physical_tables([bare]).values()) == {"shop.orders"}
+    assert set(map_physical_tables_for_event_logs([bare]).values()) == {"shop.orders"}
     else_ = Info('"b"."s"."t"', '"b"."sqlmesh__s"."s__t__9123"')
-    assert set(map_physical_tables([orders, else_]).values()) == {"lake.Shop.orders", "b.s.t"}
+    assert set(map_physical_tables_for_event_logs([orders, else_]).values()) == {
+        "lake.Shop.orders",
+        "b.s.t",
+    }
 
 
-names = st.text(min_size=1).map(shorten_name).filter(bool)
+names = st.text(min_size=1).map(shorten_name_of_event_log_reader).filter(bool)
 
 
 @given(st.lists(st.tuples(names, names, st.lists(names)), max_size=4))

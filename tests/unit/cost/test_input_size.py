@@ -6,14 +6,14 @@ import pytest
 
 from ci_bot.protocol.cost import ModelEstimate
 from ci_bot.protocol.plan import Cost
-from ci_bot.worker.cost.input_size_measurement import UnknownModel, measure_inputs
-from ci_bot.worker.cost.plan_estimate import find_budget_failure
+from ci_bot.worker.cost.input_size_measurement import ModelOfUnknownCost, measure_input_sizes
+from ci_bot.worker.cost.plan_estimate import find_cost_budget_failure
 from ci_bot.worker.cost.prediction import (
     CountedRun,
     InputSize,
     PastRun,
-    estimate_by_size,
-    spread_batches,
+    estimate_cost_by_input_size,
+    spread_batches_for_cost,
 )
 
 GB = 1_000_000_000
@@ -28,7 +28,7 @@ def seen(
 
 
 def expected(size: float, *runs: CountedRun, batches: int = 1, model: str = "new") -> float | None:
-    found = estimate_by_size(model, InputSize(round(size), batches, FULL), runs)
+    found = estimate_cost_by_input_size(model, InputSize(round(size), batches, FULL), runs)
     return None if found is None else found.expected.middle
 
 
@@ -95,18 +95,18 @@ def test_by_size__a_small_model_takes_no_less_than_the_shortest_batch() -> None:
 
 
 def test_by_size__says_that_it_is_off_by_a_factor_of_two() -> None:
-    found = estimate_by_size("new", InputSize(GB, 1, FULL), [seen("a", 20, GB)])
+    found = estimate_cost_by_input_size("new", InputSize(GB, 1, FULL), [seen("a", 20, GB)])
     assert found is not None
     assert (found.expected.low, found.expected.high) == (10, 40)
 
 
 def test_spread__asks_the_newest_first_and_never_more_than_its_share() -> None:
     batches = [(number, number + 1) for number in range(1_000)]
-    order = spread_batches(batches)
+    order = spread_batches_for_cost(batches)
     assert len(order) == len(set(order)) == 20
     assert order[:3] == [(999, 1_000), (0, 1), batches[473]]
-    assert spread_batches(batches[:3]) == [(2, 3), (0, 1), (1, 2)]
-    assert spread_batches([]) == []
+    assert spread_batches_for_cost(batches[:3]) == [(2, 3), (0, 1), (1, 2)]
+    assert spread_batches_for_cost([]) == []
 
 
 class Reading:
@@ -115,15 +115,17 @@ class Reading:
     def __init__(self, *sizes: int | None) -> None:
         self.sizes, self.times = sizes, 0
 
-    def asked(self, name: str = "m") -> UnknownModel:
-        return UnknownModel(name, FULL, [(n, n + 1) for n in range(len(self.sizes))], self)
+    def asked(self, name: str = "m") -> ModelOfUnknownCost:
+        return ModelOfUnknownCost(name, FULL, [(n, n + 1) for n in range(len(self.sizes))], self)
 
     def __call__(self, span: tuple[int, int]) -> int | None:
         self.times += 1
         return self.sizes[span[0]]
 
 
-def sizes(*models: UnknownModel, seconds: float = 0.0, stop_after: int = 1_000) -> dict[str, int]:
+def sizes(
+    *models: ModelOfUnknownCost, seconds: float = 0.0, stop_after: int = 1_000
+) -> dict[str, int]:
     clock = [0.0]
     asked = [0]
 
@@ -135,7 +137,9 @@ def sizes(*models: UnknownModel, seconds: float = 0.0, stop_after: int = 1_000) 
         asked[0] += 1
         return asked[0] > stop_after
 
-    found = measure_inputs(models, now=now, stop=stop, log=lambda _text: None, budget_seconds=10)
+    found = measure_input_sizes(
+        models, now=now, stop=stop, log=lambda _text: None, budget_seconds=10
+    )
     return {name: size.bytes for name, size in found.items()}
 
 
@@ -153,7 +157,7 @@ def test_measure__one_batch_that_nobody_knows_makes_the_model_unknown() -> None:
     unknown, broken = Reading(5, None), Reading(5, 6)
     broken.sizes = ()  # raises
     assert sizes(
-        unknown.asked("a"), UnknownModel("b", FULL, [(0, 1)], broken), Reading(5).asked("c")
+        unknown.asked("a"), ModelOfUnknownCost("b", FULL, [(0, 1)], broken), Reading(5).asked("c")
     ) == {"c": 5}
 
 
@@ -188,7 +192,7 @@ def cost(hours: float, unknown: int = 0) -> Cost:
 
 
 def test_over_budget__says_the_figures_where_each_is_from_and_that_it_is_a_part() -> None:
-    failure = find_budget_failure(cost(14.2, unknown=2), 10, "pr_7")
+    failure = find_cost_budget_failure(cost(14.2, unknown=2), 10, "pr_7")
     assert failure is not None
     assert (failure.exit_code, failure.reason_code) == (3, "over_budget")
     assert failure.message == (
@@ -199,7 +203,7 @@ def test_over_budget__says_the_figures_where_each_is_from_and_that_it_is_a_part(
 
 
 def test_over_budget__judges_also_what_prod_builds_after_the_merge() -> None:
-    failure = find_budget_failure(cost(1), 10, "pr_7", after_merge=cost(30))
+    failure = find_cost_budget_failure(cost(1), 10, "pr_7", after_merge=cost(30))
     assert failure is not None
     assert failure.message == (
         "Building pr_7 would take about 1 h, and what prod builds after the merge about 30 h; the "
@@ -207,12 +211,12 @@ def test_over_budget__judges_also_what_prod_builds_after_the_merge() -> None:
         "Nothing was built."
     )
     assert "rebuild less" in (failure.hint or "")
-    assert find_budget_failure(cost(1), 10, "pr_7", after_merge=cost(9)) is None
-    both = find_budget_failure(cost(20), 10, "pr_7", after_merge=cost(9))
+    assert find_cost_budget_failure(cost(1), 10, "pr_7", after_merge=cost(9)) is None
+    both = find_cost_budget_failure(cost(20), 10, "pr_7", after_merge=cost(9))
     assert both is not None
     assert "`select-model`" in (both.hint or "")
 
 
 @pytest.mark.parametrize(("hours", "limit"), [(9.9, 10), (10, 10), (1_000, None)])
 def test_over_budget__holds_up_to_the_limit(hours: float, limit: float | None) -> None:
-    assert find_budget_failure(cost(hours), limit, "pr_7") is None
+    assert find_cost_budget_failure(cost(hours), limit, "pr_7") is None

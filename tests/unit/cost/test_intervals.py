@@ -10,7 +10,7 @@ from sqlmesh.core.dialect import parse
 from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.core.snapshot import Snapshot
 
-from ci_bot.worker.planning.describe_plan import count_batches, count_intervals
+from ci_bot.worker.planning.describe_plan import count_planned_batches, count_planned_intervals
 
 
 def snapshot(cron: str, batch_size: int | None = None) -> Snapshot:
@@ -42,9 +42,9 @@ def moment(text: str) -> int:
     ],
 )
 def test_count__is_by_the_calendar(cron: str, start: str, end: str, count: int) -> None:
-    assert count_intervals(snapshot(cron), [(moment(start), moment(end))]) == count
+    assert count_planned_intervals(snapshot(cron), [(moment(start), moment(end))]) == count
 
 
 def test_batches__of_months_are_as_many_as_statements() -> None:
     span = (moment("1992-01-01"), moment("1999-01-01"))
-    assert count_batches(snapshot("@monthly", batch_size=12), [span]) == 7
+    assert count_planned_batches(snapshot("@monthly", batch_size=12), [span]) == 7

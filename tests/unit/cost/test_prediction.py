@@ -8,7 +8,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ci_bot.worker.cost.prediction import PastRun, compute_seconds_on_line, fit_line, predict_cost
+from ci_bot.worker.cost.prediction import (
+    PastRun,
+    compute_seconds_on_cost_line,
+    fit_cost_line,
+    predict_cost,
+)
 
 GB = 10**9
 
@@ -70,7 +75,7 @@ def test_line__is_as_far_from_runs_above_it_as_from_those_below(factor: float) -
         for size, seconds in ((1, 15.0), (2, 20.0), (4, 30.0))
         for by in (factor, 1 / factor)
     ]
-    line = fit_line(runs)
+    line = fit_cost_line(runs)
     assert line is not None
     assert line == pytest.approx((10.0, 5.0 / GB), rel=1e-3)
 
@@ -81,10 +86,10 @@ def test_line__through_runs_that_lie_on_one_is_that_one(
 ) -> None:
     assume(fixed + per_gb > 1e-3)
     runs = line(*(2**number for number in range(count)), fixed=fixed, per_gb=per_gb)
-    found = fit_line(runs, fewest=3)
+    found = fit_cost_line(runs, fewest=3)
     assert found is not None
     for run in runs:
-        assert compute_seconds_on_line(found, run) == pytest.approx(run.seconds, rel=1e-3)
+        assert compute_seconds_on_cost_line(found, run) == pytest.approx(run.seconds, rel=1e-3)
 
 
 RUNS = st.lists(

@@ -8,8 +8,8 @@ import pytest
 
 from ci_bot.protocol.cost import Counters
 from ci_bot.protocol.plan import Backfill
-from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs, predict_plan_cost
-from ci_bot.worker.cost.prediction import UpstreamGrowth
+from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs_for_cost, predict_plan_cost
+from ci_bot.worker.cost.prediction import UpstreamGrowthForCost
 from ci_bot.worker.state_store.cost_ledger import RunRow
 from tests.unit.cost.test_estimate import HOUR, work
 from tests.unit.cost.test_estimate import run as run_of
@@ -45,7 +45,7 @@ def whole(model: str = TOTAL) -> Backfill:
 def growth(plan: Iterable[Backfill], rows: list[RunRow], *above: str) -> float:
     above_total = {TOTAL: frozenset(above), "a.middle": frozenset({"a.days"})}
     tables = {item.model: above_total[item.model] for item in plan if item.action == "full_refresh"}
-    upstream = UpstreamGrowth({item.model: item for item in plan}, rows, tables)
+    upstream = UpstreamGrowthForCost({item.model: item for item in plan}, rows, tables)
     return upstream.compute_input_growth(next(row for row in rows if row.model == TOTAL))
 
 
@@ -108,7 +108,9 @@ def test_growth__is_not_told_by_a_table_that_others_fill_too() -> None:
     """A day of prod's own table: what else it holds is in no ledger."""
     rows = [run("a.days", 7, written=9), run(TOTAL, read=9)]
     tables = {TOTAL: frozenset({"a.days"})}
-    assert UpstreamGrowth({TOTAL: whole()}, rows, tables).compute_input_growth(rows[1]) == 1.0
+    assert (
+        UpstreamGrowthForCost({TOTAL: whole()}, rows, tables).compute_input_growth(rows[1]) == 1.0
+    )
 
 
 def test_growth__is_of_tables_that_are_computed_whole_alone() -> None:
@@ -126,11 +128,12 @@ def test_growth__without_counters_is_the_middle_of_the_tables() -> None:
 def test_estimate__of_a_table_that_is_computed_whole_grows_with_what_it_reads() -> None:
     rows = [run("a.days", 7, written=100), run(TOTAL, read=90)]
     plan = [whole(), planned("a.days", 70)]
-    upstream = UpstreamGrowth(
+    upstream = UpstreamGrowthForCost(
         {item.model: item for item in plan}, rows, {TOTAL: frozenset({"a.days"})}
     )
     cost = predict_plan_cost(
-        plan, KnownCosts(layers={"ledger": list_past_runs(rows, upstream.compute_input_growth)})
+        plan,
+        KnownCosts(layers={"ledger": list_past_runs_for_cost(rows, upstream.compute_input_growth)}),
     )
     hours = {item.model: item.executor_hours_mid for item in cost.models}
     assert hours == pytest.approx({"a.days": 10.0, TOTAL: 10.0}, rel=0.02)

@@ -11,14 +11,14 @@ import pytest
 
 from ci_bot.protocol.apply_report import Profile
 from ci_bot.worker.data_diff import column_comparison
-from ci_bot.worker.data_diff.compare import compare_schema, compare_tables
+from ci_bot.worker.data_diff.compare import diff_schemas, diff_tables
 from ci_bot.worker.data_diff.spec import (
+    DiffedSparkType,
+    DiffedTable,
+    DiffQueryError,
     DiffSpec,
-    SeenTable,
-    SparkType,
-    SqlError,
     TimeWindow,
-    parse_spark_type,
+    parse_diffed_spark_type,
 )
 
 DAY = 86_400_000
@@ -39,9 +39,9 @@ class Scripted:
     looked: list[tuple[str, bool]] = field(default_factory=list)
 
     @contextmanager
-    def open_table(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
+    def open_table(self, table: str, *, few: bool = False) -> Iterator[DiffedTable]:
         self.looked.append((table, few))
-        yield SeenTable(table, self.tables[table], lambda: self.sizes.get(table))
+        yield DiffedTable(table, self.tables[table], lambda: self.sizes.get(table))
 
     def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         self.asked.append(sql)
@@ -61,7 +61,7 @@ def spec(**changes: Any) -> DiffSpec:
 
 def test_compare__counts_and_rates() -> None:
     asked = port(20, 18, 4, 2, 16, 1, 0, 0, 12, 11, 16, 12)
-    found = compare_tables(asked, spec())
+    found = diff_tables(asked, spec())
     assert found.compared
     assert (found.rows_prod, found.rows_pr, found.only_prod, found.only_pr) == (20, 18, 4, 2)
     assert (found.matched, found.full_match, found.same) == (16, 12, 11)
@@ -87,14 +87,14 @@ def test_compare__runs_without_preparing_where_both_sides_are_known_to_be_small(
 ) -> None:
     asked = port(20, 18, 4, 2, 16, 1, 0, 0, 12, 11, 16, 12)
     asked.sizes = dict(zip(asked.tables, sizes, strict=True))
-    assert compare_tables(asked, spec(few=known)).compared
+    assert diff_tables(asked, spec(few=known)).compared
     assert asked.few == few
     # The query is run where the tables it names were looked at.
     assert {where for _, where in asked.looked[-2:]} == {few}
 
 
 def test_compare__a_column_that_differs_is_profiled_and_no_other() -> None:
-    name, day = compare_tables(port(20, 18, 4, 2, 16, 1, 0, 0, 12, 12, 16, 12), spec()).columns
+    name, day = diff_tables(port(20, 18, 4, 2, 16, 1, 0, 0, 12, 12, 16, 12), spec()).columns
     assert (name.prod, name.pr) == (None, None)
     assert day.prod == Profile(nulls=0, distinct=5, min="2024-01-01", max="2024-01-05")
     assert day.pr == Profile(nulls=0, distinct=6, min="2024-01-01", max="2024-01-06")
@@ -102,28 +102,28 @@ def test_compare__a_column_that_differs_is_profiled_and_no_other() -> None:
 
 @pytest.mark.parametrize("mean", [float("nan"), float("inf"), None])
 def test_profile__a_mean_that_is_no_number_is_none(mean: float | None) -> None:
-    found = column_comparison.read_profile(
-        SparkType("double"), (0, mean, "NaN", "NaN"), distinct=True
+    found = column_comparison.read_diff_profile(
+        DiffedSparkType("double"), (0, mean, "NaN", "NaN"), distinct=True
     )
     assert found.mean is None
 
 
 @pytest.mark.parametrize("kind", ["string", "varchar(3)", "char(3)", "binary", "array<int>"])
 def test_profile__no_value_of_text_is_asked_for(kind: str) -> None:
-    asked = column_comparison.list_measure_items(
-        "v", parse_spark_type(kind), "of_pr", distinct=True
+    asked = column_comparison.list_diff_measure_items(
+        "v", parse_diffed_spark_type(kind), "of_pr", distinct=True
     )
     assert not any("MIN(" in item or "MAX(" in item for item in asked)
 
 
 def test_compare__nothing_compared_is_no_rate() -> None:
-    found = compare_tables(port(0, 5, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0), spec())
+    found = diff_tables(port(0, 5, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0), spec())
     assert [column.match_rate for column in found.columns] == [None, None]
 
 
 def test_compare__one_row_in_a_billion_is_not_everything() -> None:
     rows = 1_000_000_000
-    found = compare_tables(
+    found = diff_tables(
         port(rows, rows, 0, 0, rows, 0, 0, 0, *(rows - 1,) * 2, rows, rows - 1), spec()
     )
     assert found.columns[1].match_rate is not None
@@ -131,7 +131,7 @@ def test_compare__one_row_in_a_billion_is_not_everything() -> None:
 
 
 def test_compare__crowded_keys_leave_the_columns_open() -> None:
-    found = compare_tables(port(90, 80, 0, 0, 4000, 0, 3, 2, 70, 70, 50, 50), spec(rows_per_key=32))
+    found = diff_tables(port(90, 80, 0, 0, 4000, 0, 3, 2, 70, 70, 50, 50), spec(rows_per_key=32))
     assert found.compared
     assert (found.matched, found.duplicate_keys, found.full_match) == (4000, 3, None)
     assert found.same is None
@@ -146,7 +146,7 @@ def test_compare__crowded_keys_leave_the_columns_open() -> None:
 def test_compare__a_column_that_spark_cannot_compare_leaves_full_match_open() -> None:
     columns = [("id", "int"), ("gap", "interval")]
     asked = Scripted({"`p`": columns, "`q`": columns}, (1, 1, 0, 0, 1, 0, 0, 0, 1, 1))
-    found = compare_tables(asked, spec(prod="p", pr="q"))
+    found = diff_tables(asked, spec(prod="p", pr="q"))
     assert found.full_match is None
     assert [(c.name, c.match_rate) for c in found.columns] == [("gap", None)]
     assert found.skipped_because == "Spark cannot compare these columns: gap (interval)."
@@ -154,13 +154,13 @@ def test_compare__a_column_that_spark_cannot_compare_leaves_full_match_open() ->
 
 def test_compare__seconds_come_from_the_clock() -> None:
     ticks = iter([10.0, 12.5])
-    found = compare_tables(port(*(0,) * 12), spec(), clock=lambda: next(ticks))
+    found = diff_tables(port(*(0,) * 12), spec(), clock=lambda: next(ticks))
     assert found.seconds == 2.5
 
 
 def test_compare__without_a_key_rows_are_counted_and_not_paired() -> None:
     asked = Scripted({"`prod`.`t`": ORDERS, "`pr`.`t`": ORDERS}, (1_200, 7))
-    found = compare_tables(asked, spec(keys=()))
+    found = diff_tables(asked, spec(keys=()))
     assert not found.compared
     assert found.skipped_because == (
         "The model has no grain and no unique key of columns, so its rows cannot be paired. "
@@ -178,7 +178,7 @@ def test_compare__without_a_key_rows_of_the_common_window_are_counted() -> None:
     window = TimeWindow(
         "ds", prod=[(JANUARY, JANUARY + 30 * DAY)], pr=[(JANUARY + 20 * DAY, JANUARY + 40 * DAY)]
     )
-    found = compare_tables(asked, spec(keys=(), window=window))
+    found = diff_tables(asked, spec(keys=(), window=window))
     assert found.window is not None
     assert found.window.start == "2024-01-21T00:00:00Z"
     assert asked.asked[0].count("src.`ds` >= DATE '2024-01-21'") == 2
@@ -187,7 +187,7 @@ def test_compare__without_a_key_rows_of_the_common_window_are_counted() -> None:
 def test_compare__without_a_common_window_nothing_is_counted() -> None:
     asked = port()
     window = TimeWindow("ds", prod=[(JANUARY, JANUARY + DAY)], pr=[])
-    assert compare_tables(asked, spec(keys=(), window=window)).rows_prod is None
+    assert diff_tables(asked, spec(keys=(), window=window)).rows_prod is None
     assert asked.asked == []
 
 
@@ -196,7 +196,7 @@ def test_compare__the_window_is_on_both_sides_and_reported_with_prods() -> None:
     window = TimeWindow(
         "ds", prod=[(JANUARY, JANUARY + 30 * DAY)], pr=[(JANUARY + 20 * DAY, JANUARY + 40 * DAY)]
     )
-    found = compare_tables(asked, spec(window=window))
+    found = diff_tables(asked, spec(window=window))
     assert found.window is not None
     assert (found.window.start, found.window.end) == (
         "2024-01-21T00:00:00Z",
@@ -230,8 +230,8 @@ def test_compare__complete_is_every_interval_of_prod(
         return [(JANUARY + first * DAY, JANUARY + last * DAY) for first, last in ranges]
 
     window = TimeWindow("ds", prod=days(prod), pr=days(pr))
-    assert compare_tables(port(*(0,) * 12), spec(window=window)).complete is complete
-    assert compare_tables(port(*(0,) * 12), spec()).complete
+    assert diff_tables(port(*(0,) * 12), spec(window=window)).complete is complete
+    assert diff_tables(port(*(0,) * 12), spec()).complete
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_compare__complete_is_every_interval_of_prod(
 )
 def test_compare__no_shared_window(window: TimeWindow, sentence: str) -> None:
     asked = port()
-    found = compare_tables(asked, spec(window=window))
+    found = diff_tables(asked, spec(window=window))
     assert (found.compared, found.skipped_because) == (False, sentence)
     assert asked.asked == []
 
@@ -262,14 +262,14 @@ def test_compare__no_shared_window(window: TimeWindow, sentence: str) -> None:
 def test_compare__names_that_spark_would_replace_are_refused() -> None:
     columns = [("id", "int"), ("${env:HOME}", "int")]
     asked = Scripted({"`p`": columns, "`q`": columns})
-    with pytest.raises(SqlError, match="which Spark would replace"):
-        compare_tables(asked, spec(prod="p", pr="q"))
+    with pytest.raises(DiffQueryError, match="which Spark would replace"):
+        diff_tables(asked, spec(prod="p", pr="q"))
     assert asked.asked == []
 
 
 def test_compare_schema__columns_without_data() -> None:
     asked = Scripted({"`p`": ORDERS, "`q`": [("id", "bigint"), ("name", "string"), ("x", "int")]})
-    found = compare_schema(asked, spec(prod="p", pr="q"), "Too large.")
+    found = diff_schemas(asked, spec(prod="p", pr="q"), "Too large.")
     assert (found.compared, found.skipped_because) == (False, "Too large.")
     assert (found.schema_.added, found.schema_.removed, found.schema_.changed) == (
         ["x"],

@@ -19,10 +19,10 @@ from ci_bot.worker.data_diff.compare import (
     DiffBudget,
     DiffCandidate,
     DiffControls,
-    compare_models,
-    list_over_budget,
+    diff_models,
+    list_diffs_over_budget,
 )
-from ci_bot.worker.data_diff.spec import DiffSpec, SeenTable, SqlError
+from ci_bot.worker.data_diff.spec import DiffedTable, DiffQueryError, DiffSpec
 
 COLUMNS = [("id", "int"), ("v", "int")]
 ANSWER = (2, 2, 0, 0, 2, 0, 0, 0, 1, 1, 1, *((0, 2, 1.5, "1", "2") * 2))
@@ -39,8 +39,8 @@ class Port:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def open_table(self, table: str, *, few: bool = False) -> Iterator[SeenTable]:
-        yield SeenTable(table, COLUMNS, lambda: None)
+    def open_table(self, table: str, *, few: bool = False) -> Iterator[DiffedTable]:
+        yield DiffedTable(table, COLUMNS, lambda: None)
 
     def query_rows(self, sql: str, *, few: bool = False) -> list[tuple[Any, ...]]:
         table = sql.split("FROM `", 1)[1].split("`", 1)[0]
@@ -63,7 +63,7 @@ def candidate(name: str, **changes: Any) -> DiffCandidate:
 
 def test_compare_models__answers_in_the_order_asked_and_runs_small_ones_first() -> None:
     port = Port()
-    found = compare_models(
+    found = diff_models(
         port,
         [candidate("a", size=30), candidate("b"), candidate("c", size=10), candidate("d", rows=20)],
         controls=DiffControls(workers=1),
@@ -81,21 +81,21 @@ def test_compare_models__no_more_at_a_time_than_workers() -> None:
         both.wait()
 
     port = Port(during)
-    compare_models(port, [candidate(f"m{n}") for n in range(6)], controls=DiffControls(workers=2))
+    diff_models(port, [candidate(f"m{n}") for n in range(6)], controls=DiffControls(workers=2))
     assert port.most == 2
 
 
 def test_compare_models__nothing_to_do() -> None:
-    assert compare_models(Port(), []) == []
+    assert diff_models(Port(), []) == []
 
 
 def test_compare_models__each_reason_by_its_model() -> None:
     def fails(table: str) -> None:
         if table == "broken":
-            raise SqlError("TABLE_OR_VIEW_NOT_FOUND (see the log).")
+            raise DiffQueryError("TABLE_OR_VIEW_NOT_FOUND (see the log).")
 
     told: list[TableDiff] = []
-    found = compare_models(
+    found = diff_models(
         Port(fails),
         [
             candidate("new", unavailable="The model is new: prod has no table of it."),
@@ -124,9 +124,9 @@ def test_compare_models__tries_a_model_once_more_and_not_twice() -> None:
     def fails(table: str) -> None:
         reads.append(table)
         if table == "gone" or reads.count(table) == 1:
-            raise SqlError("TABLE_OR_VIEW_NOT_FOUND (see the log).")
+            raise DiffQueryError("TABLE_OR_VIEW_NOT_FOUND (see the log).")
 
-    found = compare_models(
+    found = diff_models(
         Port(fails),
         [candidate("replaced"), candidate("gone")],
         controls=DiffControls(workers=1, again=lambda: pauses.append(None)),
@@ -138,7 +138,7 @@ def test_compare_models__tries_a_model_once_more_and_not_twice() -> None:
 
 def test_compare_models__over_budget_shows_the_schema_only() -> None:
     port = Port()
-    found = compare_models(
+    found = diff_models(
         port,
         [candidate("large", rows=1_000_000), candidate("small", rows=10)],
         budget=DiffBudget(rows=100),
@@ -152,7 +152,7 @@ def test_compare_models__over_budget_shows_the_schema_only() -> None:
 
 
 def test_over_budget__an_unknown_size_is_not_zero() -> None:
-    out = list_over_budget([candidate("a"), candidate("b", size=5)], DiffBudget(size=10))
+    out = list_diffs_over_budget([candidate("a"), candidate("b", size=5)], DiffBudget(size=10))
     assert list(out) == [0]
     assert out[0] == (
         "Nobody knows how many bytes it has, and the budget for all data diffs is 10 bytes."
@@ -165,14 +165,14 @@ def test_over_budget__models_that_do_not_run_cost_nothing() -> None:
         candidate("grainless", rows=100, keys=()),
         candidate("fine", rows=100),
     ]
-    assert list_over_budget(candidates, DiffBudget(rows=100)) == {}
+    assert list_diffs_over_budget(candidates, DiffBudget(rows=100)) == {}
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 120))
 def test_over_budget__keeps_as_many_as_fit_and_drops_the_largest(
     sizes: list[int], limit: int
 ) -> None:
-    out = list_over_budget(
+    out = list_diffs_over_budget(
         [candidate(f"m{n}", rows=s) for n, s in enumerate(sizes)], DiffBudget(rows=limit)
     )
     kept = [size for number, size in enumerate(sizes) if number not in out]
@@ -186,7 +186,7 @@ def test_over_budget__keeps_as_many_as_fit_and_drops_the_largest(
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=6))
 def test_over_budget__both_limits_hold(sizes: list[tuple[int, int]]) -> None:
     candidates = [candidate(f"m{n}", rows=r, size=s) for n, (r, s) in enumerate(sizes)]
-    out = list_over_budget(candidates, DiffBudget(rows=12, size=12))
+    out = list_diffs_over_budget(candidates, DiffBudget(rows=12, size=12))
     kept = [size for number, size in enumerate(sizes) if number not in out]
     assert sum(rows for rows, _ in kept) <= 12
     assert sum(size for _, size in kept) <= 12
@@ -194,7 +194,7 @@ def test_over_budget__both_limits_hold(sizes: list[tuple[int, int]]) -> None:
 
 def test_compare_models__cancelled_before_it_began() -> None:
     port = Port()
-    found = compare_models(
+    found = diff_models(
         port, [candidate("a"), candidate("b")], controls=DiffControls(cancelled=lambda: True)
     )
     assert port.read == []
@@ -208,10 +208,10 @@ def test_compare_models__cancel_stops_what_runs_and_keeps_what_is_done() -> None
         if table == "b":
             cancelled.set()
             assert stopped.wait(20)
-            raise SqlError("SPARK_JOB_CANCELLED (see the log).")
+            raise DiffQueryError("SPARK_JOB_CANCELLED (see the log).")
 
     port = Port(during)
-    found = compare_models(
+    found = diff_models(
         port,
         [candidate("a", size=1), candidate("b", size=2), candidate("c", size=3)],
         controls=DiffControls(
@@ -232,7 +232,7 @@ def test_compare_models__cancel_does_not_wait_for_a_query_that_will_not_end() ->
 
     stops: list[str] = []
     try:
-        found = compare_models(
+        found = diff_models(
             Port(during),
             [candidate("a")],
             controls=DiffControls(
@@ -253,4 +253,4 @@ def test_compare_models__a_defect_of_ours_is_not_a_skipped_model() -> None:
         raise KeyError(table)
 
     with pytest.raises(KeyError):
-        compare_models(Port(breaks), [candidate("a")])
+        diff_models(Port(breaks), [candidate("a")])

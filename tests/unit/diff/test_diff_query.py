@@ -8,9 +8,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from ci_bot.worker.data_diff.column_comparison import lay_out_columns, list_measures
-from ci_bot.worker.data_diff.query import COUNTS, DiffQuery, build_diff_query, quote_table_name
-from ci_bot.worker.data_diff.spec import SqlError
+from ci_bot.worker.data_diff.column_comparison import lay_out_diff_columns, list_diff_measures
+from ci_bot.worker.data_diff.query import (
+    COUNTS,
+    DiffQuery,
+    build_diff_query,
+    quote_name_of_diffed_table,
+)
+from ci_bot.worker.data_diff.spec import DiffQueryError
 from ci_bot.worker.runtime.spark_catalog import quote_identifier
 
 NAMES = st.text(
@@ -22,7 +27,7 @@ NAMES = st.text(
 
 def query(columns: list[tuple[str, str]], keys: list[str], **options: object) -> DiffQuery:
     given = {"prod": "`p`", "pr": "`q`", "decimals": 3, "rows_per_key": 32} | options
-    return build_diff_query(lay_out_columns(columns, columns, keys), **given)
+    return build_diff_query(lay_out_diff_columns(columns, columns, keys), **given)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4, unique_by=str.lower))
@@ -47,12 +52,12 @@ def test_build__any_name_is_one_identifier(names: list[str]) -> None:
 @given(st.lists(NAMES, min_size=1, max_size=3))
 def test_quote_table_name__quoted_parts_stay_what_they_are(parts: list[str]) -> None:
     text = ".".join(quote_identifier(part) for part in parts)
-    assert quote_table_name(text) == text
+    assert quote_name_of_diffed_table(text) == text
 
 
 def test_quote_table_name__quotes_what_came_without() -> None:
-    assert quote_table_name("db.t") == "`db`.`t`"
-    assert quote_table_name("spark_catalog.`my db`.t") == "`spark_catalog`.`my db`.`t`"
+    assert quote_name_of_diffed_table("db.t") == "`db`.`t`"
+    assert quote_name_of_diffed_table("spark_catalog.`my db`.t") == "`spark_catalog`.`my db`.`t`"
 
 
 @pytest.mark.parametrize(
@@ -60,8 +65,8 @@ def test_quote_table_name__quotes_what_came_without() -> None:
     ["", "a b c", "t; DROP TABLE x", "t) SELECT", "`a", "a.", ".a", "a..b", "``", "a`b`", "a\n"],
 )
 def test_quote_table_name__refuses_what_is_no_name(text: str) -> None:
-    with pytest.raises(SqlError, match="is not the name of a table"):
-        quote_table_name(text)
+    with pytest.raises(DiffQueryError, match="is not the name of a table"):
+        quote_name_of_diffed_table(text)
 
 
 def test_build__one_row_of_counts_matches_and_profiles() -> None:
@@ -69,7 +74,9 @@ def test_build__one_row_of_counts_matches_and_profiles() -> None:
     statement = sqlglot.parse_one(built.sql, dialect="spark")
     assert [column.shown_name for column in built.columns] == ["a", "b"]
     profiles = 2 * sum(
-        len(list_measures(column.kind, distinct=True)) for column in built.columns if column.kind
+        len(list_diff_measures(column.kind, distinct=True))
+        for column in built.columns
+        if column.kind
     )
     assert len(statement.expressions) == len(COUNTS) + 2 + profiles
     for item in statement.expressions:
@@ -103,7 +110,7 @@ def test_build__a_composite_key_is_sorted_by_its_hash_and_joined_by_all_of_it() 
 
 
 def test_build__types_that_differ_meet_in_the_wider_one() -> None:
-    layout = lay_out_columns(
+    layout = lay_out_diff_columns(
         [("id", "int"), ("v", "int")], [("id", "bigint"), ("v", "double")], ["id"]
     )
     sql = build_diff_query(layout, prod="`p`", pr="`q`", decimals=2, rows_per_key=1).sql

@@ -7,31 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.worker.data_diff.column_comparison import (
-    align_types,
-    carry_value,
-    cast_value,
-    is_comparable,
-    is_usable_as_key,
-    render_canonical_value,
-    values_agree,
+    align_types_of_diff,
+    canonicalize_diff_value,
+    carry_value_of_diff,
+    cast_value_for_diff,
+    is_comparable_in_diff,
+    is_usable_as_diff_key,
+    render_diff_values_agree,
 )
-from ci_bot.worker.data_diff.spec import SparkType, parse_spark_type
+from ci_bot.worker.data_diff.spec import DiffedSparkType, parse_diffed_spark_type
 
 ATOMS = st.sampled_from(
     ["int", "bigint", "string", "double", "date", "timestamp_ntz", "interval day to second"]
-).map(SparkType) | st.tuples(st.integers(1, 38), st.integers(0, 20)).map(
-    lambda sizes: SparkType("decimal", sizes)
+).map(DiffedSparkType) | st.tuples(st.integers(1, 38), st.integers(0, 20)).map(
+    lambda sizes: DiffedSparkType("decimal", sizes)
 )
 NAMES = st.text(alphabet="ab `:<>,.'\"\\é()", min_size=1, max_size=6)
 TYPES = st.recursive(
     ATOMS,
     lambda inner: (
-        inner.map(lambda t: SparkType("array", (), (("", t),)))
+        inner.map(lambda t: DiffedSparkType("array", (), (("", t),)))
         | st.tuples(ATOMS, inner).map(
-            lambda two: SparkType("map", (), (("", two[0]), ("", two[1])))
+            lambda two: DiffedSparkType("map", (), (("", two[0]), ("", two[1])))
         )
         | st.lists(st.tuples(NAMES, inner), max_size=3).map(
-            lambda fields: SparkType("struct", (), tuple(fields))
+            lambda fields: DiffedSparkType("struct", (), tuple(fields))
         )
     ),
     max_leaves=6,
@@ -39,38 +39,38 @@ TYPES = st.recursive(
 
 
 @given(TYPES)
-def test_parse__reads_what_ddl_writes(kind: SparkType) -> None:
-    assert parse_spark_type(kind.ddl_text) == kind
+def test_parse__reads_what_ddl_writes(kind: DiffedSparkType) -> None:
+    assert parse_diffed_spark_type(kind.ddl_text) == kind
 
 
 @pytest.mark.parametrize(
     ("ddl", "kind"),
     [
-        ("DECIMAL", SparkType("decimal", (10, 0))),
-        ("decimal( 12 , 4 )", SparkType("decimal", (12, 4))),
-        ("decimal(5)", SparkType("decimal", (5, 0))),
-        ("integer", SparkType("int")),
-        ("Long", SparkType("bigint")),
-        ("timestamp_ltz", SparkType("timestamp")),
-        ("varchar(20)", SparkType("varchar", (20,))),
-        ("interval day to second", SparkType("interval day to second")),
-        ("struct<>", SparkType("struct")),
-        ("struct<a b:int>", SparkType("struct", (), (("a b", SparkType("int")),))),
+        ("DECIMAL", DiffedSparkType("decimal", (10, 0))),
+        ("decimal( 12 , 4 )", DiffedSparkType("decimal", (12, 4))),
+        ("decimal(5)", DiffedSparkType("decimal", (5, 0))),
+        ("integer", DiffedSparkType("int")),
+        ("Long", DiffedSparkType("bigint")),
+        ("timestamp_ltz", DiffedSparkType("timestamp")),
+        ("varchar(20)", DiffedSparkType("varchar", (20,))),
+        ("interval day to second", DiffedSparkType("interval day to second")),
+        ("struct<>", DiffedSparkType("struct")),
+        ("struct<a b:int>", DiffedSparkType("struct", (), (("a b", DiffedSparkType("int")),))),
         (
             "map<string, array<int>>",
-            SparkType(
+            DiffedSparkType(
                 "map",
                 (),
                 (
-                    ("", SparkType("string")),
-                    ("", SparkType("array", (), (("", SparkType("int")),))),
+                    ("", DiffedSparkType("string")),
+                    ("", DiffedSparkType("array", (), (("", DiffedSparkType("int")),))),
                 ),
             ),
         ),
     ],
 )
-def test_parse__forms_that_spark_writes(ddl: str, kind: SparkType) -> None:
-    assert parse_spark_type(ddl) == kind
+def test_parse__forms_that_spark_writes(ddl: str, kind: DiffedSparkType) -> None:
+    assert parse_diffed_spark_type(ddl) == kind
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_parse__forms_that_spark_writes(ddl: str, kind: SparkType) -> None:
     ],
 )
 def test_parse__text_that_is_no_type_stands_for_itself(ddl: str) -> None:
-    assert parse_spark_type(ddl) == SparkType(ddl)
-    assert not is_comparable(parse_spark_type(ddl))
+    assert parse_diffed_spark_type(ddl) == DiffedSparkType(ddl)
+    assert not is_comparable_in_diff(parse_diffed_spark_type(ddl))
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,13 @@ def test_parse__text_that_is_no_type_stands_for_itself(ddl: str) -> None:
 )
 def test_align__types_that_hold_the_same_values(prod: str, pr: str, wider: str) -> None:
     for one, other in ((prod, pr), (pr, prod)):
-        found = align_types(parse_spark_type(one), parse_spark_type(other))
+        found = align_types_of_diff(parse_diffed_spark_type(one), parse_diffed_spark_type(other))
         assert found is not None
         # Every text is compared as text, whatever it is called.
         texts = {"string", "varchar", "char"}
         assert (
-            found == parse_spark_type(wider) or {found.name, parse_spark_type(wider).name} <= texts
+            found == parse_diffed_spark_type(wider)
+            or {found.name, parse_diffed_spark_type(wider).name} <= texts
         )
 
 
@@ -139,36 +140,45 @@ def test_align__types_that_hold_the_same_values(prod: str, pr: str, wider: str) 
     ],
 )
 def test_align__nothing_sensible(prod: str, pr: str) -> None:
-    assert align_types(parse_spark_type(prod), parse_spark_type(pr)) is None
-    assert align_types(parse_spark_type(pr), parse_spark_type(prod)) is None
+    assert align_types_of_diff(parse_diffed_spark_type(prod), parse_diffed_spark_type(pr)) is None
+    assert align_types_of_diff(parse_diffed_spark_type(pr), parse_diffed_spark_type(prod)) is None
 
 
 @given(TYPES, TYPES)
-def test_align__does_not_depend_on_the_side(one: SparkType, other: SparkType) -> None:
-    assert align_types(one, other) == align_types(other, one)
+def test_align__does_not_depend_on_the_side(one: DiffedSparkType, other: DiffedSparkType) -> None:
+    assert align_types_of_diff(one, other) == align_types_of_diff(other, one)
 
 
 def test_usable_as_key__no_map_anywhere() -> None:
-    assert is_usable_as_key(parse_spark_type("struct<a:int,b:array<string>>"))
-    assert not is_usable_as_key(parse_spark_type("array<map<int,int>>"))
-    assert not is_usable_as_key(parse_spark_type("interval"))
+    assert is_usable_as_diff_key(parse_diffed_spark_type("struct<a:int,b:array<string>>"))
+    assert not is_usable_as_diff_key(parse_diffed_spark_type("array<map<int,int>>"))
+    assert not is_usable_as_diff_key(parse_diffed_spark_type("interval"))
 
 
 def test_cast__only_where_the_type_differs() -> None:
-    assert cast_value("x", parse_spark_type("int"), parse_spark_type("int")) == "x"
-    assert cast_value("x", parse_spark_type("varchar(5)"), parse_spark_type("string")) == "x"
     assert (
-        cast_value("x", parse_spark_type("int"), parse_spark_type("bigint")) == "CAST(x AS bigint)"
+        cast_value_for_diff("x", parse_diffed_spark_type("int"), parse_diffed_spark_type("int"))
+        == "x"
+    )
+    assert (
+        cast_value_for_diff(
+            "x", parse_diffed_spark_type("varchar(5)"), parse_diffed_spark_type("string")
+        )
+        == "x"
+    )
+    assert (
+        cast_value_for_diff("x", parse_diffed_spark_type("int"), parse_diffed_spark_type("bigint"))
+        == "CAST(x AS bigint)"
     )
 
 
 def test_canonical__leaves_types_without_a_map_alone() -> None:
-    assert render_canonical_value("x", parse_spark_type("struct<a:array<int>>")) == "x"
+    assert canonicalize_diff_value("x", parse_diffed_spark_type("struct<a:array<int>>")) == "x"
 
 
 def test_canonical__maps_at_every_depth() -> None:
-    kind = parse_spark_type("struct<`a``b`:array<map<string,map<int,int>>>>")
-    assert render_canonical_value("src.`x`", kind) == (
+    kind = parse_diffed_spark_type("struct<`a``b`:array<map<string,map<int,int>>>>")
+    assert canonicalize_diff_value("src.`x`", kind) == (
         "IF(src.`x` IS NULL, NULL, NAMED_STRUCT('f0', TRANSFORM(src.`x`.`a``b`, x0 -> "
         "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(x0), x1 -> NAMED_STRUCT('k', x1.key, 'v', "
         "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(x1.value), x2 -> "
@@ -177,18 +187,23 @@ def test_canonical__maps_at_every_depth() -> None:
 
 
 def test_carried__text_travels_as_its_hash() -> None:
-    assert carry_value("x", parse_spark_type("varchar(9)")) == "XXHASH64(x)"
-    assert carry_value("x", parse_spark_type("binary")) == "XXHASH64(x)"
+    assert carry_value_of_diff("x", parse_diffed_spark_type("varchar(9)")) == "XXHASH64(x)"
+    assert carry_value_of_diff("x", parse_diffed_spark_type("binary")) == "XXHASH64(x)"
     # The hash of a nested value skips NULLs, so [1, NULL] and [NULL, 1] would be the same.
-    assert carry_value("x", parse_spark_type("array<string>")) == "x"
-    assert carry_value("x", parse_spark_type("bigint")) == "x"
+    assert carry_value_of_diff("x", parse_diffed_spark_type("array<string>")) == "x"
+    assert carry_value_of_diff("x", parse_diffed_spark_type("bigint")) == "x"
 
 
 def test_equal__rounds_only_what_can_differ_behind_the_last_digit() -> None:
-    assert "TRY_CAST(a AS DECIMAL(38, 3)) = TRY_CAST(b AS DECIMAL(38, 3))" in values_agree(
-        "a", "b", parse_spark_type("double"), 3
+    assert (
+        "TRY_CAST(a AS DECIMAL(38, 3)) = TRY_CAST(b AS DECIMAL(38, 3))"
+        in render_diff_values_agree("a", "b", parse_diffed_spark_type("double"), 3)
     )
-    assert "DECIMAL(38, 3)" in values_agree("a", "b", parse_spark_type("decimal(10,4)"), 3)
-    assert values_agree("a", "b", parse_spark_type("decimal(10,3)"), 3) == "a <=> b"
-    assert values_agree("a", "b", parse_spark_type("int"), 3) == "a <=> b"
-    assert values_agree("a", "b", parse_spark_type("string"), 3) == "a = b"
+    assert "DECIMAL(38, 3)" in render_diff_values_agree(
+        "a", "b", parse_diffed_spark_type("decimal(10,4)"), 3
+    )
+    assert (
+        render_diff_values_agree("a", "b", parse_diffed_spark_type("decimal(10,3)"), 3) == "a <=> b"
+    )
+    assert render_diff_values_agree("a", "b", parse_diffed_spark_type("int"), 3) == "a <=> b"
+    assert render_diff_values_agree("a", "b", parse_diffed_spark_type("string"), 3) == "a = b"

@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from ci_bot.worker.data_diff.spec import (
     Interval,
-    find_covering_span,
-    intersect_intervals,
-    merge_intervals,
-    parse_spark_type,
-    render_interval_condition,
-    render_text_literal,
+    find_covering_diff_window,
+    intersect_diff_intervals,
+    merge_diff_intervals,
+    parse_diffed_spark_type,
+    render_diff_interval_condition,
+    render_diff_text_literal,
 )
 
 DAY = 86_400_000
@@ -33,7 +33,7 @@ def moments(intervals: list[Interval]) -> set[int]:
 
 @given(MOMENTS)
 def test_merged__same_moments_in_order_with_gaps_between(intervals: list[Interval]) -> None:
-    found = merge_intervals(intervals)
+    found = merge_diff_intervals(intervals)
     assert moments(found) == moments(intervals)
     assert all(start < end for start, end in found)
     assert all(left[1] < right[0] for left, right in itertools.pairwise(found))
@@ -41,11 +41,11 @@ def test_merged__same_moments_in_order_with_gaps_between(intervals: list[Interva
 
 @given(MOMENTS, MOMENTS)
 def test_shared__the_moments_of_both(prod: list[Interval], pr: list[Interval]) -> None:
-    assert moments(intersect_intervals(prod, pr)) == moments(prod) & moments(pr)
+    assert moments(intersect_diff_intervals(prod, pr)) == moments(prod) & moments(pr)
 
 
 def test_span__from_first_start_to_last_end() -> None:
-    window = find_covering_span(
+    window = find_covering_diff_window(
         "ds", [(JANUARY + 5 * DAY, JANUARY + 6 * DAY), (JANUARY, JANUARY + DAY)]
     )
     assert window is not None
@@ -54,15 +54,15 @@ def test_span__from_first_start_to_last_end() -> None:
         "2024-01-01T00:00:00Z",
         "2024-01-07T00:00:00Z",
     )
-    assert find_covering_span("ds", []) is None
-    assert find_covering_span("ds", [(JANUARY, JANUARY)]) is None
+    assert find_covering_diff_window("ds", []) is None
+    assert find_covering_diff_window("ds", [(JANUARY, JANUARY)]) is None
 
 
 def test_condition__each_type_in_its_own_words() -> None:
     day = [(JANUARY, JANUARY + DAY)]
 
     def of(kind: str, form: str = "%Y-%m-%d") -> str | None:
-        return render_interval_condition("c", parse_spark_type(kind), day, form)
+        return render_diff_interval_condition("c", parse_diffed_spark_type(kind), day, form)
 
     assert of("date") == "(c >= DATE '2024-01-01' AND c < DATE '2024-01-02')"
     assert of("timestamp") == (
@@ -82,9 +82,9 @@ def test_condition__each_type_in_its_own_words() -> None:
 
 
 def test_condition__a_gap_stays_a_gap() -> None:
-    found = render_interval_condition(
+    found = render_diff_interval_condition(
         "c",
-        parse_spark_type("date"),
+        parse_diffed_spark_type("date"),
         [(JANUARY, JANUARY + DAY), (JANUARY + 2 * DAY, JANUARY + 3 * DAY)],
         "",
     )
@@ -96,18 +96,18 @@ def test_condition__a_gap_stays_a_gap() -> None:
 
 def test_condition__hours_on_a_date_take_the_midnights_within() -> None:
     hours = [(JANUARY + DAY // 2, JANUARY + DAY + DAY // 2)]
-    assert render_interval_condition("c", parse_spark_type("date"), hours, "") == (
+    assert render_diff_interval_condition("c", parse_diffed_spark_type("date"), hours, "") == (
         "(c >= DATE '2024-01-02' AND c < DATE '2024-01-03')"
     )
 
 
 def test_condition__nothing_for_no_interval() -> None:
-    assert render_interval_condition("c", parse_spark_type("date"), [], "") is None
+    assert render_diff_interval_condition("c", parse_diffed_spark_type("date"), [], "") is None
 
 
 @given(st.text(max_size=12))
 def test_literal__is_one_literal_of_that_text(text: str) -> None:
-    (found,) = sqlglot.parse(f"SELECT {render_text_literal(text)}", dialect="spark")
+    (found,) = sqlglot.parse(f"SELECT {render_diff_text_literal(text)}", dialect="spark")
     assert found is not None
     (item,) = found.expressions
     assert isinstance(item, exp.Literal)

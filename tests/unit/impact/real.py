@@ -12,7 +12,7 @@ from sqlmesh.utils.metaprogramming import Executable
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.protocol.review_report import Impact, IndirectModel
 from ci_bot.worker.messages.names_and_times import ModelNames
-from ci_bot.worker.review.lineage_inputs import ChangedModels, read_changed_project
+from ci_bot.worker.review.lineage_inputs import ReviewedModels, read_changed_project
 from ci_bot.worker.sql.lineage.document import make_impact
 from tests.unit.rules.world import models
 
@@ -61,7 +61,7 @@ def impact(
     for name, parents in (python or {}).items():
         made = python_model(name, parents)
         old[made.fqn] = new[made.fqn] = made
-    changed = ChangedModels(
+    changed = ReviewedModels(
         after=new,
         before={name: old[name] for name, kind in kinds_of(old, new).items() if kind == "direct"},
         kinds=kinds_of(old, new),

@@ -7,7 +7,7 @@ from functools import partial
 
 import sqlglot
 
-from ci_bot.worker.review.lineage_inputs import ChangedModels, read_changed_project
+from ci_bot.worker.review.lineage_inputs import ReviewedModels, read_changed_project
 from ci_bot.worker.sql.lineage.propagation import spread_changes
 from ci_bot.worker.sql.lineage.sources import ChangedProject, LineageModel, ModelDefinition
 from tests.unit.impact.real import NAMES, kinds_of, model
@@ -71,7 +71,7 @@ def test_columns__of_a_real_model_are_worked_out_when_asked_for() -> None:
     kinds = kinds_of(old, new)
     before = {name: old[name] for name, kind in kinds.items() if kind == "direct"}
 
-    project = read_changed_project(ChangedModels(after=new, before=before, kinds=kinds), NAMES)
+    project = read_changed_project(ReviewedModels(after=new, before=before, kinds=kinds), NAMES)
 
     assert "_query_renderer" not in vars(reader)
     assert dict(project.columns)[project.models[-1].name] == ("x",)

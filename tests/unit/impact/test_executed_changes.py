@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci_bot.protocol.review_report import Impact
-from ci_bot.worker.review.lineage_inputs import ChangedModels, follow_changes
+from ci_bot.worker.review.lineage_inputs import ReviewedModels, follow_changes_to_readers
 from ci_bot.worker.rules import RuleInputs, find_missed_changes
 from tests.unit.impact.real import NAMES, kinds_of, model
 from tests.unit.rules.world import models
@@ -29,9 +29,9 @@ HEAD = {
 }
 
 
-def changed_models(**more: Any) -> ChangedModels:
+def changed_models(**more: Any) -> ReviewedModels:
     old, new = models(BASE), models(HEAD)
-    changed = ChangedModels(
+    changed = ReviewedModels(
         after=new,
         before={name: old[name] for name, kind in kinds_of(old, new).items() if kind == "direct"},
         kinds=kinds_of(old, new),
@@ -43,8 +43,8 @@ def reached(found: Impact) -> dict[str, str]:
     return {entry.model: entry.reached for entry in found.indirect}
 
 
-def follow(changed: ChangedModels, missed: Mapping[str, str] | None = None) -> dict[str, str]:
-    return reached(follow_changes(changed, NAMES, lambda _readers: missed or {}))
+def follow(changed: ReviewedModels, missed: Mapping[str, str] | None = None) -> dict[str, str]:
+    return reached(follow_changes_to_readers(changed, NAMES, lambda _readers: missed or {}))
 
 
 def test_impact__that_execution_agrees_with__stays() -> None:
@@ -76,7 +76,7 @@ def test_impact__that_a_reader_disproves__is_of_all_columns(
         return {edited: "Run above it, mart.buyers gives another result."}
 
     with caplog.at_level(logging.WARNING):
-        found = reached(follow_changes(changed, NAMES, check))
+        found = reached(follow_changes_to_readers(changed, NAMES, check))
     assert asked == ["mart.below", "mart.buyers"], "only those that are said to read no change"
     assert found["mart.buyers"] == found["mart.below"] == "unknown"
     assert "Run above it, mart.buyers gives another result." in caplog.text

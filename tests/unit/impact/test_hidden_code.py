@@ -10,7 +10,7 @@ from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.utils.jinja import JinjaMacroRegistry, MacroInfo
 
 from ci_bot.worker.review.lineage_inputs import describe_change_beside_query
-from ci_bot.worker.review.query_definition import read_model_definition
+from ci_bot.worker.review.query_definition import read_definition_for_impact
 from ci_bot.worker.sql.lineage.propagation import list_own_changes
 from ci_bot.worker.sql.lineage.sources import LineageModel
 from tests.unit.impact import dbt_builtins
@@ -40,8 +40,8 @@ def told(before: str, after: str, macro: str = MACRO, **of_model: Any) -> set[tu
     edited = LineageModel(
         "db.m",
         parents=("db.t",),
-        before=lambda: read_model_definition(old),
-        after=lambda: read_model_definition(new),
+        before=lambda: read_definition_for_impact(old),
+        after=lambda: read_definition_for_impact(new),
         beside_query=describe_change_beside_query(old, new),
         deciding=frozenset({"id"}),
     )
@@ -141,8 +141,8 @@ def test_an_edit__where_a_load_cannot_show_what_a_run_reads__may_change_rows(lat
 
 def test_a_project_s_own_is_incremental__is_not_taken_for_dbts() -> None:
     own = "{% macro is_incremental() %}{{ caller_says }}{% endmacro %}"
-    assert read_model_definition(model(query(), own)).incremental is None
-    assert read_model_definition(model(query())).incremental is not None
+    assert read_definition_for_impact(model(query(), own)).incremental is None
+    assert read_definition_for_impact(model(query())).incremental is not None
 
 
 def test_a_model_that_no_run_extends__has_one_rendering() -> None:

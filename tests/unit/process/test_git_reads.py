@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.git.git_objects import GitBlob
-from ci_bot.bot.git.git_repository import GitFile, GitRepository, strip_credentials
+from ci_bot.bot.git.git_repository import GitFile, GitRepository, strip_credentials_of_git_remote
 from ci_bot.bot.sandbox.launch import WorkerIdentity
 from ci_bot.errors import BadInput
 from tests.checkout import GIT, Repository
@@ -357,7 +357,7 @@ def test_origin__without_credentials(
 ) -> None:
     assert reads.read_origin() is None
     repository.git("config", "remote.origin.url", url)
-    assert reads.read_origin() == strip_credentials(url) == shown
+    assert reads.read_origin() == strip_credentials_of_git_remote(url) == shown
 
 
 def test_git__without_a_git_program(ground: Path) -> None:

@@ -11,7 +11,7 @@ from sqlmesh.core.context import Context
 
 from ci_bot.protocol.plan import Finding
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.project.opening import ConfigFacts
+from ci_bot.worker.project.opening import ProjectConfigFacts
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import seen
 
@@ -40,7 +40,7 @@ def example(path: Path, template: ProjectTemplate, engine: str) -> RuleInputs:
                 changed_files=tuple(files),
                 files_before=lambda name: None,
                 files_after=lambda name: (path / name).read_bytes(),
-                config_after=ConfigFacts.from_config(context.config),
+                config_after=ProjectConfigFacts.from_config(context.config),
                 readers={
                     name: {other for other, model in after.items() if name in model.depends_on}
                     for name in {parent for model in after.values() for parent in model.depends_on}

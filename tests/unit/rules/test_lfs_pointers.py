@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ci_bot.protocol.files import is_lfs_pointer
-from ci_bot.worker.project.loading import list_files_below
+from ci_bot.worker.project.loading import list_project_files_below
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import seen
 
@@ -92,4 +92,4 @@ def test_large_project__costs_little(tmp_path: Path) -> None:
 def test_link__that_leads_to_itself_hides_no_pointer(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     write(tmp_path, {"models/m.sql": "SELECT 1"})
-    assert tmp_path / "models" / "m.sql" in list_files_below([tmp_path])
+    assert tmp_path / "models" / "m.sql" in list_project_files_below([tmp_path])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.worker.review.scan import find_model_in_text
+from ci_bot.worker.review.scan import find_model_name_in_scanned_text
 from ci_bot.worker.sql.equivalence.blocks import KeyInterner
 from ci_bot.worker.sql.equivalence.proof import NormalForm, normalize_query
 from ci_bot.worker.sql.model_query import ModelQueries
@@ -138,7 +138,7 @@ def test_meaning__does_not_depend_on_names(found: list[str]) -> None:
     ],
 )
 def test_model_in_text(text: str, name: str | None) -> None:
-    assert find_model_in_text(text) == name
+    assert find_model_name_in_scanned_text(text) == name
 
 
 @pytest.mark.parametrize("source", ["raw.orders", "raw.unknown"])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.project.merge_support import GatewayFacts, describe_merge_obstacle
-from ci_bot.worker.project.opening import ConfigFacts
+from ci_bot.worker.project.merge_support import GatewayFacts, describe_merge_obstacle_in_project
+from ci_bot.worker.project.opening import ProjectConfigFacts
 from ci_bot.worker.rules.models.linter_rule import ProjectView
 from ci_bot.worker.rules.models.storage import MergeUnsupported
 from tests.unit.rules.world import models
@@ -46,7 +46,7 @@ def spark(catalog: str | None = "spark_catalog", **settings: str) -> GatewayFact
     ],
 )  # fmt: skip
 def test_merge__that_fails(model: Any, gateway: GatewayFacts) -> None:
-    why = describe_merge_obstacle(model, {"": gateway})
+    why = describe_merge_obstacle_in_project(model, {"": gateway})
 
     assert why is not None
     assert why.startswith("Spark cannot MERGE into a table")
@@ -74,13 +74,16 @@ def test_merge__that_fails(model: Any, gateway: GatewayFacts) -> None:
     ],
 )  # fmt: skip
 def test_merge__that_works_or_is_none(model: Any, gateway: GatewayFacts) -> None:
-    assert describe_merge_obstacle(model, {"": gateway}) is None
+    assert describe_merge_obstacle_in_project(model, {"": gateway}) is None
 
 
 def test_merge__of_a_gateway_that_a_model_names() -> None:
     model = made(properties=", gateway lake")
 
-    assert describe_merge_obstacle(model, {"": GatewayFacts("duckdb"), "lake": PLAIN}) is not None
+    assert (
+        describe_merge_obstacle_in_project(model, {"": GatewayFacts("duckdb"), "lake": PLAIN})
+        is not None
+    )
 
 
 def test_rule__says_what_fails_when() -> None:
@@ -95,6 +98,6 @@ def test_rule__says_what_fails_when() -> None:
 
 
 def test_facts__come_back_as_they_went() -> None:
-    facts = ConfigFacts(gateways={"": PLAIN, "lake": spark(sources_of_default="delta")})
+    facts = ProjectConfigFacts(gateways={"": PLAIN, "lake": spark(sources_of_default="delta")})
 
-    assert ConfigFacts.from_values(facts.as_values()) == facts
+    assert ProjectConfigFacts.from_values(facts.as_values()) == facts

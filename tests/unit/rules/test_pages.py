@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.protocol.rules import RULES, read_rule_page
 from ci_bot.worker.project.merge_support import GatewayFacts
-from ci_bot.worker.project.opening import ConfigFacts
+from ci_bot.worker.project.opening import ProjectConfigFacts
 from tests.unit.rules.world import change, seen
 
 # These need more than one model's text; their own tests run them.
@@ -27,7 +27,7 @@ CHANGE_RULES = [
     id_ for id_, s in RULES.items() if s.scope in {"change", "statement"} and id_ not in ELSEWHERE
 ]
 # What rules that need settings are given: Spark's own catalog, and no variable.
-ON_SPARK = ConfigFacts(gateways={"": GatewayFacts("spark", "spark_catalog")})
+ON_SPARK = ProjectConfigFacts(gateways={"": GatewayFacts("spark", "spark_catalog")})
 WITHOUT_DEFAULT_START = {"no-start"}
 
 

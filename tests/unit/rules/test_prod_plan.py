@@ -7,7 +7,7 @@ from time import perf_counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.worker.planning.prod_plan import list_built_columns, subtract_intervals
+from ci_bot.worker.planning.prod_plan import list_built_columns_of_planned_model, subtract_intervals
 from tests.unit.rules.world import models
 
 INTERVALS = st.lists(
@@ -51,4 +51,8 @@ def test_columns__of_a_history_are_the_same_when_they_come_back_from_the_state()
         for stored in (False, True)
     )
     assert now.columns_to_types != before.columns_to_types, "SQLGlot has two types for it"
-    assert list_built_columns(now) == list_built_columns(before) is not None
+    assert (
+        list_built_columns_of_planned_model(now)
+        == list_built_columns_of_planned_model(before)
+        is not None
+    )

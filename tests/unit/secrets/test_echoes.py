@@ -8,7 +8,7 @@ import pytest
 from sqlmesh.core.config import Config
 from sqlmesh.core.config.loader import load_configs
 
-from ci_bot.redaction import hide_shapes
+from ci_bot.redaction import redact_shapes
 from ci_bot.redaction.known_secrets import read_dotenv_secrets
 
 PASSWORD = "hunter" + "22pw"
@@ -68,20 +68,20 @@ def told(directory: Path, name: str, text: str) -> str:
 
 @pytest.mark.parametrize("case", IN_YAML)
 def test_yaml__that_fails_repeats_no_password(case: str, tmp_path: Path) -> None:
-    shown = hide_shapes(told(tmp_path, "config.yaml", YAML % IN_YAML[case]))
+    shown = redact_shapes(told(tmp_path, "config.yaml", YAML % IN_YAML[case]))
     assert shown
     assert PASSWORD not in shown
 
 
 @pytest.mark.parametrize("case", IN_PYTHON)
 def test_python__that_fails_repeats_no_password(case: str, tmp_path: Path) -> None:
-    shown = hide_shapes(told(tmp_path, "config.py", PYTHON % IN_PYTHON[case]))
+    shown = redact_shapes(told(tmp_path, "config.py", PYTHON % IN_PYTHON[case]))
     assert shown
     assert PASSWORD not in shown
 
 
 def test_yaml__still_says_what_is_wrong_and_where(tmp_path: Path) -> None:
-    shown = hide_shapes(told(tmp_path, "config.yaml", YAML % f"@{PASSWORD}"))
+    shown = redact_shapes(told(tmp_path, "config.yaml", YAML % f"@{PASSWORD}"))
     assert "found character '@' that cannot start any token" in shown
     assert "line 10, column 17" in shown
     assert "password: ***" in shown

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ci_bot.redaction.shapes import (
     ISSUED,
     PLACED,
-    ShapeSet,
+    CredentialShapeSet,
     find_issued_credentials,
     find_placed_credentials,
 )
@@ -47,7 +47,7 @@ def test_innocent_line__is_left_alone(path: str, line: str) -> None:
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
 def test_leak__is_not_passed_over_with_its_file(leak: Leak) -> None:
     for text in (leak.text, f"first\n{leak.text}\nlast"):
-        assert may_hold_credential(text, leak.path, ShapeSet.select_for_text(text))
+        assert may_hold_credential(text, leak.path, CredentialShapeSet.select_for_text(text))
 
 
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)

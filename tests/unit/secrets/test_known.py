@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.redaction import MASK, Redactor
-from ci_bot.redaction.known_secrets import ENOUGH, can_be_hidden, count_possibilities, fold_case
+from ci_bot.redaction.known_secrets import (
+    ENOUGH,
+    can_secret_be_hidden,
+    count_possible_secrets,
+    fold_case_of_secret,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,14 +41,14 @@ from ci_bot.redaction.known_secrets import ENOUGH, can_be_hidden, count_possibil
     ],
 )
 def test_value__is_hidden_if_a_million_are_like_it(value: str, hidden: bool) -> None:
-    assert can_be_hidden(value) is hidden
+    assert can_secret_be_hidden(value) is hidden
     text = f"a ({value}) b"
     assert (Redactor([value]).redact(text) == f"a ({MASK}) b") is (hidden and bool(value))
 
 
 @given(st.text(alphabet=string.printable.strip(), max_size=3))
 def test_three_characters__are_never_enough(value: str) -> None:
-    assert count_possibilities(value) < ENOUGH
+    assert count_possible_secrets(value) < ENOUGH
 
 
 @pytest.mark.parametrize("value", ["tiger", "orders", "482197", "4821975530", "aB3x"])
@@ -61,17 +66,17 @@ def test_long_value__goes_wherever_it_stands() -> None:
 
 @given(st.text(max_size=40))
 def test_fold__keeps_every_character_in_its_place(text: str) -> None:
-    folded = fold_case(text)
+    folded = fold_case_of_secret(text)
     assert len(folded) == len(text)
-    assert fold_case(folded) == folded
+    assert fold_case_of_secret(folded) == folded
 
 
 @given(st.text(min_size=8, max_size=30), st.sampled_from(["", "a model called", "'", "host="]))
 def test_letter_case__does_not_save_a_secret(value: str, before: str) -> None:
-    if not can_be_hidden(value) or not value.strip() or len(value.splitlines()) > 1:
+    if not can_secret_be_hidden(value) or not value.strip() or len(value.splitlines()) > 1:
         return
     redactor = Redactor([value])
-    for written in (value, fold_case(value)):
+    for written in (value, fold_case_of_secret(value)):
         assert written not in redactor.redact(f"{before} {written} .").replace(MASK, "")
 
 

@@ -27,7 +27,7 @@ from ci_bot.protocol.base import Sha, shorten_plan_id
 from ci_bot.protocol.comment import fill_variables, find_unfit_part
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed, find_owners
 from ci_bot.protocol.rules import RULES
-from ci_bot.redaction import strip_terminal_codes
+from ci_bot.redaction import strip_terminal_codes_for_redaction
 
 NAME_LIMIT = 120
 
@@ -62,7 +62,9 @@ def reveal_invisible(text: str, keep: str = "") -> str:
     spaces are all shown, so that nobody reads a name that is not there. `keep` lists exceptions.
     A run of 40 backticks or more is written with its length, because no span or fence can hold it.
     """
-    text = _LONG_RUN.sub(lambda run: f"\\u{{60}}×{len(run[0])}", strip_terminal_codes(text))
+    text = _LONG_RUN.sub(
+        lambda run: f"\\u{{60}}×{len(run[0])}", strip_terminal_codes_for_redaction(text)
+    )
     if text.isascii() and text.isprintable():
         return text
     return "".join(

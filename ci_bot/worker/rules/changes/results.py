@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlmesh.core import dialect as d
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.redaction import hide_shapes, shorten_redacted
+from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.forward_only import list_validity_columns
 from ci_bot.worker.rules.executions import judge_pair
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -261,7 +261,7 @@ def _list_casts(query: ModelQuery) -> dict[str, exp.DataType]:
     for node in query.tree.find_all(exp.Cast, exp.TryCast):
         if isinstance(node.parent, exp.Alias | exp.Select):
             continue  # the type of the column itself, which another rule compares
-        text = shorten_redacted(hide_shapes(strip_quotes(node.this.sql())), SHOWN)
+        text = shorten_redacted(redact_shapes(strip_quotes(node.this.sql())), SHOWN)
         found[text] = None if found.get(text, node.to) != node.to else node.to
     return {text: kind for text, kind in found.items() if kind is not None}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.redaction import hide_shapes, shorten_redacted
+from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.declared_keys import list_grains, list_unique_keys
@@ -53,7 +53,9 @@ _PICKING = (
 
 def render_condition(meaning: QueryMeaning, key: TermKey, inputs: RuleInputs) -> str:
     """Renders a condition of a query as it is written, with the models' names for reports."""
-    return shorten_redacted(hide_shapes(inputs.names.shorten_in_text(meaning.show_key(key))), SHOWN)
+    return shorten_redacted(
+        redact_shapes(inputs.names.shorten_in_text(meaning.show_key(key))), SHOWN
+    )
 
 
 @on_change(FILTER)
@@ -136,7 +138,7 @@ def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 
 def _render_sort_order(keys: list[ClauseKey]) -> str:
-    return ", ".join(f"`{hide_shapes(key.name)}{key.direction}`" for key in keys) or "any"
+    return ", ".join(f"`{redact_shapes(key.name)}{key.direction}`" for key in keys) or "any"
 
 
 @on_change(TIES)

@@ -16,16 +16,16 @@ from ci_bot.redaction import (
     EVERY,
     OBJECT_OF_VALUE,
     SHORTEST,
+    CredentialShapeSet,
     SecretLikeness,
     SettingContent,
-    ShapeSet,
-    classify_setting,
+    classify_secret_setting,
     find_issued_credentials,
     find_placed_credentials,
-    is_random,
-    is_sample,
-    is_stand_in,
-    judge_likeness,
+    is_random_like_secret,
+    is_sample_of_secret,
+    is_stand_in_for_secret,
+    judge_likeness_to_secret,
     list_entry_passwords,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -35,7 +35,7 @@ from ci_bot.worker.rules.registry import on_file
 # Credentials in the lines of a file: the kind, and how sure it is. Never the value.
 #
 # A text about passwords contains no password. So a name is not enough: its value must be a literal,
-# and the literal must look like a credential (`judge_likeness`).
+# and the literal must look like a credential (`judge_likeness_to_secret`).
 
 
 # Longer lines are data; only credentials with a known format are searched in them.
@@ -120,7 +120,7 @@ class FoundCredential(NamedTuple):
     value: str
 
 
-def may_hold_credential(text: str, path: str, shapes: ShapeSet) -> bool:
+def may_hold_credential(text: str, path: str, shapes: CredentialShapeSet) -> bool:
     """Whether a file may contain a credential, so that its lines must be checked; most may not.
 
     Args:
@@ -136,14 +136,14 @@ def may_hold_credential(text: str, path: str, shapes: ShapeSet) -> bool:
 
 
 def find_credential(
-    lines: Sequence[str], number: int, path: str, shapes: ShapeSet = EVERY
+    lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet = EVERY
 ) -> FoundSecret | None:
     """Finds the surest credential in one line of a file; None if there is none."""
     return next((found.credential for found in list_credentials(lines, number, path, shapes)), None)
 
 
 def list_credentials(
-    lines: Sequence[str], number: int, path: str, shapes: ShapeSet = EVERY
+    lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet = EVERY
 ) -> list[FoundCredential]:
     """Lists the credentials in one line of a file with their values, the surest first.
 
@@ -159,11 +159,11 @@ def list_credentials(
 
 
 def _list_credentials(
-    lines: Sequence[str], number: int, path: str, shapes: ShapeSet
+    lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet
 ) -> Iterator[FoundCredential]:
     line = lines[number]
     for shape, (start, end) in find_issued_credentials(line, shapes):
-        if not is_sample(line[start:end]):
+        if not is_sample_of_secret(line[start:end]):
             yield FoundCredential(FoundSecret(shape.what, sure=True), line[start:end])
     key = _find_key_begin(lines, number)
     if key is not None:
@@ -190,7 +190,7 @@ def _find_key_begin(lines: Sequence[str], number: int) -> str | None:
 
 
 def _list_credentials_by_place(
-    lines: Sequence[str], number: int, path: str, shapes: ShapeSet
+    lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet
 ) -> Iterator[FoundCredential]:
     text, offset = lines[number], 0
     if path.lower().endswith(".xml") and number > 0:  # a name, and its value in the next line
@@ -204,7 +204,11 @@ def _list_credentials_by_place(
                 text[start:end], header=header, address=shape.marks == ("://",)
             )
             address = shape.marks == ("://",) and _LOOPBACK.match(text, end) is not None
-            if address and grade is SecretLikeness.YES and not is_random(text[start:end]):
+            if (
+                address
+                and grade is SecretLikeness.YES
+                and not is_random_like_secret(text[start:end])
+            ):
                 yield FoundCredential(FoundSecret(OF_SAME_MACHINE, sure=False), text[start:end])
             else:
                 yield from _grade_credential(shape.what, grade, text[start:end])
@@ -213,14 +217,14 @@ def _list_credentials_by_place(
 def _grade_placed_value(value: str, *, header: bool, address: bool) -> SecretLikeness:
     scheme = _SCHEME.match(value)
     if scheme is None:
-        return judge_likeness(value, made_by_people=not header, may_be_path=not address)
+        return judge_likeness_to_secret(value, made_by_people=not header, may_be_path=not address)
     rest = value[scheme.end() :]
     if scheme[1].lower() == "basic":
         try:
             rest = base64.b64decode(rest, validate=True).decode("utf-8").partition(":")[2]
         except (binascii.Error, ValueError):
             return SecretLikeness.NO
-    return judge_likeness(rest, made_by_people=True)
+    return judge_likeness_to_secret(rest, made_by_people=True)
 
 
 def _list_credentials_by_file(
@@ -234,12 +238,12 @@ def _list_credentials_by_file(
     for start, end in found:
         value = line[start:end]
         yield from _grade_credential(
-            "a password", judge_likeness(value, made_by_people=True), value
+            "a password", judge_likeness_to_secret(value, made_by_people=True), value
         )
     if name in _PGPASS:
         parts = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
         if len(parts) == 5 and not line.startswith("#"):  # noqa: PLR2004 - host to password
-            grade = judge_likeness(parts[4], made_by_people=True)
+            grade = judge_likeness_to_secret(parts[4], made_by_people=True)
             yield from _grade_credential("a password", grade, parts[4])
 
 
@@ -294,10 +298,10 @@ def _parse_literal(value: str) -> str | None:
 
 
 def _grade_literal(name: str, literal: str) -> SecretLikeness:
-    kind = classify_setting(name)
+    kind = classify_secret_setting(name)
     if kind is SettingContent.NOTHING:
         return SecretLikeness.NO
-    return judge_likeness(literal, made_by_people=kind is SettingContent.PASSWORD)
+    return judge_likeness_to_secret(literal, made_by_people=kind is SettingContent.PASSWORD)
 
 
 def _grade_credential(what: str, grade: SecretLikeness, value: str) -> Iterator[FoundCredential]:
@@ -322,7 +326,7 @@ def find_hardcoded_secrets(inputs: RuleInputs) -> Iterator[RuleObservation]:
         after = inputs.read_text_after(path) if is_read(path) else None
         if after is None:
             continue
-        shapes = ShapeSet.select_for_text(after)
+        shapes = CredentialShapeSet.select_for_text(after)
         if not may_hold_credential(after, path, shapes):
             continue
         lines = after.splitlines()
@@ -358,7 +362,7 @@ def _list_credentials_before(inputs: RuleInputs) -> frozenset[str]:
 
 
 def _list_values(text: str, path: str) -> Iterator[str]:
-    shapes = ShapeSet.select_for_text(text)
+    shapes = CredentialShapeSet.select_for_text(text)
     if may_hold_credential(text, path, shapes):
         lines = text.splitlines()
         for number in range(len(lines)):
@@ -448,7 +452,7 @@ def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _is_filled(value: str) -> bool:
-    return len(value) >= SHORTEST and not is_stand_in(value)
+    return len(value) >= SHORTEST and not is_stand_in_for_secret(value)
 
 
 def _find_unignored(inputs: RuleInputs) -> Iterator[RuleObservation]:

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ci_bot.jinja_text import replace_templates
-from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
+from ci_bot.redaction import is_name_of_secret, redact_shapes, shorten_redacted
 from ci_bot.yaml_reader import load_yaml
 
 
@@ -204,7 +204,7 @@ def _iterate_pairs(value: Any, path: tuple[str, ...]) -> Iterator[_Pair]:
                 yield from _iterate_pairs(inner, (*path, str(key)))
     elif isinstance(value, list) and value:
         for option, inner in pairwise(("", *map(_name_variable, value))):
-            takes_secret = str(option).startswith("-") and is_suspect(str(option))
+            takes_secret = str(option).startswith("-") and is_name_of_secret(str(option))
             yield from _iterate_pairs(inner, (*path, str(option)) if takes_secret else path)
     elif path:
         yield path, " ".join(str(value).split())
@@ -251,7 +251,7 @@ def _show_value(names: tuple[str, ...], value: str | None) -> str:
     # These files hold commands and lines of any form, where no pattern finds each secret.
     if value is None:
         return "nothing"
-    if value not in _SWITCHES and any(map(is_suspect, (*names, *_WORD.findall(value)))):
+    if value not in _SWITCHES and any(map(is_name_of_secret, (*names, *_WORD.findall(value)))):
         return "`(not shown)`"
     return show_plain(value)
 
@@ -259,14 +259,14 @@ def _show_value(names: tuple[str, ...], value: str | None) -> str:
 def show_line(line: str) -> str:
     """A line for a report; if it may hold a secret, its first word alone."""
     words = line.split()
-    if any(map(is_suspect, _WORD.findall(line))):
+    if any(map(is_name_of_secret, _WORD.findall(line))):
         return f"`{words[0]} (not shown)`"
     return show_plain(line)
 
 
 def show_plain(text: str) -> str:
     """A text for a report that has no names of its own, such as a path."""
-    hidden = _SIGNED_IN.sub("***@", hide_shapes(" ".join(text.split())).replace("`", "'"))
+    hidden = _SIGNED_IN.sub("***@", redact_shapes(" ".join(text.split())).replace("`", "'"))
     return f"`{shorten_redacted(hidden, _SHOWN)}`"
 
 

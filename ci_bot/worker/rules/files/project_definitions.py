@@ -15,7 +15,7 @@ from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 
 from ci_bot.protocol.files import is_read
 from ci_bot.protocol.rules import READ_NO_MORE, find_rule
-from ci_bot.redaction import hide_shapes, shorten_redacted
+from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.protection import OWNER_AGREES
 from ci_bot.worker.rules.changes.protection import REMOVED as AUDIT_REMOVED
 from ci_bot.worker.rules.changes.protection import WEAKENED as AUDIT_WEAKENED
@@ -53,7 +53,7 @@ def find_added_statements(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if change == "unchanged" or (change == "added" and (when, sql[:LONGEST]) in judged):
             continue
         path, line = find_statement_place(inputs, sql)
-        shown = shorten_redacted(hide_shapes(sql), 200)
+        shown = shorten_redacted(redact_shapes(sql), 200)
         yield RuleObservation(
             ADDED,
             f"{'New in' if change == 'added' else 'Gone from'} {when}: {shown}",

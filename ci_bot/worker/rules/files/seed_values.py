@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.redaction import hide_shapes, shorten_redacted
+from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped_columns
 from ci_bot.worker.rules.files.seeds import iterate_changed_seeds, parse_number, read_seed_table
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -191,7 +191,7 @@ def quote_examples(values: list[str]) -> str:
 
 
 def _quote_value(value: str) -> str:
-    return f"`{shorten_redacted(hide_shapes(value.strip()), LONGEST)}`"
+    return f"`{shorten_redacted(redact_shapes(value.strip()), LONGEST)}`"
 
 
 @on_file_and_models(VALUES)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import RuleSpec, find_rule
-from ci_bot.redaction import hide_shapes, is_suspect, shorten_redacted
+from ci_bot.redaction import is_name_of_secret, redact_shapes, shorten_redacted
 from ci_bot.worker.rules.files.configuration import (
     CONFIRM,
     STAND_IN,
@@ -221,7 +221,7 @@ def _judge_connection(  # noqa: PLR0911 - one line for each kind of setting read
         return OTHER, "low", "how the connection to the same server is secured", CONFIRM
     if name in _SIGNS_IN_AS:
         return GATEWAY, "medium", "the connection signs in as someone else", CONFIRM
-    if name in _HOW_SIGNED_IN or is_suspect(last):
+    if name in _HOW_SIGNED_IN or is_name_of_secret(last):
         return OTHER, "info", "how the connection signs in", "nothing to do"
     if name in _OF_VALUES:
         return OTHER, "high", "the same query may give other values there", CONFIRM
@@ -387,12 +387,12 @@ def _describe_setting_change(key: str, before: Any, after: Any) -> str:
 def _render_setting(name: str, value: Any) -> str:
     if value is None:
         return "nothing"
-    if is_suspect(name):
+    if is_name_of_secret(name):
         return "(not shown)"
     if STAND_IN.fullmatch(str(value)):
         return "a template"
     # Credentials are hidden before the text is cut: half a credential is not recognized.
-    text = STAND_IN.sub("{{ … }}", hide_shapes(str(value).replace("\n", " ")))
+    text = STAND_IN.sub("{{ … }}", redact_shapes(str(value).replace("\n", " ")))
     return f"`{shorten_redacted(text, SHOWN)}`"
 
 

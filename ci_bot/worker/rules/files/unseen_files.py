@@ -18,11 +18,11 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import (
     FIX,
-    list_files_below,
-    list_loaded_pointers,
-    list_pointers,
-    list_pointers_named_in_code,
-    list_seed_files,
+    list_lfs_pointers,
+    list_lfs_pointers_named_in_project,
+    list_lfs_pointers_that_project_loads,
+    list_project_files_below,
+    list_seed_files_of_project,
 )
 from ci_bot.worker.rules.changes.runs import BUILT_AGAIN, CHANGED_IN_RUNS
 from ci_bot.worker.rules.files.configuration import (
@@ -173,15 +173,15 @@ def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
     load, the files count that SQLMesh would load.
     """
     directories = [inputs.repository / project for project in inputs.projects]
-    files = list_files_below(directories)
-    seeds = list_seed_files(inputs.after.values())
+    files = list_project_files_below(directories)
+    seeds = list_seed_files_of_project(inputs.after.values())
     given = {*(Path(os.path.normpath(path)) for path in inputs.opened), *seeds}
     # Each file is checked once: most files that a load opens are below the project.
-    found = list_pointers(files | given)
+    found = list_lfs_pointers(files | given)
     below = [path for path in found if path in files]
     read = [path for path in found if path in given]
     if not inputs.loaded:
-        read = sorted({*read, *list_loaded_pointers(below)})
+        read = sorted({*read, *list_lfs_pointers_that_project_loads(below)})
     if read:
         verb, them = ("is", "it") if len(read) == 1 else ("are", "them")
         yield RuleObservation(
@@ -194,7 +194,9 @@ def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
             path=_list_relative_paths(read, inputs)[0],
             line=1,
         )
-    rest = list_pointers_named_in_code([path for path in below if path not in read], directories)
+    rest = list_lfs_pointers_named_in_project(
+        [path for path in below if path not in read], directories
+    )
     if rest:
         yield RuleObservation(
             POINTER,

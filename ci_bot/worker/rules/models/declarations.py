@@ -13,7 +13,7 @@ from sqlmesh.core import dialect as d
 from sqlmesh.core.linter.rules.builtin import AmbiguousOrInvalidColumn
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.redaction import is_suspect
+from ci_bot.redaction import is_name_of_secret
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import (
@@ -307,7 +307,7 @@ class EnvironmentVariable(ModelRule):
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         # Environment variables are the right place for credentials.
-        found = [name for name in find_environment_reads(model) if not is_suspect(name)]
+        found = [name for name in find_environment_reads(model) if not is_name_of_secret(name)]
         if found:
             yield self.make_observation(
                 model,

@@ -14,7 +14,7 @@ from sqlmesh.utils.errors import ConfigError
 
 from ci_bot.protocol.rules import RuleRegistry, RuleSpec
 from ci_bot.worker.messages import ModelNames
-from ci_bot.worker.project import GatewayFacts, list_gateways
+from ci_bot.worker.project import GatewayFacts, list_gateways_of_project
 from ci_bot.worker.rules.observation import (
     DescribeSubjects,
     RuleObservation,
@@ -136,7 +136,9 @@ def make_project_view(context: GenericContext[Any]) -> ProjectView:
         dict(models),
         variables=variables if config is not None else None,
         names=ModelNames(getattr(context, "default_catalog", None), None),
-        gateways=list_gateways(config, getattr(context, "gateway", None)) if config else {},
+        gateways=list_gateways_of_project(config, getattr(context, "gateway", None))
+        if config
+        else {},
     )
 
 

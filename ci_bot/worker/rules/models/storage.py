@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlmesh.core.node import IntervalUnit
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.project import describe_merge_obstacle
+from ci_bot.worker.project import describe_merge_obstacle_in_project
 from ci_bot.worker.rules.models.declared_keys import list_grains
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
@@ -267,7 +267,7 @@ class MergeUnsupported(ModelRule):
                 subject=["managed"],
                 anchors=("MANAGED", "kind"),
             )
-        why = describe_merge_obstacle(model, self.project.gateways)
+        why = describe_merge_obstacle_in_project(model, self.project.gateways)
         if why is not None:
             yield self.make_observation(
                 model,
