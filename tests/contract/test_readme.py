@@ -17,7 +17,8 @@ from ruamel.yaml import YAML
 from ci_bot import __version__, errors
 from ci_bot.bot.actions.comment_command import USAGE
 from ci_bot.bot.cli.commands import command_group
-from ci_bot.bot.report.model import lineage, words
+from ci_bot.bot.report import words
+from ci_bot.bot.report.model import lineage
 from ci_bot.bot.sandbox.launch import NEVER_PREFIXES
 from tests import reference_page
 

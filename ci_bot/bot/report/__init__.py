@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
+    from ci_bot.bot.report import words
     from ci_bot.bot.report.files import (
         CANNOT_WRITE,
         PAGE,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
         list_plans_before,
         mark_news,
     )
-    from ci_bot.bot.report.model import advice, words
+    from ci_bot.bot.report.model import advice
     from ci_bot.bot.report.model.apply_evidence import ApplyView
     from ci_bot.bot.report.model.context import (
         ApplyCondition,
@@ -203,7 +204,7 @@ __getattr__ = open_on_demand(
         "model.headline": ["baseline_notice", "describe_baseline"],
         "model.markdown_text": ["render_prose"],
         "model.sarif_log": ["make_sarif"],
-        "model.words": [],
+        "words": [],
         "resources": ["find_resource"],
         "text.report_text": [
             "render_compared_queries",

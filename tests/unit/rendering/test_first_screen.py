@@ -10,7 +10,7 @@ from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.bot.report.markdown.marker import decode_marker
 from ci_bot.bot.report.model.headline import make_headline
 from ci_bot.bot.report.model.markdown_text import shorten_prose
-from ci_bot.bot.report.model.words import CUT_OFF, unify_spelling
+from ci_bot.bot.report.words import CUT_OFF, unify_spelling
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import ColumnChange, Cost, LineageNode, ProdPlan
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel, Report

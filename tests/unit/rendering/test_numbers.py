@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.report.markdown.comments import render_apply, render_review
-from ci_bot.bot.report.model.words import describe_options, executor_time, short_window
+from ci_bot.bot.report.words import describe_options, executor_time, short_window
 from ci_bot.protocol.apply_report import AppliedModel
 from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, WindowCause, sum_planned_work
 from ci_bot.protocol.plan_identity import PlanOption

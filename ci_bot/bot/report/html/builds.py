@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ci_bot.bot.report import words
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import ReviewedReport
-from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.sentences import SENTENCES
-from ci_bot.bot.report.model.words import short_window
+from ci_bot.bot.report.words import short_window
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan, sum_planned_work
 from ci_bot.protocol.review_report import Report

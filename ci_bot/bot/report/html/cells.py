@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report import words
 
 # found: a text, and other places with their addresses and texts.
 # name: a model, with the address of its file. value: a text, and the number that it is sorted by.

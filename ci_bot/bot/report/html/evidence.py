@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ci_bot.bot.report import words
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import ReviewedReport, is_gap
-from ci_bot.bot.report.model import advice, markdown_text, words
+from ci_bot.bot.report.model import advice, markdown_text
 from ci_bot.bot.report.model.apply_evidence import ApplyView, ColumnRow, list_plan_differences
 from ci_bot.bot.report.model.sentences import SENTENCES, DiffView
-from ci_bot.bot.report.model.words import (
+from ci_bot.bot.report.words import (
     CheckWords,
     describe_lint,
     describe_options,

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ci_bot.bot.report import words
 from ci_bot.bot.report.html.builds import describe_cost, describe_work_in_row
 from ci_bot.bot.report.html.evidence import describe_lint_short
 from ci_bot.bot.report.html.findings import describe_location
-from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView
 from ci_bot.bot.report.model.build_table import describe_restated
 from ci_bot.bot.report.model.context import CommentContext
@@ -17,7 +17,7 @@ from ci_bot.bot.report.model.finding_groups import BlockerFix
 from ci_bot.bot.report.model.headline import baseline_notice
 from ci_bot.bot.report.model.sentences import BASELINES, SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
-from ci_bot.bot.report.model.words import MARKS, describe_tests
+from ci_bot.bot.report.words import MARKS, describe_tests
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import name_what_does_not_load, shorten_plan_id
 from ci_bot.protocol.review_report import Report

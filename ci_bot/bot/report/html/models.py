@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 
+from ci_bot.bot.report import words
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.findings import ReviewedReport
-from ci_bot.bot.report.model import execution_examples, words
+from ci_bot.bot.report.model import execution_examples
 from ci_bot.bot.report.model.lineage import make_lineage_notes
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.plan import Change, ColumnChange

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
 
+from ci_bot.bot.report import words
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.builds import make_building_section, make_cost_section
 from ci_bot.bot.report.html.cells import PageItem
@@ -41,7 +42,6 @@ from ci_bot.bot.report.html.models import (
     make_models_section,
 )
 from ci_bot.bot.report.markdown.templating import make_sandbox
-from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.markdown_text import reveal_invisible
 from ci_bot.bot.report.resources import find_resource

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES, make_base_values
 from ci_bot.bot.report.markdown.templating import get_comment_environment
-from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import PlacedFinding, place_findings
 from ci_bot.bot.report.model.markdown_text import clip_text, one_line

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown.blocks import lift_review, tidy_blank_lines
 from ci_bot.bot.report.markdown.budget import (
     CELL_LIMIT,
@@ -21,7 +22,6 @@ from ci_bot.bot.report.markdown.budget import (
 )
 from ci_bot.bot.report.markdown.sections import OlderReviewSection, RowsSection, make_review_shares
 from ci_bot.bot.report.markdown.templating import get_comment_environment
-from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link

@@ -16,11 +16,12 @@ from jinja2 import FunctionLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup
 
-from ci_bot.bot.report.model import markdown_text, words
+from ci_bot.bot.report import words
+from ci_bot.bot.report.model import markdown_text
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.sentences import BASELINES, list_for_templates
-from ci_bot.bot.report.model.words import describe_lint, describe_tests
 from ci_bot.bot.report.resources import find_resource
+from ci_bot.bot.report.words import describe_lint, describe_tests
 from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.plan import SEVERITIES
 

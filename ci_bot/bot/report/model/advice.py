@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import get_args
 
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report import words
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import TESTS_HINT

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.changed_rows import list_forward_only_models, list_history_keepers
 from ci_bot.protocol.plan import Backfill, Cost, Work, select_tables, sum_planned_work

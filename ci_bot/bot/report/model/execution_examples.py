@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ci_bot.bot.report.model.words import and_more, format_count
+from ci_bot.bot.report.words import and_more, format_count
 from ci_bot.protocol.review_inputs import ExecutionExample, ModelExecution
 from ci_bot.protocol.review_report import Report
 

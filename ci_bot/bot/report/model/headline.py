@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report import words
 from ci_bot.bot.report.model.sentences import SENTENCES, describe_past_numbers
-from ci_bot.bot.report.model.words import list_names, quote_name
+from ci_bot.bot.report.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
 from ci_bot.protocol.reasons import OF_THE_WORKER

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report import words
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.protocol.base import Sha, shorten_plan_id
 from ci_bot.protocol.comment import fill_variables, find_unfit_part

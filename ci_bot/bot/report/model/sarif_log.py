@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from ci_bot import __version__
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report import words
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.finding_groups import PlacedFinding, place_findings
 from ci_bot.bot.report.model.markdown_text import clip_text, one_line

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
-from ci_bot.bot.report.model import words
+from ci_bot.bot.report import words
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_code_span, make_table_cell
-from ci_bot.bot.report.model.words import list_names, quote_name
+from ci_bot.bot.report.words import list_names, quote_name
 from ci_bot.protocol.apply_report import AppliedModel, ColumnMatch, ModelAudit, Profile, TableDiff
 from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.cost import count_days_between

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_bot.bot.report.model import advice, execution_examples, markdown_text, words
+from ci_bot.bot.report import words
+from ci_bot.bot.report.model import advice, execution_examples, markdown_text
 from ci_bot.bot.report.model.advice import list_recommendations
 from ci_bot.bot.report.model.build_table import BuildRow, PlannedWork, build_rows
 from ci_bot.bot.report.model.context import CommentContext
@@ -27,7 +28,7 @@ from ci_bot.bot.report.model.lineage import (
     reads_nothing,
 )
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
-from ci_bot.bot.report.model.words import (
+from ci_bot.bot.report.words import (
     describe_options,
     find_plan_option,
     short_window,

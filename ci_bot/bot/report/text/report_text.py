@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ci_bot.bot.actions import make_variable_name
+from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.markdown.comments import render_apply, render_cleanup, render_review
-from ci_bot.bot.report.model import words
 from ci_bot.bot.report.model.build_table import DisplayWork
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.bot.report.model.execution_examples import GENERATED, list_lines, show_value
@@ -16,8 +16,8 @@ from ci_bot.bot.report.model.finding_groups import FindingPoint
 from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
-from ci_bot.bot.report.model.words import describe_lint, describe_tests
 from ci_bot.bot.report.text.page import WIDTH, OutputScreen, TextPage, render_plain
+from ci_bot.bot.report.words import describe_lint, describe_tests
 from ci_bot.bot.sandbox import make_redactor
 from ci_bot.errors import BotError, RunCancelled
 from ci_bot.protocol.apply_report import ApplyDocument
