@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_bot.bot.actions.inputs import ALLOW_UNCAGED
-from ci_bot.bot.handlers.run_action import run_workflow
+from ci_bot.bot.handlers.run_action import run_action_in_workflow
 from ci_bot.host import Machine
 from tests.oracle.runner import RunnerLog, read_file_command
 from tests.shared_jvm import JVM
@@ -128,7 +128,7 @@ class RunnerMachine:
                 **{f"CI_BOT_{name.upper()}": value for name, value in inputs.items()},
             }
         )
-        exit_code = run_workflow(around)
+        exit_code = run_action_in_workflow(around)
         JVM.settle()
         ran = Ran(
             exit_code=exit_code,

@@ -10,11 +10,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.actions.inputs import Inputs, RunnerFacts, Settings
-from ci_bot.bot.actions.workflow_commands import StepOutputs, StepSummary, WorkflowCommands
+from ci_bot.bot.actions.inputs import ActionInputs, ActionRunnerFacts, ActionSettings
+from ci_bot.bot.actions.workflow_commands import (
+    ActionStepOutputs,
+    ActionStepSummary,
+    WorkflowCommands,
+)
 from ci_bot.bot.github.port import Permission, PullComment, PullRequest, Reaction
 from ci_bot.bot.github.sticky_posts import StickyComment
-from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.model.context import CommentContext
 from ci_bot.errors import BotError
@@ -24,7 +28,7 @@ from tests.factories import HEAD, make_context
 
 ME = "github-actions[bot]"
 NOON = datetime(2026, 8, 22, 12, tzinfo=timezone.utc)
-RUNNER = RunnerFacts(
+RUNNER = ActionRunnerFacts(
     repository="shop/warehouse",
     api_url="https://api.github.com",
     server_url="https://github.com",
@@ -157,21 +161,21 @@ def machine_at(now: datetime) -> Machine:
 def publisher_of(
     github: Memory,
     *,
-    settings: Settings | None = None,
+    settings: ActionSettings | None = None,
     machine: Machine | None = None,
     template: CommentContext | None = None,
-) -> Publisher:
+) -> HandlerPublisher:
     """A publisher of the pull request in `github`."""
     machine = machine or machine_at(NOON)
     template = template or make_context(marker=None)
     number = github.pull.number
     commands = WorkflowCommands(machine.out, token=machine.token)
-    return Publisher(
-        settings=settings or Settings(inputs=Inputs(), runner=RUNNER),
+    return HandlerPublisher(
+        settings=settings or ActionSettings(inputs=ActionInputs(), runner=RUNNER),
         machine=machine,
         commands=commands,
-        outputs=StepOutputs(None, delimiter=machine.token, warn=commands.annotate_warning),
-        summary=StepSummary(None, warn=commands.annotate_warning),
+        outputs=ActionStepOutputs(None, delimiter=machine.token, warn=commands.annotate_warning),
+        summary=ActionStepSummary(None, warn=commands.annotate_warning),
         redactor=Redactor(),
         number=number,
         github=github,  # it serves what these runs ask for

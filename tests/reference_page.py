@@ -13,7 +13,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from ci_bot.bot.actions.inputs import make_variable_name
+from ci_bot.bot.actions.inputs import make_variable_name_of_input
 from ci_bot.errors import EXIT_CODES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,7 +95,9 @@ def render_action(text: str) -> str:
     before, _, rest = text.partition("\n  env:\n")
     inputs = YAML(typ="safe").load(text)["inputs"]
     after = re.sub(r"\A(?:    .*\n)*", "", rest)
-    lines = [f"    {make_variable_name(name)}: ${{{{ inputs.{name} }}}}\n" for name in inputs]
+    lines = [
+        f"    {make_variable_name_of_input(name)}: ${{{{ inputs.{name} }}}}\n" for name in inputs
+    ]
     return f"{before}\n  env:\n{''.join(lines)}{after}"
 
 

@@ -7,7 +7,7 @@ import shlex
 import click
 import pytest
 
-from ci_bot.bot.actions.inputs import Inputs
+from ci_bot.bot.actions.inputs import ActionInputs
 from ci_bot.bot.cli import commands
 from ci_bot.bot.cli.options import with_flags, with_projects
 from ci_bot.bot.laptop.local_review import LocalReview
@@ -48,7 +48,7 @@ def every() -> dict[str, click.Command]:
 
 def test_review__has_every_input_that_a_laptop_can_have() -> None:
     known = options(commands.command_group.commands["review"])
-    missing = {name for name in Inputs.list_names() if f"--{name}" not in known}
+    missing = {name for name in ActionInputs.list_names() if f"--{name}" not in known}
     assert missing == set(OF_A_WORKFLOW)
 
 

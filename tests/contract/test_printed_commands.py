@@ -17,7 +17,7 @@ import pytest
 import yaml
 from sqlmesh.cli.main import cli as sqlmesh_cli
 
-from ci_bot.bot.actions.comment_command import PREFIX, HelpCommand, parse_command
+from ci_bot.bot.actions.comment_command import PREFIX, HelpCommand, parse_comment_command
 from ci_bot.bot.cli.commands import command_group as bot_cli
 from tests.conftest import REPOSITORY
 from tests.golden.samples import SAMPLES
@@ -63,7 +63,7 @@ def printed() -> list[str]:
 def check(line: str) -> None:
     """Raises AssertionError where nobody would understand the line."""
     if line.startswith(PREFIX):
-        command = parse_command(_PLACEHOLDER.sub("value", line))
+        command = parse_comment_command(_PLACEHOLDER.sub("value", line))
         # A sentence about the command names no plan.
         asks = line in (
             f"{PREFIX} accept",

@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from ci_bot.bot.actions.inputs import Inputs, make_variable_name, read_settings
+from ci_bot.bot.actions.inputs import (
+    ActionInputs,
+    make_variable_name_of_input,
+    read_action_settings,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = {
@@ -26,17 +30,17 @@ def metadata() -> Any:
 
 
 def test_inputs__of_the_action_are_those_of_the_settings(metadata: Any) -> None:
-    assert list(metadata["inputs"]) == Inputs.list_names()
+    assert list(metadata["inputs"]) == ActionInputs.list_names()
 
 
 def test_inputs__defaults_of_the_action_are_those_of_the_settings(metadata: Any) -> None:
     environ = {
-        make_variable_name(name): declared["default"]
+        make_variable_name_of_input(name): declared["default"]
         for name, declared in metadata["inputs"].items()
         if name != "github-token"  # an expression that GitHub fills in
     }
 
-    assert read_settings({**RUNNER, **environ}).inputs == Inputs()
+    assert read_action_settings({**RUNNER, **environ}).inputs == ActionInputs()
 
 
 def test_outputs__are_all_set_somewhere(metadata: Any) -> None:
@@ -53,5 +57,5 @@ def test_outputs__are_all_set_somewhere(metadata: Any) -> None:
 
 
 def test_inputs__every_one_says_how_it_is_read() -> None:
-    for item in fields(Inputs):
+    for item in fields(ActionInputs):
         assert callable(item.metadata.get("parse")), item.name

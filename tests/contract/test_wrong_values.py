@@ -19,7 +19,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.actions.inputs import MOST_MINUTES, Inputs, make_variable_name, read_settings
+from ci_bot.bot.actions.inputs import (
+    MOST_MINUTES,
+    ActionInputs,
+    make_variable_name_of_input,
+    read_action_settings,
+)
 from ci_bot.bot.cli import commands
 from ci_bot.errors import BadInput
 from ci_bot.protocol.files import MOST_INTERVALS
@@ -356,7 +361,7 @@ RUNNER = {
 
 def test_tables__have_wrong_values_for_every_input() -> None:
     """A new input fails here until its wrong values stand in the table above."""
-    assert set(INPUTS) | SECRET == set(Inputs.list_names())
+    assert set(INPUTS) | SECRET == set(ActionInputs.list_names())
 
 
 @pytest.mark.parametrize(
@@ -364,7 +369,7 @@ def test_tables__have_wrong_values_for_every_input() -> None:
 )
 def test_input__with_a_wrong_value__is_one_sentence(name: str, value: str) -> None:
     with pytest.raises(BadInput) as refused:
-        read_settings({**RUNNER, make_variable_name(name): value})
+        read_action_settings({**RUNNER, make_variable_name_of_input(name): value})
     assert refused.value.exit_code == 2
     found = re.fullmatch(r"This run cannot start: (input .*)\.", refused.value.message)
     assert found is not None
@@ -377,7 +382,7 @@ def test_input__with_a_wrong_value__is_one_sentence(name: str, value: str) -> No
 @given(st.sampled_from(sorted(INPUTS)), st.text(max_size=2_000))
 def test_input__of_any_text__is_read_or_refused_with_its_name(name: str, value: str) -> None:
     try:
-        read_settings({**RUNNER, make_variable_name(name): value})
+        read_action_settings({**RUNNER, make_variable_name_of_input(name): value})
     except BadInput as refused:
         assert refused.message.startswith(f"This run cannot start: input `{name}` must ")
         assert len(refused.message) < 500
@@ -387,12 +392,12 @@ def test_input__of_any_text__is_read_or_refused_with_its_name(name: str, value: 
 @pytest.mark.parametrize("url", ["http://[", "https://", "ftp://x", "x", "https:///x"])
 def test_api_url__that_is_none__is_told_with_it(url: str) -> None:
     with pytest.raises(BadInput, match="GITHUB_API_URL is") as refused:
-        read_settings({**RUNNER, "GITHUB_API_URL": url})
+        read_action_settings({**RUNNER, "GITHUB_API_URL": url})
     assert repr(url) in refused.value.message
 
 
 def test_run__by_hand__says_what_to_use_instead() -> None:
     with pytest.raises(BadInput) as refused:
-        read_settings({})
+        read_action_settings({})
     assert refused.value.message.count("ci-bot run") == 1
     assert "use `ci-bot review`" in refused.value.message

@@ -16,10 +16,13 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from ci_bot.bot.actions import activities
-from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
-from ci_bot.bot.handlers.own_review import confirm_marker, other_plan
-from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher, make_comment_context
+from ci_bot.bot.handlers.own_review import (
+    confirm_comment_marker_by_own_review,
+    find_why_own_review_has_other_plan,
+)
+from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, HandlerPublisher, make_comment_context
 from ci_bot.bot.report.markdown.comments import render_apply
 from ci_bot.bot.report.markdown.marker import MarkerFacts
 from ci_bot.bot.report.model.context import CommentContext, DisplayProgress, RenderedText
@@ -53,7 +56,9 @@ class Conversation:
         comment: The bot's comment as it is now.
     """
 
-    def __init__(self, first: Report, inputs: Inputs | None = None, *, fork: bool = False) -> None:
+    def __init__(
+        self, first: Report, inputs: ActionInputs | None = None, *, fork: bool = False
+    ) -> None:
         pull = replace(
             Memory().pull,
             number=NUMBER,
@@ -62,7 +67,7 @@ class Conversation:
         )
         self._github = _GitHub(pull=pull)
         self._runs = 0
-        self._inputs = inputs or Inputs()
+        self._inputs = inputs or ActionInputs()
         self._fork = fork
 
     @property
@@ -77,7 +82,7 @@ class Conversation:
     def announce(self, head: str) -> Conversation:
         """Somebody has pushed, and the new commit is being planned."""
         with self._run() as publisher:
-            review.announce_planning(head, publisher)
+            review.announce_planning_in_comment(head, publisher)
         return self
 
     def review(self, report: Report) -> Conversation:
@@ -123,7 +128,7 @@ class Conversation:
         """An apply has found another plan than the one that the comment names."""
         with self._run() as publisher:
             marker = self._marker(publisher)
-            document = other_plan(own, marker, publisher, self._github)
+            document = find_why_own_review_has_other_plan(own, marker, publisher, self._github)
             assert document is not None
             apply_evidence.publish_apply(document, publisher, marker)
         return self
@@ -135,24 +140,24 @@ class Conversation:
             cleanup.publish_cleanup(document, publisher)
         return self
 
-    def _taken_over(self, own: Report, publisher: Publisher) -> Marker:
+    def _taken_over(self, own: Report, publisher: HandlerPublisher) -> Marker:
         marker = self._marker(publisher)
-        apply.take_over(own, marker, publisher)
-        return confirm_marker(marker, own)
+        apply.show_own_review_in_run(own, marker, publisher)
+        return confirm_comment_marker_by_own_review(marker, own)
 
-    def _marker(self, publisher: Publisher) -> Marker:
+    def _marker(self, publisher: HandlerPublisher) -> Marker:
         marker = publisher.read_marker()
         assert marker is not None
         return marker
 
     @contextmanager
-    def _run(self) -> Iterator[Publisher]:
+    def _run(self) -> Iterator[HandlerPublisher]:
         self._runs += 1
         with tempfile.TemporaryDirectory() as workspace:
             runner = replace(
                 RUNNER, repository="octo/flights", workspace=workspace, run_id=8_800 + self._runs
             )
-            settings = Settings(inputs=self._inputs, runner=runner)
+            settings = ActionSettings(inputs=self._inputs, runner=runner)
             machine = machine_at(MORNING + self._runs * timedelta(minutes=5))
             yield publisher_of(
                 self._github,

@@ -11,8 +11,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from ci_bot.bot.actions import activities, choose_activity
-from ci_bot.bot.actions.event import read_event
-from ci_bot.bot.actions.inputs import Inputs
+from ci_bot.bot.actions.event import read_github_event
+from ci_bot.bot.actions.inputs import ActionInputs
 from ci_bot.bot.report.markdown import marker as markers
 from ci_bot.protocol.plan import Window
 from tests.factories import make_marker
@@ -130,8 +130,8 @@ def test_command__starts_a_run_that_is_understood_as_it_was_meant(
     steps = example(made.workflow)["jobs"].popitem()[1]["steps"]
     (step,) = (each["with"] for each in steps if "mode" in each.get("with", {}))
     mode = step["mode"] if made.workflow == "review.yml" else given["mode"]
-    event = read_event("workflow_dispatch", json.dumps(payload))
-    chosen = choose_activity.choose_activity(event, Inputs(mode=mode), actor=BOT)
+    event = read_github_event("workflow_dispatch", json.dumps(payload))
+    chosen = choose_activity.choose_activity(event, ActionInputs(mode=mode), actor=BOT)
     assert isinstance(chosen, kind)
     assert getattr(chosen, "number", None) == team.pull.number
     if not isinstance(chosen, activities.Review):

@@ -6,13 +6,13 @@ import os
 import sys
 from dataclasses import replace
 
-from ci_bot.bot.actions.process_secrecy import keep_secrets
-from ci_bot.bot.handlers.run_action import CREDENTIALS, run_workflow
+from ci_bot.bot.actions.process_secrecy import keep_secrets_of_action
+from ci_bot.bot.handlers.run_action import CREDENTIALS, run_action_in_workflow
 from ci_bot.host import ContainerUser, make_process_machine
 
 if __name__ == "__main__":
     uid, gid, python = sys.argv[1:]
     user = ContainerUser(uid=int(uid), gid=int(gid), java_home="/nonexistent")
     around = replace(make_process_machine(), worker_user=user, python=python)
-    keep_secrets(os.environ, CREDENTIALS)
-    sys.exit(run_workflow(around))
+    keep_secrets_of_action(os.environ, CREDENTIALS)
+    sys.exit(run_action_in_workflow(around))

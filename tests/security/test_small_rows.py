@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.actions.inputs import read_settings
+from ci_bot.bot.actions.inputs import read_action_settings
 from tests.conftest import REPOSITORY
 from tests.security.probe_job import SECRET
 
@@ -50,7 +50,7 @@ def bot(home: Path, **more: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def test_settings__show_no_token(tmp_path: Path) -> None:
-    settings = read_settings(environment(tmp_path))
+    settings = read_action_settings(environment(tmp_path))
     assert settings.inputs.github_token == SECRET
     assert SECRET not in f"{settings!r} {settings}"
 

@@ -242,9 +242,9 @@ def test_allowed__is_warned_of_in_every_run(tmp_path: Path) -> None:
 
 HOLDER = """
 import os, subprocess, sys, time
-from ci_bot.bot.actions.process_secrecy import keep_secrets
+from ci_bot.bot.actions.process_secrecy import keep_secrets_of_action
 if sys.argv[1] == "keep":
-    keep_secrets(os.environ, ["GIVEN", "ALSO-GIVEN", "ABSENT"])
+    keep_secrets_of_action(os.environ, ["GIVEN", "ALSO-GIVEN", "ABSENT"])
 print(sorted(name for name in os.environ if name in {"GIVEN", "ALSO-GIVEN", "HEADER", "OTHER"}))
 child = subprocess.run(["/usr/bin/env"], capture_output=True, text=True)
 print(child.stdout.count("held-secret"), flush=True)

@@ -10,7 +10,7 @@ import pytest
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import AcceptCommand
 from ci_bot.bot.github.port import Permission, PullComment
-from ci_bot.bot.handlers import owner_commands
+from ci_bot.bot.handlers import accept_command
 from ci_bot.bot.policy.model_owners import ModelOwnership
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
@@ -68,7 +68,9 @@ def refused(github: GitHub, checkout: Checkout | None = None) -> BotError:
     client: Any = checkout or Checkout()
     activity = activities.Accept(number=142, comment_id=99)
     with pytest.raises(BotError) as caught:
-        owner_commands.accept_finding(activity, publisher.settings, publisher, client, github)
+        accept_command.handle_accept_command_of_owner(
+            activity, publisher.settings, publisher, client, github
+        )
     return caught.value
 
 
@@ -125,7 +127,7 @@ HIGH = make_risk("join-changed", model="mart.a", severity="high")
 def test_findings__are_all_of_the_rule_on_the_model_heaviest_first() -> None:
     low = make_risk("join-changed", model="mart.a", severity="low", subject="x")
     own = make_report(risks=[HIGH, low, make_risk("join-changed", model="mart.b")])
-    assert list(owner_commands.list_accepted_findings(own, ACCEPT)) == [HIGH, low]
+    assert list(accept_command.list_findings_that_owner_accepts(own, ACCEPT)) == [HIGH, low]
 
 
 FAILURE = Failure(stage="load", reason_code="load_failed", exit_code=1, message="No.", hint="Do.")
@@ -157,43 +159,47 @@ def test_findings__that_cannot_be_accepted_are_told_with_the_fix(
     report: dict[str, Any], command: AcceptCommand, reason: str, told: str
 ) -> None:
     with pytest.raises(BotError) as caught:
-        owner_commands.list_accepted_findings(make_report(**{"risks": [], **report}), command)
+        accept_command.list_findings_that_owner_accepts(
+            make_report(**{"risks": [], **report}), command
+        )
     assert caught.value.reason_code == reason
     assert told in (caught.value.hint or "")
 
 
 def test_acceptance__is_bound_to_the_model_that_changes() -> None:
     own = make_report(changes=[make_change("mart.a", fingerprint="a-b-c")])
-    assert owner_commands.find_fingerprint(own, "mart.a") == "a-b-c"
+    assert accept_command.find_fingerprint_for_owner_command(own, "mart.a") == "a-b-c"
     with pytest.raises(BotError) as caught:
-        owner_commands.find_fingerprint(own, "mart.b")
+        accept_command.find_fingerprint_for_owner_command(own, "mart.b")
     assert caught.value.reason_code == "not_acceptable"
 
 
 def test_owner__is_a_person_who_is_named_or_in_a_team() -> None:
     found = GitHub(members=(("acme/data", "bob"),))
     ownership = ModelOwnership(("Ada",), ("acme/bi", "acme/data"), "CODEOWNERS line 1")
-    assert owner_commands.is_owner("ada", ownership, found)
+    assert accept_command.is_commenter_owner("ada", ownership, found)
     assert found.calls == [], "nobody else has to be asked"
-    assert owner_commands.is_owner("bob", ownership, found)
-    assert not owner_commands.is_owner("eve", ownership, found)
-    assert not owner_commands.is_owner("eve", ModelOwnership(), found)
+    assert accept_command.is_commenter_owner("bob", ownership, found)
+    assert not accept_command.is_commenter_owner("eve", ownership, found)
+    assert not accept_command.is_commenter_owner("eve", ModelOwnership(), found)
 
 
 def test_owner__who_is_not_is_told_who_is() -> None:
     own = make_report(
         owners=[ModelOwners(model="mart.a", logins=["bob"], teams=["acme/bi"], place="CODEOWNERS")]
     )
-    error = owner_commands.make_not_owner_error(
-        "ada", "mart.a", owner_commands.find_risk_ownership(own, HIGH)
+    error = accept_command.make_not_owner_error_for_command(
+        "ada", "mart.a", accept_command.find_owners_of_risk_for_command(own, HIGH)
     )
     assert error.message == "`@ada` does not own `mart.a`."
     assert (error.hint or "").startswith("`@bob` or `@acme/bi` may accept it, by CODEOWNERS.")
     assert "`members: read`" in (error.hint or "")
-    error = owner_commands.make_not_owner_error(
+    error = accept_command.make_not_owner_error_for_command(
         "ada",
         "mart.b",
-        owner_commands.find_risk_ownership(own, make_risk("join-changed", model="mart.b")),
+        accept_command.find_owners_of_risk_for_command(
+            own, make_risk("join-changed", model="mart.b")
+        ),
     )
     assert error.message.startswith("Nobody owns `mart.b`")
 
@@ -221,16 +227,16 @@ def test_reader__outside_is_accepted_by_its_own_owner() -> None:
     every = [reader("One"), reader("Two"), reader("Three")]
     found = github()
     found.members = (("acme/bi", "bob"),)
-    assert owner_commands.list_own_findings("ada", every, own, found) == [every[0]]
-    assert owner_commands.list_own_findings("bob", every, own, found) == [every[1]]
+    assert accept_command.list_findings_of_commenting_owner("ada", every, own, found) == [every[0]]
+    assert accept_command.list_findings_of_commenting_owner("bob", every, own, found) == [every[1]]
     # Whom nobody on GitHub answers for is for the owner of the model.
-    assert owner_commands.list_own_findings("lead", every, own, found) == [every[2]]
+    assert accept_command.list_findings_of_commenting_owner("lead", every, own, found) == [every[2]]
     with pytest.raises(BotError) as caught:
-        owner_commands.list_own_findings("eve", every, own, found)
+        accept_command.list_findings_of_commenting_owner("eve", every, own, found)
     assert caught.value.reason_code == "not_the_owner"
     assert "`@ada` may accept it, by policy line of One." in (caught.value.hint or "")
 
 
 def test_owners__of_a_reader_do_not_own_the_model() -> None:
     own = make_report(owners=[asked("One", "ada")])
-    assert owner_commands.find_risk_ownership(own, HIGH) == ModelOwnership()
+    assert accept_command.find_owners_of_risk_for_command(own, HIGH) == ModelOwnership()

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.actions.workflow_commands import StepOutputs
+from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
+from ci_bot.bot.actions.workflow_commands import ActionStepOutputs
 from ci_bot.bot.handlers import apply, apply_evidence
-from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
+from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, HandlerPublisher
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment import Marker
@@ -28,12 +28,14 @@ SAME = diff("mart.revenue")
 
 def published(
     tmp_path: Path, document: ApplyDocument, own: Any = OWN
-) -> tuple[Memory, dict[str, Any], Publisher]:
+) -> tuple[Memory, dict[str, Any], HandlerPublisher]:
     """The pull request afterwards, and the files by name."""
     github = Memory()
-    settings = Settings(inputs=Inputs(), runner=replace(RUNNER, workspace=str(tmp_path)))
+    settings = ActionSettings(
+        inputs=ActionInputs(), runner=replace(RUNNER, workspace=str(tmp_path))
+    )
     publisher = publisher_of(github, settings=settings, template=make_context(marker=None))
-    publisher.outputs = StepOutputs(
+    publisher.outputs = ActionStepOutputs(
         tmp_path / "outputs",
         delimiter=publisher.machine.token,
         warn=publisher.commands.annotate_warning,
@@ -41,7 +43,7 @@ def published(
     marker = make_marker(phase="planned", decision=own.decision if own else None)
     assert isinstance(marker, Marker)
     if own:
-        apply.take_over(own, marker, publisher)
+        apply.show_own_review_in_run(own, marker, publisher)
     apply_evidence.publish_apply(document, publisher, marker)
     files = tmp_path / REPORT_DIRECTORY
     found = {path.stem: json.loads(path.read_text()) for path in files.glob("*.json")}

@@ -23,7 +23,7 @@ from ci_bot.bot.actions.comment_command import (
     PlanCommand,
     RestateCommand,
     StatusCommand,
-    parse_command,
+    parse_comment_command,
 )
 
 PLAN = "9f3c21aa01bc"
@@ -92,7 +92,7 @@ PLAN = "9f3c21aa01bc"
     ],
 )
 def test_parse_command__takes(body: str, command: CommandLine) -> None:
-    assert parse_command(body) == command
+    assert parse_comment_command(body) == command
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_parse_command__takes(body: str, command: CommandLine) -> None:
     ],
 )
 def test_parse_command__is_no_command(body: str) -> None:
-    assert parse_command(body) is None
+    assert parse_comment_command(body) is None
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_parse_command__is_no_command(body: str) -> None:
     ],
 )
 def test_parse_command__wrong_line_is_help_with_the_problem(line: str, problem: str) -> None:
-    command = parse_command(f"{PREFIX} {line}")
+    command = parse_comment_command(f"{PREFIX} {line}")
     assert isinstance(command, HelpCommand)
     assert command.problem is not None
     assert problem in command.problem
@@ -191,7 +191,7 @@ def test_parse_command__wrong_line_is_help_with_the_problem(line: str, problem: 
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2007", "\u2028", "\u200b", "\ufeff", "\x0b"])
 def test_parse_command__a_blank_of_another_kind_is_answered(blank: str) -> None:
-    command = parse_command(f"{PREFIX}{blank}plan")
+    command = parse_comment_command(f"{PREFIX}{blank}plan")
     assert isinstance(command, HelpCommand)
     assert "not an ordinary one" in (command.problem or "")
 
@@ -205,7 +205,7 @@ def test_parse_command__every_usage_line_is_a_command() -> None:
         .translate(str.maketrans("", "", "[]"))
         for line in USAGE
     ]
-    parsed = [parse_command(line) for line in lines]
+    parsed = [parse_comment_command(line) for line in lines]
     assert parsed == [
         PlanCommand(),
         ApplyCommand(PLAN, "reason", probe=True),
@@ -247,7 +247,7 @@ LINES = st.lists(WORDS | st.text(max_size=8), max_size=8).map(" ".join)
 @settings(max_examples=1_000, deadline=None)
 @given(st.text(max_size=60) | LINES.map(lambda line: f"{PREFIX} {line}"))
 def test_parse_command__any_text_is_none_or_a_clean_command(body: str) -> None:
-    command = parse_command(body)
+    command = parse_comment_command(body)
     first = re.split("[\r\n]", body)[0]
     begins = re.match(rf" {{0,3}}{PREFIX}", first, re.IGNORECASE | re.ASCII)
     next_letter = first[begins.end() : begins.end() + 1] if begins else ""
@@ -282,8 +282,8 @@ def test_parse_command__any_text_is_none_or_a_clean_command(body: str) -> None:
 def test_parse_command__only_the_first_line_counts(below: str, other: str) -> None:
     line = f'{PREFIX} apply {PLAN} --override "ok"'
     assert (
-        parse_command(f"{line}\n{below}")
-        == parse_command(f"{line}\r\n{other}")
+        parse_comment_command(f"{line}\n{below}")
+        == parse_comment_command(f"{line}\r\n{other}")
         == ApplyCommand(PLAN, "ok")
     )
 
@@ -296,7 +296,7 @@ def test_parse_command__only_the_first_line_counts(below: str, other: str) -> No
 )
 def test_parse_command__apply_round_trip(plan_id: str, reason: str | None) -> None:
     option = "" if reason is None else f' --override "{reason}"'
-    command = parse_command(f"{PREFIX} apply {plan_id}{option}")
+    command = parse_comment_command(f"{PREFIX} apply {plan_id}{option}")
     if reason is not None and (not reason.strip() or reason.strip().startswith("--")):
         assert isinstance(command, HelpCommand)
     else:

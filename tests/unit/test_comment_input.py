@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.actions.inputs import Inputs
+from ci_bot.bot.actions.inputs import ActionInputs
 from ci_bot.bot.report.markdown.marker import decode_marker
 from tests.golden.conversation import Conversation
 from tests.golden.samples import report
 
 NEXT_HEAD = "b2c3d4e" + "0" * 33
-CHANGES = Inputs(comment="changes")
+CHANGES = ActionInputs(comment="changes")
 
 
 def test_always__a_pull_request_without_model_changes_gets_one_line() -> None:

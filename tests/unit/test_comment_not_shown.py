@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.actions import activities
-from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.actions.workflow_commands import StepOutputs, StepSummary
+from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
+from ci_bot.bot.actions.workflow_commands import ActionStepOutputs, ActionStepSummary
 from ci_bot.bot.handlers import review
 from ci_bot.bot.report.markdown.marker import decode_marker, encode_marker
 from ci_bot.errors import GitHubUnavailable
@@ -36,12 +36,12 @@ class Run:
 
     def __init__(self, github: Memory, tmp_path: Path, **inputs: Any) -> None:
         runner = replace(RUNNER, workspace=str(tmp_path), run_id=7)
-        settings = Settings(inputs=Inputs(**inputs), runner=runner)
+        settings = ActionSettings(inputs=ActionInputs(**inputs), runner=runner)
         self.publisher = publisher_of(github, settings=settings, template=make_context(marker=None))
-        self.publisher.outputs = StepOutputs(
+        self.publisher.outputs = ActionStepOutputs(
             tmp_path / "output", delimiter=lambda: "d" * 32, warn=pytest.fail
         )
-        self.publisher.summary = StepSummary(tmp_path / "summary", warn=pytest.fail)
+        self.publisher.summary = ActionStepSummary(tmp_path / "summary", warn=pytest.fail)
         self._settings = settings
         self._path = tmp_path
 
@@ -73,7 +73,7 @@ def test_announcement__that_is_refused__is_one_line_and_the_report_comes(tmp_pat
     shows(github, "go")
     run = Run(github, tmp_path)
     github.failing["update_comment"] = LIMITED
-    review.announce_planning(HEAD, run.publisher)
+    review.announce_planning_in_comment(HEAD, run.publisher)
     assert github.waits == [5.0], "no rate limit is waited for before the plan"
     assert "::warning" not in run.log
     assert "does not say yet that a plan is being made: GitHub limits this token." in run.log
@@ -91,7 +91,7 @@ def test_announcement__whose_comments_cannot_be_read__leaves_the_report_its_comm
     shows(github, "go")
     run = Run(github, tmp_path)
     github.failing["list_comments"] = LIMITED
-    review.announce_planning(HEAD, run.publisher)
+    review.announce_planning_in_comment(HEAD, run.publisher)
     github.failing.clear()
     assert run.end(report("go")) == 0
     assert len([text for text in github.comments if decode_marker(text.body)]) == 1

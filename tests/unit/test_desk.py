@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.actions.workflow_commands import StepOutputs
+from ci_bot.bot.actions.workflow_commands import ActionStepOutputs
 from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.bot.report.markdown.marker import MarkerFacts
 from ci_bot.bot.report.model.context import CommentContext, RenderedText
@@ -75,7 +75,7 @@ def test_failure__of_the_bot_itself_loses_its_secrets() -> None:
 
 def test_outputs__know_what_they_hold(tmp_path: Path) -> None:
     path = tmp_path / "output"
-    outputs = StepOutputs(path, delimiter=lambda: "0" * 64, warn=pytest.fail)
+    outputs = ActionStepOutputs(path, delimiter=lambda: "0" * 64, warn=pytest.fail)
     assert not outputs.has_output("result")
 
     outputs.set_output("other", "x\nresult<<no\n")
@@ -83,4 +83,6 @@ def test_outputs__know_what_they_hold(tmp_path: Path) -> None:
 
     outputs.set_output("result", "{}")
     assert outputs.has_output("result")
-    assert not StepOutputs(None, delimiter=lambda: "0" * 64, warn=pytest.fail).has_output("result")
+    assert not ActionStepOutputs(None, delimiter=lambda: "0" * 64, warn=pytest.fail).has_output(
+        "result"
+    )

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from ci_bot.bot.actions.activities import Doctor
-from ci_bot.bot.actions.inputs import Inputs, Settings
-from ci_bot.bot.actions.workflow_commands import StepOutputs, StepSummary
+from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
+from ci_bot.bot.actions.workflow_commands import ActionStepOutputs, ActionStepSummary
+from ci_bot.bot.handlers.doctor import DoctorHandler, check_variables_of_doctor_run
 from ci_bot.bot.handlers.handler import HandlerContext
-from ci_bot.bot.handlers.surveys import DoctorHandler, check_variables
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Versions
@@ -76,13 +76,13 @@ class Case:
         self, tmp_path: Path, worker: Worker, github: GitHub | None = None, **environ: str
     ) -> None:
         machine = replace(machine_at(NOON), environ=environ)
-        settings = Settings(
-            inputs=Inputs(worker_env="STATE_*, TOKEN"), runner=replace(RUNNER, sha=SHA)
+        settings = ActionSettings(
+            inputs=ActionInputs(worker_env="STATE_*, TOKEN"), runner=replace(RUNNER, sha=SHA)
         )
         publisher = publisher_of(github or GitHub(), settings=settings, machine=machine)
         self.outputs, self.summary = tmp_path / "outputs", tmp_path / "summary"
-        publisher.outputs = StepOutputs(self.outputs, delimiter=machine.token, warn=self.fail)
-        publisher.summary = StepSummary(self.summary, warn=self.fail)
+        publisher.outputs = ActionStepOutputs(self.outputs, delimiter=machine.token, warn=self.fail)
+        publisher.summary = ActionStepSummary(self.summary, warn=self.fail)
         self.context = HandlerContext(settings, publisher, github, worker)
         self.machine = machine
 
@@ -183,5 +183,5 @@ def test_doctor__loads_no_commit_but_that_of_its_workflow(tmp_path: Path) -> Non
 def test_variables__say_what_has_no_value(
     worker_env: str, environ: dict[str, str], told: str
 ) -> None:
-    (check,) = check_variables(worker_env, environ)
+    (check,) = check_variables_of_doctor_run(worker_env, environ)
     assert f"{check.status}: {check.message}".startswith(told)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.actions import activities
-from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.github.port import PullComment
 from ci_bot.bot.handlers import estimate
 from ci_bot.bot.handlers.apply import _get_budget, _get_price
@@ -106,12 +106,12 @@ def run(
     by: int | None = 99,
     policy: str | None = None,
 ) -> tuple[int, Client]:
-    settings = Settings(inputs=Inputs(max_executor_hours=limit), runner=RUNNER)
+    settings = ActionSettings(inputs=ActionInputs(max_executor_hours=limit), runner=RUNNER)
     publisher: Any = publisher_of(github, settings=settings)
     client = Client(answer, policy)
     activity = activities.Estimate(number=142, requested_by="grace", comment_id=by)
     given: Any = (client, github)
-    return estimate.estimate_environment(activity, settings, publisher, *given), client
+    return estimate.handle_estimate_of_environment(activity, settings, publisher, *given), client
 
 
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (2.5, 0), (2.4, 1)])
@@ -205,7 +205,7 @@ def test_estimate__of_a_project_that_does_not_load_says_why() -> None:
 @pytest.mark.parametrize(("given", "wanted"), [(None, "2 EUR"), ("3 USD", "3 USD")])
 def test_price__of_the_policy_counts_where_no_input_has_one(given: str | None, wanted: str) -> None:
     price = Price.parse_price(given) if given else None
-    settings = Settings(inputs=Inputs(executor_hour_price=price), runner=RUNNER)
+    settings = ActionSettings(inputs=ActionInputs(executor_hour_price=price), runner=RUNNER)
     used = PolicyUsed(source="base", executor_hour_price=Price.parse_price("2 EUR"))
     assert _get_price(settings, make_report(policy=used)) == Price.parse_price(wanted)
     assert _get_price(settings, make_report()) == price
@@ -226,7 +226,7 @@ def test_price__of_the_policy_counts_where_no_input_has_one(given: str | None, w
 def test_budget__is_what_makes_a_plan_no_go(
     given: float | None, policy: dict[str, Any] | None, override: bool, wanted: float | None
 ) -> None:
-    settings = Settings(inputs=Inputs(max_executor_hours=given), runner=RUNNER)
+    settings = ActionSettings(inputs=ActionInputs(max_executor_hours=given), runner=RUNNER)
     used = PolicyUsed(source="base", **policy) if policy is not None else None
     own = make_report(policy=used)
     overridden = DecisionOverride(by="ada", reason="now") if override else None

@@ -23,9 +23,9 @@ from ci_bot.bot.actions.event import (
     PullRequestEvent,
     ScheduleEvent,
     WorkflowRunEvent,
-    is_repository,
-    parse_event,
-    read_event,
+    is_repository_in_event,
+    parse_github_event,
+    read_github_event,
 )
 from ci_bot.errors import BadInput
 
@@ -111,7 +111,7 @@ SAMPLES: list[tuple[str, dict[str, Any]]] = [
 
 
 def test_parse_event__pull_request() -> None:
-    event = parse_event("pull_request", pull_request(), sha=MERGE)
+    event = parse_github_event("pull_request", pull_request(), sha=MERGE)
     assert event == PullRequestEvent(
         name="pull_request",
         action="opened",
@@ -134,10 +134,10 @@ def test_parse_event__pull_request() -> None:
 def test_parse_event__github_sha_counts_for_pull_request_only() -> None:
     """On `pull_request_target` it is the base branch's commit, which is no merge commit."""
     payload = pull_request(action="closed", pull_request__merge_commit_sha="d" * 40)
-    target = parse_event("pull_request_target", payload, sha=MERGE)
+    target = parse_github_event("pull_request_target", payload, sha=MERGE)
     assert isinstance(target, PullRequestEvent)
     assert target.merge_sha == "d" * 40
-    nothing = parse_event("pull_request", pull_request(), sha="refs/pull/7/merge")
+    nothing = parse_github_event("pull_request", pull_request(), sha="refs/pull/7/merge")
     assert isinstance(nothing, PullRequestEvent)
     assert nothing.merge_sha is None
 
@@ -154,17 +154,19 @@ def test_parse_event__github_sha_counts_for_pull_request_only() -> None:
     ],
 )
 def test_fork__is_another_repository_or_one_that_is_gone(head_repo: Any, fork: bool) -> None:
-    event = parse_event("pull_request", pull_request(pull_request__head__repo=head_repo))
+    event = parse_github_event("pull_request", pull_request(pull_request__head__repo=head_repo))
     assert isinstance(event, PullRequestEvent)
     assert event.is_fork is fork
     assert event.has_secrets is not fork
 
 
 def test_dependabot__is_decided_by_the_author_and_not_by_the_sender() -> None:
-    by_author = parse_event(
+    by_author = parse_github_event(
         "pull_request", pull_request(pull_request__user={"login": "dependabot[bot]"})
     )
-    by_sender = parse_event("pull_request", pull_request(sender={"login": "dependabot[bot]"}))
+    by_sender = parse_github_event(
+        "pull_request", pull_request(sender={"login": "dependabot[bot]"})
+    )
     assert isinstance(by_author, PullRequestEvent)
     assert isinstance(by_sender, PullRequestEvent)
     assert by_author.is_dependabot
@@ -174,7 +176,7 @@ def test_dependabot__is_decided_by_the_author_and_not_by_the_sender() -> None:
 
 
 def test_pull_request__of_a_deleted_account_has_the_ghost_as_author() -> None:
-    event = parse_event("pull_request", pull_request(pull_request__user=None))
+    event = parse_github_event("pull_request", pull_request(pull_request__user=None))
     assert isinstance(event, PullRequestEvent)
     assert event.author == "ghost"
 
@@ -201,26 +203,26 @@ def test_pull_request__is_retargeted_where_an_edit_changed_its_base(
     action: str, changes: Any, retargeted: bool
 ) -> None:
     """https://docs.github.com/en/webhooks/webhook-events-and-payloads#pull_request (`edited`)"""
-    event = parse_event("pull_request", pull_request(action=action, changes=changes))
+    event = parse_github_event("pull_request", pull_request(action=action, changes=changes))
     assert isinstance(event, PullRequestEvent)
     assert event.retargeted is retargeted
-    assert not parse_event("pull_request", pull_request(action=action)).retargeted
+    assert not parse_github_event("pull_request", pull_request(action=action)).retargeted
 
 
 def test_parse_event__dispatch_inputs_become_text_with_dashes() -> None:
-    event = parse_event("workflow_dispatch", DISPATCH)
+    event = parse_github_event("workflow_dispatch", DISPATCH)
     assert event == DispatchEvent(
         repository="octo/flights",
         ref="refs/heads/main",
         sender="ada",
         inputs={"pr-number": "7", "comment-id": "12", "dry": "true", "count": "3"},
     )
-    bare = parse_event("workflow_dispatch", {"inputs": None})
+    bare = parse_github_event("workflow_dispatch", {"inputs": None})
     assert bare == DispatchEvent(repository=None, ref=None, sender="ghost", inputs={})
 
 
 def test_parse_event__comment_on_a_pull_request() -> None:
-    assert parse_event("issue_comment", COMMENT) == CommentEvent(
+    assert parse_github_event("issue_comment", COMMENT) == CommentEvent(
         action="created",
         repository="octo/flights",
         number=7,
@@ -236,7 +238,7 @@ def test_parse_event__comment_on_a_pull_request() -> None:
 def test_parse_event__comment_on_a_plain_issue() -> None:
     payload = copy.deepcopy(COMMENT)
     del payload["issue"]["pull_request"]  # type: ignore[attr-defined]
-    event = parse_event("issue_comment", payload)
+    event = parse_github_event("issue_comment", payload)
     assert isinstance(event, CommentEvent)
     assert not event.on_pull_request
 
@@ -251,20 +253,20 @@ def test_parse_event__comment_on_a_plain_issue() -> None:
     ],
 )
 def test_parse_event__comment_of_a_bot(user: dict[str, Any] | None, bot: bool) -> None:
-    event = parse_event("issue_comment", {**COMMENT, "comment": {"id": 1, "user": user}})
+    event = parse_github_event("issue_comment", {**COMMENT, "comment": {"id": 1, "user": user}})
     assert isinstance(event, CommentEvent)
     assert event.author_is_bot is bot
 
 
 def test_parse_event__workflow_run_of_a_fork() -> None:
-    event = parse_event("workflow_run", WORKFLOW_RUN)
+    event = parse_github_event("workflow_run", WORKFLOW_RUN)
     assert isinstance(event, WorkflowRunEvent)
     assert (event.run_id, event.run_event, event.head_sha) == (5, "pull_request", HEAD)
     assert event.is_fork
 
 
 def test_parse_event__merge_group_names_the_pull_request_in_its_ref() -> None:
-    assert parse_event("merge_group", MERGE_GROUP) == MergeGroupEvent(
+    assert parse_github_event("merge_group", MERGE_GROUP) == MergeGroupEvent(
         action="checks_requested",
         repository="octo/flights",
         head_sha=HEAD,
@@ -275,25 +277,27 @@ def test_parse_event__merge_group_names_the_pull_request_in_its_ref() -> None:
     other = copy.deepcopy(MERGE_GROUP)
     other["merge_group"]["head_ref"] = "refs/heads/main"  # type: ignore[index]
     del other["merge_group"]["base_ref"]  # type: ignore[attr-defined]
-    unnamed = parse_event("merge_group", other)
+    unnamed = parse_github_event("merge_group", other)
     assert isinstance(unnamed, MergeGroupEvent)
     assert (unnamed.number, unnamed.base_ref) == (None, None)
 
 
 def test_parse_event__schedule_needs_nothing() -> None:
-    assert parse_event("schedule", {}) == ScheduleEvent(cron=None)
-    assert parse_event("schedule", SCHEDULE) == ScheduleEvent(cron="17 3 * * *")
+    assert parse_github_event("schedule", {}) == ScheduleEvent(cron=None)
+    assert parse_github_event("schedule", SCHEDULE) == ScheduleEvent(cron="17 3 * * *")
 
 
 def test_parse_event__unknown_event_is_no_error() -> None:
-    assert parse_event("star", {"action": "created"}) == OtherEvent(name="star", action="created")
-    assert parse_event("", None) == OtherEvent(name="", action=None)
+    assert parse_github_event("star", {"action": "created"}) == OtherEvent(
+        name="star", action="created"
+    )
+    assert parse_github_event("", None) == OtherEvent(name="", action=None)
 
 
 @pytest.mark.parametrize("text", ["", "not json", "{", "[" * 100_000, '{"a": ' + "9" * 5_000 + "}"])
 def test_read_event__what_is_no_json_is_bad_input(text: str) -> None:
     with pytest.raises(BadInput, match="not JSON") as caught:
-        read_event("pull_request", text)
+        read_github_event("pull_request", text)
     assert caught.value.hint is not None
     assert "GITHUB_EVENT_PATH" in caught.value.hint
 
@@ -301,7 +305,7 @@ def test_read_event__what_is_no_json_is_bad_input(text: str) -> None:
 @pytest.mark.parametrize("payload", [None, [], 3, "text", True])
 def test_parse_event__document_that_is_no_object(payload: Any) -> None:
     with pytest.raises(BadInput, match="the whole document is not a JSON object"):
-        parse_event("pull_request", payload)
+        parse_github_event("pull_request", payload)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +324,7 @@ def test_parse_event__document_that_is_no_object(payload: Any) -> None:
 )
 def test_parse_event__wrong_value_is_named(path: str, value: Any, complaint: str) -> None:
     with pytest.raises(BadInput) as caught:
-        parse_event("pull_request", pull_request(**{path: value}))
+        parse_github_event("pull_request", pull_request(**{path: value}))
     assert complaint in caught.value.message
 
 
@@ -328,7 +332,7 @@ def test_parse_event__wrong_value_is_named(path: str, value: Any, complaint: str
     "name", ["octo/flights", "octo_corp/f.l-i_g", "-x/.github", "o/..x", "a.b/c"]
 )
 def test_is_repository__takes(name: str) -> None:
-    assert is_repository(name)
+    assert is_repository_in_event(name)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +340,7 @@ def test_is_repository__takes(name: str) -> None:
     ["octo", "octo/", "/x", "a/b/c", "a/..", "../b", "./b", "a/.", "a/b c", "a/b\n", "ä/b", "a/b?"],
 )
 def test_is_repository__refuses(name: str) -> None:
-    assert not is_repository(name)
+    assert not is_repository_in_event(name)
 
 
 def paths(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -364,7 +368,7 @@ def test_parse_event__each_missing_key_is_an_event_or_is_named(
         place = place[key]
     del place[way[-1]]
     try:
-        parse_event(name, changed)
+        parse_github_event(name, changed)
     except BadInput as error:
         assert f"lacks `{'.'.join(way)}" in error.message
 
@@ -404,7 +408,7 @@ def damaged(draw: st.DrawFn) -> tuple[str, Any]:
 def test_parse_event__any_shape_is_an_event_or_bad_input(sample: tuple[str, Any]) -> None:
     name, payload = sample
     try:
-        event = parse_event(name, payload)
+        event = parse_github_event(name, payload)
     except BadInput as error:
         assert error.exit_code == 2
         assert error.hint
@@ -418,7 +422,7 @@ def checked(event: Event) -> None:
     for each in fields(event):
         value = getattr(event, each.name)
         if each.name == "repository" and value is not None:
-            assert is_repository(value)
+            assert is_repository_in_event(value)
         if each.name.endswith("_sha") and value is not None:
             assert len(value) == 40
         if each.name in ("number", "comment_id", "run_id") and value is not None:
@@ -430,7 +434,7 @@ def checked(event: Event) -> None:
 @given(st.text(max_size=200) | JSON.map(json.dumps))
 def test_read_event__any_text_is_an_event_or_bad_input(text: str) -> None:
     try:
-        read_event("pull_request", text)
+        read_github_event("pull_request", text)
     except BadInput:
         return
     raise AssertionError("no text that short is a whole pull request event")

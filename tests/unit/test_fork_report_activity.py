@@ -70,16 +70,16 @@ def left(report: Report, **changes: Any) -> bytes:
 
 
 def read(archive: bytes) -> Report:
-    return fork_report.read_report(ASKED, Forge(archive=archive))
+    return fork_report.read_report_of_fork_run(ASKED, Forge(archive=archive))
 
 
 def resolve(*pulls: PullRequest, asked: activities.PostForkReport = ASKED) -> PullRequest:
-    return fork_report.find_fork_pull_request(asked, Forge(pulls=pulls))
+    return fork_report.find_pull_request_of_fork_run(asked, Forge(pulls=pulls))
 
 
 def rewrite(report: Report, *, untouched: bool = False, pull: PullRequest = PULL) -> Report:
     desk = publisher_of(Memory())
-    return fork_report.rewrite_fork_report(report, pull, desk, untouched)
+    return fork_report.rewrite_claims_of_fork_report(report, pull, desk, untouched)
 
 
 def test_read_report__of_the_right_commit_is_read() -> None:
@@ -147,14 +147,14 @@ def test_read_report__of_any_bytes_is_refused_and_nothing_else(content: bytes) -
 
 def test_resolve__asks_for_head_branch_and_commit() -> None:
     forge = Forge()
-    assert fork_report.find_fork_pull_request(ASKED, forge) == PULL
+    assert fork_report.find_pull_request_of_fork_run(ASKED, forge) == PULL
     assert forge.asked == [f"{HEAD} outsider:theirs"]
 
 
 def test_resolve__of_a_deleted_fork_asks_for_the_commit_alone() -> None:
     forge = Forge(pulls=[replace(PULL, head_repository=None)])
     asked = replace(ASKED, head_repository=None)
-    assert fork_report.find_fork_pull_request(asked, forge).number == PULL.number
+    assert fork_report.find_pull_request_of_fork_run(asked, forge).number == PULL.number
     assert forge.asked == [f"{HEAD} None"]
 
 
@@ -237,7 +237,7 @@ def test_rewritten__believes_bad_news_and_not_good_news(
 def test_inside__is_about_whole_names_of_directories(
     files: list[str], projects: list[str], inside: list[str]
 ) -> None:
-    assert fork_report._list_inside_projects(files, projects) == inside
+    assert fork_report._list_fork_files_inside_projects(files, projects) == inside
 
 
 def test_rewrite__of_a_forged_report__has_no_words_of_the_team() -> None:

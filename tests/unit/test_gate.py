@@ -13,9 +13,9 @@ from ci_bot.bot.actions.comment_command import ApplyCommand
 from ci_bot.bot.github.port import Permission, PullRequest
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
-    find_condition_of_review,
-    find_condition_to_load,
-    list_unmet_conditions,
+    find_gate_condition_of_review,
+    find_gate_condition_to_load,
+    list_unmet_conditions_of_apply_gate,
 )
 from ci_bot.protocol.comment import Marker
 from ci_bot.protocol.plan import Window
@@ -74,7 +74,7 @@ MARKER = marker()
 def reasons(
     request: ApplyRequester = REQUEST, pull: PullRequest = PULL, known: Marker | None = MARKER
 ) -> list[str]:
-    return [item.reason_code for item in list_unmet_conditions(request, pull, known)]
+    return [item.reason_code for item in list_unmet_conditions_of_apply_gate(request, pull, known)]
 
 
 def test_gate__with_every_condition_met__is_open() -> None:
@@ -114,7 +114,7 @@ def test_gate__with_every_condition_met__is_open() -> None:
 def test_gate__names_the_one_condition_that_is_not_met(
     request_: ApplyRequester, pull: PullRequest, known: Marker | None, reason: str
 ) -> None:
-    found = list_unmet_conditions(request_, pull, known)
+    found = list_unmet_conditions_of_apply_gate(request_, pull, known)
 
     assert [item.reason_code for item in found] == [reason]
     assert found[0].message.endswith(".")
@@ -160,20 +160,20 @@ def test_gate__a_no_go_of_this_runs_own_review_counts_whatever_the_comment_says(
 ) -> None:
     own = make_report(plan_id=PLAN, decision="no_go")
 
-    (found,) = find_condition_of_review(REQUEST, own, marker(decision=said))
+    (found,) = find_gate_condition_of_review(REQUEST, own, marker(decision=said))
 
     assert found.reason_code == "no_go"
     assert "The comment says otherwise" in found.message
     assert f'`/sqlmesh apply {PLAN[:12]} --override "reason"`' in found.hint
-    assert find_condition_of_review(asking(override=""), own, marker(decision=said))
+    assert find_gate_condition_of_review(asking(override=""), own, marker(decision=said))
     # Who gives a reason has been asked for maintain access before anything was planned.
     overridden = asking("maintain", override="the blocker is known")
-    assert find_condition_of_review(overridden, own, marker(decision=said)) == []
+    assert find_gate_condition_of_review(overridden, own, marker(decision=said)) == []
 
 
 @pytest.mark.parametrize("decision", ["go", "review", "no_changes"])
 def test_gate__this_runs_own_review_lets_through_what_is_no_no_go(decision: Any) -> None:
-    assert find_condition_of_review(REQUEST, make_report(decision=decision), MARKER) == []
+    assert find_gate_condition_of_review(REQUEST, make_report(decision=decision), MARKER) == []
 
 
 @settings(deadline=None)
@@ -197,7 +197,7 @@ def test_gate__opens_for_nobody_whom_a_condition_stops(
     request = asking(permission, plan_id=plan_id, override=override)
     pull = replace(PULL, open=is_open, fork=fork, draft=draft, head_sha=head)
 
-    opened = list_unmet_conditions(request, pull, marker(decision=decision)) == []
+    opened = list_unmet_conditions_of_apply_gate(request, pull, marker(decision=decision)) == []
 
     writer = permission in ("admin", "maintain", "write")
     maintainer = permission in ("admin", "maintain")
@@ -226,7 +226,7 @@ def test_gate__opens_for_nobody_whom_a_condition_stops(
 def test_person__who_accepts_or_estimates_needs_what_an_apply_needs(
     request_: ApplyRequester, pull: PullRequest, expected: list[str]
 ) -> None:
-    against = find_condition_to_load(
+    against = find_gate_condition_to_load(
         request_.by, request_.permission, pull, request_.checked_out, what="an estimate"
     )
     assert [item.reason_code for item in against] == expected

@@ -9,9 +9,9 @@ import pytest
 
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import ApplyCommand
-from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.handlers import estimate
-from ci_bot.bot.handlers.apply import apply_reviewed_plan
+from ci_bot.bot.handlers.apply import handle_apply_of_reviewed_plan
 from ci_bot.bot.handlers.estimate import report_estimate_failure
 from ci_bot.bot.report.markdown import marker
 from ci_bot.errors import BadInput
@@ -145,8 +145,8 @@ def test_probe__is_refused_for_what_refuses_an_apply(
         number=142, requested_by="ada", command=ApplyCommand(plan, probe=True)
     )
     given: Any = (Client(), github)
-    settings = Settings(inputs=Inputs(), runner=RUNNER)
-    assert apply_reviewed_plan(activity, settings, publisher, *given) == 3
+    settings = ActionSettings(inputs=ActionInputs(), runner=RUNNER)
+    assert handle_apply_of_reviewed_plan(activity, settings, publisher, *given) == 3
     assert f"`{reason}`" in github.reply
     assert len(github.comments) == 2
     assert "The review." in github.comments[0].body

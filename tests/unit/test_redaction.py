@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 from sqlmesh.utils import sanitize_name
 
-from ci_bot.bot.actions.workflow_commands import make_plain_line
+from ci_bot.bot.actions.workflow_commands import make_plain_line_of_workflow_log
 from ci_bot.bot.report.model.markdown_text import one_line
 from ci_bot.bot.sandbox.worker_output import LogReader
 from ci_bot.protocol.base import Failure, Versions
@@ -416,7 +416,7 @@ def test_redact__a_value_with_terminal_codes_in_it(secret: str, code: str) -> No
     for at in range(1, len(secret), 3):
         coloured = f"a {secret[:at]}{code}{secret[at:]} b {code}c"
         for shown in (
-            make_plain_line(redactor.redact(coloured)),
+            make_plain_line_of_workflow_log(redactor.redact(coloured)),
             one_line(redactor.redact(coloured)),
         ):
             assert shown == f"a {MASK} b c"
@@ -454,7 +454,7 @@ def test_log__a_value_with_a_colour_in_it_whatever_the_reads() -> None:
         reader = LogReader(Redactor([value]), line_characters=30, limit_bytes=1000)
         pieces = [printed[at : at + size] for at in range(0, len(printed), size)]
         lines = [line for piece in pieces for line in reader.feed_bytes(piece)]
-        assert [make_plain_line(line) for line in lines] == [f"LOGGED {MASK} end"]
+        assert [make_plain_line_of_workflow_log(line) for line in lines] == [f"LOGGED {MASK} end"]
 
 
 @pytest.mark.parametrize(

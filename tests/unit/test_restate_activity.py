@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.bot.actions import activities
 from ci_bot.bot.github.port import Permission
-from ci_bot.bot.handlers import owner_commands
+from ci_bot.bot.handlers import restate_command
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement
@@ -25,7 +25,9 @@ def refused(found: GitHub, checkout: Checkout | None = None) -> BotError:
     client: Any = checkout or Checkout()
     activity = activities.Restate(number=142, comment_id=99)
     with pytest.raises(BotError) as caught:
-        owner_commands.restate_model(activity, publisher.settings, publisher, client, found)
+        restate_command.handle_restate_command_of_owner(
+            activity, publisher.settings, publisher, client, found
+        )
     return caught.value
 
 
@@ -112,22 +114,27 @@ REFUSED = Failure(
 )
 def test_asked__that_cannot_be_is_refused(report: dict[str, Any], reason: str, code: int) -> None:
     with pytest.raises(BotError) as caught:
-        owner_commands.find_asked(make_report(**report))
+        restate_command.find_restatement_asked_in_comment(make_report(**report))
     assert (caught.value.reason_code, caught.value.exit_code) == (reason, code)
 
 
 def test_asked__is_the_last_of_the_review() -> None:
     other = ProdRestatement(recorded=ASKED.model_copy(update={"model": "mart.b"}))
     own = ProdRestatement(recorded=ASKED)
-    assert owner_commands.find_asked(make_report(prod_restatements=[other, own])) is own
+    assert (
+        restate_command.find_restatement_asked_in_comment(
+            make_report(prod_restatements=[other, own])
+        )
+        is own
+    )
 
 
 def test_take_back__of_what_was_never_recorded_names_what_is() -> None:
-    owner_commands.check_was_recorded("mart.a", [ASKED])
+    restate_command.check_restatement_command_was_recorded("mart.a", [ASKED])
     with pytest.raises(BotError) as caught:
-        owner_commands.check_was_recorded("mart.aa", [ASKED])
+        restate_command.check_restatement_command_was_recorded("mart.aa", [ASKED])
     assert (caught.value.reason_code, caught.value.exit_code) == ("no_such_restatement", 2)
     assert "`mart.a`" in (caught.value.hint or "")
     with pytest.raises(BotError) as caught:
-        owner_commands.check_was_recorded("mart.a", [])
+        restate_command.check_restatement_command_was_recorded("mart.a", [])
     assert caught.value.hint == "None is."

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from ci_bot.bot.actions.activities import Review
-from ci_bot.bot.actions.inputs import Inputs, RunnerFacts, Settings
+from ci_bot.bot.actions.inputs import ActionInputs, ActionRunnerFacts, ActionSettings
 from ci_bot.bot.github.port import PullRequest
-from ci_bot.bot.handlers.review import make_review_options
+from ci_bot.bot.handlers.review import make_options_of_review_run
 from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
 from tests.unit.test_gate import PULL
 
-RUNNER = RunnerFacts(
+RUNNER = ActionRunnerFacts(
     repository="shop/warehouse",
     api_url="https://api.github.com",
     server_url="https://github.com",
@@ -24,9 +24,11 @@ RUNNER = RunnerFacts(
 
 
 def options(pull: PullRequest | None, untrusted: str | None = None) -> ReviewOptions:
-    settings = Settings(inputs=Inputs(max_intervals=7, max_executor_hours=2.5), runner=RUNNER)
+    settings = ActionSettings(
+        inputs=ActionInputs(max_intervals=7, max_executor_hours=2.5), runner=RUNNER
+    )
     activity = Review(number=7, untrusted=untrusted)
-    return make_review_options(activity, settings, "pr_7", ReviewCommits(), pull)
+    return make_options_of_review_run(activity, settings, "pr_7", ReviewCommits(), pull)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.github.port import NotFound
-from ci_bot.bot.handlers.own_review import MAX_ARTIFACT_BYTES, confirm_marker, other_plan
+from ci_bot.bot.handlers.own_review import (
+    MAX_ARTIFACT_BYTES,
+    confirm_comment_marker_by_own_review,
+    find_why_own_review_has_other_plan,
+)
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import Window
@@ -88,7 +92,7 @@ MARKER = make_marker(
 
 def other(own: Report, artifact: bytes | Exception = b"", marker: Any = MARKER) -> Any:
     github = WithArtifact(artifact=artifact)
-    return other_plan(own, marker, publisher_of(github), github)
+    return find_why_own_review_has_other_plan(own, marker, publisher_of(github), github)
 
 
 def test_other_plan__is_none_where_this_run_makes_the_same_plan() -> None:
@@ -112,7 +116,10 @@ def test_other_plan__keeps_both_commits_of_the_base_branch(base: str | None) -> 
     marker = MARKER.model_copy(update={"base": base})
     own = report(NOW)
 
-    assert other_plan(own, marker, publisher, WithArtifact(artifact=b"")) is not None
+    assert (
+        find_why_own_review_has_other_plan(own, marker, publisher, WithArtifact(artifact=b""))
+        is not None
+    )
     expected = (base, own.base_sha) if base else None
     assert publisher.template.base_moves == expected
 
@@ -184,7 +191,7 @@ def test_confirmed__holds_nothing_that_the_comment_said_of_the_plan() -> None:
     )
     own = report(NOW, decision="review", head_sha="a" * 40, merge_sha="c" * 40)
 
-    known = confirm_marker(said, own)
+    known = confirm_comment_marker_by_own_review(said, own)
 
     assert (known.head, known.base, known.merge) == ("a" * 40, own.base_sha, "c" * 40)
     assert (known.plan, known.window, known.decision) == (NOW.plan_id(), WINDOW, "review")

@@ -7,7 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot import __version__
-from ci_bot.bot.actions.inputs import Inputs, make_variable_name, read_settings
+from ci_bot.bot.actions.inputs import (
+    ActionInputs,
+    make_variable_name_of_input,
+    read_action_settings,
+)
 from ci_bot.errors import BadInput
 
 RUNNER = {
@@ -18,26 +22,28 @@ RUNNER = {
 }
 
 
-def read(**inputs: str) -> Inputs:
+def read(**inputs: str) -> ActionInputs:
     """The inputs of a run, with underscores for dashes."""
-    given_ = {make_variable_name(name.replace("_", "-")): value for name, value in inputs.items()}
-    return read_settings({**RUNNER, **given_}).inputs
+    given_ = {
+        make_variable_name_of_input(name.replace("_", "-")): value for name, value in inputs.items()
+    }
+    return read_action_settings({**RUNNER, **given_}).inputs
 
 
 def problems(environ: dict[str, str]) -> str:
     with pytest.raises(BadInput) as raised:
-        read_settings(environ)
+        read_action_settings(environ)
     assert raised.value.exit_code == 2
     assert raised.value.hint is not None
     return raised.value.message
 
 
 def test_inputs__that_are_empty__have_their_defaults() -> None:
-    empty = {make_variable_name(name): "" for name in Inputs.list_names()}
-    blank = {make_variable_name(name): " \n " for name in Inputs.list_names()}
+    empty = {make_variable_name_of_input(name): "" for name in ActionInputs.list_names()}
+    blank = {make_variable_name_of_input(name): " \n " for name in ActionInputs.list_names()}
 
-    assert read_settings({**RUNNER, **empty}).inputs == Inputs()
-    assert read_settings({**RUNNER, **blank}).inputs == Inputs()
+    assert read_action_settings({**RUNNER, **empty}).inputs == ActionInputs()
+    assert read_action_settings({**RUNNER, **blank}).inputs == ActionInputs()
 
 
 def test_inputs__lists_take_lines_and_blanks() -> None:
@@ -105,7 +111,7 @@ def test_inputs__numbers_and_switches() -> None:
 def test_input__with_a_wrong_value__is_named_with_what_it_may_be(
     name: str, value: str, says: str
 ) -> None:
-    message = problems({**RUNNER, make_variable_name(name): value})
+    message = problems({**RUNNER, make_variable_name_of_input(name): value})
 
     assert f"input `{name}` {says}" in message
     assert f"got {value[:60]!r}" in message
@@ -115,8 +121,8 @@ def test_problems__come_all_in_one_message() -> None:
     message = problems(
         {
             "GITHUB_API_URL": "ftp://github.example",
-            make_variable_name("mode"): "x",
-            make_variable_name("plan-id"): "x",
+            make_variable_name_of_input("mode"): "x",
+            make_variable_name_of_input("plan-id"): "x",
             "CI_BOT_TYPO": "x",
         }
     )
@@ -131,7 +137,9 @@ def test_problems__come_all_in_one_message() -> None:
 def test_unknown_input__is_named__and_what_the_image_sets_is_not() -> None:
     assert "`CI_BOT_PROJEKT` is not an input" in problems({**RUNNER, "CI_BOT_PROJEKT": "."})
 
-    read_settings({**RUNNER, "CI_BOT_CONTAINER": "1", "CI_BOT_WORKER_PYTHON": "/usr/bin/python"})
+    read_action_settings(
+        {**RUNNER, "CI_BOT_CONTAINER": "1", "CI_BOT_WORKER_PYTHON": "/usr/bin/python"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,41 +159,46 @@ def test_unknown_input__is_named__and_what_the_image_sets_is_not() -> None:
 def test_api_url__gets_a_token_over_https_or_loopback_only(url: str, fine: bool) -> None:
     environ = {**RUNNER, "GITHUB_API_URL": url}
     if fine:
-        assert read_settings(environ).runner.api_url == url
+        assert read_action_settings(environ).runner.api_url == url
     else:
         assert "no https address" in problems(environ)
 
 
 def test_runner__says_where_its_page_is() -> None:
-    runner = read_settings({**RUNNER, "GITHUB_RUN_ID": "42", "GITHUB_RUN_ATTEMPT": "2"}).runner
+    runner = read_action_settings(
+        {**RUNNER, "GITHUB_RUN_ID": "42", "GITHUB_RUN_ATTEMPT": "2"}
+    ).runner
 
     assert runner.run_url == "https://github.com/acme/warehouse/actions/runs/42"
     assert runner.run_attempt == 2
-    assert read_settings(RUNNER).runner.run_url is None
+    assert read_action_settings(RUNNER).runner.run_url is None
 
 
 def test_actor__is_who_triggered_the_run_last() -> None:
     both = {**RUNNER, "GITHUB_ACTOR": "first", "GITHUB_TRIGGERING_ACTOR": "second"}
 
-    assert read_settings(both).runner.actor == "second"
-    assert read_settings({**RUNNER, "GITHUB_ACTOR": "first"}).runner.actor == "first"
+    assert read_action_settings(both).runner.actor == "second"
+    assert read_action_settings({**RUNNER, "GITHUB_ACTOR": "first"}).runner.actor == "first"
 
 
 def test_token__is_in_no_message_and_no_representation() -> None:
     token = "ghs_" + "k" * 36
-    settings = read_settings({**RUNNER, make_variable_name("github-token"): token})
+    settings = read_action_settings({**RUNNER, make_variable_name_of_input("github-token"): token})
 
     assert settings.inputs.github_token == token
     assert token not in repr(settings)
-    assert token not in problems({make_variable_name("github-token"): token})
+    assert token not in problems({make_variable_name_of_input("github-token"): token})
 
 
 @settings(deadline=None)
-@given(st.dictionaries(st.sampled_from(Inputs.list_names()), st.text(max_size=40)))
+@given(st.dictionaries(st.sampled_from(ActionInputs.list_names()), st.text(max_size=40)))
 def test_inputs__of_any_text__are_read_or_refused(inputs: dict[str, str]) -> None:
-    environ = {**RUNNER, **{make_variable_name(name): value for name, value in inputs.items()}}
+    environ = {
+        **RUNNER,
+        **{make_variable_name_of_input(name): value for name, value in inputs.items()},
+    }
     try:
-        read_ = read_settings(environ)
+        read_ = read_action_settings(environ)
     except BadInput as error:
         assert any(f"`{name}`" in error.message for name in inputs)
         assert error.reason_code == "bad_input"
@@ -196,11 +209,11 @@ def test_inputs__of_any_text__are_read_or_refused(inputs: dict[str, str]) -> Non
 
 def test_rules__are_linked_at_the_tag_or_commit_of_the_action_that_runs() -> None:
     action = {"GITHUB_ACTION_REPOSITORY": "octo/plan-review", "GITHUB_ACTION_REF": "v1"}
-    assert read_settings({**RUNNER, **action}).runner.rules_url == (
+    assert read_action_settings({**RUNNER, **action}).runner.rules_url == (
         "https://github.com/octo/plan-review/blob/v1/docs/rules"
     )
     unnamed = {**RUNNER, **action, "GITHUB_ACTION_REF": ""}
-    assert read_settings(unnamed).runner.rules_url == (
+    assert read_action_settings(unnamed).runner.rules_url == (
         f"https://github.com/octo/plan-review/blob/v{__version__}/docs/rules"
     )
-    assert read_settings(RUNNER).runner.rules_url is None, "an action of the checkout itself"
+    assert read_action_settings(RUNNER).runner.rules_url is None, "an action of the checkout itself"

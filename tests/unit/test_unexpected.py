@@ -14,7 +14,7 @@ import pytest
 
 from ci_bot.bot.cli import commands
 from ci_bot.bot.cli.command_line import run_guarded
-from ci_bot.bot.handlers.run_action import run_workflow
+from ci_bot.bot.handlers.run_action import run_action_in_workflow
 from ci_bot.errors import BadInput, make_unforeseen_error
 from ci_bot.host import Machine
 from tests.github_standin import events
@@ -90,7 +90,7 @@ def test_workflow__folds_the_traceback_and_says_one_sentence(tmp_path: Path) -> 
     def no_clock() -> datetime:
         raise ZeroDivisionError(f"::error::{TOKEN}")
 
-    assert run_workflow(replace(around, utc_now=no_clock)) == 1
+    assert run_action_in_workflow(replace(around, utc_now=no_clock)) == 1
 
     text = out.getvalue()
     lines = [line for line in text.splitlines() if not line.startswith("::add-mask::")]

@@ -38,16 +38,16 @@ WITHOUT = [
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_what_needs_spark__is_refused_with_the_way_out(name: str) -> None:
     with pytest.raises(BadInput) as refused:
-        activities.check_image_has_spark(ON_SPARK[name], has_spark=False)
+        activities.check_image_has_spark_for_activity(ON_SPARK[name], has_spark=False)
     assert refused.value.message == f"{name} needs Spark, and the image for reviews has none."
     assert "without `/review`" in (refused.value.hint or "")
     assert (refused.value.reason_code, refused.value.exit_code) == ("no_spark", EXIT_BAD_INPUT)
-    activities.check_image_has_spark(ON_SPARK[name], has_spark=True)
+    activities.check_image_has_spark_for_activity(ON_SPARK[name], has_spark=True)
 
 
 @pytest.mark.parametrize("activity", WITHOUT, ids=lambda each: type(each).__name__)
 def test_what_needs_none__goes_on(activity: activities.Activity) -> None:
-    activities.check_image_has_spark(activity, has_spark=False)
+    activities.check_image_has_spark_for_activity(activity, has_spark=False)
 
 
 def test_activities__are_all_on_one_of_the_two_lists() -> None:

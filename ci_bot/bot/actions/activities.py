@@ -214,7 +214,7 @@ _ON_SPARK = {
 }
 
 
-def check_image_has_spark(activity: Activity, *, has_spark: bool) -> None:
+def check_image_has_spark_for_activity(activity: Activity, *, has_spark: bool) -> None:
     """Whether this image can do what was asked for.
 
     Raises:

@@ -48,7 +48,7 @@ from ci_bot.bot.actions.activities import (
     Review,
     Sweep,
 )
-from ci_bot.bot.actions.comment_command import ApplyCommand, CleanupCommand, parse_command
+from ci_bot.bot.actions.comment_command import ApplyCommand, CleanupCommand, parse_comment_command
 from ci_bot.bot.actions.event import (
     CommentEvent,
     DispatchEvent,
@@ -59,7 +59,7 @@ from ci_bot.bot.actions.event import (
     ScheduleEvent,
     WorkflowRunEvent,
 )
-from ci_bot.bot.actions.inputs import Inputs, Mode, describe_wrong_value, parse_plan_id
+from ci_bot.bot.actions.inputs import ActionInputs, Mode, describe_wrong_input_value, parse_plan_id
 from ci_bot.errors import BadInput, RequestRefused
 
 REVIEWED_ACTIONS = frozenset({"opened", "synchronize", "reopened", "ready_for_review"})
@@ -69,7 +69,7 @@ _DEPENDABOT_BRANCH = "dependabot/"
 
 
 def choose_activity(  # noqa: PLR0911 - one return per event
-    event: Event, inputs: Inputs, *, actor: str | None = None
+    event: Event, inputs: ActionInputs, *, actor: str | None = None
 ) -> Activity:
     """The activity that `event` asks for, by the rules above.
 
@@ -84,25 +84,27 @@ def choose_activity(  # noqa: PLR0911 - one return per event
     """
     match event:
         case PullRequestEvent():
-            return _pull_request(event, inputs.mode)
+            return _choose_activity_for_pull_request(event, inputs.mode)
         case DispatchEvent():
-            return _choose_for_dispatch(event, inputs, actor or event.sender)
+            return _choose_activity_for_dispatch(event, inputs, actor or event.sender)
         case CommentEvent():
-            return _choose_for_comment(event, inputs.mode)
+            return _choose_activity_for_comment(event, inputs.mode)
         case ScheduleEvent():
-            _check_mode_fits(inputs.mode, {"auto", "sweep", "drift"}, "schedule")
+            _check_mode_input_fits_event(inputs.mode, {"auto", "sweep", "drift"}, "schedule")
             return Drift() if inputs.mode == "drift" else Sweep()
         case WorkflowRunEvent():
-            return _choose_for_workflow_run(event, inputs.mode)
+            return _choose_activity_for_workflow_run(event, inputs.mode)
         case MergeGroupEvent():
-            return _merge_group(event, inputs.mode)
+            return _choose_activity_for_merge_group(event, inputs.mode)
         case OtherEvent():
-            return NothingToDo(f"The event `{_clean_name(event.name)}` asks for nothing here.")
+            return NothingToDo(
+                f"The event `{_clean_name_in_event(event.name)}` asks for nothing here."
+            )
         case _:  # pragma: no cover - mypy proves that this cannot be reached
             assert_never(event)
 
 
-def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
+def _choose_activity_for_pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
     if event.action == "closed":
         if mode not in ("auto", "cleanup"):
             return NothingToDo(
@@ -125,7 +127,7 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
             ),
             reason_code="unsafe_trigger",
         )
-    _check_mode_fits(mode, {"auto", "review", "cleanup"}, "pull_request")
+    _check_mode_input_fits_event(mode, {"auto", "review", "cleanup"}, "pull_request")
     if event.action == "edited" and not event.retargeted:
         return NothingToDo(
             "The title or the text of the pull request was edited, and its base branch was not, so "
@@ -133,7 +135,8 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
         )
     if event.action not in REVIEWED_ACTIONS and not event.retargeted:
         return NothingToDo(
-            f"`pull_request` {_clean_name(event.action)} changes nothing that a plan depends on."
+            f"`pull_request` {_clean_name_in_event(event.action)} changes nothing that a plan "
+            "depends on."
         )
     if mode == "cleanup":
         return NothingToDo("The pull request is open, and `mode: cleanup` serves closed ones.")
@@ -146,14 +149,14 @@ def _pull_request(event: PullRequestEvent, mode: Mode) -> Activity:
         merge_sha=None if event.retargeted else event.merge_sha,
         head_ref=event.head_ref,
         base_ref=event.base_ref,
-        untrusted=_explain_untrusted(fork=event.is_fork, dependabot=event.is_dependabot),
+        untrusted=_explain_untrusted_event(fork=event.is_fork, dependabot=event.is_dependabot),
         comment=event.has_secrets,
         onto_default=event.base_ref == event.default_branch,
         retargeted=event.retargeted,
     )
 
 
-def _explain_untrusted(*, fork: bool, dependabot: bool) -> str | None:
+def _explain_untrusted_event(*, fork: bool, dependabot: bool) -> str | None:
     if fork:
         return "The pull request comes from a fork, so this run has no secrets and may not comment."
     if dependabot:
@@ -161,7 +164,9 @@ def _explain_untrusted(*, fork: bool, dependabot: bool) -> str | None:
     return None
 
 
-def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Activity:
+def _choose_activity_for_dispatch(
+    event: DispatchEvent, inputs: ActionInputs, actor: str
+) -> Activity:
     branch = (event.ref or "").removeprefix("refs/heads/") or None
     of_no_pull_request: dict[str, Activity] = {
         "sweep": Sweep(),
@@ -170,14 +175,14 @@ def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Ac
     }
     if inputs.mode in of_no_pull_request:
         return of_no_pull_request[inputs.mode]
-    number = inputs.pr_number or _parse_positive_number(event.inputs, "pr-number")
+    number = inputs.pr_number or _parse_positive_number_input(event.inputs, "pr-number")
     if number is None:
         raise BadInput(
             "No pull request is named.",
             hint="Give the input `pr-number`; `sweep`, `drift` and `doctor` need none.",
             reason_code="missing_pr_number",
         )
-    comment_id = inputs.comment_id or _parse_positive_number(event.inputs, "comment-id")
+    comment_id = inputs.comment_id or _parse_positive_number_input(event.inputs, "comment-id")
     if inputs.mode == "review":
         if event.inputs.get("mode", "").strip() == "review":
             raise RequestRefused(
@@ -189,7 +194,7 @@ def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Ac
             )
         return Review(number=number)
     if inputs.mode in _BY_OWNERS:
-        return _choose_for_owner(inputs.mode, number, comment_id)
+        return _choose_activity_for_owner(inputs.mode, number, comment_id)
     if inputs.mode == "estimate":
         return Estimate(number=number, requested_by=actor, comment_id=comment_id)
     if inputs.mode == "cleanup":
@@ -197,7 +202,7 @@ def _choose_for_dispatch(event: DispatchEvent, inputs: Inputs, actor: str) -> Ac
             number=number, merged=None, closed=None, comment_id=comment_id, requested_by=actor
         )
     command = ApplyCommand(
-        inputs.plan_id or _plan_id(event.inputs),
+        inputs.plan_id or _read_plan_id_input(event.inputs),
         inputs.override_reason,
         probe=inputs.mode == "probe",
     )
@@ -216,7 +221,7 @@ _BY_OWNERS: Mapping[str, tuple[type[Accept | Restate], str]] = {
 }
 
 
-def _choose_for_owner(mode: Mode, number: int, comment_id: int | None) -> Activity:
+def _choose_activity_for_owner(mode: Mode, number: int, comment_id: int | None) -> Activity:
     """What the comment of an owner decides, which alone says who and what."""
     kind, hint = _BY_OWNERS[mode]
     if comment_id is None:
@@ -228,19 +233,19 @@ def _choose_for_owner(mode: Mode, number: int, comment_id: int | None) -> Activi
     return kind(number=number, comment_id=comment_id)
 
 
-def _choose_for_comment(event: CommentEvent, mode: Mode) -> Activity:
+def _choose_activity_for_comment(event: CommentEvent, mode: Mode) -> Activity:
     if not event.on_pull_request:
         return NothingToDo("The comment is on an issue, not on a pull request.")
     if event.action != "created":
         return NothingToDo("Only new comments are read; an edited or deleted one is no command.")
     if event.author_is_bot:
         return NothingToDo("The comment was written by a bot.")
-    command = parse_command(event.body)
+    command = parse_comment_command(event.body)
     if command is None:
         return NothingToDo("The comment is no command.")
     if not event.open and not isinstance(command, CleanupCommand):
         return NothingToDo("The pull request is closed; only `/sqlmesh cleanup` is served there.")
-    _check_mode_fits(mode, {"auto"}, "issue_comment")
+    _check_mode_input_fits_event(mode, {"auto"}, "issue_comment")
     return CommentCommand(
         number=event.number,
         comment_id=event.comment_id,
@@ -250,8 +255,8 @@ def _choose_for_comment(event: CommentEvent, mode: Mode) -> Activity:
     )
 
 
-def _choose_for_workflow_run(event: WorkflowRunEvent, mode: Mode) -> Activity:
-    _check_mode_fits(mode, {"auto"}, "workflow_run")
+def _choose_activity_for_workflow_run(event: WorkflowRunEvent, mode: Mode) -> Activity:
+    _check_mode_input_fits_event(mode, {"auto"}, "workflow_run")
     if event.action != "completed":
         return NothingToDo("The other workflow has not ended yet.")
     if event.run_event != "pull_request":
@@ -269,8 +274,8 @@ def _choose_for_workflow_run(event: WorkflowRunEvent, mode: Mode) -> Activity:
     )
 
 
-def _merge_group(event: MergeGroupEvent, mode: Mode) -> Activity:
-    _check_mode_fits(mode, {"auto", "review"}, "merge_group")
+def _choose_activity_for_merge_group(event: MergeGroupEvent, mode: Mode) -> Activity:
+    _check_mode_input_fits_event(mode, {"auto", "review"}, "merge_group")
     if event.action != "checks_requested":
         return NothingToDo("The merge queue asks for no check.")
     return Review(
@@ -284,7 +289,7 @@ def _merge_group(event: MergeGroupEvent, mode: Mode) -> Activity:
     )
 
 
-def _check_mode_fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
+def _check_mode_input_fits_event(mode: Mode, allowed: set[Mode], trigger: str) -> None:
     if mode not in allowed:
         raise BadInput(
             f"`mode: {mode}` cannot be done on `{trigger}`.",
@@ -297,7 +302,7 @@ def _check_mode_fits(mode: Mode, allowed: set[Mode], trigger: str) -> None:
         )
 
 
-def _plan_id(inputs: Mapping[str, str]) -> str | None:
+def _read_plan_id_input(inputs: Mapping[str, str]) -> str | None:
     """The dispatch's input of that name; None where it is not given."""
     text = inputs.get("plan-id", "")
     if not text.strip():
@@ -306,12 +311,12 @@ def _plan_id(inputs: Mapping[str, str]) -> str | None:
         return str(parse_plan_id(text))
     except ValueError as error:
         raise BadInput(
-            f"{describe_wrong_value('The input `plan-id`', text, error)}.",
+            f"{describe_wrong_input_value('The input `plan-id`', text, error)}.",
             hint="The comment shows the id of the reviewed plan.",
         ) from None
 
 
-def _parse_positive_number(inputs: Mapping[str, str], name: str) -> int | None:
+def _parse_positive_number_input(inputs: Mapping[str, str], name: str) -> int | None:
     """A dispatch input as a positive whole number; None where it is not given."""
     text = inputs.get(name, "").strip()
     if not text:
@@ -326,6 +331,6 @@ def _parse_positive_number(inputs: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-def _clean_name(text: str) -> str:
+def _clean_name_in_event(text: str) -> str:
     """A name that GitHub sent, fit for a notice."""
     return "".join(letter for letter in text if letter.isalnum() or letter in "_-")[:50]

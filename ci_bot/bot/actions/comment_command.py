@@ -144,13 +144,13 @@ USAGE = (
 )
 
 
-def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one return per rule
+def parse_comment_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one return per rule
     """The command in a comment's first line; None if the comment is no command.
 
     A line that starts like a command and is none becomes `Help`, so that its author gets an answer.
     The problem it names repeats nothing of the comment, because that text is untrusted.
     """
-    line = find_first_line(body)
+    line = find_first_line_of_comment_command(body)
     beginning = _BEGINNING.match(line)
     if beginning is None:
         return None
@@ -160,7 +160,7 @@ def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one retur
         return None if given[0].isprintable() else HelpCommand(_OTHER_BLANK)
     if len(line) > LONGEST_LINE:
         return HelpCommand(f"The line is longer than {LONGEST_LINE} characters.")
-    tokens = _split_tokens(given)
+    tokens = _split_tokens_of_command(given)
     if tokens is None:
         if any(not letter.isprintable() and letter != "\t" for letter in given):
             return HelpCommand(_OTHER_BLANK)
@@ -185,12 +185,12 @@ def parse_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - one retur
     return simple[verb]
 
 
-def find_first_line(body: str) -> str:
+def find_first_line_of_comment_command(body: str) -> str:
     """The comment's first line without its line end and trailing blanks (GitHub sends CR LF)."""
     return re.split(r"[\r\n]", body, maxsplit=1)[0].rstrip(" \t")
 
 
-def _parse_apply(tokens: list[str]) -> ApplyCommand | HelpCommand:  # noqa: PLR0911 - one return per rule
+def _parse_apply_command(tokens: list[str]) -> ApplyCommand | HelpCommand:  # noqa: PLR0911 - one return per rule
     plan_id: str | None = None
     override: str | None = None
     probe = False
@@ -200,7 +200,7 @@ def _parse_apply(tokens: list[str]) -> ApplyCommand | HelpCommand:  # noqa: PLR0
             if override is not None:
                 return HelpCommand("`--override` stands twice.")
             text = next(words, "") if word == "--override" else word.removeprefix("--override=")
-            override = _make_visible_line(text)
+            override = _make_visible_line_of_command(text)
             if not override or override.startswith("--"):
                 return HelpCommand('`--override` needs a reason: `--override "why"`.')
             if len(override) > LONGEST_REASON:
@@ -226,10 +226,14 @@ def _parse_apply(tokens: list[str]) -> ApplyCommand | HelpCommand:  # noqa: PLR0
     return ApplyCommand(plan_id, override, probe)
 
 
-def _parse_accept(tokens: list[str]) -> AcceptCommand | HelpCommand:
+def _parse_accept_command(tokens: list[str]) -> AcceptCommand | HelpCommand:
     if len(tokens) != _ACCEPTED:
         return HelpCommand("`/sqlmesh accept` takes a rule, a model and a reason in quotes.")
-    rule, model, reason = tokens[0].strip("`"), tokens[1].strip("`"), _make_visible_line(tokens[2])
+    rule, model, reason = (
+        tokens[0].strip("`"),
+        tokens[1].strip("`"),
+        _make_visible_line_of_command(tokens[2]),
+    )
     if not _RULE.fullmatch(rule):
         return HelpCommand(
             "The id of a rule is made of letters, digits and hyphens, as reports show it."
@@ -243,7 +247,7 @@ def _parse_accept(tokens: list[str]) -> AcceptCommand | HelpCommand:
     return AcceptCommand(rule, model, reason)
 
 
-def _parse_restate(tokens: list[str]) -> RestateCommand | HelpCommand:  # noqa: PLR0911 - one return per rule
+def _parse_restate_command(tokens: list[str]) -> RestateCommand | HelpCommand:  # noqa: PLR0911 - one return per rule
     if len(tokens) not in _RESTATED:
         return HelpCommand(
             "`/sqlmesh restate` takes a model, a start and an end if not all of it is meant, and "
@@ -257,7 +261,7 @@ def _parse_restate(tokens: list[str]) -> RestateCommand | HelpCommand:  # noqa: 
         if dates:
             return HelpCommand("`/sqlmesh restate <model> off` takes no dates.")
         return RestateCommand(model)
-    reason = _make_visible_line(last)
+    reason = _make_visible_line_of_command(last)
     if not reason or _DATE.fullmatch(reason):
         return HelpCommand('`/sqlmesh restate` ends with a reason: `"why"`.')
     if len(reason) > LONGEST_REASON:
@@ -271,18 +275,18 @@ def _parse_restate(tokens: list[str]) -> RestateCommand | HelpCommand:  # noqa: 
 
 
 _WITH_ARGUMENTS: dict[str, Callable[[list[str]], CommandLine]] = {
-    "apply": _parse_apply,
-    "accept": _parse_accept,
-    "restate": _parse_restate,
+    "apply": _parse_apply_command,
+    "accept": _parse_accept_command,
+    "restate": _parse_restate_command,
 }
 
 
-def _make_visible_line(text: str) -> str:
+def _make_visible_line_of_command(text: str) -> str:
     """The text as one line, without what reorders or hides its neighbours in a comment or log."""
     return "".join(letter if letter.isprintable() else " " for letter in text).strip()
 
 
-def _split_tokens(text: str) -> list[str] | None:
+def _split_tokens_of_command(text: str) -> list[str] | None:
     """The words of a line; quotes hold one together. None if the quotes do not match up."""
     tokens: list[str] = []
     position, text = 0, text.rstrip(" \t")

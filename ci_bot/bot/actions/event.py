@@ -35,17 +35,17 @@ _REPOSITORY = re.compile(
 )
 
 
-def is_repository(text: str) -> bool:
+def is_repository_in_event(text: str) -> bool:
     """Whether `text` is an `owner/name` that can be put into a path as it is."""
     return _REPOSITORY.fullmatch(text) is not None
 
 
-def is_sha(text: str) -> bool:
+def is_sha_in_event(text: str) -> bool:
     """Whether `text` is a commit's whole id."""
     return _SHA.fullmatch(text) is not None
 
 
-class PayloadNode:
+class EventPayloadNode:
     """A place in the payload that knows its path, so that every complaint can name it."""
 
     def __init__(self, value: object, path: str, event: str) -> None:
@@ -53,21 +53,21 @@ class PayloadNode:
         self.path = path
         self.event = event
 
-    def get_child(self, key: str) -> PayloadNode:
+    def get_child(self, key: str) -> EventPayloadNode:
         """The value at `key`; a complaint if there is none. Null counts as a value."""
         below = f"{self.path}.{key}" if self.path else key
         if not isinstance(self.value, Mapping) or key not in self.value:
             raise self._make_error(f"The event file of this {self.event} run lacks `{below}`.")
-        return PayloadNode(self.value[key], below, self.event)
+        return EventPayloadNode(self.value[key], below, self.event)
 
-    def get_node(self, path: str) -> PayloadNode:
+    def get_node(self, path: str) -> EventPayloadNode:
         """The value at a dotted path below this one."""
         node = self
         for key in path.split("."):
             node = node.get_child(key)
         return node
 
-    def read_optional(self, path: str, read: Callable[[PayloadNode], T]) -> T | None:
+    def read_optional(self, path: str, read: Callable[[EventPayloadNode], T]) -> T | None:
         """What `read` makes of the value at `path`; None if something on the way is absent."""
         node = self
         for key in path.split("."):
@@ -88,12 +88,12 @@ class PayloadNode:
         return text
 
     def read_sha(self) -> str:
-        if not isinstance(self.value, str) or not is_sha(self.value):
+        if not isinstance(self.value, str) or not is_sha_in_event(self.value):
             raise self.make_type_error("a commit's 40 hexadecimal digits")
         return self.value
 
     def read_repository(self) -> str:
-        if not isinstance(self.value, str) or not is_repository(self.value):
+        if not isinstance(self.value, str) or not is_repository_in_event(self.value):
             raise self.make_type_error("owner/name")
         return self.value
 
@@ -160,7 +160,7 @@ class PullRequestEvent:
     @property
     def is_fork(self) -> bool:
         """Whether the head lives in another repository, or in one that is gone."""
-        return not is_same_repository(self.head_repository, self.repository)
+        return not is_same_repository_in_event(self.head_repository, self.repository)
 
     @property
     def is_dependabot(self) -> bool:
@@ -228,7 +228,7 @@ class WorkflowRunEvent:
     @property
     def is_fork(self) -> bool:
         """Whether the code of that run came from another repository, or from one that is gone."""
-        return not is_same_repository(self.head_repository, self.repository)
+        return not is_same_repository_in_event(self.head_repository, self.repository)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,12 +263,12 @@ Event = (
 )
 
 
-def is_same_repository(one: str | None, other: str | None) -> bool:
+def is_same_repository_in_event(one: str | None, other: str | None) -> bool:
     """Whether two `owner/name` are the same; GitHub ignores their case. None equals nothing."""
     return one is not None and other is not None and one.lower() == other.lower()
 
 
-def read_event(name: str, text: str, *, sha: Sha | None = None) -> Event:
+def read_github_event(name: str, text: str, *, sha: Sha | None = None) -> Event:
     """The event `name` from the text of its event file.
 
     Args:
@@ -287,13 +287,13 @@ def read_event(name: str, text: str, *, sha: Sha | None = None) -> Event:
             hint=EVENT_FILE_HINT,
             reason_code="event_unreadable",
         ) from None
-    return parse_event(name, payload, sha=sha)
+    return parse_github_event(name, payload, sha=sha)
 
 
-def parse_event(name: str, payload: object, *, sha: Sha | None = None) -> Event:
-    """The event `name` from its payload; see `read_event`."""
+def parse_github_event(name: str, payload: object, *, sha: Sha | None = None) -> Event:
+    """The event `name` from its payload; see `read_github_event`."""
     parser = _PARSERS.get(name)
-    root = PayloadNode(payload, "", name)
+    root = EventPayloadNode(payload, "", name)
     if parser is None:
         action = payload.get("action") if isinstance(payload, Mapping) else None
         return OtherEvent(name=name, action=action if isinstance(action, str) else None)
@@ -302,9 +302,9 @@ def parse_event(name: str, payload: object, *, sha: Sha | None = None) -> Event:
     return parser(root, sha)
 
 
-def _pull_request(root: PayloadNode, sha: Sha | None) -> PullRequestEvent:
+def _read_pull_request_event(root: EventPayloadNode, sha: Sha | None) -> PullRequestEvent:
     pull = root.get_child("pull_request")
-    started_on_merge = root.event == "pull_request" and sha is not None and is_sha(sha)
+    started_on_merge = root.event == "pull_request" and sha is not None and is_sha_in_event(sha)
     action = root.get_child("action").read_name()
     return PullRequestEvent(
         name=root.event,
@@ -315,31 +315,31 @@ def _pull_request(root: PayloadNode, sha: Sha | None) -> PullRequestEvent:
         base_sha=pull.get_node("base.sha").read_sha(),
         merge_sha=sha
         if started_on_merge
-        else pull.read_optional("merge_commit_sha", PayloadNode.read_sha),
+        else pull.read_optional("merge_commit_sha", EventPayloadNode.read_sha),
         head_ref=pull.get_node("head.ref").read_name(),
         base_ref=pull.get_node("base.ref").read_name(),
-        head_repository=pull.read_optional("head.repo.full_name", PayloadNode.read_repository),
-        author=pull.read_optional("user.login", PayloadNode.read_name) or GHOST,
-        draft=pull.read_optional("draft", PayloadNode.read_flag) or False,
-        merged=pull.read_optional("merged", PayloadNode.read_flag) or False,
-        sender=root.read_optional("sender.login", PayloadNode.read_name) or GHOST,
-        default_branch=root.read_optional("repository.default_branch", PayloadNode.read_name),
+        head_repository=pull.read_optional("head.repo.full_name", EventPayloadNode.read_repository),
+        author=pull.read_optional("user.login", EventPayloadNode.read_name) or GHOST,
+        draft=pull.read_optional("draft", EventPayloadNode.read_flag) or False,
+        merged=pull.read_optional("merged", EventPayloadNode.read_flag) or False,
+        sender=root.read_optional("sender.login", EventPayloadNode.read_name) or GHOST,
+        default_branch=root.read_optional("repository.default_branch", EventPayloadNode.read_name),
         # An edit of title or text has `changes` of its own, without this key.
         retargeted=action == "edited"
-        and root.read_optional("changes.base", _read_value) is not None,
+        and root.read_optional("changes.base", _read_value_of_dispatch_event) is not None,
     )
 
 
-def _read_dispatch_event(root: PayloadNode, _: str | None) -> DispatchEvent:
+def _read_dispatch_event(root: EventPayloadNode, _: str | None) -> DispatchEvent:
     return DispatchEvent(
-        repository=root.read_optional("repository.full_name", PayloadNode.read_repository),
-        ref=root.read_optional("ref", PayloadNode.read_name),
-        sender=root.read_optional("sender.login", PayloadNode.read_name) or GHOST,
-        inputs=root.read_optional("inputs", _read_dispatch_inputs) or {},
+        repository=root.read_optional("repository.full_name", EventPayloadNode.read_repository),
+        ref=root.read_optional("ref", EventPayloadNode.read_name),
+        sender=root.read_optional("sender.login", EventPayloadNode.read_name) or GHOST,
+        inputs=root.read_optional("inputs", _read_inputs_of_dispatch_event) or {},
     )
 
 
-def _read_dispatch_inputs(node: PayloadNode) -> dict[str, str]:
+def _read_inputs_of_dispatch_event(node: EventPayloadNode) -> dict[str, str]:
     """Dispatch inputs as text: GitHub sends switches as JSON booleans or as the words for them."""
     if not isinstance(node.value, Mapping):
         raise node.make_type_error("a JSON object")
@@ -350,49 +350,53 @@ def _read_dispatch_inputs(node: PayloadNode) -> dict[str, str]:
     }
 
 
-def _read_comment_event(root: PayloadNode, _: str | None) -> CommentEvent:
+def _read_comment_event(root: EventPayloadNode, _: str | None) -> CommentEvent:
     comment = root.get_child("comment")
     issue = root.get_child("issue")
-    author = comment.read_optional("user.login", PayloadNode.read_name) or GHOST
+    author = comment.read_optional("user.login", EventPayloadNode.read_name) or GHOST
     return CommentEvent(
         action=root.get_child("action").read_name(),
         repository=root.get_node("repository.full_name").read_repository(),
         number=issue.get_child("number").read_positive(),
         # GitHub adds this object to an issue that is a pull request, and says nothing otherwise.
-        on_pull_request=isinstance(issue.read_optional("pull_request", _read_value), Mapping),
+        on_pull_request=isinstance(
+            issue.read_optional("pull_request", _read_value_of_dispatch_event), Mapping
+        ),
         open=issue.get_child("state").read_text() == "open",
         comment_id=comment.get_child("id").read_positive(),
-        body=comment.read_optional("body", PayloadNode.read_text) or "",
+        body=comment.read_optional("body", EventPayloadNode.read_text) or "",
         author=author,
-        author_is_bot=comment.read_optional("user.type", PayloadNode.read_text) == "Bot"
+        author_is_bot=comment.read_optional("user.type", EventPayloadNode.read_text) == "Bot"
         or author.endswith("[bot]"),
-        default_branch=root.read_optional("repository.default_branch", PayloadNode.read_name),
+        default_branch=root.read_optional("repository.default_branch", EventPayloadNode.read_name),
     )
 
 
-def _read_value(node: PayloadNode) -> object:
+def _read_value_of_dispatch_event(node: EventPayloadNode) -> object:
     return node.value
 
 
-def _read_schedule_event(root: PayloadNode, _: str | None) -> ScheduleEvent:
-    return ScheduleEvent(cron=root.read_optional("schedule", PayloadNode.read_text))
+def _read_schedule_event(root: EventPayloadNode, _: str | None) -> ScheduleEvent:
+    return ScheduleEvent(cron=root.read_optional("schedule", EventPayloadNode.read_text))
 
 
-def _read_workflow_run(root: PayloadNode, _: str | None) -> WorkflowRunEvent:
+def _read_workflow_run_event(root: EventPayloadNode, _: str | None) -> WorkflowRunEvent:
     run = root.get_child("workflow_run")
     return WorkflowRunEvent(
         action=root.get_child("action").read_name(),
         repository=root.get_node("repository.full_name").read_repository(),
         run_id=run.get_child("id").read_positive(),
         run_event=run.get_child("event").read_name(),
-        conclusion=run.read_optional("conclusion", PayloadNode.read_text),
+        conclusion=run.read_optional("conclusion", EventPayloadNode.read_text),
         head_sha=run.get_child("head_sha").read_sha(),
-        head_branch=run.read_optional("head_branch", PayloadNode.read_name),
-        head_repository=run.read_optional("head_repository.full_name", PayloadNode.read_repository),
+        head_branch=run.read_optional("head_branch", EventPayloadNode.read_name),
+        head_repository=run.read_optional(
+            "head_repository.full_name", EventPayloadNode.read_repository
+        ),
     )
 
 
-def _merge_group(root: PayloadNode, _: str | None) -> MergeGroupEvent:
+def _read_merge_group_event(root: EventPayloadNode, _: str | None) -> MergeGroupEvent:
     group = root.get_child("merge_group")
     queued = _MERGE_QUEUE_REF.fullmatch(group.get_child("head_ref").read_text())
     return MergeGroupEvent(
@@ -401,21 +405,23 @@ def _merge_group(root: PayloadNode, _: str | None) -> MergeGroupEvent:
         head_sha=group.get_child("head_sha").read_sha(),
         base_sha=group.get_child("base_sha").read_sha(),
         number=int(queued[1]) or None if queued else None,
-        base_ref=_parse_branch(group.read_optional("base_ref", PayloadNode.read_name)),
-        default_branch=root.read_optional("repository.default_branch", PayloadNode.read_name),
+        base_ref=_parse_branch_of_event(
+            group.read_optional("base_ref", EventPayloadNode.read_name)
+        ),
+        default_branch=root.read_optional("repository.default_branch", EventPayloadNode.read_name),
     )
 
 
-def _parse_branch(ref: str | None) -> str | None:
+def _parse_branch_of_event(ref: str | None) -> str | None:
     return None if ref is None else ref.removeprefix("refs/heads/")
 
 
-_PARSERS: dict[str, Callable[[PayloadNode, str | None], Event]] = {
-    "pull_request": _pull_request,
-    "pull_request_target": _pull_request,
+_PARSERS: dict[str, Callable[[EventPayloadNode, str | None], Event]] = {
+    "pull_request": _read_pull_request_event,
+    "pull_request_target": _read_pull_request_event,
     "workflow_dispatch": _read_dispatch_event,
     "issue_comment": _read_comment_event,
     "schedule": _read_schedule_event,
-    "workflow_run": _read_workflow_run,
-    "merge_group": _merge_group,
+    "workflow_run": _read_workflow_run_event,
+    "merge_group": _read_merge_group_event,
 }

@@ -42,7 +42,7 @@ _DIGITS = 18
 _NUMBER = re.compile(r"(?:[0-9]{1,18}\.?[0-9]{0,18}|\.[0-9]{1,18})(?:[eE][+-]?[0-9]{1,2})?")
 
 
-def describe_wrong_value(label: str, value: str, error: ValueError) -> str:
+def describe_wrong_input_value(label: str, value: str, error: ValueError) -> str:
     """The one sentence about a wrong value, without a full stop.
 
     Args:
@@ -54,7 +54,7 @@ def describe_wrong_value(label: str, value: str, error: ValueError) -> str:
     return f"{label} {error} (got {quote_value(value)})"
 
 
-def parse_utf8(value: str) -> str:
+def parse_utf8_input(value: str) -> str:
     """Any text that the system could decode."""
     try:
         value.encode("utf-8")
@@ -63,9 +63,9 @@ def parse_utf8(value: str) -> str:
     return value
 
 
-def parse_text(value: str) -> str:
+def parse_text_input(value: str) -> str:
     """One line, with something on it."""
-    stripped = parse_utf8(value).strip()
+    stripped = parse_utf8_input(value).strip()
     if not stripped:
         raise ValueError(_EMPTY)
     if not stripped.isprintable():
@@ -75,30 +75,36 @@ def parse_text(value: str) -> str:
     return stripped
 
 
-def parse_path(value: str) -> str:
+def parse_path_input(value: str) -> str:
     """A path; whether it leads anywhere is asked later. Blanks at its ends belong to it."""
-    if not parse_utf8(value).strip():
+    if not parse_utf8_input(value).strip():
         raise ValueError(_EMPTY)
     return value
 
 
-def parse_lines(value: str) -> tuple[str, ...]:
+def parse_lines_input(value: str) -> tuple[str, ...]:
     """One entry a line."""
-    return tuple(parse_text(line) for line in parse_utf8(value).splitlines() if line.strip())
+    return tuple(
+        parse_text_input(line) for line in parse_utf8_input(value).splitlines() if line.strip()
+    )
 
 
-def parse_names(value: str) -> tuple[str, ...]:
+def parse_names_input(value: str) -> tuple[str, ...]:
     """Entries apart by white space or commas."""
-    return tuple(parse_text(part) for part in re.split(r"[\s,]+", parse_utf8(value)) if part)
+    return tuple(
+        parse_text_input(part) for part in re.split(r"[\s,]+", parse_utf8_input(value)) if part
+    )
 
 
-def parse_flag(value: str) -> bool:
+def parse_flag_input(value: str) -> bool:
     if value.strip() not in ("true", "false"):
         raise ValueError("must be `true` or `false`")
     return value.strip() == "true"
 
 
-def make_whole_number_parser(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+def make_whole_number_input_parser(
+    minimum: int, maximum: int | None = None
+) -> Callable[[str], int]:
     """A whole number within bounds."""
 
     def parse_whole_number(value: str) -> int:
@@ -114,7 +120,7 @@ def make_whole_number_parser(minimum: int, maximum: int | None = None) -> Callab
     return parse_whole_number
 
 
-def make_number_parser(maximum: float | None = None) -> Callable[[str], float]:
+def make_number_input_parser(maximum: float | None = None) -> Callable[[str], float]:
     """A number from 0 up."""
     range_ = "from 0 up" if maximum is None else f"from 0 to {maximum:g}"
 
@@ -129,7 +135,7 @@ def make_number_parser(maximum: float | None = None) -> Callable[[str], float]:
     return parse_number
 
 
-def parse_price(value: str) -> Price:
+def parse_price_input(value: str) -> Price:
     """An amount with its currency: `0.42 EUR`."""
     # The contracts bring pydantic, for which an event that needs nothing does not wait.
     from ci_bot.protocol.cost import Price
@@ -137,7 +143,7 @@ def parse_price(value: str) -> Price:
     return Price.parse_price(value)
 
 
-def make_word_parser(*words: str) -> Callable[[str], str]:
+def make_word_input_parser(*words: str) -> Callable[[str], str]:
     """One of some words."""
 
     def parse_word(value: str) -> str:
@@ -148,7 +154,7 @@ def make_word_parser(*words: str) -> Callable[[str], str]:
     return parse_word
 
 
-def make_pattern_parser(pattern: str, what: str) -> Callable[[str], str]:
+def make_pattern_input_parser(pattern: str, what: str) -> Callable[[str], str]:
     """A text of one form; `what` says which."""
 
     def parse_matching(value: str) -> str:
@@ -159,12 +165,12 @@ def make_pattern_parser(pattern: str, what: str) -> Callable[[str], str]:
     return parse_matching
 
 
-parse_plan_id = make_pattern_parser(
+parse_plan_id = make_pattern_input_parser(
     r"[0-9a-fA-F]{8,64}", "must be 8 to 64 hexadecimal digits of a plan id"
 )
 # What a review has instead of prod's plan id where a merge changes nothing.
 NO_CHANGES = "none"
-parse_prod_plan_id = make_pattern_parser(
+parse_prod_plan_id = make_pattern_input_parser(
     rf"[0-9a-fA-F]{{8,64}}|{NO_CHANGES}",
     f"must be 8 to 64 hexadecimal digits of prod's plan id, or `{NO_CHANGES}`",
 )
@@ -177,12 +183,12 @@ def parse_environment_prefix(value: str) -> str:
     return value.strip()
 
 
-parse_interval_limit = make_whole_number_parser(0, MOST_INTERVALS)
-parse_minutes = make_whole_number_parser(1, MOST_MINUTES)
+parse_interval_limit = make_whole_number_input_parser(0, MOST_INTERVALS)
+parse_minutes = make_whole_number_input_parser(1, MOST_MINUTES)
 
 
 # A release of an action, as `uses:` names it.
-parse_release_name = make_pattern_parser(
+parse_release_name = make_pattern_input_parser(
     r"[\w.-]+/[\w.-]+@[0-9a-f]{40}(\s*#\s*v[\w.+-]+)?",
     "must be OWNER/NAME@COMMIT, with the 40 digits of the commit",
 )
@@ -214,7 +220,7 @@ _DEFAULT_TIMEOUT_MINUTES = 60
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def make_variable_name(input_name: str) -> str:
+def make_variable_name_of_input(input_name: str) -> str:
     """The variable that carries an input: `plan-id` is CI_BOT_PLAN_ID."""
     return PREFIX + input_name.upper().replace("-", "_")
 
@@ -224,45 +230,49 @@ def _declare_input(default: Any, parse: Parse) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
+class ActionInputs:
     """The inputs of the action; the fields are their names with underscores."""
 
     github_token: str = field(default="", repr=False, metadata={"parse": str.strip})
-    project: tuple[str, ...] = _declare_input((".",), parse_lines)
-    gateway: str | None = _declare_input(None, parse_text)
-    mode: Mode = _declare_input("auto", make_word_parser(*MODES))
+    project: tuple[str, ...] = _declare_input((".",), parse_lines_input)
+    gateway: str | None = _declare_input(None, parse_text_input)
+    mode: Mode = _declare_input("auto", make_word_input_parser(*MODES))
     environment_prefix: str | None = _declare_input(None, parse_environment_prefix)
-    baseline: BaselineInput = _declare_input("auto", make_word_parser(*get_args(BaselineInput)))
-    requirements: str | None = _declare_input(None, parse_text)
-    python_path: tuple[str, ...] = _declare_input((), parse_lines)
-    worker_env: str = _declare_input("", parse_utf8)
-    select_model: tuple[str, ...] = _declare_input((), parse_names)
-    restate_model: tuple[str, ...] = _declare_input((), parse_names)
-    start: str | None = _declare_input(None, parse_text)
-    end: str | None = _declare_input(None, parse_text)
+    baseline: BaselineInput = _declare_input(
+        "auto", make_word_input_parser(*get_args(BaselineInput))
+    )
+    requirements: str | None = _declare_input(None, parse_text_input)
+    python_path: tuple[str, ...] = _declare_input((), parse_lines_input)
+    worker_env: str = _declare_input("", parse_utf8_input)
+    select_model: tuple[str, ...] = _declare_input((), parse_names_input)
+    restate_model: tuple[str, ...] = _declare_input((), parse_names_input)
+    start: str | None = _declare_input(None, parse_text_input)
+    end: str | None = _declare_input(None, parse_text_input)
     min_intervals: int | None = _declare_input(None, parse_interval_limit)
-    preview_start: str | None = _declare_input(None, parse_text)
+    preview_start: str | None = _declare_input(None, parse_text_input)
     preview_min_intervals: int | None = _declare_input(None, parse_interval_limit)
-    skip_backfill: bool | None = _declare_input(None, parse_flag)
-    include_unmodified: bool | None = _declare_input(None, parse_flag)
-    forward_only: bool | None = _declare_input(None, parse_flag)
-    allow_destructive: tuple[str, ...] = _declare_input((), parse_names)
-    override_reason: str | None = _declare_input(None, parse_text)
+    skip_backfill: bool | None = _declare_input(None, parse_flag_input)
+    include_unmodified: bool | None = _declare_input(None, parse_flag_input)
+    forward_only: bool | None = _declare_input(None, parse_flag_input)
+    allow_destructive: tuple[str, ...] = _declare_input((), parse_names_input)
+    override_reason: str | None = _declare_input(None, parse_text_input)
     plan_id: str | None = _declare_input(None, parse_plan_id)
-    pr_number: int | None = _declare_input(None, make_whole_number_parser(1))
-    comment_id: int | None = _declare_input(None, make_whole_number_parser(1))
-    fail_on: FailOn | None = _declare_input(None, make_word_parser(*get_args(FailOn)))
-    max_intervals: int | None = _declare_input(None, make_whole_number_parser(0))
-    max_executor_hours: float | None = _declare_input(None, make_number_parser())
-    diff_tolerance: float | None = _declare_input(None, make_number_parser(1.0))
-    comment: CommentInput = _declare_input("always", make_word_parser(*get_args(CommentInput)))
-    table_diff: bool = _declare_input(True, parse_flag)
-    reclaim: ReclaimInput = _declare_input("auto", make_word_parser(*get_args(ReclaimInput)))
-    max_deletions: int = _declare_input(20, make_whole_number_parser(1))
-    event_logs: str | None = _declare_input(None, parse_text)
-    cache: CacheInput = _declare_input("none", make_word_parser(*get_args(CacheInput)))
-    cache_dir: str = _declare_input(".ci-bot-cache", parse_text)
-    executor_hour_price: Price | None = _declare_input(None, parse_price)
+    pr_number: int | None = _declare_input(None, make_whole_number_input_parser(1))
+    comment_id: int | None = _declare_input(None, make_whole_number_input_parser(1))
+    fail_on: FailOn | None = _declare_input(None, make_word_input_parser(*get_args(FailOn)))
+    max_intervals: int | None = _declare_input(None, make_whole_number_input_parser(0))
+    max_executor_hours: float | None = _declare_input(None, make_number_input_parser())
+    diff_tolerance: float | None = _declare_input(None, make_number_input_parser(1.0))
+    comment: CommentInput = _declare_input(
+        "always", make_word_input_parser(*get_args(CommentInput))
+    )
+    table_diff: bool = _declare_input(True, parse_flag_input)
+    reclaim: ReclaimInput = _declare_input("auto", make_word_input_parser(*get_args(ReclaimInput)))
+    max_deletions: int = _declare_input(20, make_whole_number_input_parser(1))
+    event_logs: str | None = _declare_input(None, parse_text_input)
+    cache: CacheInput = _declare_input("none", make_word_input_parser(*get_args(CacheInput)))
+    cache_dir: str = _declare_input(".ci-bot-cache", parse_text_input)
+    executor_hour_price: Price | None = _declare_input(None, parse_price_input)
     timeout_minutes: int = _declare_input(_DEFAULT_TIMEOUT_MINUTES, parse_minutes)
 
     @classmethod
@@ -280,7 +290,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunnerFacts:
+class ActionRunnerFacts:
     """What GitHub's runner says about this run."""
 
     repository: str
@@ -318,27 +328,27 @@ class RunnerFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ActionSettings:
     """What a run was given.
 
     `prefix` is what its environments are called before `_<number>`: the input's, else the
     default, until it is known what the base branch says.
     """
 
-    inputs: Inputs
-    runner: RunnerFacts
+    inputs: ActionInputs
+    runner: ActionRunnerFacts
     prefix: str = DEFAULT_PREFIX
 
 
-def read_settings(environ: Mapping[str, str]) -> Settings:
+def read_action_settings(environ: Mapping[str, str]) -> ActionSettings:
     """Reads and checks everything at once.
 
     Raises:
         BadInput: every problem in one message.
     """
     problems: list[str] = []
-    inputs = _read_inputs(environ, problems)
-    runner = _read_runner(environ, problems)
+    inputs = _read_action_inputs(environ, problems)
+    runner = _read_runner_of_action(environ, problems)
     if problems:
         raise BadInput(
             "This run cannot start: " + "; ".join(problems) + ".",
@@ -346,32 +356,32 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             reason_code="bad_input",
         )
     prefix = inputs.environment_prefix or DEFAULT_PREFIX
-    return Settings(inputs=inputs, runner=runner, prefix=prefix)
+    return ActionSettings(inputs=inputs, runner=runner, prefix=prefix)
 
 
-def _read_inputs(environ: Mapping[str, str], problems: list[str]) -> Inputs:
+def _read_action_inputs(environ: Mapping[str, str], problems: list[str]) -> ActionInputs:
     found: dict[str, Any] = {}  # by the fields of `Inputs`, each of the type that its parser gives
-    for item in fields(Inputs):
+    for item in fields(ActionInputs):
         name = item.name.replace("_", "-")
-        given = environ.get(make_variable_name(name), "")
+        given = environ.get(make_variable_name_of_input(name), "")
         if not given.strip():
             continue  # the runner sets every input, empty where it was not given
         try:
             found[item.name] = item.metadata["parse"](given)
         except ValueError as error:
-            problems.append(describe_wrong_value(f"input `{name}`", given, error))
-    known = {make_variable_name(name) for name in Inputs.list_names()}
+            problems.append(describe_wrong_input_value(f"input `{name}`", given, error))
+    known = {make_variable_name_of_input(name) for name in ActionInputs.list_names()}
     for name in sorted(environ):
         if name.startswith(PREFIX) and name not in known and name not in _OURS:
             problems.append(f"`{name}` is not an input of this action")
-    return Inputs(**found)
+    return ActionInputs(**found)
 
 
 # No inputs of the action: set by the image, or on a machine without it.
 _OURS = frozenset({"CI_BOT_CONTAINER", "CI_BOT_WORKER_PYTHON", ALLOW_UNCAGED})
 
 
-def _read_runner(environ: Mapping[str, str], problems: list[str]) -> RunnerFacts:
+def _read_runner_of_action(environ: Mapping[str, str], problems: list[str]) -> ActionRunnerFacts:
     def read_required(name: str) -> str:
         value = environ.get(name, "").strip()
         if not value:
@@ -380,9 +390,9 @@ def _read_runner(environ: Mapping[str, str], problems: list[str]) -> RunnerFacts
 
     missing: list[str] = []
     api_url = environ.get("GITHUB_API_URL", "").strip() or "https://api.github.com"
-    _check_url("GITHUB_API_URL", api_url, problems)
+    _check_url_of_runner("GITHUB_API_URL", api_url, problems)
     server_url = environ.get("GITHUB_SERVER_URL", "").strip() or "https://github.com"
-    runner = RunnerFacts(
+    runner = ActionRunnerFacts(
         repository=read_required("GITHUB_REPOSITORY"),
         api_url=api_url,
         server_url=server_url,
@@ -390,8 +400,8 @@ def _read_runner(environ: Mapping[str, str], problems: list[str]) -> RunnerFacts
         event_name=read_required("GITHUB_EVENT_NAME"),
         event_path=read_required("GITHUB_EVENT_PATH"),
         sha=environ.get("GITHUB_SHA") or None,
-        run_id=_parse_digits(environ, "GITHUB_RUN_ID", 0),
-        run_attempt=_parse_digits(environ, "GITHUB_RUN_ATTEMPT", 1),
+        run_id=_parse_digits_of_runner_variable(environ, "GITHUB_RUN_ID", 0),
+        run_attempt=_parse_digits_of_runner_variable(environ, "GITHUB_RUN_ATTEMPT", 1),
         actor=environ.get("GITHUB_TRIGGERING_ACTOR") or environ.get("GITHUB_ACTOR") or None,
         output=environ.get("GITHUB_OUTPUT") or None,
         step_summary=environ.get("GITHUB_STEP_SUMMARY") or None,
@@ -406,7 +416,7 @@ def _read_runner(environ: Mapping[str, str], problems: list[str]) -> RunnerFacts
     return runner
 
 
-def _check_url(name: str, url: str, problems: list[str]) -> None:
+def _check_url_of_runner(name: str, url: str, problems: list[str]) -> None:
     """https, or plain HTTP on loopback, where tests and proxies of the runner live."""
     try:
         parts = urlsplit(url)
@@ -421,6 +431,6 @@ def _check_url(name: str, url: str, problems: list[str]) -> None:
         problems.append(f"{name} is {quote_value(url)}, which is no https address")
 
 
-def _parse_digits(environ: Mapping[str, str], name: str, default: int) -> int:
+def _parse_digits_of_runner_variable(environ: Mapping[str, str], name: str, default: int) -> int:
     text = environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default  # noqa: PLR2004 - 64 bits

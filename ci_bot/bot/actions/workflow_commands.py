@@ -36,29 +36,31 @@ _DROPPED_ENDS = re.compile(r"\A[\s=]+|\s+\Z")
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-def escape_data(text: str) -> str:
+def escape_data_of_workflow_command(text: str) -> str:
     """The part of a command after the second `::`."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def escape_property(text: str) -> str:
+def escape_property_of_workflow_command(text: str) -> str:
     """The value of a property, without what the runner drops: `=` in front, spaces at the ends."""
     kept = _DROPPED_ENDS.sub("", text)
-    return escape_data(kept).replace(":", "%3A").replace(",", "%2C")
+    return escape_data_of_workflow_command(kept).replace(":", "%3A").replace(",", "%2C")
 
 
-def make_plain_line(text: str) -> str:
+def make_plain_line_of_workflow_log(text: str) -> str:
     """One line of foreign text for the log, in which the runner finds no command.
 
     Colours go. Line breaks, control characters and invisible or direction-changing ones are shown
     as `\\u{..}`: a carriage return starts a new line for the runner, and its comparisons skip
     zero-width characters. `##[` gets a space, and a line that begins with `::` a bar before it.
     """
-    text = make_visible(strip_terminal_codes_for_redaction(text)).replace("##[", "## [")
+    text = make_visible_in_workflow_log(strip_terminal_codes_for_redaction(text)).replace(
+        "##[", "## ["
+    )
     return f"| {text}" if text.lstrip().startswith("::") else text
 
 
-def make_visible(text: str) -> str:
+def make_visible_in_workflow_log(text: str) -> str:
     """`text` with every character shown that a reader could not see."""
     if text.isascii() and text.isprintable():
         return text
@@ -72,15 +74,15 @@ def make_visible(text: str) -> str:
 class CommandEscapes:
     """The three escapes together, so that a test can take one of them away."""
 
-    data: Callable[[str], str] = escape_data
-    property: Callable[[str], str] = escape_property
-    line: Callable[[str], str] = make_plain_line
+    data: Callable[[str], str] = escape_data_of_workflow_command
+    property: Callable[[str], str] = escape_property_of_workflow_command
+    line: Callable[[str], str] = make_plain_line_of_workflow_log
 
 
 TOOLKIT = CommandEscapes()
 
 
-def format_command(
+def format_workflow_command(
     name: str, data: str, properties: dict[str, str | int | None], escapes: CommandEscapes = TOOLKIT
 ) -> str:
     """One command as one line, without its line break. Properties that are empty are left out."""
@@ -138,7 +140,9 @@ class WorkflowCommands:
             if len(line) >= SHORTEST_MASK:
                 for form in list_encodings_of_secret(line):
                     if len(form) >= SHORTEST_MASK:
-                        self._write_raw_line(format_command("add-mask", form, {}, self._escapes))
+                        self._write_raw_line(
+                            format_workflow_command("add-mask", form, {}, self._escapes)
+                        )
 
     def annotate_notice(self, message: str, **place: str | int | None) -> None:
         """An annotation; `place` may hold title, file, line, endLine, col and endColumn."""
@@ -196,7 +200,7 @@ class WorkflowCommands:
     def _write_command(self, name: str, data: str, properties: dict[str, str | int | None]) -> None:
         self._resume_commands()
         text = self._redactor.redact(data)
-        self._write_raw_line(format_command(name, text, properties, self._escapes))
+        self._write_raw_line(format_workflow_command(name, text, properties, self._escapes))
 
     def _resume_commands(self) -> None:
         if self._paused_with is not None:
@@ -237,7 +241,7 @@ class TooLargeError(ValueError):
     """A text does not fit where it should go; the caller has to shorten it first."""
 
 
-def format_output(name: str, value: str, delimiter: str) -> str:
+def format_step_output(name: str, value: str, delimiter: str) -> str:
     """The lines that set one output.
 
     Raises:
@@ -255,7 +259,7 @@ def format_output(name: str, value: str, delimiter: str) -> str:
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
-class _StepFile:
+class _ActionStepFile:
     """A file of the step. It may be full or gone, and the work is done anyway: that is reported
     once, and nothing is raised.
     """
@@ -271,7 +275,7 @@ class _StepFile:
         if self._path is None:
             return
         try:
-            _append_text(self._path, text)
+            _append_text_to_step_file(self._path, text)
         except OSError as error:
             self.warn_once(error.strerror or type(error).__name__)
 
@@ -295,7 +299,7 @@ class _StepFile:
             self._warn(f"{self._what} could not be written: {why}. What was done stays done.")
 
 
-class StepOutputs:
+class ActionStepOutputs:
     """Sets the outputs of the step.
 
     Args:
@@ -307,12 +311,14 @@ class StepOutputs:
     def __init__(
         self, path: Path | None, *, delimiter: Callable[[], str], warn: Callable[[str], object]
     ) -> None:
-        self._file = _StepFile(path, "The outputs of this step, which later steps read,", warn)
+        self._file = _ActionStepFile(
+            path, "The outputs of this step, which later steps read,", warn
+        )
         self._delimiter = delimiter
 
     def set_output(self, name: str, value: str) -> None:
-        """Set output `name` to exactly `value`; raises as `format_output` does."""
-        self._file.append_lines(format_output(name, value, self._delimiter()))
+        """Set output `name` to exactly `value`; raises as `format_step_output` does."""
+        self._file.append_lines(format_step_output(name, value, self._delimiter()))
 
     def has_output(self, name: str) -> bool:
         """Whether output `name` was set before by this action, in whichever of its instances."""
@@ -333,7 +339,7 @@ class StepOutputs:
         )
 
 
-class StepSummary:
+class ActionStepSummary:
     """Writes Markdown to the step's summary.
 
     Args:
@@ -342,7 +348,7 @@ class StepSummary:
     """
 
     def __init__(self, path: Path | None, *, warn: Callable[[str], object]) -> None:
-        self._file = _StepFile(path, "The summary of this step", warn)
+        self._file = _ActionStepFile(path, "The summary of this step", warn)
 
     def append_markdown(self, markdown: str) -> None:
         """Append `markdown`, already redacted; nothing of it where the runner takes no more."""
@@ -353,7 +359,7 @@ class StepSummary:
             self._file.append_lines(text)
 
 
-def _append_text(path: Path, text: str) -> None:
+def _append_text_to_step_file(path: Path, text: str) -> None:
     with path.open("ab+", buffering=0) as file:
         there = file.tell()
         if there > 0:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ci_bot.bot.actions import Color, Inputs, inputs
+from ci_bot.bot.actions import ActionInputs, Color, inputs
 from ci_bot.errors import EXIT_FAILED, BotError, RunCancelled, make_unforeseen_error
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class ParsedValue(_Type):
             return self.parse(value)
         except ValueError as error:
             raise click.BadParameter(
-                inputs.describe_wrong_value(_label_parameter(param), value, error)
+                inputs.describe_wrong_input_value(_label_parameter(param), value, error)
             ) from None
 
 
@@ -82,7 +82,9 @@ class WordChoice(ParsedValue):
     """One of some words."""
 
     def __init__(self, *words: str) -> None:
-        super().__init__(inputs.make_word_parser(*words), "|".join(words), lambda _given: words)
+        super().__init__(
+            inputs.make_word_input_parser(*words), "|".join(words), lambda _given: words
+        )
         self.words = words
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
@@ -157,7 +159,9 @@ def declare_input_option(
     name: str, *, kind: str = "text", **more: Any
 ) -> Callable[[Function], Function]:
     """An option that is read as the action's input of its name. Args: what `--help` shows of it."""
-    return declare_option(f"--{name}", type=ParsedValue(Inputs.find_parser(name), kind), **more)
+    return declare_option(
+        f"--{name}", type=ParsedValue(ActionInputs.find_parser(name), kind), **more
+    )
 
 
 def with_example(command: click.Command, *lines: str) -> click.Command:

@@ -69,8 +69,8 @@ def command_group(context: click.Context) -> None:
 @declare_command("ci-bot run   # in a workflow: `uses:` of the action does it")
 def run_command() -> None:
     """Run as the GitHub Action; GitHub's variables say what to do."""
-    from ci_bot.bot.actions import keep_secrets
-    from ci_bot.bot.handlers import CREDENTIALS, run_workflow
+    from ci_bot.bot.actions import keep_secrets_of_action
+    from ci_bot.bot.handlers import CREDENTIALS, run_action_in_workflow
 
     def begin_workflow(machine: Machine) -> int:
         if "GITHUB_EVENT_NAME" not in os.environ and "GITHUB_ACTIONS" not in os.environ:
@@ -80,8 +80,8 @@ def run_command() -> None:
                 reason_code="bad_input",
             )
         # Before anything is started, and before anything of a project is read.
-        keep_secrets(os.environ, CREDENTIALS)
-        return run_workflow(machine)
+        keep_secrets_of_action(os.environ, CREDENTIALS)
+        return run_action_in_workflow(machine)
 
     run_guarded(begin_workflow)
 

@@ -110,7 +110,7 @@ def cleanup_command(**options: Any) -> None:
 @declare_option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
 @declare_option(
     "--max-deletions",
-    type=ParsedValue(inputs.make_whole_number_parser(1), "integer"),
+    type=ParsedValue(inputs.make_whole_number_input_parser(1), "integer"),
     default=20,
     show_default=True,
     help="The most environments that are removed.",
@@ -140,14 +140,14 @@ def sweep_command(**options: Any) -> None:
 )
 @declare_option(
     "--reviewed",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     metavar="FILE",
     help="The same, with the report.json of the review that shows the plan.",
 )
 @declare_option(
     "--pull-request",
     "pull_requests",
-    type=ParsedValue(inputs.make_whole_number_parser(1), "integer"),
+    type=ParsedValue(inputs.make_whole_number_input_parser(1), "integer"),
     multiple=True,
     metavar="NUMBER",
     help="Take the restatements that are recorded for this merged pull request, and refuse "
@@ -155,7 +155,7 @@ def sweep_command(**options: Any) -> None:
 )
 @declare_option(
     "--restatements",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     metavar="FILE",
     help="Write them to this file, one a line: model, start, end and execution time, with tabs "
     "between them.",
@@ -177,7 +177,7 @@ def prod_plan_command(**options: Any) -> None:
 @shared.add_project_options
 @declare_option(
     "--event-logs",
-    type=ParsedValue(inputs.parse_text),
+    type=ParsedValue(inputs.parse_text_input),
     required=True,
     metavar="DIR",
     help="Where prod's Spark leaves its event logs (`spark.eventLog.dir`): a path or a URL.",
@@ -198,14 +198,14 @@ def learn_command(**options: Any) -> None:
 @shared.add_project_options
 @declare_option(
     "--event-logs",
-    type=ParsedValue(inputs.parse_text),
+    type=ParsedValue(inputs.parse_text_input),
     required=True,
     metavar="DIR",
     help="Where the Spark of prod's readers leaves its event logs: a path or a URL.",
 )
 @declare_option(
     "--output",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     metavar="FILE",
     help="Write it there, over what this command has written before. Otherwise it is printed.",
 )

@@ -37,7 +37,7 @@ from ci_bot.bot.cli.options import add_limit_options, plan_options, with_flags, 
 @declare_option(
     "--project",
     "projects",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     multiple=True,
     metavar="PATH",
     help="Directory of a SQLMesh project; looked for otherwise. Repeatable, for one state.",
@@ -64,7 +64,7 @@ from ci_bot.bot.cli.options import add_limit_options, plan_options, with_flags, 
 @declare_option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
 @declare_option(
     "--output",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     metavar="DIR",
     help="Write into this directory in place of the repository.",
 )
@@ -97,7 +97,7 @@ def doctor_command(**options: Any) -> None:
 @declare_command("ci-bot demo --keep /tmp/demo")
 @declare_option(
     "--keep",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     metavar="DIR",
     help="Keep the demo's files in this new directory.",
 )
@@ -132,7 +132,7 @@ def demo_command(keep: str | None) -> None:
 @shared.PYTHON_PATH
 @declare_option(
     "--cache-dir",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     metavar="DIR",
     help="Take unchanged files from this directory's base cache, which a sweep has written.",
 )
@@ -166,11 +166,11 @@ def review_command(**options: Any) -> None:
     "ci-bot same old.sql new.sql --schema external_models.yaml",
     "ci-bot same /tmp/of_main.sql models/orders.sql   # git show main:models/orders.sql",
 )
-@click.argument("base", cls=CommandArgument, type=ParsedValue(inputs.parse_path))
-@click.argument("head", cls=CommandArgument, type=ParsedValue(inputs.parse_path))
+@click.argument("base", cls=CommandArgument, type=ParsedValue(inputs.parse_path_input))
+@click.argument("head", cls=CommandArgument, type=ParsedValue(inputs.parse_path_input))
 @declare_option(
     "--schema",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     metavar="FILE",
     help="The columns of the tables that they read, in the form of SQLMesh's external_models.yaml.",
 )
@@ -263,7 +263,7 @@ with_example(policy_commands, _POLICY_EXAMPLE, "ci-bot policy explain warehouse.
 
 @policy_commands.command("check", cls=TwoLineCommand)
 @add_common_options
-@click.argument("path", cls=CommandArgument, type=ParsedValue(inputs.parse_path), default=".")
+@click.argument("path", cls=CommandArgument, type=ParsedValue(inputs.parse_path_input), default=".")
 def policy_check_command(path: str) -> None:
     """Read .sqlmesh-review.yaml, and print each entry. PATH is the file or its directory."""
     from ci_bot.bot.laptop import check_policy
@@ -281,7 +281,7 @@ with_example(policy_check_command, _POLICY_EXAMPLE)
 @shared.GATEWAY
 @declare_option(
     "--base-ref",
-    type=ParsedValue(inputs.parse_text),
+    type=ParsedValue(inputs.parse_text_input),
     help="The branch whose policy counts; without it the file that lies there.",
 )
 @shared.PYTHON_PATH

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import click
 
-from ci_bot.bot.actions import Inputs, inputs
+from ci_bot.bot.actions import ActionInputs, inputs
 from ci_bot.bot.cli.command_line import (
     CommandArgument,
     Function,
@@ -36,8 +36,8 @@ def _complete_rule(_given: Mapping[str, Any]) -> list[str]:
     return list_rule_names()
 
 
-RULE_NAME = ParsedValue(inputs.parse_text, complete=_complete_rule)
-MODEL_NAME = ParsedValue(inputs.parse_text, complete=_complete_model)
+RULE_NAME = ParsedValue(inputs.parse_text_input, complete=_complete_rule)
+MODEL_NAME = ParsedValue(inputs.parse_text_input, complete=_complete_model)
 
 
 # Where a command works and what it prints: options that are the same in each command.
@@ -46,7 +46,7 @@ MODEL_NAME = ParsedValue(inputs.parse_text, complete=_complete_model)
 PROJECT = declare_option(
     "--project",
     "projects",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     multiple=True,
     metavar="PATH",
     help="Directory of a SQLMesh project, `.` by default; repeat it for several projects on one "
@@ -60,7 +60,7 @@ GATEWAY = declare_input_option(
 
 PYTHON_PATH = declare_option(
     "--python-path",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     multiple=True,
     metavar="DIR",
     help="Directory with Python modules of the project, as in PYTHONPATH. Repeatable.",
@@ -68,7 +68,7 @@ PYTHON_PATH = declare_option(
 
 OUTPUT = declare_option(
     "--output",
-    type=ParsedValue(inputs.parse_path),
+    type=ParsedValue(inputs.parse_path_input),
     metavar="DIR",
     help="Write the complete report into this directory, too.",
 )
@@ -106,14 +106,14 @@ PREFIX = declare_input_option(
 TIMEOUT = declare_input_option(
     "timeout-minutes",
     kind="integer",
-    default=Inputs.timeout_minutes,
+    default=ActionInputs.timeout_minutes,
     show_default=True,
     help="Time limit of the whole run.",
 )
 
 BASE_REF = declare_option(
     "--base-ref",
-    type=ParsedValue(inputs.parse_text),
+    type=ParsedValue(inputs.parse_text_input),
     help="The branch that this change is to be merged into; `origin/HEAD` knows it otherwise.",
 )
 
@@ -130,7 +130,7 @@ def add_project_argument(command: Function) -> Function:
     return click.argument(
         "path",
         cls=CommandArgument,
-        type=ParsedValue(inputs.parse_path),
+        type=ParsedValue(inputs.parse_path_input),
         nargs=-1,
         metavar="[PROJECT]...",
     )(command)
@@ -167,7 +167,9 @@ def declare_environment_option(
 ) -> Callable[[Function], Function]:
     """`--environment`, which a command needs unless it has a default."""
     more = {"required": True} if default is None else {"default": default, "show_default": True}
-    return declare_option("--environment", type=ParsedValue(inputs.parse_text), help=what, **more)
+    return declare_option(
+        "--environment", type=ParsedValue(inputs.parse_text_input), help=what, **more
+    )
 
 
 # The options of a plan, and of the limits that it is held against.

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from ci_bot.bot.actions import is_repository
+from ci_bot.bot.actions import is_repository_in_event
 from ci_bot.bot.github import records
 from ci_bot.bot.github.failures import HURRIED, PATIENT, RateLimits
 from ci_bot.bot.github.port import (
@@ -76,7 +76,7 @@ class GitHubClient:
         agent: str = "sqlmesh-plan-review",
         trust: str | None = None,
     ) -> None:
-        if not is_repository(repository):
+        if not is_repository_in_event(repository):
             raise BadInput(
                 "The repository's name is not owner/name.",
                 hint="GITHUB_REPOSITORY must be as GitHub sets it for the run.",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from ci_bot.bot.actions import GHOST, is_same_repository
+from ci_bot.bot.actions import GHOST, is_same_repository_in_event
 from ci_bot.bot.github.failures import (
     classify_network_error,
     make_unexpected_answer_error,
@@ -58,7 +58,7 @@ def pull_request(data: Any) -> PullRequest:
         base_ref=read_field(data, "base.ref", str),
         merge_sha=read_optional_field(data, "merge_commit_sha", str),
         author=read_optional_field(data, "user.login", str) or GHOST,
-        fork=not is_same_repository(head, base),
+        fork=not is_same_repository_in_event(head, base),
         url=read_optional_field(data, "html_url", str) or "",
         association=read_optional_field(data, "author_association", str),
         default_branch=read_optional_field(data, "base.repo.default_branch", str),

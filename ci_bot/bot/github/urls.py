@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from ci_bot.bot.actions import is_repository
+from ci_bot.bot.actions import is_repository_in_event
 from ci_bot.errors import BadInput
 
 
@@ -100,11 +100,11 @@ def find_repository(environ: Mapping[str, str], origin: str | None) -> str:
     """
     given = environ.get("GITHUB_REPOSITORY", "").strip()
     if given:
-        if not is_repository(given):
+        if not is_repository_in_event(given):
             raise _make_unknown_repository_error("GITHUB_REPOSITORY is not owner/name.")
         return given
     remote = _REMOTE.fullmatch(origin or "")
-    if remote is None or not is_repository(remote["name"]):
+    if remote is None or not is_repository_in_event(remote["name"]):
         raise _make_unknown_repository_error("The checkout's origin is no repository on GitHub.")
     if remote["host"].lower() != _PUBLIC and not environ.get("GITHUB_API_URL", "").strip():
         raise BadInput(

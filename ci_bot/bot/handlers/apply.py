@@ -8,25 +8,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ci_bot.bot.actions import ApplyCommand, Settings, activities
+from ci_bot.bot.actions import ActionSettings, ApplyCommand, activities
 from ci_bot.bot.github import GitHub, PullRequest
 from ci_bot.bot.handlers import apply_evidence, cleanup, estimate
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
-    UnmetCondition,
-    find_condition_of_review,
-    list_unmet_conditions,
+    UnmetApplyCondition,
+    find_gate_condition_of_review,
+    list_unmet_conditions_of_apply_gate,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import (
-    confirm_marker,
-    find_merge_commits,
-    other_plan,
-    review_again,
+    confirm_comment_marker_by_own_review,
+    find_merge_commits_for_handler,
+    find_why_own_review_has_other_plan,
+    review_again_in_apply_run,
 )
-from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import find_checked_out_commit, read_command
-from ci_bot.bot.handlers.review import read_given_flags
+from ci_bot.bot.handlers.publisher import HandlerPublisher
+from ci_bot.bot.handlers.pull_request_context import (
+    find_commit_checked_out_in_run,
+    read_command_for_handler,
+)
+from ci_bot.bot.handlers.review import read_plan_flags_of_run
 from ci_bot.bot.report import (
     CommentContext,
     DecisionOverride,
@@ -56,10 +59,10 @@ from ci_bot.protocol.review_report import Report
 PROGRESS_SECONDS = 30.0
 
 
-def apply_reviewed_plan(
+def handle_apply_of_reviewed_plan(
     activity: activities.Apply,
-    settings: Settings,
-    publisher: Publisher,
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
     client: WorkerClient,
     github: GitHub,
 ) -> int:
@@ -69,89 +72,99 @@ def apply_reviewed_plan(
     marker = publisher.read_marker()
     by, command = activity.requested_by, activity.command
     if activity.comment_id is not None:
-        by, command = read_command(activity.comment_id, activity.number, ApplyCommand, github)
+        by, command = read_command_for_handler(
+            activity.comment_id, activity.number, ApplyCommand, github
+        )
     requester = ApplyRequester(
         by=by,
         permission=github.get_permission(by),
         command=command,
-        checked_out=find_checked_out_commit(client),
+        checked_out=find_commit_checked_out_in_run(client),
     )
-    against = list_unmet_conditions(requester, pull, marker)
+    against = list_unmet_conditions_of_apply_gate(requester, pull, marker)
     if against or marker is None:
-        return _refuse_apply(against, command, publisher, marker)
-    own = review_again(settings, publisher, client, pull=pull, marker=marker, github=github)
-    other = other_plan(own, marker, publisher, github)
+        return _refuse_apply_in_comment(against, command, publisher, marker)
+    own = review_again_in_apply_run(
+        settings, publisher, client, pull=pull, marker=marker, github=github
+    )
+    other = find_why_own_review_has_other_plan(own, marker, publisher, github)
     if other is not None:
-        return _publish_outcome(other, command, publisher, marker)
-    against = find_condition_of_review(requester, own, marker)
+        return _publish_outcome_of_apply(other, command, publisher, marker)
+    against = find_gate_condition_of_review(requester, own, marker)
     if not command.probe:
-        take_over(own, marker, publisher)
-    marker = confirm_marker(marker, own)
+        show_own_review_in_run(own, marker, publisher)
+    marker = confirm_comment_marker_by_own_review(marker, own)
     if against:
-        return _refuse_apply(against, command, publisher, marker)
+        return _refuse_apply_in_comment(against, command, publisher, marker)
     if command.override:
         reason = publisher.redactor.redact(command.override)
         publisher.template = replace(
             publisher.template, override=DecisionOverride(by=by, reason=reason)
         )
-    wanted = _build_apply_request(settings, publisher, client, pull=pull, own=own, marker=marker)
-    document = (
-        _request_apply(client, {**wanted, "probe": True}, publisher)
-        if command.probe
-        else _apply_with_progress(wanted, publisher, client, marker)
+    wanted = _build_request_of_apply_handler(
+        settings, publisher, client, pull=pull, own=own, marker=marker
     )
-    if _is_being_killed(document):
-        return _publish_outcome(document, command, publisher, None, wanted["max_executor_hours"])
-    closed = _find_closed_pull(activity.number, publisher, github)
+    document = (
+        _request_apply_for_handler(client, {**wanted, "probe": True}, publisher)
+        if command.probe
+        else _apply_with_progress_in_comment(wanted, publisher, client, marker)
+    )
+    if _is_apply_run_being_killed(document):
+        return _publish_outcome_of_apply(
+            document, command, publisher, None, wanted["max_executor_hours"]
+        )
+    closed = _find_pull_closed_while_applying(activity.number, publisher, github)
     shown = marker if closed is None else None
-    code = _publish_outcome(document, command, publisher, shown, wanted["max_executor_hours"])
+    code = _publish_outcome_of_apply(
+        document, command, publisher, shown, wanted["max_executor_hours"]
+    )
     return (
         code
         if closed is None
-        else _remove_built_environment(closed, settings, publisher, client) or code
+        else _remove_environment_of_closed_pull(closed, settings, publisher, client) or code
     )
 
 
-def _publish_outcome(
+def _publish_outcome_of_apply(
     document: ApplyDocument,
     command: ApplyCommand,
-    publisher: Publisher,
+    publisher: HandlerPublisher,
     marker: Marker | None,
     limit: float | None = None,
 ) -> int:
     """Tells what came of it, where it is to be reported; the exit code."""
     if command.probe:
         return estimate.publish_estimate(document, publisher, limit)
-    if _is_being_killed(document):
-        return apply_evidence.record_partial_apply(document, publisher)
+    if _is_apply_run_being_killed(document):
+        return apply_evidence.publish_partial_apply(document, publisher)
     return apply_evidence.publish_apply(document, publisher, marker)
 
 
-def _is_being_killed(document: ApplyDocument) -> bool:
+def _is_apply_run_being_killed(document: ApplyDocument) -> bool:
     """Whether the run is cancelled: seconds are left, which only outputs may take."""
     return document.result == "cancelled" and document.reason_code != "stop_requested"
 
 
-def _refuse_apply(
-    against: list[UnmetCondition],
+def _refuse_apply_in_comment(
+    against: list[UnmetApplyCondition],
     command: ApplyCommand,
-    publisher: Publisher,
+    publisher: HandlerPublisher,
     marker: Marker | None,
 ) -> int:
     if command.probe:
-        return estimate.refuse_estimate(against, publisher)
+        return estimate.refuse_estimate_in_comment(against, publisher)
     return apply_evidence.publish_refused_apply(against, publisher, marker)
 
 
-def _remove_built_environment(
-    closed: PullRequest, settings: Settings, publisher: Publisher, client: WorkerClient
+def _remove_environment_of_closed_pull(
+    closed: PullRequest, settings: ActionSettings, publisher: HandlerPublisher, client: WorkerClient
 ) -> int:
     """Removes at once what was built for a pull request that was closed meanwhile."""
     publisher.commands.annotate_notice(
         f"Pull request #{closed.number} was closed while the apply ran, so "
         f"{publisher.environment} is removed at once."
     )
-    return cleanup.remove_environment_of(
+    return cleanup.handle_removal_of_environment(
         settings,
         publisher,
         client,
@@ -161,7 +174,7 @@ def _remove_built_environment(
     )
 
 
-def take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
+def show_own_review_in_run(own: Report, marker: Marker, publisher: HandlerPublisher) -> None:
     """From here on the run shows its own review, in files and comment, and says that it counts."""
     publisher.own_review = own
     publisher.template = replace(publisher.template, judged=own.decision, said=marker.decision)
@@ -172,7 +185,9 @@ def take_over(own: Report, marker: Marker, publisher: Publisher) -> None:
     publisher.keep_report_files("report", own, render_own_review, review_phase(own))
 
 
-def _find_closed_pull(number: int, publisher: Publisher, github: GitHub) -> PullRequest | None:
+def _find_pull_closed_while_applying(
+    number: int, publisher: HandlerPublisher, github: GitHub
+) -> PullRequest | None:
     """The pull request, if it is closed by now: its own cleanup may have come too early."""
     try:
         pull = github.get_pull(number)
@@ -186,8 +201,8 @@ def _find_closed_pull(number: int, publisher: Publisher, github: GitHub) -> Pull
     return None if pull.open else pull
 
 
-def _apply_with_progress(
-    wanted: applying.WantedApply, publisher: Publisher, client: WorkerClient, marker: Marker
+def _apply_with_progress_in_comment(
+    wanted: applying.WantedApply, publisher: HandlerPublisher, client: WorkerClient, marker: Marker
 ) -> ApplyDocument:
     """Applies, while the comment says how far it is."""
     review = publisher.get_review_below()
@@ -202,7 +217,7 @@ def _apply_with_progress(
                 "applying", MarkerFacts.from_marker(marker), render_applying, progress=progress
             )
 
-    begun = not apply_evidence.holds_apply_evidence(marker)
+    begun = not apply_evidence.does_comment_hold_apply_evidence(marker)
     if begun:
         show_progress(None)
     last = started
@@ -232,12 +247,12 @@ def _apply_with_progress(
     client.add_listener(
         WorkListener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel)
     )
-    return _request_apply(client, wanted, publisher)
+    return _request_apply_for_handler(client, wanted, publisher)
 
 
-def _build_apply_request(
-    settings: Settings,
-    publisher: Publisher,
+def _build_request_of_apply_handler(
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
     client: WorkerClient,
     *,
     pull: PullRequest,
@@ -245,8 +260,8 @@ def _build_apply_request(
     marker: Marker,
 ) -> applying.WantedApply:
     """The fields of the request: what was reviewed, and whose it is."""
-    flags = read_given_flags(settings.inputs)
-    commits = find_merge_commits(pull, client)
+    flags = read_plan_flags_of_run(settings.inputs)
+    commits = find_merge_commits_for_handler(pull, client)
     changed = list_changes_of_pull(client.git, commits) if selects_by_git(flags) else None
     return {
         "environment": EnvironmentName.for_pull_request(settings.prefix, pull.number),
@@ -270,8 +285,8 @@ def _build_apply_request(
     }
 
 
-def _request_apply(
-    client: WorkerClient, wanted: applying.WantedApply, publisher: Publisher
+def _request_apply_for_handler(
+    client: WorkerClient, wanted: applying.WantedApply, publisher: HandlerPublisher
 ) -> ApplyDocument:
     try:
         return applying.request_apply(client, **wanted)
@@ -282,14 +297,14 @@ def _request_apply(
         )
 
 
-def _get_price(settings: Settings, own: Report) -> Price | None:
+def _get_price(settings: ActionSettings, own: Report) -> Price | None:
     """What an executor-hour costs: by the input, else by the policy that the review found."""
     agreed = own.policy.executor_hour_price if own.policy else None
     return settings.inputs.executor_hour_price or agreed
 
 
 def _get_budget(
-    settings: Settings, own: Report, *, overridden: DecisionOverride | None
+    settings: ActionSettings, own: Report, *, overridden: DecisionOverride | None
 ) -> float | None:
     """The most executor-hours that may be built without a word: what makes a plan No-Go, unless a
     maintainer goes ahead in spite of it."""
@@ -304,7 +319,7 @@ class ApplyHandler(Handler[activities.Apply]):
     """Builds the environment of a pull request, or a probe of it."""
 
     def run(self, activity: activities.Apply, context: HandlerContext) -> int:
-        return apply_reviewed_plan(
+        return handle_apply_of_reviewed_plan(
             activity, context.settings, context.publisher, context.client, context.github
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ci_bot.bot.decision import TeamLimits, judge_applied, judge_data_diffs
-from ci_bot.bot.handlers.gate import UnmetCondition
-from ci_bot.bot.handlers.publisher import Publisher, Render
+from ci_bot.bot.handlers.gate import UnmetApplyCondition
+from ci_bot.bot.handlers.publisher import HandlerPublisher, Render
 from ci_bot.bot.report import (
     ApplyEnd,
     ApplyRefusal,
@@ -27,11 +27,13 @@ from ci_bot.protocol.comment import Marker, apply_phase, review_phase
 from ci_bot.protocol.plan import sum_planned_work
 
 
-def judge_evidence(document: ApplyDocument, publisher: Publisher) -> ApplyDocument:
+def judge_evidence_of_apply_run(
+    document: ApplyDocument, publisher: HandlerPublisher
+) -> ApplyDocument:
     """The document with the decision that its evidence leads to, if there is any; the report
     is written again with it. A worker's own decision does not count."""
     own = publisher.own_review
-    found = judge_applied(own, document, _get_tolerances(publisher)) if own else None
+    found = judge_applied(own, document, _get_tolerances_of_run(publisher)) if own else None
     if found is None:
         return document.model_copy(update={"verdict": None})
     after, verdict = found
@@ -44,14 +46,14 @@ def judge_evidence(document: ApplyDocument, publisher: Publisher) -> ApplyDocume
     return document.model_copy(update={"verdict": verdict})
 
 
-def get_current_decision(document: ApplyDocument, marker: Marker | None) -> str:
+def get_decision_after_apply_run(document: ApplyDocument, marker: Marker | None) -> str:
     """What is decided now: with the data, else of the plan."""
     if document.verdict is not None:
         return document.verdict.decision
     return (marker.decision or "") if marker else ""
 
 
-def _get_tolerances(publisher: Publisher) -> TeamLimits:
+def _get_tolerances_of_run(publisher: HandlerPublisher) -> TeamLimits:
     """How much may differ, by the input or the policy."""
     policy = publisher.own_review.policy if publisher.own_review else None
     given = publisher.settings.inputs.diff_tolerance
@@ -62,18 +64,18 @@ def _get_tolerances(publisher: Publisher) -> TeamLimits:
     )
 
 
-def list_difference_annotations(
-    document: ApplyDocument, publisher: Publisher
+def list_annotations_of_differences(
+    document: ApplyDocument, publisher: HandlerPublisher
 ) -> list[tuple[str, str, str | None, int | None]]:
     """Annotations for what the data diff found beyond what the input or the policy tolerates."""
     return [
         ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
-        for risk in judge_data_diffs(document.table_diff, _get_tolerances(publisher))
+        for risk in judge_data_diffs(document.table_diff, _get_tolerances_of_run(publisher))
         if risk.severity in ("blocker", "high", "medium")
     ]
 
 
-def summarize_evidence(document: ApplyDocument) -> str:
+def summarize_evidence_for_comment(document: ApplyDocument) -> str:
     """What the data says, what was built, and the decision with it."""
     built, views = sum_planned_work(document.models), len(document.views)
     data, missing = ApplyView(document).sentence, document.evidence_missing
@@ -95,7 +97,7 @@ def summarize_evidence(document: ApplyDocument) -> str:
 _AFTER_THE_END = ("closed", "cleanup_failed")
 
 
-def report_apply_failure(error: BotError, publisher: Publisher) -> int:
+def report_apply_failure(error: BotError, publisher: HandlerPublisher) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
     document = apply.make_failed_document(
         make_activity_failure(error, "start", publisher.redactor),
@@ -105,7 +107,7 @@ def report_apply_failure(error: BotError, publisher: Publisher) -> int:
 
 
 def publish_refused_apply(
-    against: list[UnmetCondition], publisher: Publisher, marker: Marker | None
+    against: list[UnmetApplyCondition], publisher: HandlerPublisher, marker: Marker | None
 ) -> int:
     """Says in the comment, the log and the outputs what stands against it. Nothing is touched."""
     first = against[0]
@@ -123,11 +125,11 @@ def publish_refused_apply(
         return render_apply(None, context, budget, review=review)
 
     def post_refusal() -> bool:
-        if holds_apply_evidence(marker):
-            return _post_apply_note(
+        if does_comment_hold_apply_evidence(marker):
+            return _post_note_of_apply(
                 publisher, "refused", refusal.message, marker.plan if marker else None
             )
-        return _may_show(marker) and publisher.try_post(
+        return _may_show_in_comment(marker) and publisher.try_post(
             "refused", MarkerFacts.from_marker(marker), render_refusal, refusal=refusal
         )
 
@@ -146,30 +148,30 @@ def publish_refused_apply(
     return EXIT_REFUSED
 
 
-def _may_show(marker: Marker | None) -> bool:
+def _may_show_in_comment(marker: Marker | None) -> bool:
     """Whether the comment is there and about a plan, so that it may show what became of that."""
     return marker is not None and marker.phase not in _AFTER_THE_END
 
 
-def holds_apply_evidence(marker: Marker | None) -> bool:
+def does_comment_hold_apply_evidence(marker: Marker | None) -> bool:
     """Whether the comment holds the evidence of an apply, which a refusal must not take away."""
     return marker is not None and marker.phase == "applied"
 
 
-def record_partial_apply(document: ApplyDocument, publisher: Publisher) -> int:
+def publish_partial_apply(document: ApplyDocument, publisher: HandlerPublisher) -> int:
     """What may be partial after a cancel: in files, summary and outputs, without asking GitHub.
 
     The comment was marked while the worker had its last seconds; there is no time for more.
     """
-    _keep_apply_files(document, publisher)
+    _publish_apply_files(document, publisher)
     publisher.set_outputs(
         {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
-        _build_apply_result(document),
+        _build_result_output_of_apply(document),
     )
     return apply.exit_code(document)
 
 
-def _keep_apply_files(document: ApplyDocument, publisher: Publisher) -> Render:
+def _publish_apply_files(document: ApplyDocument, publisher: HandlerPublisher) -> Render:
     """Files, summary and the failure's annotation; gives what renders the document."""
     phase = apply_phase(document.result)
     review = publisher.get_review_below()
@@ -184,7 +186,7 @@ def _keep_apply_files(document: ApplyDocument, publisher: Publisher) -> Render:
     return render_comment
 
 
-def _build_apply_result(document: ApplyDocument) -> dict[str, object]:
+def _build_result_output_of_apply(document: ApplyDocument) -> dict[str, object]:
     """The output `result`."""
     return {
         "activity": "apply",
@@ -196,43 +198,47 @@ def _build_apply_result(document: ApplyDocument) -> dict[str, object]:
     }
 
 
-def publish_apply(document: ApplyDocument, publisher: Publisher, marker: Marker | None) -> int:
+def publish_apply(
+    document: ApplyDocument, publisher: HandlerPublisher, marker: Marker | None
+) -> int:
     """Files, summary and outputs first: a result must not be lost because GitHub is down."""
-    document = judge_evidence(document, publisher)
+    document = judge_evidence_of_apply_run(document, publisher)
     if document.reason_code == "plan_changed" and document.difference is None:
-        publisher.template = replace(publisher.template, refusal=_make_sets_gone_refusal(document))
-    render = _keep_apply_files(document, publisher)
+        publisher.template = replace(
+            publisher.template, refusal=_refuse_apply_without_reviewed_sets(document)
+        )
+    render = _publish_apply_files(document, publisher)
 
     def post_result() -> bool:
-        if holds_apply_evidence(marker) and document.result == "nothing_to_apply":
+        if does_comment_hold_apply_evidence(marker) and document.result == "nothing_to_apply":
             return True
-        if holds_apply_evidence(marker) and document.result == "refused":
+        if does_comment_hold_apply_evidence(marker) and document.result == "refused":
             why = document.failure.message if document.failure else "The apply was refused."
-            return _post_apply_note(publisher, "refused", why, document.plan_id)
+            return _post_note_of_apply(publisher, "refused", why, document.plan_id)
         phase = apply_phase(document.result)
-        return _may_show(marker) and publisher.try_post(
+        return _may_show_in_comment(marker) and publisher.try_post(
             phase, MarkerFacts.from_marker(marker), render
         )
 
-    publisher.annotate_findings(list_difference_annotations(document, publisher))
+    publisher.annotate_findings(list_annotations_of_differences(document, publisher))
     posted = publisher.set_outputs_and_post(
         {
-            "decision": get_current_decision(document, marker),
+            "decision": get_decision_after_apply_run(document, marker),
             "reason-code": document.reason_code or document.result,
             "plan-id": document.plan_id or (marker.plan if marker else None) or "",
         },
-        _build_apply_result(document),
+        _build_result_output_of_apply(document),
         post_result,
     )
     if publisher.own_review is not None and document.result in ("applied", "failed"):
-        end = ApplyEnd(_describe_end(document), failed=document.result == "failed")
+        end = ApplyEnd(_describe_end_for_note(document), failed=document.result == "failed")
         publisher.write_check(publisher.own_review, end)
     if posted and document.result in ("applied", "failed"):
         _notify_of_apply(publisher, document)
     return apply.exit_code(document)
 
 
-def _make_sets_gone_refusal(document: ApplyDocument) -> ApplyRefusal:
+def _refuse_apply_without_reviewed_sets(document: ApplyDocument) -> ApplyRefusal:
     """The worker's refusal, and that nobody can say any more in what the plans differ."""
     failure = document.failure
     return ApplyRefusal(
@@ -243,19 +249,21 @@ def _make_sets_gone_refusal(document: ApplyDocument) -> ApplyRefusal:
     )
 
 
-def _notify_of_apply(publisher: Publisher, document: ApplyDocument) -> None:
-    _post_apply_note(publisher, document.result, _describe_end(document), document.plan_id)
+def _notify_of_apply(publisher: HandlerPublisher, document: ApplyDocument) -> None:
+    _post_note_of_apply(
+        publisher, document.result, _describe_end_for_note(document), document.plan_id
+    )
 
 
-def _describe_end(document: ApplyDocument) -> str:
+def _describe_end_for_note(document: ApplyDocument) -> str:
     """What came of an apply, as sentences."""
     if document.result == "applied":
-        return summarize_evidence(document)
+        return summarize_evidence_for_comment(document)
     return document.failure.message if document.failure else "The apply failed."
 
 
-def _post_apply_note(
-    publisher: Publisher, result: ApplyResult, summary: str, plan_id: PlanId | None
+def _post_note_of_apply(
+    publisher: HandlerPublisher, result: ApplyResult, summary: str, plan_id: PlanId | None
 ) -> bool:
     text = notices.apply_ended(
         result,

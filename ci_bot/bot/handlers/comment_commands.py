@@ -15,12 +15,12 @@ from ci_bot.bot.actions import EVENT_FILE_HINT, activities, comment_command
 from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_write
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
-    UnmetCondition,
-    find_condition_to_load,
-    list_unmet_conditions,
+    UnmetApplyCondition,
+    find_gate_condition_to_load,
+    list_unmet_conditions_of_apply_gate,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import make_activity_failure
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, RequestRefused
@@ -31,43 +31,45 @@ APPLY, REVIEW = "apply.yml", "review.yml"
 
 
 def handle_comment_command(
-    activity: activities.CommentCommand, publisher: Publisher, github: GitHub
+    activity: activities.CommentCommand, publisher: HandlerPublisher, github: GitHub
 ) -> int:
     """Answers the comment, or starts what it asks for; returns the exit code."""
     try:
         permission = github.get_permission(activity.author)
         if not may_write(permission):
-            raise _make_permission_error(activity.author, permission)
-        _add_reaction(activity, publisher, github, "eyes")
-        return _carry_out(activity, publisher, github, permission)
+            raise _make_permission_error_for_command(activity.author, permission)
+        _add_reaction_to_command(activity, publisher, github, "eyes")
+        return _carry_out_comment_command(activity, publisher, github, permission)
     except BotError as error:
         return _refuse_command(activity, publisher, github, error)
 
 
-def _carry_out(
+def _carry_out_comment_command(
     activity: activities.CommentCommand,
-    publisher: Publisher,
+    publisher: HandlerPublisher,
     github: GitHub,
     permission: Permission,
 ) -> int:
     line = activity.command
     if isinstance(line, comment_command.HelpCommand):
-        return _answer_help(activity, line, publisher, github)
+        return _answer_help_command(activity, line, publisher, github)
     if isinstance(line, comment_command.StatusCommand):
         found = publisher.sticky.find_comment() if publisher.sticky else None
         marker = found.marker if found else None
         url = found.comment.url if found else None
         publisher.post_note(notices.render_status(marker, publisher.template, comment_url=url))
-        _add_reaction(activity, publisher, github, "rocket")
+        _add_reaction_to_command(activity, publisher, github, "rocket")
         _set_command_outputs(activity, publisher, "answered", marker.phase if marker else "no_plan")
         return EXIT_DONE
-    _check_command(activity, publisher, github.get_pull(activity.number), permission)
+    _check_comment_command(activity, publisher, github.get_pull(activity.number), permission)
     workflow = REVIEW if isinstance(line, comment_command.PlanCommand) else APPLY
     github.dispatch_workflow(
-        workflow, _get_workflow_branch(activity), _build_workflow_inputs(activity)
+        workflow,
+        _get_branch_of_started_workflow(activity),
+        _build_inputs_of_started_workflow(activity),
     )
     _set_command_outputs(activity, publisher, "started", "started")
-    _add_reaction(activity, publisher, github, "rocket")
+    _add_reaction_to_command(activity, publisher, github, "rocket")
     publisher.commands.annotate_notice(
         f"Started {workflow} to {line.verb} pull request #{activity.number}, "
         f"as @{activity.author} asked."
@@ -75,10 +77,10 @@ def _carry_out(
     return EXIT_DONE
 
 
-def _answer_help(
+def _answer_help_command(
     activity: activities.CommentCommand,
     line: comment_command.HelpCommand,
-    publisher: Publisher,
+    publisher: HandlerPublisher,
     github: GitHub,
 ) -> int:
     publisher.post_note(
@@ -87,7 +89,7 @@ def _answer_help(
     if line.problem is None:
         _set_command_outputs(activity, publisher, "answered", "help")
         return EXIT_DONE
-    _add_reaction(activity, publisher, github, "-1")
+    _add_reaction_to_command(activity, publisher, github, "-1")
     publisher.commands.annotate_error(
         f"The comment is no command that is known here. {line.problem}"
     )
@@ -95,9 +97,9 @@ def _answer_help(
     return EXIT_BAD_INPUT
 
 
-def _check_command(
+def _check_comment_command(
     activity: activities.CommentCommand,
-    publisher: Publisher,
+    publisher: HandlerPublisher,
     pull: PullRequest,
     permission: Permission,
 ) -> None:
@@ -114,27 +116,27 @@ def _check_command(
         marker = publisher.read_marker()
         against = [
             item
-            for item in list_unmet_conditions(request, pull, marker)
+            for item in list_unmet_conditions_of_apply_gate(request, pull, marker)
             # If this job has another input `project` than the review's, its comment is not found
             # here. The workflow that is started knows.
             if marker is not None or item.reason_code != "no_reviewed_plan"
         ]
         if against:
-            raise _make_refusal_error(against)
+            raise _make_refusal_error_for_command(against)
     if isinstance(line, comment_command.AcceptCommand):
-        _check_accept(line, activity.author, pull, permission)
+        _check_accept_command(line, activity.author, pull, permission)
     if isinstance(line, comment_command.RestateCommand):
-        against = find_condition_to_load(
+        against = find_gate_condition_to_load(
             activity.author, permission, pull, (pull.head_sha,), what="a restatement"
         )
         if against:
-            raise _make_refusal_error(against)
+            raise _make_refusal_error_for_command(against)
     if isinstance(line, comment_command.EstimateCommand):
-        against = find_condition_to_load(
+        against = find_gate_condition_to_load(
             activity.author, permission, pull, (pull.head_sha,), what="an estimate"
         )
         if against:
-            raise _make_refusal_error(against)
+            raise _make_refusal_error_for_command(against)
     if isinstance(line, comment_command.PlanCommand) and pull.fork:
         # The workflow that would be started has secrets, and a fork's code must never load there.
         raise RequestRefused(
@@ -152,7 +154,7 @@ def _check_command(
         )
 
 
-def _check_accept(
+def _check_accept_command(
     line: comment_command.AcceptCommand, author: str, pull: PullRequest, permission: Permission
 ) -> None:
     try:
@@ -161,14 +163,14 @@ def _check_accept(
         near = " or ".join(f"`{name}`" for name in error.near)
         hint = f"Did you mean {near}?" if near else "The comment names the rules of its findings."
         raise BadInput(str(error), hint=hint, reason_code="unknown_rule") from None
-    against = find_condition_to_load(
+    against = find_gate_condition_to_load(
         author, permission, pull, (pull.head_sha,), what="an acceptance"
     )
     if against:
-        raise _make_refusal_error(against)
+        raise _make_refusal_error_for_command(against)
 
 
-def _build_workflow_inputs(activity: activities.CommentCommand) -> dict[str, str]:
+def _build_inputs_of_started_workflow(activity: activities.CommentCommand) -> dict[str, str]:
     """The inputs of the workflow that is started. GitHub refuses those that it does not declare."""
     line, number = activity.command, {"pr-number": str(activity.number)}
     if isinstance(line, comment_command.PlanCommand):
@@ -183,7 +185,7 @@ def _build_workflow_inputs(activity: activities.CommentCommand) -> dict[str, str
     }
 
 
-def _get_workflow_branch(activity: activities.CommentCommand) -> str:
+def _get_branch_of_started_workflow(activity: activities.CommentCommand) -> str:
     if activity.default_branch is None:
         raise RequestRefused(
             "The event does not name the default branch, so no workflow can be started on it.",
@@ -193,7 +195,7 @@ def _get_workflow_branch(activity: activities.CommentCommand) -> str:
     return activity.default_branch
 
 
-def _make_permission_error(login: str, permission: Permission) -> RequestRefused:
+def _make_permission_error_for_command(login: str, permission: Permission) -> RequestRefused:
     return RequestRefused(
         f"@{login} has {permission} access to this repository, and commands need write.",
         hint="Ask somebody with write access to give the command.",
@@ -201,7 +203,7 @@ def _make_permission_error(login: str, permission: Permission) -> RequestRefused
     )
 
 
-def _make_refusal_error(against: list[UnmetCondition]) -> RequestRefused:
+def _make_refusal_error_for_command(against: list[UnmetApplyCondition]) -> RequestRefused:
     return RequestRefused(
         " ".join(item.message for item in against),
         hint=" ".join(item.hint for item in against),
@@ -210,13 +212,16 @@ def _make_refusal_error(against: list[UnmetCondition]) -> RequestRefused:
 
 
 def _refuse_command(
-    activity: activities.CommentCommand, publisher: Publisher, github: GitHub, error: BotError
+    activity: activities.CommentCommand,
+    publisher: HandlerPublisher,
+    github: GitHub,
+    error: BotError,
 ) -> int:
     """Thumbs down, and one short reply with the reason and the next step."""
     failure = make_activity_failure(error, "command", publisher.redactor)
     publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
     _set_command_outputs(activity, publisher, "refused", error.reason_code)
-    _add_reaction(activity, publisher, github, "-1")
+    _add_reaction_to_command(activity, publisher, github, "-1")
     publisher.try_note(
         notices.render_refused(
             failure.reason_code, failure.message, failure.hint, publisher.template
@@ -225,8 +230,11 @@ def _refuse_command(
     return error.exit_code
 
 
-def _add_reaction(
-    activity: activities.CommentCommand, publisher: Publisher, github: GitHub, content: Reaction
+def _add_reaction_to_command(
+    activity: activities.CommentCommand,
+    publisher: HandlerPublisher,
+    github: GitHub,
+    content: Reaction,
 ) -> None:
     """A courtesy: the command is carried out also if the reaction cannot be set."""
     try:
@@ -236,7 +244,7 @@ def _add_reaction(
 
 
 def _set_command_outputs(
-    activity: activities.CommentCommand, publisher: Publisher, result: str, reason_code: str
+    activity: activities.CommentCommand, publisher: HandlerPublisher, result: str, reason_code: str
 ) -> None:
     """The outputs of the step. What a command changes, the comment shows when it is done."""
     publisher.set_outputs(

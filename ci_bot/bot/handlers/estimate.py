@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ci_bot.bot.actions import EstimateCommand, Settings, activities
+from ci_bot.bot.actions import ActionSettings, EstimateCommand, activities
 from ci_bot.bot.github import GitHub
-from ci_bot.bot.handlers.gate import UnmetCondition, check_met, find_condition_to_load
-from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.own_review import find_merge_commits
-from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import (
-    answer_refused,
-    find_checked_out_commit,
-    read_command,
+from ci_bot.bot.handlers.gate import (
+    UnmetApplyCondition,
+    check_gate_is_met,
+    find_gate_condition_to_load,
 )
-from ci_bot.bot.handlers.review import read_given_flags
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
+from ci_bot.bot.handlers.own_review import find_merge_commits_for_handler
+from ci_bot.bot.handlers.publisher import HandlerPublisher
+from ci_bot.bot.handlers.pull_request_context import (
+    answer_refused_run,
+    find_commit_checked_out_in_run,
+    read_command_for_handler,
+)
+from ci_bot.bot.handlers.review import read_plan_flags_of_run
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
     WorkerClient,
@@ -43,15 +47,17 @@ from ci_bot.protocol.plan_identity import selects_by_git
 _Activity = Literal["estimate", "probe"]
 
 
-def report_estimate_failure(error: BotError, activity: _Activity, publisher: Publisher) -> int:
+def report_estimate_failure(
+    error: BotError, activity: _Activity, publisher: HandlerPublisher
+) -> int:
     """Answers a request that came to nothing; the comment stays as it is. The exit code."""
-    answer_refused(error, activity, publisher)
-    set_estimate_outputs(publisher, activity, "refused", error.reason_code, error.exit_code)
+    answer_refused_run(error, activity, publisher)
+    set_outputs_of_estimate_run(publisher, activity, "refused", error.reason_code, error.exit_code)
     return error.exit_code
 
 
-def set_estimate_outputs(
-    publisher: Publisher,
+def set_outputs_of_estimate_run(
+    publisher: HandlerPublisher,
     activity: _Activity,
     result: str,
     reason: str,
@@ -79,10 +85,10 @@ def set_estimate_outputs(
     )
 
 
-def estimate_environment(
+def handle_estimate_of_environment(
     activity: activities.Estimate,
-    settings: Settings,
-    publisher: Publisher,
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
     client: WorkerClient,
     github: GitHub,
 ) -> int:
@@ -94,14 +100,20 @@ def estimate_environment(
     pull = github.get_pull(activity.number, settle=True)
     by = activity.requested_by
     if activity.comment_id is not None:
-        by, _ = read_command(activity.comment_id, activity.number, EstimateCommand, github)
-    against = find_condition_to_load(
-        by, github.get_permission(by), pull, find_checked_out_commit(client), what="an estimate"
+        by, _ = read_command_for_handler(
+            activity.comment_id, activity.number, EstimateCommand, github
+        )
+    against = find_gate_condition_to_load(
+        by,
+        github.get_permission(by),
+        pull,
+        find_commit_checked_out_in_run(client),
+        what="an estimate",
     )
-    check_met(against)
+    check_gate_is_met(against)
     marker, inputs = publisher.read_marker(), settings.inputs
     window = marker.window if marker and marker.head == pull.head_sha else None
-    commits, flags = find_merge_commits(pull, client), read_given_flags(inputs)
+    commits, flags = find_merge_commits_for_handler(pull, client), read_plan_flags_of_run(inputs)
     changed = list_changes_of_pull(client.git, commits) if selects_by_git(flags) else None
     limit, price = read_agreed_cost(
         client,
@@ -129,7 +141,7 @@ def estimate_environment(
     publisher.try_note(notices.render_estimated(document, limit, publisher.template))
     code = EXIT_FAILED if above else EXIT_DONE
     reason = "over_budget" if above else "estimated"
-    set_estimate_outputs(
+    set_outputs_of_estimate_run(
         publisher,
         "estimate",
         "estimated",
@@ -147,7 +159,9 @@ def estimate_environment(
 # The comment goes on to show the review: there is no environment yet that it could show.
 
 
-def publish_estimate(document: ApplyDocument, publisher: Publisher, limit: float | None) -> int:
+def publish_estimate(
+    document: ApplyDocument, publisher: HandlerPublisher, limit: float | None
+) -> int:
     """Answers with the figures, or with why there are none; the exit code.
 
     Args:
@@ -162,30 +176,32 @@ def publish_estimate(document: ApplyDocument, publisher: Publisher, limit: float
             # GitHub kills the run in seconds; an answer would take them from the outputs.
             publisher.commands.annotate_error(left)
         else:
-            answer_refused(error, "probe", publisher)
-        _set_document_outputs(document, failure.reason_code, code, publisher)
+            answer_refused_run(error, "probe", publisher)
+        _set_outputs_of_estimate_document(document, failure.reason_code, code, publisher)
         return code
     above = notices.is_above(document, limit)
     publisher.try_note(notices.render_probed(document, limit, publisher.template))
     code = EXIT_FAILED if above else code
     reason = "over_budget" if above else document.reason_code or document.result
-    _set_document_outputs(document, reason, code, publisher)
+    _set_outputs_of_estimate_document(document, reason, code, publisher)
     return code
 
 
-def refuse_estimate(against: Sequence[UnmetCondition], publisher: Publisher) -> int:
+def refuse_estimate_in_comment(
+    against: Sequence[UnmetApplyCondition], publisher: HandlerPublisher
+) -> int:
     """Answers what stands against it. Nothing is touched."""
     try:
-        check_met(against)
+        check_gate_is_met(against)
     except RequestRefused as error:
         return report_estimate_failure(error, "probe", publisher)
     raise AssertionError("nothing stands against it")
 
 
-def _set_document_outputs(
-    document: ApplyDocument, reason: str, code: int, publisher: Publisher
+def _set_outputs_of_estimate_document(
+    document: ApplyDocument, reason: str, code: int, publisher: HandlerPublisher
 ) -> None:
-    set_estimate_outputs(
+    set_outputs_of_estimate_run(
         publisher,
         "probe",
         document.result,
@@ -201,7 +217,7 @@ class EstimateHandler(Handler[activities.Estimate]):
     """Says what building the environment will cost."""
 
     def run(self, activity: activities.Estimate, context: HandlerContext) -> int:
-        return estimate_environment(
+        return handle_estimate_of_environment(
             activity, context.settings, context.publisher, context.client, context.github
         )
 

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from ci_bot.bot.actions import activities
 from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_member
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.publisher import Publisher, make_publisher_for
-from ci_bot.bot.handlers.review import list_apply_conditions
+from ci_bot.bot.handlers.publisher import HandlerPublisher, make_handler_publisher_for
+from ci_bot.bot.handlers.review import list_apply_conditions_for_comment
 from ci_bot.bot.policy import UNWEIGHED
 from ci_bot.bot.report import SENTENCES, CommentContext, MarkerFacts, RenderedText, render_review
 from ci_bot.bot.sandbox import AnswerRefusedError, check_json
@@ -44,8 +44,8 @@ class _NothingToPost(Exception):
     """Why there is nothing to do, as a sentence. Not a failure."""
 
 
-def post_fork_report(
-    activity: activities.PostForkReport, publisher: Publisher, github: GitHub
+def handle_fork_report(
+    activity: activities.PostForkReport, publisher: HandlerPublisher, github: GitHub
 ) -> int:
     """Posts the report; returns the exit code.
 
@@ -54,21 +54,23 @@ def post_fork_report(
         BotError: GitHub did not answer.
     """
     try:
-        pull = find_fork_pull_request(activity, github)
-        report = read_report(activity, github)
+        pull = find_pull_request_of_fork_run(activity, github)
+        report = read_report_of_fork_run(activity, github)
     except _NothingToPost as reason:
         publisher.commands.annotate_notice(str(reason))
         publisher.outputs.set_output("reason-code", "nothing_to_post")
         return EXIT_DONE
-    mine = make_publisher_for(publisher, pull.number)
+    mine = make_handler_publisher_for(publisher, pull.number)
     report = publisher.redactor.redact_document(report)
-    report = rewrite_fork_report(
-        report, pull, mine, _is_project_untouched(report, pull, mine, github)
+    report = rewrite_claims_of_fork_report(
+        report, pull, mine, _is_project_untouched_by_fork(report, pull, mine, github)
     )
     return _publish_fork_report(report, activity, pull, mine)
 
 
-def find_fork_pull_request(activity: activities.PostForkReport, github: GitHub) -> PullRequest:
+def find_pull_request_of_fork_run(
+    activity: activities.PostForkReport, github: GitHub
+) -> PullRequest:
     """The one open pull request with this head, by GitHub's word.
 
     Raises:
@@ -102,7 +104,7 @@ def find_fork_pull_request(activity: activities.PostForkReport, github: GitHub) 
     return pull
 
 
-def read_report(activity: activities.PostForkReport, github: GitHub) -> Report:
+def read_report_of_fork_run(activity: activities.PostForkReport, github: GitHub) -> Report:
     """The report in the run's artifact, as far as that can be trusted.
 
     Raises:
@@ -128,8 +130,8 @@ def read_report(activity: activities.PostForkReport, github: GitHub) -> Report:
     return report
 
 
-def rewrite_fork_report(
-    report: Report, pull: PullRequest, publisher: Publisher, untouched: bool
+def rewrite_claims_of_fork_report(
+    report: Report, pull: PullRequest, publisher: HandlerPublisher, untouched: bool
 ) -> Report:
     """The report with our own facts in the place of its claims.
 
@@ -144,7 +146,7 @@ def rewrite_fork_report(
     inputs = publisher.settings.inputs
     # The team's own words are the base branch's, and only its own runs read them.
     used = report.policy and report.policy.model_copy(update={"header": None, "footer": None})
-    risks, set_aside = _sort_findings(report)
+    risks, set_aside = _sort_findings_of_fork_report(report)
     return report.model_copy(
         update={
             "environment": environment,
@@ -177,7 +179,7 @@ def rewrite_fork_report(
     )
 
 
-def _sort_findings(report: Report) -> tuple[list[Risk], list[Risk]]:
+def _sort_findings_of_fork_report(report: Report) -> tuple[list[Risk], list[Risk]]:
     """The findings that count, and those that do not, without what only a trusted run can know.
 
     Who has accepted a finding stands in the ledger, what data shows is compared by an apply, and
@@ -186,13 +188,13 @@ def _sort_findings(report: Report) -> tuple[list[Risk], list[Risk]]:
     counting: list[Risk] = list(report.risks)
     aside: list[Risk] = []
     for risk in report.set_aside:
-        (counting if _needs_trusted_run(risk) else aside).append(risk)
-    return [_weigh_alone(risk) for risk in counting], [
+        (counting if _needs_run_with_secrets(risk) else aside).append(risk)
+    return [_weigh_fork_finding_alone(risk) for risk in counting], [
         risk.model_copy(update={"message": None}) for risk in aside
     ]
 
 
-def _needs_trusted_run(risk: Risk) -> bool:
+def _needs_run_with_secrets(risk: Risk) -> bool:
     """Whether a finding got its weight from what a run without secrets cannot know."""
     weighed = risk.weighed
     return weighed is not None and (
@@ -200,24 +202,26 @@ def _needs_trusted_run(risk: Risk) -> bool:
     )
 
 
-def _weigh_alone(risk: Risk) -> Risk:
+def _weigh_fork_finding_alone(risk: Risk) -> Risk:
     own: dict[str, object] = {"message": None}
-    if risk.weighed is not None and _needs_trusted_run(risk):
+    if risk.weighed is not None and _needs_run_with_secrets(risk):
         return risk.model_copy(update={**own, "severity": risk.weighed.weight, "weighed": None})
     return risk.model_copy(update=own)
 
 
-def _is_project_untouched(
-    report: Report, pull: PullRequest, publisher: Publisher, github: GitHub
+def _is_project_untouched_by_fork(
+    report: Report, pull: PullRequest, publisher: HandlerPublisher, github: GitHub
 ) -> bool:
     """Whether GitHub's list of changed files bears out that nothing of the project changed."""
     if report.decision != "no_changes":
         return False
     files = github.changed_files(pull.number)
-    return files is not None and not _list_inside_projects(files, publisher.settings.inputs.project)
+    return files is not None and not _list_fork_files_inside_projects(
+        files, publisher.settings.inputs.project
+    )
 
 
-def _list_inside_projects(files: Sequence[str], projects: Sequence[str]) -> list[str]:
+def _list_fork_files_inside_projects(files: Sequence[str], projects: Sequence[str]) -> list[str]:
     roots = [PurePosixPath(project) for project in projects]
     return [
         file for file in files if any(PurePosixPath(file).is_relative_to(root) for root in roots)
@@ -225,13 +229,16 @@ def _list_inside_projects(files: Sequence[str], projects: Sequence[str]) -> list
 
 
 def _publish_fork_report(
-    report: Report, activity: activities.PostForkReport, pull: PullRequest, publisher: Publisher
+    report: Report,
+    activity: activities.PostForkReport,
+    pull: PullRequest,
+    publisher: HandlerPublisher,
 ) -> int:
     runner = publisher.settings.runner
     review_run = f"{runner.server_url}/{runner.repository}/actions/runs/{activity.run_id}"
     publisher.template = replace(
         publisher.template,
-        conditions=list_apply_conditions(report, untrusted=_UNTRUSTED),
+        conditions=list_apply_conditions_for_comment(report, untrusted=_UNTRUSTED),
         fork=True,
         base_name=pull.base_ref,
         run_url=review_run,
@@ -281,4 +288,4 @@ class ForkReportHandler(Handler[activities.PostForkReport]):
     needs_worker = False
 
     def run(self, activity: activities.PostForkReport, context: HandlerContext) -> int:
-        return post_fork_report(activity, context.publisher, context.github)
+        return handle_fork_report(activity, context.publisher, context.github)

@@ -1,8 +1,8 @@
 """May this plan be applied, by this person, now? All unmet conditions, with their fixes. Pure.
 
-It is checked twice. `find_condition_to_load` uses the comment's facts of the reviewed plan, before
-anything is loaded: it can only refuse. `find_condition_of_review` uses the review of the apply's
-own run, and nothing is applied without it.
+It is checked twice. `find_gate_condition_to_load` uses the comment's facts of the reviewed plan,
+before anything is loaded: it can only refuse. `find_gate_condition_of_review` uses the review of
+the apply's own run, and nothing is applied without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WRONG_CHECKOUT = "The workspace does not hold the merge commit of this pull requ
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnmetCondition:
+class UnmetApplyCondition:
     """A condition that does not hold. `reason_code` is stable, for outputs and tests."""
 
     reason_code: str
@@ -45,25 +45,28 @@ class ApplyRequester:
     checked_out: tuple[str, ...]
 
 
-def list_unmet_conditions(
+def list_unmet_conditions_of_apply_gate(
     requester: ApplyRequester, pull: PullRequest, marker: Marker | None
-) -> list[UnmetCondition]:
+) -> list[UnmetApplyCondition]:
     """Everything that stands against an apply, most basic first; empty if nothing does."""
-    found = [*_list_unmet_of_pull(pull), *_list_unmet_of_person(requester)]
+    found = [
+        *_list_unmet_gate_conditions_of_pull(pull),
+        *_list_unmet_gate_conditions_of_person(requester),
+    ]
     if marker is None or marker.plan is None or marker.window is None:
         found.append(
-            UnmetCondition(
+            UnmetApplyCondition(
                 reason_code="no_reviewed_plan",
                 message="There is no reviewed plan of this pull request that could be applied.",
                 hint="Ask for one with `/sqlmesh plan`, then apply its id.",
             )
         )
         return found
-    found += _list_unmet_of_plan(requester, pull, marker)
+    found += _list_unmet_gate_conditions_of_plan(requester, pull, marker)
     return found
 
 
-def check_met(against: Sequence[UnmetCondition]) -> None:
+def check_gate_is_met(against: Sequence[UnmetApplyCondition]) -> None:
     """Ends what cannot go on.
 
     Raises:
@@ -77,26 +80,29 @@ def check_met(against: Sequence[UnmetCondition]) -> None:
         )
 
 
-def find_condition_to_load(
+def find_gate_condition_to_load(
     by: str, permission: Permission, pull: PullRequest, checked_out: tuple[str, ...], *, what: str
-) -> list[UnmetCondition]:
+) -> list[UnmetApplyCondition]:
     """What stands against loading a pull request beside the credentials of an apply, where it is
     not to be applied; empty if nothing does.
 
     Args:
         what: is asked for, as "an acceptance".
     """
-    found = [*_list_unmet_of_pull(pull), *_list_unmet_of_permission(by, permission, what)]
+    found = [
+        *_list_unmet_gate_conditions_of_pull(pull),
+        *_list_unmet_gate_conditions_of_permission(by, permission, what),
+    ]
     if pull.head_sha not in checked_out:
-        found.append(_make_wrong_checkout())
+        found.append(_make_gate_condition_of_wrong_checkout())
     return found
 
 
-def _list_unmet_of_pull(pull: PullRequest) -> Sequence[UnmetCondition]:
+def _list_unmet_gate_conditions_of_pull(pull: PullRequest) -> Sequence[UnmetApplyCondition]:
     found = []
     if not pull.open:
         found.append(
-            UnmetCondition(
+            UnmetApplyCondition(
                 reason_code="closed",
                 message=f"Pull request #{pull.number} is closed.",
                 hint="Reopen it; its environment is removed when it closes.",
@@ -104,7 +110,7 @@ def _list_unmet_of_pull(pull: PullRequest) -> Sequence[UnmetCondition]:
         )
     if pull.fork:
         found.append(
-            UnmetCondition(
+            UnmetApplyCondition(
                 reason_code="fork",
                 message="The pull request comes from a fork, and a fork's code never gets "
                 "warehouse access.",
@@ -113,7 +119,7 @@ def _list_unmet_of_pull(pull: PullRequest) -> Sequence[UnmetCondition]:
         )
     if pull.draft:
         found.append(
-            UnmetCondition(
+            UnmetApplyCondition(
                 reason_code="draft",
                 message="The pull request is a draft.",
                 hint="Mark it as ready for review.",
@@ -121,7 +127,7 @@ def _list_unmet_of_pull(pull: PullRequest) -> Sequence[UnmetCondition]:
         )
     if pull.mergeable is False:
         found.append(
-            UnmetCondition(
+            UnmetApplyCondition(
                 reason_code="conflict",
                 message=f"The pull request has conflicts with `{pull.base_ref}`.",
                 hint="Resolve them and push; the new commit is reviewed by itself.",
@@ -130,11 +136,13 @@ def _list_unmet_of_pull(pull: PullRequest) -> Sequence[UnmetCondition]:
     return found
 
 
-def _list_unmet_of_permission(by: str, permission: Permission, what: str) -> list[UnmetCondition]:
+def _list_unmet_gate_conditions_of_permission(
+    by: str, permission: Permission, what: str
+) -> list[UnmetApplyCondition]:
     if may_write(permission):
         return []
     return [
-        UnmetCondition(
+        UnmetApplyCondition(
             reason_code="permission",
             message=f"@{by} has {permission} access, and {what} needs write.",
             hint="Ask somebody with write access to the repository.",
@@ -142,11 +150,15 @@ def _list_unmet_of_permission(by: str, permission: Permission, what: str) -> lis
     ]
 
 
-def _list_unmet_of_person(requester: ApplyRequester) -> Sequence[UnmetCondition]:
-    found = _list_unmet_of_permission(requester.by, requester.permission, "an apply")
+def _list_unmet_gate_conditions_of_person(
+    requester: ApplyRequester,
+) -> Sequence[UnmetApplyCondition]:
+    found = _list_unmet_gate_conditions_of_permission(
+        requester.by, requester.permission, "an apply"
+    )
     if not found and requester.command.override and not may_maintain(requester.permission):
         found.append(
-            UnmetCondition(
+            UnmetApplyCondition(
                 reason_code="override_permission",
                 message=f"@{requester.by} may not override a No-Go; that needs maintain access.",
                 hint="Ask a maintainer, or clear the blockers.",
@@ -155,14 +167,14 @@ def _list_unmet_of_person(requester: ApplyRequester) -> Sequence[UnmetCondition]
     return found
 
 
-def _list_unmet_of_plan(
+def _list_unmet_gate_conditions_of_plan(
     requester: ApplyRequester, pull: PullRequest, marker: Marker
-) -> Sequence[UnmetCondition]:
+) -> Sequence[UnmetApplyCondition]:
     plan = marker.plan or ""
     found = []
     if marker.head != pull.head_sha:
         found.append(
-            UnmetCondition(
+            UnmetApplyCondition(
                 reason_code="head_moved",
                 message=f"The reviewed commit is {shorten_plan_id(marker.head)[:7]}, and the "
                 f"branch is at {pull.head_sha[:7]}.",
@@ -170,11 +182,11 @@ def _list_unmet_of_plan(
             )
         )
     elif pull.head_sha not in requester.checked_out:
-        found.append(_make_wrong_checkout())
+        found.append(_make_gate_condition_of_wrong_checkout())
     plan_id = requester.command.plan_id
     if plan_id is not None and not matches_plan_id(plan_id, plan):
         found.append(
-            UnmetCondition(
+            UnmetApplyCondition(
                 reason_code="unknown_plan",
                 message=f"{shorten_plan_id(plan_id)} is not the plan of this pull request; the "
                 f"reviewed plan is {shorten_plan_id(plan)}.",
@@ -182,21 +194,21 @@ def _list_unmet_of_plan(
             )
         )
     if marker.decision == "no_go" and not requester.command.override:
-        found.append(_make_no_go("The decision on this plan is No-Go.", plan))
+        found.append(_make_gate_condition_of_no_go("The decision on this plan is No-Go.", plan))
     return found
 
 
-def _make_wrong_checkout() -> UnmetCondition:
-    return UnmetCondition(
+def _make_gate_condition_of_wrong_checkout() -> UnmetApplyCondition:
+    return UnmetApplyCondition(
         reason_code="wrong_checkout",
         message=WRONG_CHECKOUT,
         hint=WRONG_CHECKOUT_HINT,
     )
 
 
-def find_condition_of_review(
+def find_gate_condition_of_review(
     requester: ApplyRequester, own: Report, marker: Marker
-) -> list[UnmetCondition]:
+) -> list[UnmetApplyCondition]:
     """What stands against an apply by the review that its own run has made of the plan.
 
     Args:
@@ -212,11 +224,11 @@ def find_condition_of_review(
             " The comment says otherwise: it was edited, or prod, the limits or the action have "
             "changed since."
         )
-    return [_make_no_go(message, own.plan_id or "")]
+    return [_make_gate_condition_of_no_go(message, own.plan_id or "")]
 
 
-def _make_no_go(message: str, plan: str) -> UnmetCondition:
-    return UnmetCondition(
+def _make_gate_condition_of_no_go(message: str, plan: str) -> UnmetApplyCondition:
+    return UnmetApplyCondition(
         reason_code="no_go",
         message=message,
         hint="Clear the blockers and push, or let a maintainer apply it with a reason: "

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeVar
 
-from ci_bot.bot.actions import Settings, activities
+from ci_bot.bot.actions import ActionSettings, activities
 from ci_bot.bot.github import GitHub, require_github
-from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.worker_client import WorkerClient
 from ci_bot.errors import BotError
 
@@ -24,8 +24,8 @@ class HandlerContext:
     `worker` is None for a handler that needs none. `optional_github` is None without a token.
     """
 
-    settings: Settings
-    publisher: Publisher
+    settings: ActionSettings
+    publisher: HandlerPublisher
     optional_github: GitHub | None
     worker: WorkerClient | None = None
 
@@ -70,12 +70,12 @@ _HANDLERS: Mapping[type[activities.Activity], tuple[str, str]] = {
     activities.Review: ("review", "ReviewHandler"),
     activities.Apply: ("apply", "ApplyHandler"),
     activities.Estimate: ("estimate", "EstimateHandler"),
-    activities.Accept: ("owner_commands", "AcceptHandler"),
-    activities.Restate: ("owner_commands", "RestateHandler"),
+    activities.Accept: ("accept_command", "AcceptHandler"),
+    activities.Restate: ("restate_command", "RestateHandler"),
     activities.Cleanup: ("cleanup", "CleanupHandler"),
-    activities.Sweep: ("cleanup", "SweepHandler"),
-    activities.Doctor: ("surveys", "DoctorHandler"),
-    activities.Drift: ("surveys", "DriftHandler"),
+    activities.Sweep: ("sweep", "SweepHandler"),
+    activities.Doctor: ("doctor", "DoctorHandler"),
+    activities.Drift: ("drift", "DriftHandler"),
     activities.CommentCommand: ("comment_commands", "CommandHandler"),
     activities.PostForkReport: ("fork_report", "ForkReportHandler"),
 }

@@ -18,14 +18,17 @@ import io
 import zipfile
 from dataclasses import replace
 
-from ci_bot.bot.actions import Settings
+from ci_bot.bot.actions import ActionSettings
 from ci_bot.bot.decision import TeamLimits
 from ci_bot.bot.github import GitHub, PullRequest, read_member
-from ci_bot.bot.handlers.publisher import Publisher
-from ci_bot.bot.handlers.pull_request_context import find_checked_out_commit, make_author_finder
+from ci_bot.bot.handlers.publisher import HandlerPublisher
+from ci_bot.bot.handlers.pull_request_context import (
+    find_commit_checked_out_in_run,
+    make_change_author_finder_for_run,
+)
 from ci_bot.bot.handlers.review import (
-    explain_strict_policy,
-    read_given_flags,
+    explain_strict_policy_of_run,
+    read_plan_flags_of_run,
 )
 from ci_bot.bot.worker_client import (
     ReviewCommits,
@@ -54,9 +57,9 @@ ARTIFACT = "ci-bot-report"
 MAX_ARTIFACT_BYTES = 32 * 1024 * 1024
 
 
-def review_again(
-    settings: Settings,
-    publisher: Publisher,
+def review_again_in_apply_run(
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
     client: WorkerClient,
     *,
     pull: PullRequest,
@@ -77,9 +80,9 @@ def review_again(
         before_apply=True,
         environment=publisher.environment,
         owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
-        commits=find_merge_commits(pull, client),
+        commits=find_merge_commits_for_handler(pull, client),
         baseline="state",
-        flags=read_given_flags(inputs),
+        flags=read_plan_flags_of_run(inputs),
         # Dates that a review chose itself give the same plan again, and others another one.
         start=window.start if window else inputs.start,
         end=window.end if window else inputs.end,
@@ -90,17 +93,17 @@ def review_again(
         ),
         executor_hour_price=inputs.executor_hour_price,
         python_path=inputs.python_path,
-        no_lighter=explain_strict_policy(pull, None, checked_out=client.git.read_head()),
-        find_authors=make_author_finder(github, pull.number, pull.head_sha),
+        no_lighter=explain_strict_policy_of_run(pull, None, checked_out=client.git.read_head()),
+        find_authors=make_change_author_finder_for_run(github, pull.number, pull.head_sha),
         wish=wish,
     )
     now = publisher.machine.format_timestamp()
     return review.review_or_failure(client, options, planned_at=now)
 
 
-def find_merge_commits(pull: PullRequest, client: WorkerClient) -> ReviewCommits:
+def find_merge_commits_for_handler(pull: PullRequest, client: WorkerClient) -> ReviewCommits:
     """What is checked out, which the gate has found to be the pull request's merge commit."""
-    parents = find_checked_out_commit(client)
+    parents = find_commit_checked_out_in_run(client)
     return ReviewCommits(
         head=pull.head_sha,
         base=parents[0] if parents else None,
@@ -110,7 +113,7 @@ def find_merge_commits(pull: PullRequest, client: WorkerClient) -> ReviewCommits
     )
 
 
-def confirm_marker(marker: Marker, own: Report) -> Marker:
+def confirm_comment_marker_by_own_review(marker: Marker, own: Report) -> Marker:
     """The comment's record with this run's own facts in the place of its claims."""
     return marker.model_copy(
         update={
@@ -124,8 +127,8 @@ def confirm_marker(marker: Marker, own: Report) -> Marker:
     )
 
 
-def other_plan(
-    own: Report, marker: Marker, publisher: Publisher, github: GitHub
+def find_why_own_review_has_other_plan(
+    own: Report, marker: Marker, publisher: HandlerPublisher, github: GitHub
 ) -> ApplyDocument | None:
     """Why the plan that the comment names is not built; None if it is this run's own plan.
 
@@ -137,7 +140,7 @@ def other_plan(
     if own.plan_id == marker.plan:
         return None
     if own.identity is None:
-        return _make_no_plan_document(own, marker, environment)
+        return _make_document_without_own_plan(own, marker, environment)
     failure = Failure(
         stage="compare",
         reason_code="plan_changed",
@@ -147,7 +150,7 @@ def other_plan(
     )
     if marker.base and own.base_sha:
         publisher.template = replace(publisher.template, base_moves=(marker.base, own.base_sha))
-    reviewed = _read_reviewed_sets(marker, publisher, github)
+    reviewed = _read_reviewed_sets_from_artifact(marker, publisher, github)
     return apply.make_failed_document(failure, environment=environment).model_copy(
         update={
             "plan_id": own.plan_id,
@@ -156,7 +159,7 @@ def other_plan(
     )
 
 
-def _make_no_plan_document(
+def _make_document_without_own_plan(
     own: Report, marker: Marker, environment: EnvironmentName
 ) -> ApplyDocument:
     """Nothing differs from prod any more, or SQLMesh cannot tell what a difference means."""
@@ -183,8 +186,8 @@ def _make_no_plan_document(
     )
 
 
-def _read_reviewed_sets(
-    marker: Marker, publisher: Publisher, github: GitHub
+def _read_reviewed_sets_from_artifact(
+    marker: Marker, publisher: HandlerPublisher, github: GitHub
 ) -> PlanIdentity | None:
     """The sets of the plan that the comment names, from its review's artifact; None if it is gone.
 

@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.actions import Settings, StepOutputs, StepSummary, WorkflowCommands
+from ci_bot.bot.actions import (
+    ActionSettings,
+    ActionStepOutputs,
+    ActionStepSummary,
+    WorkflowCommands,
+)
 from ci_bot.bot.github import GitHub, MarkedComment, PublishedComment, StickyComment
 from ci_bot.bot.report import (
     COMMENT_BYTES,
@@ -49,7 +54,7 @@ Render = Callable[[CommentContext, int | None], RenderedText]
 
 
 @dataclass
-class Publisher:
+class HandlerPublisher:
     """Writes for one pull request and project. `sticky` is None if nothing may be written.
 
     `own_review` is a review that this run has made of what it is about. `not_replaced` is what the
@@ -57,11 +62,11 @@ class Publisher:
     whether the comment was left alone, because what it shows is newer than this run.
     """
 
-    settings: Settings
+    settings: ActionSettings
     machine: Machine
     commands: WorkflowCommands
-    outputs: StepOutputs
-    summary: StepSummary
+    outputs: ActionStepOutputs
+    summary: ActionStepSummary
     redactor: Redactor
     number: int | None
     github: GitHub | None
@@ -345,7 +350,9 @@ class Publisher:
         except BotError as error:
             known = self.sticky.known_comment if self.sticky else None
             self.not_replaced = known.marker if known else None
-            shown = f" {_describe_shown(self.not_replaced)}" if self.not_replaced else ""
+            shown = (
+                f" {_describe_what_comment_shows(self.not_replaced)}" if self.not_replaced else ""
+            )
             why = f"{error.message} {error.hint or ''}".strip()
             self._say_everywhere(f"The comment could not be updated: {why}{shown}")
             return False
@@ -358,7 +365,7 @@ class Publisher:
         self.left_newer = True
         there = decode_marker(published.comment.body)
         by = f" run {there.run_id}" if there and there.run_id else " another run"
-        shown = f" {_describe_shown(there)}" if there else ""
+        shown = f" {_describe_what_comment_shows(there)}" if there else ""
         self._say_everywhere(
             f"The comment does not show the result of this run, because{by} has written what seems "
             f"to be newer.{shown} If that is not so, somebody has edited the comment: ask for a "
@@ -390,13 +397,13 @@ class Publisher:
             self.commands.write_line(f"{what}: {error.message}")
 
 
-def _describe_shown(marker: Marker) -> str:
+def _describe_what_comment_shows(marker: Marker) -> str:
     """A sentence about what a comment shows."""
     decision = f"{words.DECISIONS[marker.decision]} for " if marker.decision else ""
     return f"It shows {decision}commit {shorten_plan_id(marker.head)[:7]}." if marker.head else ""
 
 
-def make_project_key(settings: Settings) -> str:
+def make_project_key(settings: ActionSettings) -> str:
     """What tells the comments of several projects in one repository apart."""
     name = "+".join(settings.inputs.project)
     if name == ".":
@@ -405,7 +412,7 @@ def make_project_key(settings: Settings) -> str:
 
 
 def make_comment_context(
-    settings: Settings, number: int | None, machine: Machine
+    settings: ActionSettings, number: int | None, machine: Machine
 ) -> CommentContext:
     """The context that all states of this run's comment share."""
     runner = settings.runner
@@ -425,7 +432,7 @@ def make_comment_context(
     )
 
 
-def make_publisher_for(publisher: Publisher, number: int) -> Publisher:
+def make_handler_publisher_for(publisher: HandlerPublisher, number: int) -> HandlerPublisher:
     """One for another pull request, in a run whose event names none (sweep, fork report)."""
     github = publisher.github
     return replace(

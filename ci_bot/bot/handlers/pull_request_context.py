@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ci_bot.bot.actions import (
     AcceptCommand,
+    ActionSettings,
     ApplyCommand,
     CleanupCommand,
     EstimateCommand,
     RestateCommand,
-    Settings,
     activities,
-    parse_command,
+    parse_comment_command,
 )
 from ci_bot.bot.github import GitHub, PullCommit, PullRequest, may_write
-from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.policy import ChangeAuthors
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
@@ -54,28 +54,28 @@ _MOST_PEOPLE = 20
 _MOST_SECONDS = 20.0
 
 
-def make_author_finder(
+def make_change_author_finder_for_run(
     github: GitHub | None, number: int | None, head: Sha | None
 ) -> Callable[[], ChangeAuthors] | None:
     """Asks GitHub, when it is called, who wrote the commits up to `head`; None if it cannot."""
     if github is None or number is None or head is None:
         return None
-    return partial(find_change_authors, github, number, head)
+    return partial(find_change_authors_for_run, github, number, head)
 
 
-def find_change_authors(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
+def find_change_authors_for_run(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
     """The writers of a pull request, or why they are not all trusted. Nothing is raised."""
     try:
         with github.limit_waits(_MOST_SECONDS):
-            return _ask_github(github, number, head)
+            return _ask_github_for_change_authors(github, number, head)
     except BotError as error:
         reason = f"GitHub did not say who wrote it ({error.message.rstrip('.')})"
         return ChangeAuthors(refused_because=reason)
 
 
-def _ask_github(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
+def _ask_github_for_change_authors(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
     pull = github.get_pull(number)
-    refused = _refuse_pull(pull, head)
+    refused = _refuse_authors_of_pull(pull, head)
     if refused is not None:
         return ChangeAuthors(refused_because=refused)
     commits = github.list_pull_commits(number)
@@ -83,27 +83,27 @@ def _ask_github(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
         return ChangeAuthors(refused_because="GitHub does not list all of its commits")
     names = {pull.author, *(name for one in commits for name in (one.author, one.committer))}
     people = sorted(name for name in names if name is not None and name != _GITHUB_ITSELF)
-    refused = _refuse_commits(commits, head) or _refuse_people(people, github)
+    refused = _refuse_authors_of_commits(commits, head) or _refuse_change_authors(people, github)
     if refused is not None:
         return ChangeAuthors(refused_because=refused)
     return ChangeAuthors(writers=tuple(people), commits=len(commits), refused_because=None)
 
 
-def _refuse_people(people: Sequence[str], github: GitHub) -> str | None:
+def _refuse_change_authors(people: Sequence[str], github: GitHub) -> str | None:
     if len(people) > _MOST_PEOPLE:
         return f"{len(people)} people wrote it, and {_MOST_PEOPLE} are asked about at most"
     for login in people:
-        if _is_program(login):
+        if _is_author_a_program(login):
             return f"`{login}` wrote a part of it, and a program is not trusted"
         if not may_write(github.get_permission(login)):
             return f"`@{login}` wrote a part of it, and may not write to this repository"
     return None
 
 
-def _refuse_pull(pull: PullRequest, head: Sha) -> str | None:
+def _refuse_authors_of_pull(pull: PullRequest, head: Sha) -> str | None:
     if pull.fork:
         return "it comes from a fork"
-    if _is_program(pull.author):
+    if _is_author_a_program(pull.author):
         return f"`{pull.author}` opened it, and a program is not trusted"
     if pull.association not in _KNOWN_HERE:
         return f"it is the first pull request of `@{pull.author}` here"
@@ -116,7 +116,7 @@ def _refuse_pull(pull: PullRequest, head: Sha) -> str | None:
     return None
 
 
-def _refuse_commits(commits: Sequence[PullCommit], head: Sha) -> str | None:
+def _refuse_authors_of_commits(commits: Sequence[PullCommit], head: Sha) -> str | None:
     if not commits or commits[-1].sha != head:
         return "GitHub lists other commits than those that are reviewed"
     for commit in commits:
@@ -128,7 +128,7 @@ def _refuse_commits(commits: Sequence[PullCommit], head: Sha) -> str | None:
     return None
 
 
-def _is_program(login: str) -> bool:
+def _is_author_a_program(login: str) -> bool:
     return login.endswith("[bot]")
 
 
@@ -137,7 +137,7 @@ ReadRequest = TypeVar(
 )
 
 
-def read_command(
+def read_command_for_handler(
     comment_id: int, number: int, kind: type[ReadRequest], github: GitHub
 ) -> tuple[str, ReadRequest]:
     """Author and command of a comment; whoever started this run, it is the author who counts.
@@ -146,7 +146,7 @@ def read_command(
         Refused: it is on another pull request, was edited, or is no command of this kind.
     """
     comment = github.get_comment(comment_id)
-    command = parse_command(comment.body)
+    command = parse_comment_command(comment.body)
     if comment.number != number or comment.was_edited or not isinstance(command, kind):
         raise RequestRefused(
             f"Comment {comment_id} is not an unedited {kind.verb} command on pull "
@@ -157,7 +157,7 @@ def read_command(
     return comment.author, command
 
 
-def answer_refused(error: BotError, stage: str, publisher: Publisher) -> None:
+def answer_refused_run(error: BotError, stage: str, publisher: HandlerPublisher) -> None:
     """Says in the log and in a note of its own why nothing was done; the comment stays as it is."""
     failure = make_activity_failure(error, stage, publisher.redactor)
     publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
@@ -168,12 +168,12 @@ def answer_refused(error: BotError, stage: str, publisher: Publisher) -> None:
     )
 
 
-def find_checked_out_commit(client: WorkerClient) -> tuple[str, ...]:
+def find_commit_checked_out_in_run(client: WorkerClient) -> tuple[str, ...]:
     """Base and head, where the workspace holds a test merge commit."""
     return tuple(client.git.list_parents(client.git.read_head()))
 
 
-def find_event_commits(
+def find_commits_of_run_event(
     activity: activities.Review, pull: PullRequest | None, client: WorkerClient
 ) -> ReviewCommits:
     """Head, base and merge commit; the base is the merge commit's own first parent."""
@@ -195,12 +195,12 @@ def find_event_commits(
 # What this run's environment is called: by the input, or by the base branch.
 
 
-def name_environment(
+def name_environment_of_run(
     chosen: activities.Activity,
-    settings: Settings,
-    publisher: Publisher,
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
     client: WorkerClient,
-) -> Settings:
+) -> ActionSettings:
     """The settings with the prefix that holds; the publisher speaks of that environment then.
 
     Raises:
@@ -208,7 +208,7 @@ def name_environment(
     """
     if settings.inputs.environment_prefix is not None:
         return settings
-    found = read_environment_prefix(client, _find_base_commit(chosen, client))
+    found = read_environment_prefix(client, _find_base_commit_of_run(chosen, client))
     warning = describe_ignored_prefix(found)
     if warning is not None:
         publisher.commands.annotate_warning(warning)
@@ -223,16 +223,16 @@ def name_environment(
     return settings
 
 
-def _find_base_commit(chosen: activities.Activity, client: WorkerClient) -> str | None:
+def _find_base_commit_of_run(chosen: activities.Activity, client: WorkerClient) -> str | None:
     """The base branch's commit in the checkout, None if there is none.
 
     A cleanup and a sweep have the default branch checked out, unless a `pull_request` event has
     started the cleanup: that is on the merge commit still.
     """
     if isinstance(chosen, activities.Review) and not chosen.was_dispatched:
-        return find_event_commits(chosen, None, client).base
+        return find_commits_of_run_event(chosen, None, client).base
     try:
-        head, parents = client.git.read_head(), find_checked_out_commit(client)
+        head, parents = client.git.read_head(), find_commit_checked_out_in_run(client)
     except BadInput:
         return None
     if isinstance(

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ci_bot.bot.actions import Inputs, Settings, activities
+from ci_bot.bot.actions import ActionInputs, ActionSettings, activities
 from ci_bot.bot.decision import FAILURE_RISKS, TeamLimits, is_misleading, review_exit_code
 from ci_bot.bot.github import GitHub, PullRequest, require_github
 from ci_bot.bot.handlers.gate import WRONG_CHECKOUT, WRONG_CHECKOUT_HINT
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
-from ci_bot.bot.handlers.publisher import Publisher
+from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import (
-    find_checked_out_commit,
-    find_event_commits,
-    make_author_finder,
+    find_commit_checked_out_in_run,
+    find_commits_of_run_event,
+    make_change_author_finder_for_run,
 )
 from ci_bot.bot.report import (
     ApplyCondition,
@@ -49,7 +49,7 @@ from ci_bot.protocol.review_report import Report
 # can be pointed at it for a minute. What is merged into the default branch, others have seen.
 
 
-def explain_strict_policy(
+def explain_strict_policy_of_run(
     pull: PullRequest | None, activity: activities.Review | None, *, checked_out: str
 ) -> str | None:
     """Why this run's policy makes nothing lighter, as a sentence; None if it may.
@@ -77,7 +77,7 @@ _OTHER_BRANCH = (
 )
 
 
-def read_given_flags(inputs: Inputs) -> GivenFlags:
+def read_plan_flags_of_run(inputs: ActionInputs) -> GivenFlags:
     """The plan's options among the action's inputs."""
     return GivenFlags(
         forward_only=inputs.forward_only,
@@ -92,10 +92,10 @@ def read_given_flags(inputs: Inputs) -> GivenFlags:
     )
 
 
-def review_pull_request(
+def handle_review_of_pull_request(
     activity: activities.Review,
-    settings: Settings,
-    publisher: Publisher,
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
     client: WorkerClient,
     github: GitHub | None,
 ) -> int:
@@ -109,22 +109,24 @@ def review_pull_request(
     if activity.number is not None and (activity.was_dispatched or activity.retargeted):
         pull = require_github(github).get_pull(activity.number, settle=True)
         if activity.was_dispatched:
-            check_dispatched(pull, find_checked_out_commit(client))
+            check_dispatched_review_run(pull, find_commit_checked_out_in_run(client))
         else:
-            check_retargeted(pull, activity.head_sha, client)
-    commits = find_event_commits(activity, pull, client)
+            check_retargeted_review_run(pull, activity.head_sha, client)
+    commits = find_commits_of_run_event(activity, pull, client)
     if commits.head_branch is None:
-        commits = replace(commits, head_branch=_find_queued_branch(activity, publisher, github))
+        commits = replace(
+            commits, head_branch=_find_branch_in_merge_queue(activity, publisher, github)
+        )
     new_base = commits.base_branch if activity.retargeted else None
-    announce_planning(commits.head, publisher, new_base=new_base)
-    report = make_report(
+    announce_planning_in_comment(commits.head, publisher, new_base=new_base)
+    report = make_report_of_review_run(
         activity, settings, publisher, client, commits=commits, pull=pull, github=github
     )
     return publish_review(report, activity, settings, publisher)
 
 
-def announce_planning(
-    head: Sha | None, publisher: Publisher, *, new_base: str | None = None
+def announce_planning_in_comment(
+    head: Sha | None, publisher: HandlerPublisher, *, new_base: str | None = None
 ) -> None:
     """Says in the comment that this commit is being planned, above the review that stands there.
 
@@ -145,13 +147,16 @@ def announce_planning(
 
 
 def report_review_failure(
-    error: BotError, activity: activities.Review, settings: Settings, publisher: Publisher
+    error: BotError,
+    activity: activities.Review,
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
 ) -> int:
     """Reports a review that ended before the worker was asked; returns the exit code."""
     publisher.try_read_marker()
     report = reviewing.make_failed_report(
         make_activity_failure(error, "start", publisher.redactor),
-        make_review_options(
+        make_options_of_review_run(
             activity,
             settings,
             publisher.environment,
@@ -165,7 +170,7 @@ def report_review_failure(
     return publish_review(report, activity, settings, publisher)
 
 
-def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
+def check_dispatched_review_run(pull: PullRequest, checked_out: Sequence[str]) -> None:
     """A dispatched run has the repository's secrets, and no event that vouches for its checkout.
 
     Raises:
@@ -186,13 +191,13 @@ def check_dispatched(pull: PullRequest, checked_out: Sequence[str]) -> None:
         )
 
 
-def check_retargeted(pull: PullRequest, head: Sha | None, client: WorkerClient) -> None:
+def check_retargeted_review_run(pull: PullRequest, head: Sha | None, client: WorkerClient) -> None:
     """After another base branch was given, GitHub may start a run on the former merge commit.
 
     Raises:
         Refused: the workspace does not hold the merge commit of now.
     """
-    if client.git.read_head() == pull.merge_sha and head in find_checked_out_commit(client):
+    if client.git.read_head() == pull.merge_sha and head in find_commit_checked_out_in_run(client):
         return
     raise RequestRefused(
         f"The pull request has got the base branch `{pull.base_ref}`, and the workspace does not "
@@ -203,8 +208,8 @@ def check_retargeted(pull: PullRequest, head: Sha | None, client: WorkerClient) 
     )
 
 
-def _find_queued_branch(
-    activity: activities.Review, publisher: Publisher, github: GitHub | None
+def _find_branch_in_merge_queue(
+    activity: activities.Review, publisher: HandlerPublisher, github: GitHub | None
 ) -> str | None:
     """The branch of a pull request in the merge queue, whose event names the queue's own branch."""
     if activity.number is None or github is None:
@@ -220,10 +225,10 @@ def _find_queued_branch(
         return None
 
 
-def make_report(
+def make_report_of_review_run(
     activity: activities.Review,
-    settings: Settings,
-    publisher: Publisher,
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
     client: WorkerClient,
     *,
     commits: ReviewCommits,
@@ -232,17 +237,17 @@ def make_report(
 ) -> Report:
     """The report, also if the worker failed: then it holds the failure."""
     options = replace(
-        make_review_options(activity, settings, publisher.environment, commits, pull),
-        no_lighter=explain_strict_policy(pull, activity, checked_out=client.git.read_head()),
-        find_authors=make_author_finder(github, activity.number, commits.head),
+        make_options_of_review_run(activity, settings, publisher.environment, commits, pull),
+        no_lighter=explain_strict_policy_of_run(pull, activity, checked_out=client.git.read_head()),
+        find_authors=make_change_author_finder_for_run(github, activity.number, commits.head),
     )
     now = publisher.machine.format_timestamp()
     return reviewing.review_or_failure(client, options, planned_at=now)
 
 
-def make_review_options(
+def make_options_of_review_run(
     activity: activities.Review,
-    settings: Settings,
+    settings: ActionSettings,
     environment: EnvironmentName,
     commits: ReviewCommits,
     pull: PullRequest | None,
@@ -254,7 +259,7 @@ def make_review_options(
         owner=make_owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
         commits=commits,
         baseline="base-branch" if activity.untrusted else inputs.baseline,
-        flags=read_given_flags(inputs),
+        flags=read_plan_flags_of_run(inputs),
         start=inputs.start,
         end=inputs.end,
         limits=TeamLimits(
@@ -269,14 +274,17 @@ def make_review_options(
 
 
 def publish_review(
-    report: Report, activity: activities.Review, settings: Settings, publisher: Publisher
+    report: Report,
+    activity: activities.Review,
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
 ) -> int:
     """Files, summary, outputs, comment and note; in the order in which they must not be lost."""
     phase = review_phase(report)
     before = publisher.try_read_marker()
     publisher.template = replace(
         publisher.template,
-        conditions=list_apply_conditions(report, untrusted=activity.untrusted),
+        conditions=list_apply_conditions_for_comment(report, untrusted=activity.untrusted),
         fork=activity.untrusted is not None,
         new_head=None,
         new_base=None,
@@ -298,7 +306,7 @@ def publish_review(
         decision=report.decision,
         report_sha256=digest,
     )
-    _annotate_review(report, publisher)
+    _annotate_review_in_run(report, publisher)
     code = review_exit_code(report, settings.inputs.fail_on)
     result = {
         "activity": "review",
@@ -320,17 +328,17 @@ def publish_review(
     )
     if not publisher.write_check(report):
         # A check has all of them at the same lines already.
-        _annotate_findings(report, publisher)
+        _annotate_findings_in_run(report, publisher)
     shown = publisher.not_replaced.decision if publisher.not_replaced else None
     if code == EXIT_DONE and is_misleading(report, shown, settings.inputs.fail_on):
-        return _fail_hidden_review(result, publisher)
+        return _fail_check_of_hidden_review(result, publisher)
     moved = before is not None and before.decision not in (None, report.decision)
     if posted and before is not None and moved:
         _notify_of_review(publisher, before, report)
     return code
 
 
-def _fail_hidden_review(result: Mapping[str, Any], publisher: Publisher) -> int:
+def _fail_check_of_hidden_review(result: Mapping[str, Any], publisher: HandlerPublisher) -> int:
     """Fails the check of a review that nobody would see; returns the exit code."""
     publisher.commands.annotate_error(
         "This check fails because the comment could not be updated and shows a lighter decision "
@@ -342,7 +350,7 @@ def _fail_hidden_review(result: Mapping[str, Any], publisher: Publisher) -> int:
     return EXIT_FAILED
 
 
-def _annotate_review(report: Report, publisher: Publisher) -> None:
+def _annotate_review_in_run(report: Report, publisher: HandlerPublisher) -> None:
     """The failure if there is one, which says more than the risk that stands for it."""
     if report.failure is not None:
         publisher.annotate_failure(report.failure)
@@ -351,7 +359,7 @@ def _annotate_review(report: Report, publisher: Publisher) -> None:
         publisher.annotate_findings([("warning", compared.render_unmarked(), None, None)])
 
 
-def _annotate_findings(report: Report, publisher: Publisher) -> None:
+def _annotate_findings_in_run(report: Report, publisher: HandlerPublisher) -> None:
     publisher.annotate_findings(
         [
             (
@@ -367,7 +375,7 @@ def _annotate_findings(report: Report, publisher: Publisher) -> None:
     )
 
 
-def _notify_of_review(publisher: Publisher, before: Marker, report: Report) -> None:
+def _notify_of_review(publisher: HandlerPublisher, before: Marker, report: Report) -> None:
     if before.decision is None:
         return
     summary = report.reasons[0] if report.reasons else "Nothing stands against this plan."
@@ -382,7 +390,9 @@ def _notify_of_review(publisher: Publisher, before: Marker, report: Report) -> N
     publisher.try_news(text)
 
 
-def list_apply_conditions(report: Report, *, untrusted: str | None) -> tuple[ApplyCondition, ...]:
+def list_apply_conditions_for_comment(
+    report: Report, *, untrusted: str | None
+) -> tuple[ApplyCondition, ...]:
     """What an apply of this plan still needs, shown before anybody asks for it."""
     no_blocker = report.decision != "no_go"
     return (
@@ -401,7 +411,7 @@ class ReviewHandler(Handler[activities.Review]):
     """Explains a pull request."""
 
     def run(self, activity: activities.Review, context: HandlerContext) -> int:
-        return review_pull_request(
+        return handle_review_of_pull_request(
             activity, context.settings, context.publisher, context.client, context.optional_github
         )
 

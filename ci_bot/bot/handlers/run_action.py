@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from ci_bot.bot.actions import (
     ALLOW_UNCAGED,
     EVENT_FILE_HINT,
-    Settings,
+    ActionSettings,
     activities,
     choose_activity,
-    make_variable_name,
-    read_event,
-    read_settings,
+    make_variable_name_of_input,
+    read_action_settings,
+    read_github_event,
 )
 from ci_bot.errors import (
     EXIT_DONE,
@@ -33,50 +33,52 @@ from ci_bot.host import Machine
 if TYPE_CHECKING:
     from ci_bot.bot.actions import WorkflowCommands
     from ci_bot.bot.github import GitHub, GitHubClient
-    from ci_bot.bot.handlers.publisher import Publisher
+    from ci_bot.bot.handlers.publisher import HandlerPublisher
     from ci_bot.bot.sandbox import Deadline
     from ci_bot.redaction import Redactor
 
 # Credentials of the job that no text may show and no worker may see, beside the token itself.
 _JOB_SECRETS = ("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN")
 # The variables that carry them. The runner sets an input of a container action as INPUT_*, too.
-CREDENTIALS = (make_variable_name("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
+CREDENTIALS = (make_variable_name_of_input("github-token"), "INPUT_GITHUB-TOKEN", *_JOB_SECRETS)
 
 
-def run_workflow(machine: Machine) -> int:
+def run_action_in_workflow(machine: Machine) -> int:
     """Does what the event asks for; returns the exit code.
 
     An event that needs nothing ends before anything heavy is imported or GitHub is asked.
     """
     try:
-        _check_cage(machine)
-        settings = read_settings(machine.environ)
-        chosen = _read_activity(settings)
+        _check_action_runs_in_container(machine)
+        settings = read_action_settings(machine.environ)
+        chosen = _read_activity_of_run(settings)
     except (BotError, RunCancelled) as error:
         return _report_ended_run(error, machine)
     except Exception as error:
-        _print_traceback(format_exception(error), machine)
+        _print_traceback_of_run(format_exception(error), machine)
         return _report_ended_run(make_unforeseen_error(error), machine)
     if isinstance(chosen, activities.NothingToDo):
-        _make_commands(machine, _make_redactor(machine)).annotate_notice(chosen.reason)
+        _make_workflow_commands_of_run(machine, _make_redactor_of_run(machine)).annotate_notice(
+            chosen.reason
+        )
         return EXIT_DONE
     secrets = list_job_secrets(settings, machine.environ)
     try:
-        return _perform_activity(chosen, settings, machine, secrets)
+        return _handle_activity_of_run(chosen, settings, machine, secrets)
     except (BotError, RunCancelled) as error:
         return _report_ended_run(error, machine, secrets)
     except Exception as error:
-        _print_traceback(format_exception(error), machine, secrets)
+        _print_traceback_of_run(format_exception(error), machine, secrets)
         return _report_ended_run(make_unforeseen_error(error), machine, secrets)
 
 
-def _check_cage(machine: Machine) -> None:
+def _check_action_runs_in_container(machine: Machine) -> None:
     """A workflow runs the project's code in the container, unless somebody says otherwise.
 
     Raises:
         BadInput: there is no container, and nobody has said that this is on purpose.
     """
-    if not _runs_in_actions(machine) or machine.worker_user is not None:
+    if not _runs_in_github_actions(machine) or machine.worker_user is not None:
         return
     if machine.environ.get(ALLOW_UNCAGED) != "true":
         raise BadInput(
@@ -87,32 +89,32 @@ def _check_cage(machine: Machine) -> None:
             f"{ALLOW_UNCAGED}=true.",
             reason_code="no_container",
         )
-    _make_commands(machine, _make_redactor(machine)).annotate_warning(
+    _make_workflow_commands_of_run(machine, _make_redactor_of_run(machine)).annotate_warning(
         f"{ALLOW_UNCAGED}=true: the project's code runs as the same user as the bot. The token is "
         "kept from it, but it can read and change what this user can: files, other processes of "
         "this job and what they hold, later steps."
     )
 
 
-def _runs_in_actions(machine: Machine) -> bool:
+def _runs_in_github_actions(machine: Machine) -> bool:
     return machine.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def _make_redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
+def _make_redactor_of_run(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
     """Of everything that this run can know; also if its inputs cannot be read."""
     from ci_bot.bot.sandbox import make_redactor
 
-    worker_env = machine.environ.get(make_variable_name("worker-env"), "")
+    worker_env = machine.environ.get(make_variable_name_of_input("worker-env"), "")
     return make_redactor(machine.environ, worker_env=worker_env, secrets=secrets)
 
 
-def list_job_secrets(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
+def list_job_secrets(settings: ActionSettings, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Values that belong to the bot alone."""
     values = [settings.inputs.github_token, *(environ.get(name, "") for name in _JOB_SECRETS)]
     return tuple(dict.fromkeys(value for value in values if value))
 
 
-def _read_activity(settings: Settings) -> activities.Activity:
+def _read_activity_of_run(settings: ActionSettings) -> activities.Activity:
     runner = settings.runner
     try:
         text = Path(runner.event_path).read_text(encoding="utf-8")
@@ -122,11 +124,11 @@ def _read_activity(settings: Settings) -> activities.Activity:
             hint=EVENT_FILE_HINT,
             reason_code="event_unreadable",
         ) from error
-    event = read_event(runner.event_name, text, sha=runner.sha)
+    event = read_github_event(runner.event_name, text, sha=runner.sha)
     return choose_activity.choose_activity(event, settings.inputs, actor=runner.actor)
 
 
-def _make_commands(
+def _make_workflow_commands_of_run(
     machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()
 ) -> WorkflowCommands:
     from ci_bot.bot.actions import WorkflowCommands
@@ -135,15 +137,15 @@ def _make_commands(
     return WorkflowCommands(
         machine.out,
         token=machine.token,
-        secrets=masked if _runs_in_actions(machine) else (),
+        secrets=masked if _runs_in_github_actions(machine) else (),
         redactor=redactor,
     )
 
 
-def _print_traceback(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
+def _print_traceback_of_run(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
     """A traceback of ours, for those who fix it, in a group of the log."""
-    redactor = _make_redactor(machine, secrets)
-    commands = _make_commands(machine, redactor)
+    redactor = _make_redactor_of_run(machine, secrets)
+    commands = _make_workflow_commands_of_run(machine, redactor)
     with commands.fold_lines("Traceback"):
         for line in redactor.redact(text).splitlines():
             # What an exception says may be somebody else's words.
@@ -154,13 +156,13 @@ def _report_ended_run(
     error: BotError | RunCancelled, machine: Machine, secrets: tuple[str, ...] = ()
 ) -> int:
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
-    from ci_bot.bot.actions import StepOutputs
+    from ci_bot.bot.actions import ActionStepOutputs
 
-    commands = _make_commands(machine, _make_redactor(machine, secrets))
+    commands = _make_workflow_commands_of_run(machine, _make_redactor_of_run(machine, secrets))
     text = f"{error.message} {error.hint or ''}".strip()
     commands.annotate_error(text, file=error.path, line=error.line)
     path = machine.environ.get("GITHUB_OUTPUT")
-    outputs = StepOutputs(
+    outputs = ActionStepOutputs(
         Path(path) if path else None, delimiter=machine.token, warn=commands.annotate_warning
     )
     if isinstance(error, RunCancelled) and outputs.has_output("result"):
@@ -172,8 +174,11 @@ def _report_ended_run(
     return error.exit_code
 
 
-def _perform_activity(
-    chosen: activities.Activity, settings: Settings, machine: Machine, secrets: tuple[str, ...]
+def _handle_activity_of_run(
+    chosen: activities.Activity,
+    settings: ActionSettings,
+    machine: Machine,
+    secrets: tuple[str, ...],
 ) -> int:
     from ci_bot.bot.handlers import pull_request_context
     from ci_bot.bot.handlers.handler import HandlerContext, find_handler
@@ -183,11 +188,11 @@ def _perform_activity(
     from ci_bot.bot.worker_client import ClientOptions, WorkListener, open_client
     from ci_bot.protocol.messages import Progress
 
-    redactor = _make_redactor(machine, secrets)
-    commands = _make_commands(machine, redactor, secrets)
+    redactor = _make_redactor_of_run(machine, secrets)
+    commands = _make_workflow_commands_of_run(machine, redactor, secrets)
     inputs = settings.inputs
     deadline = Deadline(inputs.timeout_minutes * 60.0, clock=machine.monotonic)
-    github = _make_github_client(settings, machine, deadline)
+    github = _make_github_client_of_run(settings, machine, deadline)
     cancel = CancelToken(clock=machine.monotonic)
 
     def on_traceback(lines: list[str]) -> None:
@@ -218,7 +223,7 @@ def _perform_activity(
         # First of all, so that marking the comment does not outlast the worker's last seconds.
         on_cancel=lambda: github.hurry_requests() if github else None,
     )
-    publisher = _make_publisher(
+    publisher = _make_handler_publisher_of_run(
         chosen, settings, machine, commands=commands, github=github, redactor=redactor
     )
     handler = find_handler(chosen)
@@ -228,7 +233,7 @@ def _perform_activity(
             if not handler.needs_worker:
                 return handler.run(chosen, context)
             try:
-                activities.check_image_has_spark(chosen, has_spark=machine.has_spark)
+                activities.check_image_has_spark_for_activity(chosen, has_spark=machine.has_spark)
                 if chosen.writes_report:
                     check_within(options.checkout, REPORT_DIRECTORY)
                 with open_client(
@@ -239,7 +244,7 @@ def _perform_activity(
                     listener=listener,
                     deadline=deadline,
                 ) as client:
-                    settings = pull_request_context.name_environment(
+                    settings = pull_request_context.name_environment_of_run(
                         chosen, settings, publisher, client
                     )
                     context = replace(context, settings=settings, worker=client)
@@ -255,8 +260,8 @@ def _perform_activity(
         cancel.close()
 
 
-def _make_github_client(
-    settings: Settings, machine: Machine, deadline: Deadline
+def _make_github_client_of_run(
+    settings: ActionSettings, machine: Machine, deadline: Deadline
 ) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None
@@ -271,32 +276,36 @@ def _make_github_client(
     )
 
 
-def _make_publisher(
+def _make_handler_publisher_of_run(
     chosen: activities.Activity,
-    settings: Settings,
+    settings: ActionSettings,
     machine: Machine,
     *,
     commands: WorkflowCommands,
     github: GitHub | None,
     redactor: Redactor,
-) -> Publisher:
-    from ci_bot.bot.actions import StepOutputs, StepSummary
+) -> HandlerPublisher:
+    from ci_bot.bot.actions import ActionStepOutputs, ActionStepSummary
     from ci_bot.bot.github import StickyComment
-    from ci_bot.bot.handlers.publisher import Publisher, make_comment_context, make_project_key
+    from ci_bot.bot.handlers.publisher import (
+        HandlerPublisher,
+        make_comment_context,
+        make_project_key,
+    )
 
     number = chosen.number
     key = make_project_key(settings)
     runner = settings.runner
-    return Publisher(
+    return HandlerPublisher(
         settings=settings,
         machine=machine,
         commands=commands,
-        outputs=StepOutputs(
+        outputs=ActionStepOutputs(
             Path(runner.output) if runner.output else None,
             delimiter=machine.token,
             warn=commands.annotate_warning,
         ),
-        summary=StepSummary(
+        summary=ActionStepSummary(
             Path(runner.step_summary) if runner.step_summary else None,
             warn=commands.annotate_warning,
         ),

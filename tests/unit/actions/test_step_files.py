@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from ci_bot.bot.actions.workflow_commands import (
     OUTPUT_LIMIT,
     SUMMARY_LIMIT,
-    StepOutputs,
-    StepSummary,
+    ActionStepOutputs,
+    ActionStepSummary,
     TooLargeError,
-    format_output,
+    format_step_output,
 )
 from tests.oracle.fuzzing import caught, fuzz
 from tests.oracle.runner import read_file_command
@@ -49,7 +49,7 @@ def sets_exactly_this(form: Format, pairs: list[tuple[str, str]]) -> bool:
 @example([("result", "a\nplan-id=x\ndecision<<EOF\ngo\nEOF\n")])
 @example([("result", "\r"), ("empty", ""), ("breaks", "\n\n")])
 def test_outputs__round_trip(pairs: list[tuple[str, str]]) -> None:
-    assert sets_exactly_this(format_output, pairs)
+    assert sets_exactly_this(format_step_output, pairs)
 
 
 @pytest.mark.parametrize(
@@ -75,29 +75,29 @@ def test_mutation__other_ways_to_write_outputs_are_caught(broken: Format) -> Non
 @pytest.mark.parametrize("name", ["", "a b", "1a", "a=b", "a<<b", "a\n", "ä", "x" * 101])
 def test_format_output__bad_name(name: str) -> None:
     with pytest.raises(ValueError, match="cannot be the name"):
-        format_output(name, "x", DELIMITER)
+        format_step_output(name, "x", DELIMITER)
 
 
 @pytest.mark.parametrize("delimiter", ["", "short", "with space" * 3, "a\nb" * 10])
 def test_format_output__weak_delimiter(delimiter: str) -> None:
     with pytest.raises(ValueError, match="delimiter"):
-        format_output("a", "x", delimiter)
+        format_step_output("a", "x", delimiter)
 
 
 def test_format_output__value_with_the_delimiter() -> None:
     with pytest.raises(ValueError, match="its own delimiter"):
-        format_output("a", f"x{DELIMITER}y", DELIMITER)
+        format_step_output("a", f"x{DELIMITER}y", DELIMITER)
 
 
 def test_format_output__too_large() -> None:
     with pytest.raises(TooLargeError):
-        format_output("a", "é" * OUTPUT_LIMIT, DELIMITER)
+        format_step_output("a", "é" * OUTPUT_LIMIT, DELIMITER)
 
 
 def test_outputs__are_appended_to_what_is_there(tmp_path: Path) -> None:
     file = tmp_path / "output"
     file.write_bytes(b"unfinished=line")
-    outputs = StepOutputs(file, delimiter=lambda: DELIMITER, warn=pytest.fail)
+    outputs = ActionStepOutputs(file, delimiter=lambda: DELIMITER, warn=pytest.fail)
     outputs.set_output("decision", "go")
     outputs.set_json("result", {"b": [1, "ü\n"], "a": None})
     pairs = read_file_command(file.read_text("utf-8"))
@@ -107,24 +107,24 @@ def test_outputs__are_appended_to_what_is_there(tmp_path: Path) -> None:
 
 
 def test_outputs__outside_a_workflow_are_checked_and_dropped() -> None:
-    outputs = StepOutputs(None, delimiter=lambda: DELIMITER, warn=pytest.fail)
+    outputs = ActionStepOutputs(None, delimiter=lambda: DELIMITER, warn=pytest.fail)
     outputs.set_output("a", "b")
     with pytest.raises(ValueError, match="cannot be the name"):
         outputs.set_output("a b", "x")
 
 
 def test_summary__written_in_pieces(tmp_path: Path) -> None:
-    summary = StepSummary(tmp_path / "summary", warn=pytest.fail)
+    summary = ActionStepSummary(tmp_path / "summary", warn=pytest.fail)
     summary.append_markdown("# One")
     summary.append_markdown("two\n")
     assert (tmp_path / "summary").read_text("utf-8") == "# One\ntwo\n"
-    StepSummary(None, warn=pytest.fail).append_markdown("nowhere")
+    ActionStepSummary(None, warn=pytest.fail).append_markdown("nowhere")
 
 
 def test_summary__larger_than_the_runner_takes(tmp_path: Path) -> None:
     file = tmp_path / "summary"
     told: list[str] = []
-    summary = StepSummary(file, warn=told.append)
+    summary = ActionStepSummary(file, warn=told.append)
     summary.append_markdown("é" * (SUMMARY_LIMIT // 2 - 1))
     assert file.stat().st_size == SUMMARY_LIMIT - 1
     assert told == []
@@ -153,7 +153,7 @@ def test_outputs__on_a_full_disk__warn_once_and_leave_no_half_of_one(tmp_path: P
     file = tmp_path / "file"
     file.write_text("first<<A\n1\nA\n")
     told: list[str] = []
-    outputs = StepOutputs(file, delimiter=lambda: DELIMITER, warn=told.append)
+    outputs = ActionStepOutputs(file, delimiter=lambda: DELIMITER, warn=told.append)
     with limit_file_size(file.stat().st_size + 100):
         outputs.set_output("decision", "go")
         there = file.read_text()
@@ -176,11 +176,11 @@ def test_outputs__on_a_full_disk__warn_once_and_leave_no_half_of_one(tmp_path: P
 )
 def test_files_of_the_step__that_cannot_be_written__only_warn(path: str, why: str) -> None:
     told: list[str] = []
-    outputs = StepOutputs(Path(path), delimiter=lambda: DELIMITER, warn=told.append)
+    outputs = ActionStepOutputs(Path(path), delimiter=lambda: DELIMITER, warn=told.append)
     outputs.set_output("decision", "go")
     outputs.set_output("plan-id", "x")
     assert not outputs.has_output("decision")
-    summary = StepSummary(Path(path), warn=told.append)
+    summary = ActionStepSummary(Path(path), warn=told.append)
     summary.append_markdown("# One")
     summary.append_markdown("# Two")
     assert [why in text for text in told] == [True, True]

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from ci_bot.bot.actions.workflow_commands import (
     CommandEscapes,
     WorkflowCommands,
-    escape_data,
-    escape_property,
-    format_command,
-    make_plain_line,
+    escape_data_of_workflow_command,
+    escape_property_of_workflow_command,
+    format_workflow_command,
+    make_plain_line_of_workflow_log,
 )
 from ci_bot.redaction import Redactor, list_encodings_of_secret
 from tests.oracle.fuzzing import caught, fuzz
@@ -153,7 +153,9 @@ def test_mutation__identity_instead_of_an_escape_is_caught(
     [
         # gidgethub's bug: a comma written as the escape of a colon
         CommandEscapes(
-            property=lambda text: escape_data(text).replace(":", "%3A").replace(",", "%3A")
+            property=lambda text: (
+                escape_data_of_workflow_command(text).replace(":", "%3A").replace(",", "%3A")
+            )
         ),
         # the toolkit's order the other way round
         CommandEscapes(data=lambda text: text.replace("\n", "%0A").replace("%", "%25")),
@@ -177,7 +179,7 @@ def test_mutation__a_line_prefix_alone_is_not_enough() -> None:
 
 
 def test_format_command__order_and_empty_properties() -> None:
-    text = format_command(
+    text = format_workflow_command(
         "error", "50% of\r\nx", {"file": "a,b:c", "line": 3, "title": "", "col": None}
     )
     assert text == "::error file=a%2Cb%3Ac,line=3::50%25 of%0D%0Ax"
@@ -196,11 +198,11 @@ def test_format_command__order_and_empty_properties() -> None:
     ],
 )
 def test_plain_line__cases(text: str, shown: str) -> None:
-    assert make_plain_line(text) == shown
+    assert make_plain_line_of_workflow_log(text) == shown
 
 
 def test_escape_property__ends_that_the_runner_drops() -> None:
-    assert escape_property(" ==a b= ") == "a b="
+    assert escape_property_of_workflow_command(" ==a b= ") == "a b="
 
 
 def test_masks__come_before_everything_else() -> None:

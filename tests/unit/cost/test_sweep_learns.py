@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.handlers.cleanup import sweep_closed_pull_requests
+from ci_bot.bot.handlers.sweep import handle_sweep_of_closed_pull_requests
 from ci_bot.errors import EXIT_DONE, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import LearnDocument
@@ -38,9 +38,9 @@ class Learning(Worker):
 def swept(worker: Learning, event_logs: str | None) -> tuple[int, str]:
     """The exit code of a sweep that finds nothing to remove, and what it printed."""
     machine = machine_at(NOON)
-    settings = Settings(inputs=Inputs(event_logs=event_logs), runner=RUNNER)
+    settings = ActionSettings(inputs=ActionInputs(event_logs=event_logs), runner=RUNNER)
     made = publisher_of(Memory(), settings=settings, machine=machine)
-    code = sweep_closed_pull_requests(settings, made, worker, Nobody())
+    code = handle_sweep_of_closed_pull_requests(settings, made, worker, Nobody())
     assert isinstance(machine.out, io.StringIO)
     return code, machine.out.getvalue()
 

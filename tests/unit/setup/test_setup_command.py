@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from ci_bot import __version__
-from ci_bot.bot.actions.inputs import Inputs
+from ci_bot.bot.actions.inputs import ActionInputs
 from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.cli.options import choose_projects
 from ci_bot.bot.sandbox.launch import parse_worker_variables
@@ -78,7 +78,7 @@ def test_init__its_inputs_are_those_of_the_action(layout: str, level: str, tmp_p
                 if "sqlmesh-plan-review" not in step.get("uses", ""):
                     continue
                 given = step["with"]
-                assert set(given) <= set(Inputs.list_names())
+                assert set(given) <= set(ActionInputs.list_names())
                 passed = parse_worker_variables(given.get("worker-env", ""))
                 for variable in step.get("env", {}):
                     assert passed.pass_on(variable), f"{variable} does not reach the project"

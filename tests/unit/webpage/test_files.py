@@ -12,9 +12,9 @@ from typing import Any, cast
 import pytest
 
 from ci_bot.bot.actions import activities
-from ci_bot.bot.actions.inputs import Inputs, Settings
+from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
-from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, Publisher
+from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, HandlerPublisher
 from ci_bot.bot.laptop.local_review import open_page
 from ci_bot.bot.report.html.page import render_page_of_document
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -35,16 +35,18 @@ def github() -> Memory:
 
 
 @pytest.fixture
-def publisher(github: Memory, tmp_path: Path) -> Publisher:
+def publisher(github: Memory, tmp_path: Path) -> HandlerPublisher:
     return of_a_run(github, tmp_path)
 
 
-def of_a_run(github: Memory, workspace: Path) -> Publisher:
-    settings = Settings(inputs=Inputs(), runner=replace(RUNNER, workspace=str(workspace)))
+def of_a_run(github: Memory, workspace: Path) -> HandlerPublisher:
+    settings = ActionSettings(
+        inputs=ActionInputs(), runner=replace(RUNNER, workspace=str(workspace))
+    )
     return publisher_of(github, settings=settings)
 
 
-def publish(report: Report, publisher: Publisher) -> None:
+def publish(report: Report, publisher: HandlerPublisher) -> None:
     activity = activities.Review(
         number=NUMBER,
         head_sha=report.head_sha,
@@ -63,7 +65,9 @@ def sections(workspace: Path) -> dict[str, dict[str, Any]]:
     return {section["id"]: section for section in Seen(text).data()}
 
 
-def test_review__leaves_its_page_beside_the_document(publisher: Publisher, tmp_path: Path) -> None:
+def test_review__leaves_its_page_beside_the_document(
+    publisher: HandlerPublisher, tmp_path: Path
+) -> None:
     report = recorded("small_change")
     publish(report, publisher)
     assert files(tmp_path) == ["report.html", "report.json", "report.md", "report.sarif"]
@@ -83,11 +87,11 @@ def test_review__of_another_plan__shows_the_decisions_before_it(
 
 
 def test_apply__replaces_the_page_by_one_with_the_review(
-    publisher: Publisher, tmp_path: Path
+    publisher: HandlerPublisher, tmp_path: Path
 ) -> None:
     own = recorded("small_change")
     marker = make_marker(plan=own.plan_id)
-    apply.take_over(own, marker, publisher)
+    apply.show_own_review_in_run(own, marker, publisher)
     apply_evidence.publish_apply(cast(ApplyDocument, read("applied")), publisher, marker)
     assert files(tmp_path) == [
         *("apply.json", "apply.md"),
@@ -96,7 +100,7 @@ def test_apply__replaces_the_page_by_one_with_the_review(
     assert list(sections(tmp_path))[:3] == ["data", "built", "findings"]
 
 
-def test_cleanup__has_the_proof_as_its_page(publisher: Publisher, tmp_path: Path) -> None:
+def test_cleanup__has_the_proof_as_its_page(publisher: HandlerPublisher, tmp_path: Path) -> None:
     cleanup.publish_cleanup(make_cleanup(), publisher)
     assert files(tmp_path) == ["cleanup.json", "cleanup.md", "report.html"]
     ((table,),) = (section["parts"] for section in sections(tmp_path).values())
@@ -119,7 +123,9 @@ def test_cleanup__has_the_proof_as_its_page(publisher: Publisher, tmp_path: Path
     ]
 
 
-def test_cleanup__that_left_something_says_so_first(publisher: Publisher, tmp_path: Path) -> None:
+def test_cleanup__that_left_something_says_so_first(
+    publisher: HandlerPublisher, tmp_path: Path
+) -> None:
     document = cast(CleanupDocument, read("cleanup_failed"))
     cleanup.publish_cleanup(document, publisher)
     page = Seen((tmp_path / "ci-bot-report" / "report.html").read_text("utf-8"))

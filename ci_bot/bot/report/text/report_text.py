@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ci_bot.bot.actions import make_variable_name
+from ci_bot.bot.actions import make_variable_name_of_input
 from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.markdown.comments import render_apply, render_cleanup, render_review
@@ -79,7 +79,7 @@ def describe_error(error: BotError | RunCancelled, environ: Mapping[str, str]) -
 
 def redact_text(text: str, environ: Mapping[str, str]) -> str:
     """Removes the environment's secrets from `text`, for output outside of documents."""
-    worker_env = environ.get(make_variable_name("worker-env"), "")
+    worker_env = environ.get(make_variable_name_of_input("worker-env"), "")
     return make_redactor(environ, worker_env=worker_env).redact(text)
 
 

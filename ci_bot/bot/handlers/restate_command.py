@@ -1,0 +1,213 @@
+"""The owner of a model lets prod build it again after the merge.
+
+What a restatement builds and costs says the review that this run makes. Prod is written by the
+deployment alone, which plans it again and refuses what is not recorded.
+(`ci-bot prod-plan --pull-request`) Whoever may write takes a restatement back.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from ci_bot.bot.actions import ActionSettings, RestateCommand, activities
+from ci_bot.bot.github import GitHub, PullRequest
+from ci_bot.bot.handlers.accept_command import (
+    check_gate_of_owner_command,
+    check_owner_command_has_review,
+    find_owners_of_model_for_command,
+    is_commenter_owner,
+    make_not_owner_error_for_command,
+    publish_review_decided_by_owner,
+)
+from ci_bot.bot.handlers.gate import (
+    check_gate_is_met,
+    find_gate_condition_to_load,
+)
+from ci_bot.bot.handlers.handler import Handler, HandlerContext
+from ci_bot.bot.handlers.own_review import review_again_in_apply_run
+from ci_bot.bot.handlers.publisher import HandlerPublisher
+from ci_bot.bot.handlers.pull_request_context import (
+    answer_refused_run,
+    find_commit_checked_out_in_run,
+    read_command_for_handler,
+)
+from ci_bot.bot.report import notices
+from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_owner
+from ci_bot.errors import BadInput, BotError, RequestRefused
+from ci_bot.protocol.base import Failure
+from ci_bot.protocol.messages import RestateAnswer, RestateRequest
+from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement, RestatementWish
+from ci_bot.protocol.review_report import Report
+
+_NEAR = 3
+
+
+def handle_restate_command_of_owner(
+    activity: activities.Restate,
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
+    client: WorkerClient,
+    github: GitHub,
+) -> int:
+    """Checks who asks for what, reviews, writes it down, and shows the review; the exit code.
+
+    Raises:
+        Refused, BadInput: nothing was written, and the message says why.
+    """
+    pull = github.get_pull(activity.number, settle=True)
+    by, command = read_command_for_handler(
+        activity.comment_id, activity.number, RestateCommand, github
+    )
+    against = find_gate_condition_to_load(
+        by,
+        github.get_permission(by),
+        pull,
+        find_commit_checked_out_in_run(client),
+        what="a restatement",
+    )
+    if command.reason is None:
+        check_gate_is_met(against)
+        return _take_restatement_command_back(
+            by, command.model, settings, publisher, client, pull, github
+        )
+    check_gate_of_owner_command(against, pull, client)
+    wish = RestatementWish(
+        model=command.model,
+        start=command.start,
+        end=command.end,
+        by=by,
+        at=publisher.machine.format_timestamp(),
+        reason=publisher.redactor.redact(command.reason),
+        comment_id=activity.comment_id,
+    )
+    marker = publisher.read_marker()
+    own = review_again_in_apply_run(
+        settings, publisher, client, pull=pull, marker=marker, github=github, wish=wish
+    )
+    planned_restatement = find_restatement_asked_in_comment(own)
+    model = planned_restatement.recorded.model
+    ownership = find_owners_of_model_for_command(own, model)
+    if not is_commenter_owner(by, ownership, github):
+        raise make_not_owner_error_for_command(by, model, ownership, what="ask for it")
+    _write_restatement_for_owner_command(
+        client, settings, pull, model, planned_restatement.recorded
+    )
+    sentence = f"`@{by}` lets prod build `{model}` again after the merge."
+    publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
+    note = notices.render_restated(sentence, publisher.template)
+    return publish_review_decided_by_owner(own, note, marker, settings, publisher, pull)
+
+
+def find_restatement_asked_in_comment(own: Report) -> ProdRestatement:
+    """What was asked for, as the review has planned it.
+
+    Raises:
+        BadInput, Refused: it cannot be; the message says why.
+    """
+    check_owner_command_has_review(own)
+    if own.refused_wish is not None:
+        raise make_error_of_failure(own.refused_wish)
+    restatement = own.prod_restatements[-1]
+    if restatement.problem is not None:
+        raise RequestRefused(
+            restatement.problem, hint="Fix that first, and ask again.", reason_code="not_restatable"
+        )
+    return restatement
+
+
+def check_restatement_command_was_recorded(
+    model: str, before: Sequence[RecordedRestatement]
+) -> None:
+    """Whether there was something to take back.
+
+    Raises:
+        BadInput: there was not.
+    """
+    known = [item.model for item in before]
+    if model in known:
+        return
+    shown = ", ".join(
+        f"`{name}`" for name in difflib.get_close_matches(model, known, n=_NEAR, cutoff=0)
+    )
+    raise BadInput(
+        f"No restatement of `{model}` is recorded for this pull request.",
+        hint=f"Recorded are {shown}." if shown else "None is.",
+        reason_code="no_such_restatement",
+    )
+
+
+def report_restate_failure(error: BotError, publisher: HandlerPublisher) -> int:
+    """Answers a restatement that came to nothing; the comment stays as it is."""
+    answer_refused_run(error, "restate", publisher)
+    publisher.set_outputs(
+        {"reason-code": error.reason_code},
+        {
+            "activity": "restate",
+            "result": "refused",
+            "reason_code": error.reason_code,
+            "exit_code": error.exit_code,
+        },
+    )
+    return error.exit_code
+
+
+def _take_restatement_command_back(
+    by: str,
+    model: str,
+    settings: ActionSettings,
+    publisher: HandlerPublisher,
+    client: WorkerClient,
+    pull: PullRequest,
+    github: GitHub,
+) -> int:
+    """Prod is left as it is then, so no owner is needed, and no project that loads."""
+    answer = _write_restatement_for_owner_command(client, settings, pull, model, None)
+    check_restatement_command_was_recorded(model, answer.before)
+    sentence = f"`@{by}` has taken back the restatement of `{model}`."
+    publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
+    marker = publisher.read_marker()
+    own = review_again_in_apply_run(
+        settings, publisher, client, pull=pull, marker=marker, github=github
+    )
+    note = notices.render_restated(sentence, publisher.template)
+    return publish_review_decided_by_owner(own, note, marker, settings, publisher, pull)
+
+
+def _write_restatement_for_owner_command(
+    client: WorkerClient,
+    settings: ActionSettings,
+    pull: PullRequest,
+    model: str,
+    item: RecordedRestatement | None,
+) -> RestateAnswer:
+    answer = client.request_restate(
+        client.make_request(
+            RestateRequest,
+            owner=make_owner(
+                settings.runner.repository,
+                number=pull.number,
+                head_sha=pull.head_sha,
+                run=str(settings.runner.run_id),
+            ),
+            model=model,
+            restatement=item,
+        )
+    )
+    if isinstance(answer, Failure):
+        raise make_error_of_failure(answer)
+    return answer
+
+
+class RestateHandler(Handler[activities.Restate]):
+    """Writes down that prod builds a model again after the merge."""
+
+    def run(self, activity: activities.Restate, context: HandlerContext) -> int:
+        return handle_restate_command_of_owner(
+            activity, context.settings, context.publisher, context.client, context.github
+        )
+
+    def report_failure(
+        self, error: BotError, activity: activities.Restate, context: HandlerContext
+    ) -> int:
+        return report_restate_failure(error, context.publisher)
