@@ -15,7 +15,7 @@ from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.input_size_estimator import read_prod_snapshots_for_cost
 from ci_bot.worker.cost.input_size_measurement import InputSizeQueries
 from ci_bot.worker.cost.prediction import cut_batches_for_cost
-from ci_bot.worker.messages import names_and_times
+from ci_bot.worker.messages import report_times
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from tests.projects import Shop
@@ -143,7 +143,7 @@ def test_batches__are_those_of_sqlmeshs_scheduler(shop: Shop, tmp_path: Path) ->
             if snapshot.is_incremental:
                 assert len(found) == describe_plan.count_planned_batches(snapshot, item.intervals)
             shown = [
-                (names_and_times.format_iso(start)[:10], names_and_times.format_iso(end)[:10])
+                (report_times.format_iso(start)[:10], report_times.format_iso(end)[:10])
                 for start, end in found
             ]
             if "orders" in snapshot.name:

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_report import Impact
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.review.lineage_inputs import make_column_impact_of_review

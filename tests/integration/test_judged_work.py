@@ -18,8 +18,8 @@ from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
-from ci_bot.worker.messages import names_and_times
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages import report_times
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
@@ -175,7 +175,7 @@ def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
     found = base_branch.open_project_on_base_branch(
         places[1],
         places[0],
-        execution=names_and_times.to_milliseconds(UNTIL),
+        execution=report_times.to_milliseconds(UNTIL),
         clock=clock,
         on_spark_start=lambda: None,
     )

@@ -18,7 +18,7 @@ from sqlmesh.core.context import Context
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import ConsoleRecorder
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.state_store.lease_guard import LeaseHold
 from ci_bot.worker.state_store.ledger_schema import SCHEMA
 from tests.integration.test_postgres_state import DUCKDB, connect, own_database, server

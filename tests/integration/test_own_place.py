@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.planning import make_plan, prod_guard
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from tests.projects import Shop

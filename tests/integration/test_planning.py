@@ -13,7 +13,7 @@ from ci_bot.errors import RequestRefused
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.worker.apply import preconditions
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest

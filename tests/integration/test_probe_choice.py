@@ -9,7 +9,7 @@ import pytest
 
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.plan_estimate import CostProbe, choose_cost_probe
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from tests.projects import Shop

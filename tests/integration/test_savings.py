@@ -11,7 +11,7 @@ from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.known_costs import add_reused_tables_to_cost
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.state_store.cost_ledger import ApplyRow, CostLedger, RunRow

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.sql_effects.judgement import JudgedEffect

@@ -12,7 +12,7 @@ from ci_bot.bot.policy.policy_file import UnfitPolicy
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.review_inputs import ModelScope
 from ci_bot.protocol.review_report import Report, Risk
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.review.policy_scopes import evaluate_policy_scopes
 from tests.projects.duck import write_duck_shop
 from tests.projects.opened import opened

@@ -16,7 +16,7 @@ import pytest
 from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.project import base_branch

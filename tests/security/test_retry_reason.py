@@ -7,7 +7,7 @@ from sqlmesh.utils.errors import ConflictingPlanError, PlanError
 
 from ci_bot.worker.apply.attempts import find_retry_reason
 from ci_bot.worker.apply.recorder import ConsoleRecorder
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 import pytest
 
 from ci_bot.errors import BadInput
-from ci_bot.worker.messages import names_and_times
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages import report_times
+from ci_bot.worker.messages.names import ModelNames
 
 DAY = 86_400_000
 # 2024-02-01, a Thursday, half past ten.
@@ -26,15 +26,15 @@ MIDNIGHT = NOW - 10 * 3_600_000 - 30 * 60_000
     ],
 )
 def test_iso__is_utc_with_a_fraction_only_where_there_is_one(moment: object, text: str) -> None:
-    assert names_and_times.format_iso(moment) == text
+    assert report_times.format_iso(moment) == text
 
 
 def test_start_of_day__is_the_midnight_at_or_before() -> None:
-    assert names_and_times.start_of_day(NOW) == MIDNIGHT
-    assert names_and_times.start_of_day(MIDNIGHT) == MIDNIGHT
-    assert names_and_times.to_milliseconds("2024-02-01") == MIDNIGHT
+    assert report_times.start_of_day(NOW) == MIDNIGHT
+    assert report_times.start_of_day(MIDNIGHT) == MIDNIGHT
+    assert report_times.to_milliseconds("2024-02-01") == MIDNIGHT
     assert (
-        abs(names_and_times.read_milliseconds_now() - datetime.now(timezone.utc).timestamp() * 1000)
+        abs(report_times.read_milliseconds_now() - datetime.now(timezone.utc).timestamp() * 1000)
         < 60_000
     )
 
@@ -50,8 +50,8 @@ def test_start_of_day__is_the_midnight_at_or_before() -> None:
     ],
 )
 def test_parse__of_what_a_user_typed(text: str, start: int, end: int) -> None:
-    assert names_and_times.parse_start(text, relative_to=NOW) == start
-    assert names_and_times.parse_end(text, relative_to=NOW) == end
+    assert report_times.parse_start(text, relative_to=NOW) == start
+    assert report_times.parse_end(text, relative_to=NOW) == end
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_parse__of_what_a_user_typed(text: str, start: int, end: int) -> None:
 )
 def test_parse__of_what_is_no_date__names_the_input_and_what_to_write(text: str, why: str) -> None:
     with pytest.raises(BadInput) as start:
-        names_and_times.parse_start(text, relative_to=NOW)
+        report_times.parse_start(text, relative_to=NOW)
     with pytest.raises(BadInput) as end:
-        names_and_times.parse_end(text, relative_to=NOW)
+        report_times.parse_end(text, relative_to=NOW)
     with pytest.raises(BadInput) as preview:
-        names_and_times.parse_start(text, relative_to=NOW, name="preview-start")
+        report_times.parse_start(text, relative_to=NOW, name="preview-start")
 
     assert why in start.value.message
     assert [str(found.value.message).split("`")[1] for found in (start, end, preview)] == [

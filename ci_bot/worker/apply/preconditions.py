@@ -26,7 +26,7 @@ from ci_bot.protocol.reasons import (
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.attempts import PlanMovedError
 from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.messages import ModelNames, names_and_times
+from ci_bot.worker.messages import ModelNames, report_times
 from ci_bot.worker.planning import (
     BuiltPlan,
     Missing,
@@ -154,10 +154,10 @@ def check_window(planned: BuiltPlan, names: ModelNames) -> None:
         s_id, intervals = item.snapshot_id, item.intervals
         if not intervals or not planned.plan_snapshots[s_id].is_incremental:
             continue
-        late = window.end is not None and intervals[-1][0] >= names_and_times.to_milliseconds(
+        late = window.end is not None and intervals[-1][0] >= report_times.to_milliseconds(
             window.end
         )
-        early = window.start is not None and intervals[0][1] <= names_and_times.to_milliseconds(
+        early = window.start is not None and intervals[0][1] <= report_times.to_milliseconds(
             window.start
         )
         # Both start before `start` on purpose, and the plan id covers their start.

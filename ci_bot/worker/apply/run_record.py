@@ -14,7 +14,7 @@ from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import BatchMeter, make_clock_cost, make_counted_cost
-from ci_bot.worker.messages import extract_sentence, names_and_times
+from ci_bot.worker.messages import extract_sentence, report_times
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import SparkCatalog, spark_catalog, write_log_line
 from ci_bot.worker.state_store import (
@@ -83,7 +83,7 @@ class RunRecord:
         found = list_ledger_objects(views.values(), tables, self._catalog)
         if before is not None:
             found = _keep_first_observation(before, found)
-        now = names_and_times.format_iso(names_and_times.read_milliseconds_now())
+        now = report_times.format_iso(report_times.read_milliseconds_now())
         owner = self._ask.owner
         with self._hold.fence_write():
             self._ledger.write_row(
@@ -113,7 +113,7 @@ class RunRecord:
             with self._hold.fence_write():
                 row = self._ledger.read_row(self._ask.environment)
                 if row is not None:
-                    now = names_and_times.format_iso(names_and_times.read_milliseconds_now())
+                    now = report_times.format_iso(report_times.read_milliseconds_now())
                     self._ledger.write_row(
                         row.model_copy(update={"phase": phase, "updated_at": now})
                     )
@@ -245,10 +245,10 @@ class CostRecord:
         plan_id: str | None,
         expected: Cost | None,
     ) -> None:
-        now = names_and_times.read_milliseconds_now()
+        now = report_times.read_milliseconds_now()
         at, oldest = (
-            names_and_times.format_iso(now),
-            names_and_times.format_iso(now - KEEP_DAYS * 86_400_000),
+            report_times.format_iso(now),
+            report_times.format_iso(now - KEEP_DAYS * 86_400_000),
         )
         known = {model.model: model for model in models if model.model in versions}
         self.rows = rows = (

@@ -25,7 +25,7 @@ from ci_bot.worker.cleanup.reclaim_facts import (
     list_state_rows,
 )
 from ci_bot.worker.cleanup.reclaim_rules import TableFate
-from ci_bot.worker.messages import extract_headline_with_cause, names_and_times
+from ci_bot.worker.messages import extract_headline_with_cause, report_times
 from ci_bot.worker.runtime import (
     AdapterFiles,
     FilesPort,
@@ -63,13 +63,13 @@ def reclaim_due_at(row: LedgerRow) -> int:
 
     If the decision is made and only the drops are missing, there is no grace period.
     """
-    cleaned = names_and_times.to_milliseconds(row.updated_at)
+    cleaned = report_times.to_milliseconds(row.updated_at)
     return cleaned + (0 if row.phase == "reclaiming" else reclaim_rules.GRACE_MS)
 
 
 def is_reclaim_due(row: LedgerRow) -> bool:
     """Whether the grace period has passed."""
-    return reclaim_due_at(row) <= names_and_times.read_milliseconds_now()
+    return reclaim_due_at(row) <= report_times.read_milliseconds_now()
 
 
 def owns_anything(row: LedgerRow) -> bool:
@@ -100,7 +100,7 @@ def drop_foreign_snapshots(row: LedgerRow, context: Context) -> LedgerRow:
     """
     if row.phase == "applying":
         return row
-    ended = names_and_times.to_milliseconds(row.updated_at)
+    ended = report_times.to_milliseconds(row.updated_at)
     touched = {item.snapshot_key for item in list_state_rows(row, context) if item.updated > ended}
     snapshots = [
         item.model_copy(update={"ours": False}) if (item.name, item.identifier) in touched else item
@@ -198,7 +198,7 @@ class TableReclaim:
         """Deletes the state rows of the snapshots that go, and records which tables follow them."""
         with self._state_adapter.transaction():
             sqlmesh_compat.lock_sqlmesh_environments(self._context)
-            before = names_and_times.to_milliseconds(row.updated_at)
+            before = report_times.to_milliseconds(row.updated_at)
             facts, snapshots = collect_table_facts(row, self._context, self._ledger)
             decision: TableFate = reclaim_rules.decide_table_fates(row, facts, before)
             sqlmesh_compat.delete_sqlmesh_snapshots(
@@ -277,8 +277,8 @@ class TableReclaim:
                 self._done.reclaimed.append(ReclaimedTable(table=table.shown_name, bytes=freed))
         if self._done.leftovers:
             return
-        ends = names_and_times.to_milliseconds(row.updated_at) + reclaim_rules.GRACE_MS
-        if may_be_written_late(row) and tables and ends > names_and_times.read_milliseconds_now():
+        ends = report_times.to_milliseconds(row.updated_at) + reclaim_rules.GRACE_MS
+        if may_be_written_late(row) and tables and ends > report_times.read_milliseconds_now():
             # Only this row lists them. Each later cleanup and sweep checks them again.
             stays = {kept.table for kept in self._done.kept}
             self._done.kept += [
@@ -336,7 +336,7 @@ class TableReclaim:
 
 def _make_kept_table(table: str, why: str, until: int | None) -> KeptTable:
     return KeptTable(
-        table=table, why=why, until=None if until is None else names_and_times.format_iso(until)
+        table=table, why=why, until=None if until is None else report_times.format_iso(until)
     )
 
 
@@ -467,7 +467,7 @@ class CleanupTables:
 
 def write_phase(ledger: Ledger, row: LedgerRow, phase: LedgerPhase) -> LedgerRow:
     """Writes the row with another phase and the current time; returns it."""
-    now = names_and_times.format_iso(names_and_times.read_milliseconds_now())
+    now = report_times.format_iso(report_times.read_milliseconds_now())
     written = row.model_copy(update={"phase": phase, "updated_at": now})
     ledger.write_row(written)
     return written

@@ -23,7 +23,7 @@ from ci_bot.protocol.messages import CleanupRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim
 from ci_bot.worker.cleanup.reclaim import CleanupTables, write_phase
-from ci_bot.worker.messages import make_cancelled_failure, names_and_times
+from ci_bot.worker.messages import make_cancelled_failure, report_times
 from ci_bot.worker.project import (
     UNPIN_HINT,
     OpenProject,
@@ -217,7 +217,7 @@ class _EnvironmentRemoval:
         if row is not None:
             row = write_phase(self.ledger, self.tables.prepare_row(row), "cleaning")
         if stored is not None:
-            lives_until = names_and_times.read_milliseconds_now() + JANITOR_WAITS_MS
+            lives_until = report_times.read_milliseconds_now() + JANITOR_WAITS_MS
             sqlmesh_compat.mark_sqlmesh_environment_unfinished(
                 self.context, stored, lives_until=lives_until
             )

@@ -38,7 +38,7 @@ from ci_bot.protocol.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.protocol.plan import ModelRange
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim, remove_environment
-from ci_bot.worker.messages import make_failure_of_error, names_and_times
+from ci_bot.worker.messages import make_failure_of_error, report_times
 from ci_bot.worker.project import (
     collect_versions_of_project,
     configure_projects,
@@ -73,7 +73,7 @@ def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSur
         prefix: The prefix of pull requests' environments, which are left out.
         now: In milliseconds; the clock's time without it.
     """
-    moment = names_and_times.read_milliseconds_now() if now is None else now
+    moment = report_times.read_milliseconds_now() if now is None else now
     missing = sqlmesh_compat.list_missing_sqlmesh_intervals(state, moment - GRACE)
     behind = sorted(missing.items(), key=lambda item: (item[1][0], item[0]))
     unused = Counter(
@@ -86,8 +86,8 @@ def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSur
         behind=[
             ModelRange(
                 model=name,
-                start=names_and_times.format_iso(start),
-                end=names_and_times.format_iso(end),
+                start=report_times.format_iso(start),
+                end=report_times.format_iso(end),
             )
             for name, (start, end) in behind[:MOST_LISTED]
         ],
@@ -131,7 +131,7 @@ def _list_lasting(state: Any, prefix: str, now: int) -> Iterator[LastingEnvironm
             continue
         yield LastingEnvironment(
             environment=name,
-            expires_at=None if expires is None else names_and_times.format_iso(expires),
+            expires_at=None if expires is None else report_times.format_iso(expires),
         )
 
 
@@ -144,7 +144,7 @@ def _list_applies(state: Any, now: int) -> list[ApplyRow]:
     return [
         row
         for row in rows
-        if row.outcome == "applied" and names_and_times.to_milliseconds(row.at) >= since
+        if row.outcome == "applied" and report_times.to_milliseconds(row.at) >= since
     ]
 
 
@@ -245,10 +245,8 @@ def _list_found_environments(
                 phase=row.phase if row else None,
                 pinned=name in pinned,
                 updated_at=row.updated_at if row else None,
-                expires_at=names_and_times.format_iso(expires_at)
-                if expires_at is not None
-                else None,
-                tables_due_at=names_and_times.format_iso(reclaim.reclaim_due_at(left))
+                expires_at=report_times.format_iso(expires_at) if expires_at is not None else None,
+                tables_due_at=report_times.format_iso(reclaim.reclaim_due_at(left))
                 if left is not None
                 else None,
                 tables_due=left is not None and reclaim.is_reclaim_due(left),

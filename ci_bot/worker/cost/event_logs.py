@@ -27,7 +27,7 @@ from ci_bot.protocol.messages import LearnRequest
 from ci_bot.protocol.supported_versions import parse_release
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.event_log_application import EventLogApplication, TableWrite
-from ci_bot.worker.messages import extract_headline, extract_sentence, names_and_times
+from ci_bot.worker.messages import extract_headline, extract_sentence, report_times
 from ci_bot.worker.project import collect_versions_of_project, make_project_place, opening
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
@@ -269,7 +269,7 @@ def learn_costs_from_event_logs(
     """
     found = LearnedLogs()
     known = ledger.list_sources()
-    oldest = names_and_times.format_iso(int((now - KEEP_DAYS * _DAY) * 1_000))
+    oldest = report_times.format_iso(int((now - KEEP_DAYS * _DAY) * 1_000))
     for log in list_event_logs(files, directory):
         if stop():
             break
@@ -289,7 +289,7 @@ def learn_costs_from_event_logs(
             continue
         writes = _list_judged_writes_in_event_log(application, log, found)
         if not writes and not log.in_progress:
-            ledger.remember_source(log.name, names_and_times.format_iso(int(log.changed * 1_000)))
+            ledger.remember_source(log.name, report_times.format_iso(int(log.changed * 1_000)))
         if writes:
             name = log.name.removesuffix(IN_PROGRESS)
             running = f"{name}{IN_PROGRESS}"
@@ -326,11 +326,11 @@ def make_cost_row_of_prod_run(write: TableWrite, source: str) -> ProdRunRow:
     return ProdRunRow(
         source=source,
         table=write.table,
-        at=names_and_times.format_iso(int(write.start * 1_000)),
+        at=report_times.format_iso(int(write.start * 1_000)),
         seconds=round(write.end - write.start, 3),
         executor_seconds=round(write.executor_seconds, 3),
-        start=names_and_times.format_iso(start) if start else None,
-        end=names_and_times.format_iso(end) if end else None,
+        start=report_times.format_iso(start) if start else None,
+        end=report_times.format_iso(end) if end else None,
         counters=write.counters,
     )
 

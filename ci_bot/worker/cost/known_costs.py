@@ -14,7 +14,7 @@ from ci_bot.protocol.cost import Accuracy
 from ci_bot.protocol.plan import Backfill, Cost, select_tables
 from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs_for_cost, predict_plan_cost
 from ci_bot.worker.cost.prediction import PastRun, UpstreamGrowthForCost, fit_cost_line
-from ci_bot.worker.messages import ModelNames, names_and_times
+from ci_bot.worker.messages import ModelNames, report_times
 from ci_bot.worker.planning import BuiltPlan, describe_plan, make_plan
 from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
 
@@ -190,7 +190,7 @@ def make_past_run_cost_in_prod(
     intervals = 1 if whole else 0
     if not whole and row.start is not None and row.end is not None:
         intervals = count(
-            names_and_times.to_milliseconds(row.start), names_and_times.to_milliseconds(row.end)
+            report_times.to_milliseconds(row.start), report_times.to_milliseconds(row.end)
         )
     return PastRun(
         intervals=intervals,

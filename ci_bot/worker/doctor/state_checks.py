@@ -12,7 +12,7 @@ from ci_bot.protocol.environment import read_pull_number
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import describe_accuracy_of_costs, read_accuracy_of_costs
-from ci_bot.worker.messages import ModelNames, is_reworded, names_and_times
+from ci_bot.worker.messages import ModelNames, is_reworded, report_times
 from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, CostLedger, Ledger
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def check_prod_exists_in_state(state: StateSync) -> ProjectCheck:
             message=f"prod has {models} models, and its last plan did not finish.",
             fix="Run `sqlmesh plan` again to finish it.",
         )
-    written = names_and_times.format_iso(stored.finalized_ts)[: len("2024-01-31T12:00")].replace(
+    written = report_times.format_iso(stored.finalized_ts)[: len("2024-01-31T12:00")].replace(
         "T", " "
     )
     return ProjectCheck(
@@ -65,8 +65,8 @@ def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | No
             if end < start:
                 model = names.short_name(snapshot.name)
                 found.append(
-                    f"{model} from {names_and_times.format_iso(end)} to "
-                    f"{names_and_times.format_iso(start)}"
+                    f"{model} from {report_times.format_iso(end)} to "
+                    f"{report_times.format_iso(start)}"
                 )
     if not found:
         return ProjectCheck(name="gaps", status="ok", message="prod's history has no gaps")
@@ -83,7 +83,7 @@ def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | No
 def check_state_size(state: StateSync) -> ProjectCheck:
     """Counts the snapshots, and those that the janitor should have removed."""
     total = sqlmesh_compat.count_sqlmesh_snapshots(state)
-    now = names_and_times.read_milliseconds_now()
+    now = report_times.read_milliseconds_now()
     batch = state.get_expired_snapshots(
         batch_range=ExpiredBatchRange.all_batch_range(), current_ts=now
     )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.messages import names_and_times, same_code
+    from ci_bot.worker.messages import report_times, same_code
     from ci_bot.worker.messages.load_failures import (
         find_failed_file,
         find_load_cause,
         iterate_causes,
     )
-    from ci_bot.worker.messages.names_and_times import ModelNames, file_name, name_file_or_last_part
+    from ci_bot.worker.messages.names import ModelNames, file_name, name_file_or_last_part
     from ci_bot.worker.messages.problems import (
         LINE_NUMBER,
         MacroRefusedError,
@@ -56,7 +56,7 @@ __all__ = [
     "make_spark_start_error",
     "make_state_error",
     "name_file_or_last_part",
-    "names_and_times",
+    "report_times",
     "same_code",
 ]
 
@@ -64,7 +64,7 @@ __getattr__ = open_on_demand(
     __name__,
     {
         "load_failures": ["find_load_cause", "iterate_causes", "find_failed_file"],
-        "names_and_times": ["ModelNames", "file_name", "name_file_or_last_part"],
+        "names": ["ModelNames", "file_name", "name_file_or_last_part"],
         "problems": [
             "LINE_NUMBER",
             "MacroRefusedError",
@@ -82,6 +82,7 @@ __getattr__ = open_on_demand(
             "list_unset_variables",
             "make_state_error",
         ],
+        "report_times": [],
         "same_code": ["is_reworded"],
     },
 )

@@ -1,5 +1,7 @@
 """From the exceptions of SQLMesh, Spark and a state database to one sentence, a place in the code,
 and a next step that fits the cause.
+
+Each worker imports it before it knows what it is asked for, so it imports nothing of SQLMesh.
 """
 
 from __future__ import annotations
@@ -9,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-
-from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
 
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
@@ -25,7 +25,7 @@ from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, is_supported, parse_release
 from ci_bot.redaction import strip_terminal_codes_for_redaction
 from ci_bot.worker.messages.load_failures import find_load_cause, iterate_causes
-from ci_bot.worker.messages.names_and_times import file_name
+from ci_bot.worker.messages.names import file_name
 from ci_bot.worker.runtime import java
 
 # A chain longer than this is a loop or noise; the root is found well before.
@@ -400,6 +400,8 @@ def describe_missing_variables(names: list[str]) -> str:
 
 def list_unset_variables(projects: Iterable[Path], environ: Mapping[str, str]) -> list[str]:
     """Lists the variables of the state connection that have no value here."""
+    from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
+
     named = {
         name
         for project in projects

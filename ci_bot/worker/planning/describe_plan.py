@@ -30,7 +30,7 @@ from ci_bot.protocol.plan import (
     LineageNode,
     Restatement,
 )
-from ci_bot.worker.messages import ModelNames, names_and_times
+from ci_bot.worker.messages import ModelNames, report_times
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, name_plan_category
 
 if TYPE_CHECKING:
@@ -340,8 +340,8 @@ def list_planned_backfill(
                 model=names.short_name(snapshot.name),
                 kind=name_planned_model_kind(snapshot),
                 action=action,
-                start=names_and_times.format_iso(wanted[0][0]) if dated else None,
-                end=names_and_times.format_iso(wanted[-1][1]) if dated else None,
+                start=report_times.format_iso(wanted[0][0]) if dated else None,
+                end=report_times.format_iso(wanted[-1][1]) if dated else None,
                 intervals=count,
                 batches=count_planned_batches(snapshot, wanted) if dated else 1,
                 preview=preview,
@@ -404,8 +404,8 @@ def list_planned_restatements(
     return [
         Restatement(
             model=names.short_name(s_id.name),
-            start=names_and_times.format_iso(start),
-            end=names_and_times.format_iso(end),
+            start=report_times.format_iso(start),
+            end=report_times.format_iso(end),
             environments=users.get(s_id.name, []),
         )
         for s_id, (start, end) in sorted(planned.plan.restatements.items())

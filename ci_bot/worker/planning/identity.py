@@ -20,7 +20,7 @@ from ci_bot.protocol.plan_identity import (
     StatementIdentity,
     TargetSnapshot,
 )
-from ci_bot.worker.messages import names_and_times
+from ci_bot.worker.messages import report_times
 from ci_bot.worker.planning.make_plan import (
     BuiltPlan,
     Interval,
@@ -73,8 +73,8 @@ def identify_plan(
         restatements=[
             RestatedRange(
                 model=s_id.name,
-                start=names_and_times.format_iso(start),
-                end=names_and_times.format_iso(end),
+                start=report_times.format_iso(start),
+                end=report_times.format_iso(end),
             )
             for s_id, (start, end) in plan.restatements.items()
             if planned.flags.restate_models
@@ -133,8 +133,8 @@ def _make_target_snapshot_of_plan(
         category=name_plan_category(snapshot) if changed else None,
         preview=not planned.deployable.is_representative(snapshot),
         promoted=promoted,
-        start=names_and_times.format_iso(intervals[0][0]) if intervals else None,
-        end=names_and_times.format_iso(intervals[-1][1]) if intervals else None,
+        start=report_times.format_iso(intervals[0][0]) if intervals else None,
+        end=report_times.format_iso(intervals[-1][1]) if intervals else None,
     )
 
 

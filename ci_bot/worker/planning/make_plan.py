@@ -20,7 +20,7 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import Category, Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanOption
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, names_and_times
+from ci_bot.worker.messages import ModelNames, report_times
 from ci_bot.worker.planning import plan_options
 from ci_bot.worker.planning.plan_options import PlanOptions, name_plan_option
 
@@ -230,9 +230,9 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
     return BuiltPlan(
         plan=plan,
         window=Window(
-            start=names_and_times.format_iso(pinned_start) if pinned_start is not None else None,
-            end=names_and_times.format_iso(end),
-            execution_time=names_and_times.format_iso(execution),
+            start=report_times.format_iso(pinned_start) if pinned_start is not None else None,
+            end=report_times.format_iso(end),
+            execution_time=report_times.format_iso(execution),
         ),
         flags=flags,
         deployable=plan.deployability_index,
@@ -256,7 +256,7 @@ def _note_intervals_longer_than_plan(
     found = [
         f"The plan's window holds no whole interval of `{names.short_name(name)}`: it gets its "
         "last one, "
-        f"{names_and_times.format_iso(start)[:10]} to {names_and_times.format_iso(end)[:10]}."
+        f"{report_times.format_iso(start)[:10]} to {report_times.format_iso(end)[:10]}."
         for name, (start, end) in sorted(given.items())
         if name in own
     ]
@@ -332,7 +332,7 @@ def find_prod_frontier_of_plan(context: Context) -> int | None:
     """Finds how far prod's data reaches, in milliseconds; None if prod holds no data yet."""
     seeds = {name for name, model in context.models.items() if model.kind.is_seed}
     ends = [
-        names_and_times.to_milliseconds(end)
+        report_times.to_milliseconds(end)
         for name, end in sqlmesh_compat.read_prod_interval_ends_of_sqlmesh(context).items()
         if name not in seeds  # a seed ends when it was loaded, which bounds nothing
     ]
@@ -346,13 +346,13 @@ def _choose_execution_time_of_plan(plan_request: PlanRequest, frontier: int | No
     compared, and a second review of the same code gives the same plan.
     """
     if plan_request.window:
-        return names_and_times.to_milliseconds(plan_request.window.execution_time)
+        return report_times.to_milliseconds(plan_request.window.execution_time)
     if plan_request.execution_time:
-        return names_and_times.to_milliseconds(plan_request.execution_time)
+        return report_times.to_milliseconds(plan_request.execution_time)
     return (
         frontier
         if frontier is not None
-        else names_and_times.start_of_day(names_and_times.read_milliseconds_now())
+        else report_times.start_of_day(report_times.read_milliseconds_now())
     )
 
 
@@ -364,29 +364,29 @@ def _resolve_plan_range(
     """
     if plan_request.window:
         start = (
-            names_and_times.to_milliseconds(plan_request.window.start)
+            report_times.to_milliseconds(plan_request.window.start)
             if plan_request.window.start
             else None
         )
-        return start, names_and_times.to_milliseconds(plan_request.window.end or frontier), []
+        return start, report_times.to_milliseconds(plan_request.window.end or frontier), []
     notes: list[str] = []
     option = name_plan_option("start", plan_request.said)
     start, end = None, frontier
     if plan_request.start:
-        start = names_and_times.parse_start(plan_request.start, relative_to=execution, name=option)
+        start = report_times.parse_start(plan_request.start, relative_to=execution, name=option)
     if plan_request.end:
-        end = names_and_times.parse_end(plan_request.end, relative_to=execution)
+        end = report_times.parse_end(plan_request.end, relative_to=execution)
     if end > frontier:
         notes.append(
-            f"`end` was moved from {names_and_times.format_iso(end)} to "
-            f"{names_and_times.format_iso(frontier)}, "
+            f"`end` was moved from {report_times.format_iso(end)} to "
+            f"{report_times.format_iso(frontier)}, "
             "the end of prod's data: a PR environment never extends prod's tables."
         )
         end = frontier
     if start is not None and start >= end:
         raise BadInput(
-            f"`{option}` ({names_and_times.format_iso(start)}) is not before the end "
-            f"({names_and_times.format_iso(end)}).",
+            f"`{option}` ({report_times.format_iso(start)}) is not before the end "
+            f"({report_times.format_iso(end)}).",
             hint="Swap the dates, or leave `end` out to use the end of prod's data."
             if option == "start"
             else "Correct it in the configuration, or give the input `start`, which wins over it.",
@@ -403,7 +403,7 @@ def _resolve_preview_start_of_plan(plan_request: PlanRequest, execution: int) ->
     if text is None:
         return None
     option = name_plan_option("preview-start", plan_request.said)
-    return names_and_times.parse_start(text, relative_to=execution, name=option)
+    return report_times.parse_start(text, relative_to=execution, name=option)
 
 
 def name_plan_category(snapshot: Snapshot) -> Category:

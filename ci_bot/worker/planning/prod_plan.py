@@ -15,7 +15,7 @@ from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, extract_sentence, names_and_times
+from ci_bot.worker.messages import ModelNames, extract_sentence, report_times
 from ci_bot.worker.planning import describe_plan, make_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_prod_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval
@@ -285,7 +285,7 @@ def _list_ranges_lost_in_prod_plan(plan: Plan, whole: Built, names: ModelNames) 
 def _make_model_range_of_plan(model: str, interval: Interval) -> ModelRange:
     start, end = interval
     return ModelRange(
-        model=model, start=names_and_times.format_iso(start), end=names_and_times.format_iso(end)
+        model=model, start=report_times.format_iso(start), end=report_times.format_iso(end)
     )
 
 

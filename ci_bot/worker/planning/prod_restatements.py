@@ -22,7 +22,7 @@ from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.plan import Backfill, Window
 from ci_bot.redaction import quote_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, extract_sentence, names_and_times
+from ci_bot.worker.messages import ModelNames, extract_sentence, report_times
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 
@@ -96,12 +96,12 @@ def parse_window_of_restatement(start: str | None, end: str | None, *, now: int)
     Raises:
         BadInput: one is no date, they are the wrong way round, or they lie in the future.
     """
-    begins = names_and_times.parse_start(start, relative_to=now) if start is not None else None
-    ends = names_and_times.parse_end(end, relative_to=now) if end is not None else None
+    begins = report_times.parse_start(start, relative_to=now) if start is not None else None
+    ends = report_times.parse_end(end, relative_to=now) if end is not None else None
     if begins is not None and begins >= (now if ends is None else ends):
-        until = "the present" if ends is None else f"the end ({names_and_times.format_iso(ends)})"
+        until = "the present" if ends is None else f"the end ({report_times.format_iso(ends)})"
         raise BadInput(
-            f"The start ({names_and_times.format_iso(begins)}) is not before {until}.",
+            f"The start ({report_times.format_iso(begins)}) is not before {until}.",
             hint="Swap the dates, or leave them out to build all of it again.",
             reason_code="bad_window",
         )
@@ -211,8 +211,8 @@ def _build_restatement_plan(
     start = wanted.start
     if start is not None and start >= end:
         raise BadInput(
-            f"Prod's data ends at {names_and_times.format_iso(frontier)}, and the restatement "
-            f"would begin at {names_and_times.format_iso(start)}.",
+            f"Prod's data ends at {report_times.format_iso(frontier)}, and the restatement "
+            f"would begin at {report_times.format_iso(start)}.",
             hint="Choose dates that prod has.",
             reason_code="bad_window",
         )
@@ -244,9 +244,9 @@ def _build_restatement_plan(
     return BuiltPlan(
         plan=plan,
         window=Window(
-            start=names_and_times.format_iso(start),
-            end=names_and_times.format_iso(end),
-            execution_time=names_and_times.format_iso(frontier),
+            start=report_times.format_iso(start),
+            end=report_times.format_iso(end),
+            execution_time=report_times.format_iso(frontier),
         ),
         flags=plan_request.flags,
         deployable=plan.deployability_index,

@@ -20,7 +20,7 @@ from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot, SnapshotId, star
 
 from ci_bot.protocol.plan import ShortWindow, Stage, WindowCause
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, names_and_times
+from ci_bot.worker.messages import ModelNames, report_times
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.describe_plan import choose_backfill_action
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, PlanRequest
@@ -121,8 +121,8 @@ def _describe_backfill_stage(stage: stages.BackfillStage, names: ModelNames) -> 
             continue
         action = choose_backfill_action(snapshot)
         span = (
-            f" {names_and_times.format_iso(intervals[0][0])} to "
-            f"{names_and_times.format_iso(intervals[-1][1])}"
+            f" {report_times.format_iso(intervals[0][0])} to "
+            f"{report_times.format_iso(intervals[-1][1])}"
             if action == "incremental" and intervals
             else ""
         )
@@ -243,7 +243,7 @@ def plan_begins_late(planned: BuiltPlan, built: dict[SnapshotId, list[Interval]]
             continue
         own = start_date(snapshot, snapshots, starts, relative_to=planned.plan.execution_time)
         unit = snapshot.node.interval_unit
-        if intervals[0][0] > names_and_times.to_milliseconds(unit.cron_floor(own)):
+        if intervals[0][0] > report_times.to_milliseconds(unit.cron_floor(own)):
             return True
     return False
 
@@ -315,10 +315,10 @@ def find_short_window_of_plan(
     return ShortWindow(
         cause=cause,
         models=sorted(names.short_name(snapshot.name) for snapshot in models),
-        start=names_and_times.format_iso(min(start for start, _ in intervals))
+        start=report_times.format_iso(min(start for start, _ in intervals))
         if intervals and late
         else None,
-        end=names_and_times.format_iso(max(end for _, end in intervals)) if intervals else None,
+        end=report_times.format_iso(max(end for _, end in intervals)) if intervals else None,
     )
 
 

@@ -19,7 +19,7 @@ from sqlmesh.core.state_sync import StateSync
 from ci_bot.errors import EXIT_FAILED, LOG_HINT, BadInput, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import NotLoaded, make_failure_of_error, names_and_times
+from ci_bot.worker.messages import NotLoaded, make_failure_of_error, report_times
 from ci_bot.worker.project.configuration import (
     ProjectPlace,
     create_project_context,
@@ -284,12 +284,10 @@ def _find_full_history_of_base_project(
     """Returns the interval that prod would hold if it had never missed a run; None for no
     interval.
     """
-    start = names_and_times.to_milliseconds(
-        start_date(snapshot, by_id, cache, relative_to=execution)
-    )
+    start = report_times.to_milliseconds(start_date(snapshot, by_id, cache, relative_to=execution))
     unit = snapshot.node.interval_unit
-    end = names_and_times.to_milliseconds(
-        unit.cron_floor(names_and_times.to_milliseconds(snapshot.node.cron_floor(execution)))
+    end = report_times.to_milliseconds(
+        unit.cron_floor(report_times.to_milliseconds(snapshot.node.cron_floor(execution)))
     )
-    first = names_and_times.to_milliseconds(unit.cron_floor(start))
+    first = report_times.to_milliseconds(unit.cron_floor(start))
     return (first, end) if first < end else None

@@ -17,7 +17,7 @@ from ci_bot.protocol.review_inputs import (
     SelectedModel,
 )
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, extract_headline, names_and_times
+from ci_bot.worker.messages import ModelNames, extract_headline, report_times
 from ci_bot.worker.project import load_project_alone, make_project_place, opening
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.runtime import PhaseClock
@@ -207,12 +207,12 @@ def write_acceptance_to_ledger(
         ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(context))
         ledger.prepare_tables()
         number = request.owner.pr_number or 0
-        oldest = names_and_times.to_milliseconds(request.acceptance.at) - KEEP_DAYS * 86_400_000
+        oldest = report_times.to_milliseconds(request.acceptance.at) - KEEP_DAYS * 86_400_000
         ledger.write_acceptance(
             request.owner.name,
             number,
             request.acceptance,
-            forget_before=names_and_times.format_iso(oldest),
+            forget_before=report_times.format_iso(oldest),
         )
         return AcceptAnswer(acceptances=ledger.list_acceptances(request.owner.name, number))
 

@@ -11,7 +11,7 @@ from ci_bot.protocol.messages import RestateAnswer, RestateRequest
 from ci_bot.protocol.plan import Backfill, ProdPlan
 from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement, RestatementWish
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import make_failure_of_error, names_and_times
+from ci_bot.worker.messages import make_failure_of_error, report_times
 from ci_bot.worker.planning import describe_plan, prod_restatements
 from ci_bot.worker.project import make_project_place, opening
 from ci_bot.worker.review.plan_facts import ReviewedPlanFacts
@@ -98,13 +98,13 @@ def _plan_wished_restatement(facts: ReviewedPlanFacts, wish: RestatementWish) ->
         )
     fqn = prod_restatements.find_model_to_restate(facts.opened.context, wish.model, facts.names)
     window = prod_restatements.parse_window_of_restatement(
-        wish.start, wish.end, now=names_and_times.to_milliseconds(wish.at)
+        wish.start, wish.end, now=report_times.to_milliseconds(wish.at)
     )
     planned = _plan_reviewed_restatement_in_prod(facts, fqn, window)
     recorded = RecordedRestatement(
         model=facts.names.short_name(fqn),
-        start=names_and_times.format_iso(window.start) if window.start is not None else None,
-        end=names_and_times.format_iso(window.end) if window.end is not None else None,
+        start=report_times.format_iso(window.start) if window.start is not None else None,
+        end=report_times.format_iso(window.end) if window.end is not None else None,
         fingerprint=planned.fingerprint,
         rebuilds=planned.rebuilds,
         by=wish.by,
@@ -123,7 +123,7 @@ def _plan_recorded_restatement(
     try:
         fqn = prod_restatements.find_model_to_restate(facts.opened.context, item.model, facts.names)
         start, end = (
-            None if moment is None else names_and_times.to_milliseconds(moment)
+            None if moment is None else report_times.to_milliseconds(moment)
             for moment in (item.start, item.end)
         )
         planned = _plan_reviewed_restatement_in_prod(
@@ -208,6 +208,6 @@ def write_restatement_to_ledger(
         if item is None:
             ledger.delete_restatement(*whose, request.model)
         else:
-            oldest = names_and_times.to_milliseconds(item.at) - KEEP_DAYS * 86_400_000
-            ledger.write_restatement(*whose, item, forget_before=names_and_times.format_iso(oldest))
+            oldest = report_times.to_milliseconds(item.at) - KEEP_DAYS * 86_400_000
+            ledger.write_restatement(*whose, item, forget_before=report_times.format_iso(oldest))
         return RestateAnswer(before=before, restatements=ledger.list_restatements(*whose))

@@ -32,7 +32,7 @@ from ci_bot.protocol.review_inputs import BaseCache, BaseTests, TestName, TestOu
 from ci_bot.protocol.review_report import ReviewFacts, make_planless_facts
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import add_unneeded_rebuilds_to_cost, predict_plan_cost
-from ci_bot.worker.messages import ModelNames, NotLoaded, make_failure_of_error, names_and_times
+from ci_bot.worker.messages import ModelNames, NotLoaded, make_failure_of_error, report_times
 from ci_bot.worker.planning import (
     BuiltPlan,
     PlannedBaseDrift,
@@ -398,9 +398,9 @@ def open_for_review(request: ReviewRequest, ports: ReviewPorts) -> OpenProject:
         request, request.base_projects, cache_name="base", root=Path(request.base_repository)
     )
     execution = (
-        names_and_times.to_milliseconds(request.execution_time)
+        report_times.to_milliseconds(request.execution_time)
         if request.execution_time
-        else names_and_times.read_milliseconds_now()
+        else report_times.read_milliseconds_now()
     )
     return base_branch.open_project_on_base_branch(
         place, base, execution=execution, clock=ports.clock, on_spark_start=ports.on_spark_start

@@ -17,7 +17,7 @@ from sqlmesh.utils.migration import blob_text_type, index_text_type
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.messages import Owner
-from ci_bot.worker.messages import names_and_times
+from ci_bot.worker.messages import report_times
 from ci_bot.worker.state_store.ledger_schema import SCHEMA, make_ledger_schema
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class HeldByAnother(RequestRefused):
     def __init__(self, wanted: str, held: HeldLease) -> None:
         who = (
             f"{_choose_article_of_lease_activity(held.activity)} ({held.who}) since "
-            f"{names_and_times.format_iso(held.acquired_at)}"
+            f"{report_times.format_iso(held.acquired_at)}"
         )
         if held.name == RECLAIM:
             message = (
@@ -100,7 +100,7 @@ class HeldByAnother(RequestRefused):
         super().__init__(
             message,
             hint="Nothing was touched. Wait until that run has ended, then ask again. If it is "
-            f"dead, its hold ends by itself at {names_and_times.format_iso(held.expires_at)}.",
+            f"dead, its hold ends by itself at {report_times.format_iso(held.expires_at)}.",
         )
         self.held = held
 

@@ -25,7 +25,7 @@ from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.protocol.review_inputs import RecordedRestatement
 from ci_bot.protocol.review_report import Acceptance
-from ci_bot.worker.messages import names_and_times
+from ci_bot.worker.messages import report_times
 from ci_bot.worker.runtime import Relation, SparkCatalog, spark_catalog
 from ci_bot.worker.state_store.ledger_schema import (
     ACCEPTANCES,
@@ -349,7 +349,7 @@ def does_ledger_describe_stored_environment(row: LedgerRow | None, expires: int 
     if row.phase == "leftover":
         # The cleanup that wrote the row has deleted the record. An older version of ci-bot may have
         # kept it; it made it expire first.
-        return expires is not None and expires <= names_and_times.to_milliseconds(row.updated_at)
+        return expires is not None and expires <= report_times.to_milliseconds(row.updated_at)
     return True
 
 
@@ -439,7 +439,7 @@ def claim_environment_in_ledger(
 
     Only its views count as made by us: physical tables stay.
     """
-    now = names_and_times.format_iso(names_and_times.read_milliseconds_now())
+    now = report_times.format_iso(report_times.read_milliseconds_now())
     if row is not None:
         taken = row.model_copy(update={"owner": request.owner.name})
     elif stored is not None:

@@ -15,7 +15,7 @@ from sqlmesh.utils.migration import blob_text_type, index_text_type
 
 import ci_bot
 from ci_bot.errors import BadInput
-from ci_bot.worker.messages import names_and_times
+from ci_bot.worker.messages import report_times
 
 if TYPE_CHECKING:
     from sqlmesh.core.engine_adapter import EngineAdapter
@@ -194,7 +194,7 @@ class LedgerTables:
                     {
                         "version": LEDGER_VERSION,
                         "written_by": ci_bot.__version__,
-                        "at": names_and_times.format_iso(names_and_times.read_milliseconds_now()),
+                        "at": report_times.format_iso(report_times.read_milliseconds_now()),
                     }
                 ]
             ),

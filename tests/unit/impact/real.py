@@ -11,7 +11,7 @@ from sqlmesh.utils.metaprogramming import Executable
 
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.protocol.review_report import Impact, IndirectModel
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.review.lineage_inputs import ReviewedModels, read_changed_project
 from ci_bot.worker.sql.lineage.document import make_impact
 from tests.unit.rules.world import models

@@ -12,7 +12,7 @@ from sqlmesh import model as python_model
 from sqlmesh.utils import UniqueKeyDict
 
 from ci_bot.protocol.rules import read_rule_page
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.rules.models.current_time import CurrentTime
 from ci_bot.worker.rules.models.declarations import PythonDependencyMissing
 from ci_bot.worker.rules.models.intervals import TimeFilterMissing

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 from ci_bot.worker.rules.observation import RuleObservation, list_new_observations, make_finding
 from tests.unit.rules.shop import FILES

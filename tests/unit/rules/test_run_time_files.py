@@ -9,7 +9,7 @@ from sqlmesh.core.model import Model, create_python_model
 from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
 from ci_bot.protocol.plan import Finding
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import ROOT, files, models, seen
 

@@ -16,7 +16,7 @@ from sqlmesh.core.signal import signal
 
 from ci_bot.protocol.plan import Finding
 from ci_bot.protocol.rules import RULES
-from ci_bot.worker.messages.names_and_times import ModelNames
+from ci_bot.worker.messages.names import ModelNames
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.rules.run_rules import list_file_observations, list_observations, place_findings
 
