@@ -23,11 +23,11 @@ from ci_bot.bot.policy import (
     MOST_POLICY_BYTES,
     Policy,
     PolicyFile,
+    PolicyScopeMatches,
     PolicyWeighing,
-    ScopeMatches,
     UnfitPolicy,
-    compare_ignore_comments,
-    list_known_rules,
+    compare_ignore_comments_for_policy,
+    list_rules_that_policy_may_weigh,
     read_policy,
 )
 from ci_bot.protocol.review_report import Risk
@@ -80,14 +80,16 @@ class _LintPolicy:
             if answer.problem is not None:
                 refuse_policy(f"The policy `{FILE_NAME}` cannot be used: {answer.problem}")
         self._weighing = PolicyWeighing(
-            policy=policy, matches=ScopeMatches.from_answers(scopes, answers), today=today
+            policy=policy, matches=PolicyScopeMatches.from_answers(scopes, answers), today=today
         )
 
     def weigh_observation(
         self, observation: RuleObservation, name: str, path: str | None, text: str
     ) -> Risk | None:
         """What a rule has seen with the team's weight and message; None if it does not count."""
-        comments = compare_ignore_comments([(path or "", text, text)], list_known_rules())
+        comments = compare_ignore_comments_for_policy(
+            [(path or "", text, text)], list_rules_that_policy_may_weigh()
+        )
         weighing = replace(self._weighing, comments=comments)
         risk = Risk(
             rule=observation.spec.id,
@@ -103,7 +105,9 @@ class _LintPolicy:
 def _read_file(content: bytes, today: date) -> PolicyFile:
     """The policy, or the failure that SQLMesh shows as a sentence."""
     try:
-        return read_policy(content, path=FILE_NAME, rules=list_known_rules(), today=today)
+        return read_policy(
+            content, path=FILE_NAME, rules=list_rules_that_policy_may_weigh(), today=today
+        )
     except UnfitPolicy as error:
         refuse_policy(error.message)
 

@@ -17,7 +17,7 @@ from ci_bot.bot.actions.workflow_commands import (
     WorkflowCommands,
 )
 from ci_bot.bot.github.port import Permission, PullComment, PullRequest, Reaction
-from ci_bot.bot.github.sticky_posts import StickyComment
+from ci_bot.bot.github.sticky_posts import GitHubStickyComment
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.model.context import CommentContext
@@ -179,7 +179,7 @@ def publisher_of(
         redactor=Redactor(),
         number=number,
         github=github,  # it serves what these runs ask for
-        sticky=StickyComment(
+        sticky=GitHubStickyComment(
             github,
             number=number,
             key=template.project,

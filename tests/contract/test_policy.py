@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from ci_bot.bot.policy.document import render_policy_schema
 from ci_bot.bot.policy.policy_file import UnfitPolicy, read_policy
-from ci_bot.bot.policy.weighable_rules import PROTECTED, UNWEIGHED, list_known_rules
+from ci_bot.bot.policy.weighable_rules import PROTECTED, UNWEIGHED, list_rules_that_policy_may_weigh
 from tests.conftest import REPOSITORY
 from tests.unit.policy.test_policy_file import WRONG
 
@@ -61,7 +61,10 @@ def test_schema__is_the_one_that_is_checked_in() -> None:
 
 def test_example__is_a_policy_with_every_key() -> None:
     found = read_policy(
-        example().encode(), path="x", rules=list_known_rules(), today=date(2026, 11, 22)
+        example().encode(),
+        path="x",
+        rules=list_rules_that_policy_may_weigh(),
+        today=date(2026, 11, 22),
     )
     data = YAML(typ="safe", pure=True).load(example())
     assert set(data) == {str(field.alias) for field in type(found).model_fields.values()}
@@ -85,7 +88,7 @@ def test_schema__refuses_what_the_program_refuses(case: str) -> None:
 
 
 def test_rules__that_are_protected_exist_and_are_explained() -> None:
-    rules = list_known_rules()
+    rules = list_rules_that_policy_may_weigh()
     told = set(re.findall(r"`([A-Za-z0-9-]+)`", PAGE.partition("## What is not made lighter")[2]))
     for name in (*PROTECTED, *UNWEIGHED):
         assert name in rules
@@ -98,6 +101,13 @@ def test_rule__that_is_protected_is_not_made_lighter(name: str) -> None:
     for severity in ("high", "off"):
         text = f"severity:\n- {{rule: {name}, severity: '{severity}', models: a.*, reason: x}}\n"
         with pytest.raises(UnfitPolicy, match="is not made lighter"):
-            read_policy(text.encode(), path="x", rules=list_known_rules(), today=date(2026, 1, 1))
+            read_policy(
+                text.encode(),
+                path="x",
+                rules=list_rules_that_policy_may_weigh(),
+                today=date(2026, 1, 1),
+            )
     text = f"ignore:\n- {{rule: {name}, models: a.b, reason: x, until: 2026-02-01}}\n"
-    assert read_policy(text.encode(), path="x", rules=list_known_rules(), today=date(2026, 1, 1))
+    assert read_policy(
+        text.encode(), path="x", rules=list_rules_that_policy_may_weigh(), today=date(2026, 1, 1)
+    )

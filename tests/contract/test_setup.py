@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.cli.commands import command_group
-from ci_bot.bot.policy import list_known_rules, read_policy
+from ci_bot.bot.policy import list_rules_that_policy_may_weigh, read_policy
 from ci_bot.bot.policy.document import PolicyFile
 from ci_bot.bot.setup.plan_files import IMAGE_PYSPARK, IMAGE_PYTHON, IMAGE_SQLMESH
 from ci_bot.bot.setup.read_repository import IMAGE_MODULES
@@ -97,7 +97,10 @@ def normalized(name: str) -> str:
 def test_policy__of_init_is_one_and_so_are_the_examples_in_it() -> None:
     def read(text: str) -> PolicyFile:
         return read_policy(
-            text.encode(), path="x", rules=list_known_rules(), today=date(2026, 1, 1)
+            text.encode(),
+            path="x",
+            rules=list_rules_that_policy_may_weigh(),
+            today=date(2026, 1, 1),
         )
 
     text = load_template("sqlmesh-review.yaml") or ""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_bot.bot.demo.demo_story import CHANGE_FILES, PROJECT_FILES, list_change_files
+from ci_bot.bot.demo.demo_story import CHANGE_FILES, PROJECT_FILES, list_files_of_demo_change
 from ci_bot.bot.worker_client.review_subject import ReviewCommits
 
 NUMBER = 7
@@ -118,7 +118,9 @@ def edited(path: str, *replacements: tuple[str, str]) -> dict[str, str]:
 
 def small_change() -> Change:
     """What the demo's pull request changes."""
-    return Change({path: (CHANGE_FILES / path).read_text("utf-8") for path in list_change_files()})
+    return Change(
+        {path: (CHANGE_FILES / path).read_text("utf-8") for path in list_files_of_demo_change()}
+    )
 
 
 def on_another_base() -> Files:

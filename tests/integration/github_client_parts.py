@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ci_bot.bot.github.client import GitHubClient
-from ci_bot.bot.github.failures import PATIENT, RateLimits
-from ci_bot.bot.github.transport import ClientTime
+from ci_bot.bot.github.failures import PATIENT, GitHubRateLimits
+from ci_bot.bot.github.transport import GitHubClientTime
 from ci_bot.bot.report.markdown.marker import encode_marker
 from ci_bot.protocol.comment import Marker
 from tests.github_standin.script import (
@@ -46,8 +46,8 @@ class Clock:
         self.slept.append(seconds)
         self.passed += seconds
 
-    def time(self) -> ClientTime:
-        return ClientTime(
+    def time(self) -> GitHubClientTime:
+        return GitHubClientTime(
             now=lambda: NOW + self.passed,
             monotonic=lambda: self.passed,
             sleep=self.sleep,
@@ -66,7 +66,7 @@ def scripted_github() -> Iterator[ScriptedServer]:
 
 
 def client(
-    server: ScriptedServer, clock: Clock, *, token: str = APP, limits: RateLimits = PATIENT
+    server: ScriptedServer, clock: Clock, *, token: str = APP, limits: GitHubRateLimits = PATIENT
 ) -> GitHubClient:
     return GitHubClient(
         repository=REPO, token=token, api_url=server.url, time=clock.time(), limits=limits

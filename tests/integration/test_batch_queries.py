@@ -143,7 +143,10 @@ def test_batches__are_those_of_sqlmeshs_scheduler(shop: Shop, tmp_path: Path) ->
             if snapshot.is_incremental:
                 assert len(found) == describe_plan.count_planned_batches(snapshot, item.intervals)
             shown = [
-                (report_times.format_iso(start)[:10], report_times.format_iso(end)[:10])
+                (
+                    report_times.format_iso_in_message(start)[:10],
+                    report_times.format_iso_in_message(end)[:10],
+                )
                 for start, end in found
             ]
             if "orders" in snapshot.name:

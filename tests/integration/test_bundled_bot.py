@@ -16,7 +16,7 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import Backfill, ProdPlan, Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest, name_plan_category
@@ -64,8 +64,8 @@ class Seen:
     options: PlanOptions
 
     @property
-    def names(self) -> ModelNames:
-        return ModelNames(self.context.default_catalog, self.context.default_dialect)
+    def names(self) -> MessageNames:
+        return MessageNames(self.context.default_catalog, self.context.default_dialect)
 
     @property
     def built(self) -> dict[str, Backfill]:

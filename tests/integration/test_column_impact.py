@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_report import Impact
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.review.lineage_inputs import make_column_impact_of_review
@@ -59,7 +59,7 @@ def impact(shop: Shop, scratch: Path) -> Impact:
         assert planned is not None
         context = found.context
         return make_column_impact_of_review(
-            planned, ModelNames(context.default_catalog, context.default_dialect)
+            planned, MessageNames(context.default_catalog, context.default_dialect)
         )
 
 
@@ -162,4 +162,4 @@ def test_impact__on_a_macro_that_asks_for_the_time__takes_every_name_in_its_code
 
 
 def test_impact__without_a_plan_is_empty() -> None:
-    assert make_column_impact_of_review(None, ModelNames(None, None)) == Impact()
+    assert make_column_impact_of_review(None, MessageNames(None, None)) == Impact()

@@ -18,9 +18,14 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.demo.demo_story import CHANGE_FILES, PROJECT_FILES, DemoLayout, list_change_files
+from ci_bot.bot.demo.demo_story import (
+    CHANGE_FILES,
+    PROJECT_FILES,
+    DemoLayout,
+    list_files_of_demo_change,
+)
 from ci_bot.errors import BadInput
-from ci_bot.worker.demo_prod import RAW_TABLES, export_flights
+from ci_bot.worker.demo_prod import RAW_TABLES, export_demo_flights
 from ci_bot.worker.runtime.java import find_java_environment
 
 END = "2013-01-31"
@@ -64,19 +69,19 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
 
 
 def test_export_flights__unpacks_every_raw_file_and_keeps_it(tmp_path: Path) -> None:
-    files = export_flights(tmp_path / "data")
+    files = export_demo_flights(tmp_path / "data")
 
     assert [path.name for path in files] == ["flights.csv", "weather.csv", "planes.csv"]
     assert [_rows(path) for path in files] == [336_776, 26_115, 3_322]
     files[0].write_text("kept")
-    assert export_flights(tmp_path / "data")[0].read_text() == "kept"
+    assert export_demo_flights(tmp_path / "data")[0].read_text() == "kept"
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == sorted(
         path.name for path in files
     )
 
 
 def test_export_flights__columns_are_those_of_the_files(tmp_path: Path) -> None:
-    for table, path in zip(RAW_TABLES, export_flights(tmp_path), strict=True):
+    for table, path in zip(RAW_TABLES, export_demo_flights(tmp_path), strict=True):
         with path.open(newline="") as lines:
             assert next(csv.reader(lines)) == [
                 column.split()[0] for column in table.schema.split(", ")
@@ -85,7 +90,7 @@ def test_export_flights__columns_are_those_of_the_files(tmp_path: Path) -> None:
 
 def test_export_flights__missing_package_names_the_fix(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
-        export_flights(tmp_path, package="flights_of_another_year")
+        export_demo_flights(tmp_path, package="flights_of_another_year")
 
     assert "flights_of_another_year is not installed" in caught.value.message
     assert "pip install" in str(caught.value.hint)
@@ -95,7 +100,7 @@ def test_export_flights__missing_package_names_the_fix(tmp_path: Path) -> None:
 def test_seeds__hold_the_packages_rows(tmp_path: Path) -> None:
     airlines = _column(PROJECT_FILES / "seeds" / "airlines.csv", "carrier")
     airports = _column(PROJECT_FILES / "seeds" / "airports.csv", "airport")
-    flights = export_flights(tmp_path)[0]
+    flights = export_demo_flights(tmp_path)[0]
 
     assert set(_column(flights, "carrier")) == set(airlines)
     assert len(airports) == len(set(airports)) == 1_458
@@ -106,12 +111,12 @@ def test_seeds__hold_the_packages_rows(tmp_path: Path) -> None:
 def test_change__every_file_differs_from_the_project() -> None:
     unchanged = [
         name
-        for name in list_change_files()
+        for name in list_files_of_demo_change()
         if (PROJECT_FILES / name).exists()
         and (PROJECT_FILES / name).read_bytes() == (CHANGE_FILES / name).read_bytes()
     ]
 
-    assert len(list_change_files()) >= 5
+    assert len(list_files_of_demo_change()) >= 5
     assert unchanged == []
 
 

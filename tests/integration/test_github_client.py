@@ -418,9 +418,9 @@ def test_client__imports_pygithub_with_its_first_request_only() -> None:
     code = (
         "import sys, time\n"
         "from ci_bot.bot.github.client import GitHubClient\n"
-        "from ci_bot.bot.github.transport import ClientTime\n"
+        "from ci_bot.bot.github.transport import GitHubClientTime\n"
         "GitHubClient(repository='octo/flights', token='ghs_x', api_url='https://api.github.com',"
-        " time=ClientTime(time.time, time.monotonic, time.sleep, lambda: 0.0))\n"
+        " time=GitHubClientTime(time.time, time.monotonic, time.sleep, lambda: 0.0))\n"
         "print(sorted({'github', 'requests', 'urllib3', 'pydantic'} & set(sys.modules)))"
     )
     found = subprocess.run(

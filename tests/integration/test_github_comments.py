@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.bot.github.failures import HURRIED, PATIENT, RateLimits
-from ci_bot.bot.github.sticky_posts import FRESH_SECONDS, StickyComment
+from ci_bot.bot.github.failures import HURRIED, PATIENT, GitHubRateLimits
+from ci_bot.bot.github.sticky_posts import FRESH_SECONDS, GitHubStickyComment
 from ci_bot.bot.github.transport import UnclearWrite
 from ci_bot.errors import GitHubUnavailable, RequestRefused
 from tests.github_standin.script import (
@@ -62,7 +62,9 @@ def test_create_comment__that_was_taken_after_all_is_not_written_twice(
     server: ScriptedServer, clock: Clock, fault: Reply
 ) -> None:
     server.script.on("POST", LIST, fault)
-    written = client(server, clock, limits=RateLimits(timeout=1)).create_comment(7, "a report\r\n")
+    written = client(server, clock, limits=GitHubRateLimits(timeout=1)).create_comment(
+        7, "a report\r\n"
+    )
     (stored,) = server.github.comments(REPO, 7)
     assert written.id == stored["id"]
     assert asked(server) == [f"POST {LIST}", f"GET {LIST}"]
@@ -166,7 +168,7 @@ def test_add_reaction__is_sent_again_because_twice_is_once(
 def review(server: ScriptedServer, clock: Clock, *, run_id: int = 100, note: bool = False) -> None:
     """The requests of one review: look, say that it is planned, plan, say what came out."""
     github = client(server, clock)
-    sticky = StickyComment(
+    sticky = GitHubStickyComment(
         github, number=7, key="analytics", monotonic=lambda: clock.passed, now=lambda: TODAY
     )
     sticky.find_comment()
@@ -232,7 +234,7 @@ def test_sticky__post_in_doubt_is_recognised_by_its_author_too(
 ) -> None:
     server.github.add_comment(REPO, 7, body("planned"), "mallory")
     server.script.on("POST", LIST, server_error(502, store_first=True))
-    sticky = StickyComment(
+    sticky = GitHubStickyComment(
         client(server, clock),
         number=7,
         key="analytics",

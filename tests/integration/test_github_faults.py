@@ -9,7 +9,7 @@ from email.utils import format_datetime
 import pytest
 
 from ci_bot.bot.github.client import GitHubClient
-from ci_bot.bot.github.failures import HURRIED, PATIENT, RateLimits
+from ci_bot.bot.github.failures import HURRIED, PATIENT, GitHubRateLimits
 from ci_bot.bot.github.port import NotFound
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable, RequestRefused
 from tests.github_standin.script import (
@@ -101,7 +101,7 @@ def test_fault__that_passes_is_waited_for(
 def test_fault__silence_is_a_timeout(server: ScriptedServer, clock: Clock) -> None:
     server.github.serve("GET", PULL, pull())
     server.script.on("GET", PULL, silence())
-    assert client(server, clock, limits=RateLimits(timeout=1)).get_pull(7).number == 7
+    assert client(server, clock, limits=GitHubRateLimits(timeout=1)).get_pull(7).number == 7
     assert clock.slept == [1.0]
 
 

@@ -25,7 +25,7 @@ from ci_bot.worker.runtime import java
 os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
 from pyspark.sql import SparkSession
 from ci_bot.worker.runtime.java_process import WATCH
-from ci_bot.worker.messages.problems import extract_sentence
+from ci_bot.worker.messages.problems import extract_sentence_of_error
 if sys.argv[1] == "watched":
     WATCH.start_watching()
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
@@ -42,7 +42,7 @@ print("asks", flush=True)
 try:
     spark._jvm.java.lang.Thread.sleep(600000)
 except Exception as error:
-    print("ended:", extract_sentence(error), flush=True)
+    print("ended:", extract_sentence_of_error(error), flush=True)
 finally:
     held.kill()
 os._exit(0)

@@ -19,7 +19,7 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages import report_times
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
@@ -89,8 +89,8 @@ class Seen:
     wish: PlanRequest
 
     @property
-    def names(self) -> ModelNames:
-        return ModelNames(self.context.default_catalog, self.context.default_dialect)
+    def names(self) -> MessageNames:
+        return MessageNames(self.context.default_catalog, self.context.default_dialect)
 
     @property
     def environment(self) -> list[Backfill]:

@@ -18,7 +18,7 @@ from sqlmesh.core.context import Context
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import ConsoleRecorder
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.state_store.lease_guard import LeaseHold
 from ci_bot.worker.state_store.ledger_schema import SCHEMA
 from tests.integration.test_postgres_state import DUCKDB, connect, own_database, server
@@ -70,7 +70,7 @@ class Build:
         plan = self.context.plan_builder(
             "pr_7", execution_time="2024-01-11", skip_tests=True
         ).build()
-        names = ModelNames(self.context.default_catalog, self.context.default_dialect)
+        names = MessageNames(self.context.default_catalog, self.context.default_dialect)
         recorder = ConsoleRecorder(names, lambda *_: None)
         self.hold.take_lease(lambda *_: None)
         if self._at_batch == 0:

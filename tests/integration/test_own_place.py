@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import make_plan, prod_guard
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from tests.projects import Shop
@@ -91,7 +91,7 @@ def test_plan__of_prod_itself__is_refused_whoever_made_it(tmp_path: Path) -> Non
             found.context, PlanRequest(environment="PROD", flags=PlanFlags())
         )
         assert planned is not None
-        names = ModelNames(found.context.default_catalog, found.context.default_dialect)
+        names = MessageNames(found.context.default_catalog, found.context.default_dialect)
         with pytest.raises(RequestRefused) as refused:
             prod_guard.check_plan_leaves_prod_untouched(planned, [], names)
     assert refused.value.reason_code == "prod"

@@ -13,7 +13,7 @@ from ci_bot.errors import RequestRefused
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanIdentity
 from ci_bot.worker.apply import preconditions
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
@@ -170,7 +170,7 @@ def test_plan__of_a_window__builds_what_sqlmesh_does(
         wish = PlanRequest(environment="pr_1", flags=PlanFlags(), start=start, end=end)
         planned = make_plan.plan_against_prod(found.context, wish)
         assert planned is not None
-        names = ModelNames(found.context.default_catalog, found.context.default_dialect)
+        names = MessageNames(found.context.default_catalog, found.context.default_dialect)
         preconditions.check_work(found.context, planned, names)
         missing = {item.snapshot_id.name: item.intervals for item in planned.plan.missing_intervals}
 
@@ -183,7 +183,7 @@ def test_check__of_work_that_no_part_of_the_window_touches__refuses(
 ) -> None:
     change_orders(shop)
     with opened(tmp_path, shop.project) as found:
-        names = ModelNames(found.context.default_catalog, found.context.default_dialect)
+        names = MessageNames(found.context.default_catalog, found.context.default_dialect)
         planned = make_plan.plan_against_prod(
             found.context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )

@@ -9,7 +9,7 @@ import pytest
 
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.plan_estimate import CostProbe, choose_cost_probe
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from tests.projects import Shop
@@ -41,7 +41,7 @@ def chosen(shop: Shop, tmp_path: Path, **flags: Sequence[str]) -> CostProbe:
         request = PlanRequest(environment="pr_1", flags=PlanFlags(**flags))
         planned = make_plan.plan_against_prod(context, request)
         assert planned is not None
-        names = ModelNames(context.default_catalog, context.default_dialect)
+        names = MessageNames(context.default_catalog, context.default_dialect)
         return choose_cost_probe(planned, planned.list_missing(), names)
 
 

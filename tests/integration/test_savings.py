@@ -11,7 +11,7 @@ from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker.cost.known_costs import add_reused_tables_to_cost
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.state_store.cost_ledger import ApplyRow, CostLedger, RunRow
@@ -47,7 +47,7 @@ def cost(shop: Shop, tmp_path: Path, *, known: bool = True) -> Cost:
     """Of what a review of the project has to build."""
     with opened(tmp_path, shop.project) as found:
         context, ledger = found.context, cast(CostLedger, Runs(known=known))
-        names = ModelNames(context.default_catalog, context.default_dialect)
+        names = MessageNames(context.default_catalog, context.default_dialect)
         planned = make_plan.plan_against_prod(
             context, PlanRequest(environment="pr_1", flags=PlanFlags())
         )

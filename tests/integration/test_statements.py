@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.plan_identity import PlanFlags
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.sql_effects.judgement import JudgedEffect
@@ -338,7 +338,7 @@ def test_check__names_model_slot_kind_and_target(shop: Shop) -> None:
 
         with pytest.raises(RequestRefused) as refusal:
             check_statements(
-                found.context, planned, ModelNames(found.context.default_catalog, "duckdb")
+                found.context, planned, MessageNames(found.context.default_catalog, "duckdb")
             )
 
     assert refusal.value.exit_code == 3

@@ -12,7 +12,7 @@ from ci_bot.bot.policy.policy_file import UnfitPolicy
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.review_inputs import ModelScope
 from ci_bot.protocol.review_report import Report, Risk
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.review.policy_scopes import evaluate_policy_scopes
 from tests.projects.duck import write_duck_shop
 from tests.projects.opened import opened
@@ -302,7 +302,7 @@ def test_selections__mean_what_they_mean_to_sqlmesh(tmp_path: Path) -> None:
     scopes = [ModelScope(models=[text]) for text in SELECTIONS]
     with opened(scratch(tmp_path), shop.project) as project:
         context = project.context
-        names = ModelNames(context.default_catalog, context.default_dialect)
+        names = MessageNames(context.default_catalog, context.default_dialect)
         every = {names.short_name(fqn) for fqn in context.models}
         found = evaluate_policy_scopes(
             context, scopes, before=context.models, after=context.models, about=every, names=names
@@ -320,7 +320,7 @@ def test_scopes__go_by_both_versions_of_a_model(tmp_path: Path) -> None:
     shop.edit("models/orders.sql", "grain order_id,", "grain order_id, owner data, tags (scratch),")
     with opened(scratch(tmp_path), shop.project) as project:
         context = project.context
-        names = ModelNames(context.default_catalog, context.default_dialect)
+        names = MessageNames(context.default_catalog, context.default_dialect)
         after = dict(context.models)
         by_name = {names.short_name(fqn): fqn for fqn in after}
         orders, revenue = by_name["shop.orders"], by_name["shop.revenue"]

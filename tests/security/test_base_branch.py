@@ -16,7 +16,7 @@ import pytest
 from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.project import base_branch
@@ -71,7 +71,7 @@ def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[s
     assert not opened.spark_started
     if planned is None:
         return {}
-    names = ModelNames(opened.context.default_catalog, opened.context.default_dialect)
+    names = MessageNames(opened.context.default_catalog, opened.context.default_dialect)
     changes = describe_plan.list_planned_changes(
         planned,
         names,

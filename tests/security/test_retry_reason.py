@@ -7,12 +7,12 @@ from sqlmesh.utils.errors import ConflictingPlanError, PlanError
 
 from ci_bot.worker.apply.attempts import find_retry_reason
 from ci_bot.worker.apply.recorder import ConsoleRecorder
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 
 
 @pytest.fixture
 def recorder() -> ConsoleRecorder:
-    return ConsoleRecorder(ModelNames(None, "spark"), lambda *_words: None)
+    return ConsoleRecorder(MessageNames(None, "spark"), lambda *_words: None)
 
 
 def test_another_plan_on_the_same_environment__is_never_retried(recorder: ConsoleRecorder) -> None:

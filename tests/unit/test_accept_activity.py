@@ -11,7 +11,7 @@ from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import AcceptCommand
 from ci_bot.bot.github.port import Permission, PullComment
 from ci_bot.bot.handlers import accept_command
-from ci_bot.bot.policy.model_owners import ModelOwnership
+from ci_bot.bot.policy.model_owners import ModelOwnershipByPolicy
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_report import ModelOwners, Risk
@@ -176,12 +176,12 @@ def test_acceptance__is_bound_to_the_model_that_changes() -> None:
 
 def test_owner__is_a_person_who_is_named_or_in_a_team() -> None:
     found = GitHub(members=(("acme/data", "bob"),))
-    ownership = ModelOwnership(("Ada",), ("acme/bi", "acme/data"), "CODEOWNERS line 1")
+    ownership = ModelOwnershipByPolicy(("Ada",), ("acme/bi", "acme/data"), "CODEOWNERS line 1")
     assert accept_command.is_commenter_owner("ada", ownership, found)
     assert found.calls == [], "nobody else has to be asked"
     assert accept_command.is_commenter_owner("bob", ownership, found)
     assert not accept_command.is_commenter_owner("eve", ownership, found)
-    assert not accept_command.is_commenter_owner("eve", ModelOwnership(), found)
+    assert not accept_command.is_commenter_owner("eve", ModelOwnershipByPolicy(), found)
 
 
 def test_owner__who_is_not_is_told_who_is() -> None:
@@ -239,4 +239,4 @@ def test_reader__outside_is_accepted_by_its_own_owner() -> None:
 
 def test_owners__of_a_reader_do_not_own_the_model() -> None:
     own = make_report(owners=[asked("One", "ada")])
-    assert accept_command.find_owners_of_risk_for_command(own, HIGH) == ModelOwnership()
+    assert accept_command.find_owners_of_risk_for_command(own, HIGH) == ModelOwnershipByPolicy()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.github.records import read_member
+from ci_bot.bot.github.records import read_file_of_github_artifact
 from ci_bot.errors import RequestRefused
 
 
@@ -28,9 +28,9 @@ def archive(
 
 def test_read_member__of_an_honest_archive() -> None:
     plain_file = archive(("report.json", b"{}"), mode=stat.S_IFREG | 0o644)
-    assert read_member(plain_file, "report.json", max_bytes=2, alone=True) == b"{}"
+    assert read_file_of_github_artifact(plain_file, "report.json", max_bytes=2, alone=True) == b"{}"
     both = archive(("report.md", b"#"), ("report.json", b"{}"))
-    assert read_member(both, "report.json", max_bytes=10, alone=False) == b"{}"
+    assert read_file_of_github_artifact(both, "report.json", max_bytes=10, alone=False) == b"{}"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_read_member__of_an_honest_archive() -> None:
 )
 def test_read_member__refuses(content: bytes, words: str) -> None:
     with pytest.raises(RequestRefused, match=words):
-        read_member(content, "report.json", max_bytes=1_000, alone=True)
+        read_file_of_github_artifact(content, "report.json", max_bytes=1_000, alone=True)
 
 
 @settings(max_examples=300, deadline=None)
@@ -61,7 +61,9 @@ def test_read_member__any_damage_is_content_or_refused(junk: bytes, place: int, 
     honest[place % len(honest)] = byte
     for damaged in (junk, bytes(honest)):
         try:
-            content = read_member(damaged, "report.json", max_bytes=100, alone=True)
+            content = read_file_of_github_artifact(
+                damaged, "report.json", max_bytes=100, alone=True
+            )
         except RequestRefused:
             continue
         assert len(content) <= 100

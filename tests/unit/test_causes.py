@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core.config.connection import MSSQLConnectionConfig
 
 from ci_bot.protocol.base import Failure
-from ci_bot.worker.messages.problems import extract_sentence, make_failure_of_error
+from ci_bot.worker.messages.problems import extract_sentence_of_error, make_failure_of_error
 
 Load = Callable[..., Failure]
 
@@ -241,7 +241,7 @@ def test_exit__with_words__keeps_them(load: Load) -> None:
 def test_sentence__of_an_exception_without_words__says_what_it_is(
     raised: Exception, message: str
 ) -> None:
-    assert extract_sentence(raised) == message
+    assert extract_sentence_of_error(raised) == message
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from sqlglot import exp
 
 from ci_bot.worker.cleanup.remove_environment import separate_from_prod
-from ci_bot.worker.messages.problems import extract_headline_with_cause
+from ci_bot.worker.messages.problems import extract_headline_of_error_with_cause
 from ci_bot.worker.runtime.spark_catalog import Relation
 
 REVENUE = Relation("spark_catalog", "shop__pr_7", "revenue")
@@ -72,4 +72,4 @@ Caused by: MetaException(message:Version information not found in metastore.)
     ],
 )
 def test_headline__of_what_java_says__has_the_last_cause(text: str, told: str) -> None:
-    assert extract_headline_with_cause(RuntimeError(text)) == told
+    assert extract_headline_of_error_with_cause(RuntimeError(text)) == told

@@ -27,13 +27,13 @@ from ci_bot.bot.github.port import (
 )
 from ci_bot.bot.github.sticky_posts import (
     FRESH_SECONDS,
+    GitHubStickyComment,
     MarkedComment,
-    StickyComment,
     WriteVerdict,
-    choose_own_comment,
-    decide_overwrite,
-    is_of_another_plan,
-    list_marked_comments,
+    choose_own_github_comment,
+    decide_overwrite_of_github_comment,
+    is_github_comment_of_another_plan,
+    list_marked_github_comments,
 )
 from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.markdown.marker import (
@@ -229,7 +229,7 @@ def test_decode__any_text_is_a_marker_or_nothing(text: str) -> None:
 
 
 def ours(*comments: PullComment) -> list[int]:
-    mine = choose_own_comment(list_marked_comments(comments, number=7, key=KEY), ME)
+    mine = choose_own_github_comment(list_marked_github_comments(comments, number=7, key=KEY), ME)
     return [] if mine is None else [each.comment.id for each in (mine.kept, *mine.extra)]
 
 
@@ -258,8 +258,8 @@ def test_choose__leaves_others_alone(other: PullComment) -> None:
 
 
 def test_choose__ignores_the_case_of_logins_as_github_does() -> None:
-    mine = choose_own_comment(
-        list_marked_comments([comment(author="Octo-Bot")], number=7, key=KEY), "octo-bot"
+    mine = choose_own_github_comment(
+        list_marked_github_comments([comment(author="Octo-Bot")], number=7, key=KEY), "octo-bot"
     )
     assert mine is not None
 
@@ -284,7 +284,9 @@ def verdict(
     known = marker(**old)
     held = comment(1, body(**old), updated_at=written or known.valid_at)
     there = MarkedComment(comment=held, marker=known)
-    return decide_overwrite(there, decoded, text, now=now, current_head=current_head, asked=asked)
+    return decide_overwrite_of_github_comment(
+        there, decoded, text, now=now, current_head=current_head, asked=asked
+    )
 
 
 WRITE = WriteVerdict(True, "new")
@@ -419,10 +421,10 @@ def test_decide__unchanged_body_is_not_sent() -> None:
     there = MarkedComment(
         comment=comment(1, body("a\nb").replace("\n", "\r\n") + "\r\n"), marker=marker()
     )
-    assert decide_overwrite(there, marker(), body("a\nb"), now=NOW) == WriteVerdict(
-        False, "unchanged"
-    )
-    assert decide_overwrite(there, marker(), body("a\nc"), now=NOW) == WRITE
+    assert decide_overwrite_of_github_comment(
+        there, marker(), body("a\nb"), now=NOW
+    ) == WriteVerdict(False, "unchanged")
+    assert decide_overwrite_of_github_comment(there, marker(), body("a\nc"), now=NOW) == WRITE
 
 
 class MemoryGitHub:
@@ -535,8 +537,8 @@ class Clock:
 
 def sticky(
     github: GitHub, clock: Clock, *, asked: bool = False, each_plan: bool = False
-) -> StickyComment:
-    return StickyComment(
+) -> GitHubStickyComment:
+    return GitHubStickyComment(
         github,
         number=7,
         key=KEY,
@@ -817,7 +819,7 @@ def test_each_plan__gets_a_comment_and_the_one_before_it_is_folded() -> None:
 def test_each_plan__is_told_by_its_id(
     old: dict[str, Any], new: dict[str, Any], another: bool
 ) -> None:
-    found = is_of_another_plan(marker(**old), marker(**{"run_id": 101, **new}))
+    found = is_github_comment_of_another_plan(marker(**old), marker(**{"run_id": 101, **new}))
     assert found is another
 
 

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.demo.demo_story import BRANCH, MAIN, DemoLayout, DemoRepository, list_change_files
+from ci_bot.bot.demo.demo_story import (
+    BRANCH,
+    MAIN,
+    DemoLayout,
+    DemoRepository,
+    list_files_of_demo_change,
+)
 from ci_bot.errors import BadInput
 from tests.checkout import Repository
 
@@ -36,7 +42,7 @@ def test_repository__has_the_change_as_a_pull_request(layout: DemoLayout, tmp_pa
 
     git = Repository(layout.project_directory, new=False).git
     assert git("rev-parse", f"{merge}^1", f"{merge}^2").split() == [base, head]
-    assert git("diff", "--name-only", base, head).splitlines() == list_change_files()
+    assert git("diff", "--name-only", base, head).splitlines() == list_files_of_demo_change()
     assert git("rev-parse", MAIN, BRANCH).split() == [merge, head]
     assert git("status", "--porcelain") == ""
     assert git("log", "-1", "--format=%an", merge) == "Demo"

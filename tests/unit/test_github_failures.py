@@ -30,24 +30,24 @@ from urllib3.exceptions import SSLError as WrappedError
 from ci_bot.bot.github.failures import (
     HURRIED,
     PATIENT,
+    GitHubRateLimits,
+    GitHubRequestFailure,
     GiveUp,
     NetworkFault,
-    RateLimits,
-    RequestFailure,
     RetryAfter,
-    classify_failure,
-    classify_network_error,
-    clean_server_text,
-    decide_retry,
+    classify_github_failure,
+    classify_network_error_of_github,
+    clean_text_of_github_server,
+    decide_retry_of_github_request,
     make_github_error,
-    make_unreachable_error,
+    make_unreachable_github_error,
 )
 from ci_bot.bot.github.port import NotFound, RejectedContent
 from ci_bot.bot.github.urls import (
     VARIABLES,
-    check_api_url,
-    find_trusted_certificates,
-    is_safe_download_url,
+    check_github_api_url,
+    find_certificates_for_github,
+    is_safe_github_download_url,
 )
 from ci_bot.errors import BadInput, GitHubUnavailable, RequestRefused
 
@@ -123,7 +123,7 @@ REFUSED = NewConnectionError(CONNECTION, "refused")
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_trouble__is_what_mends_it(error: Exception, kind: NetworkFault) -> None:
-    found = classify_network_error(error)
+    found = classify_network_error_of_github(error)
 
     assert found.kind == kind
     assert "object at 0x" not in found.words
@@ -142,7 +142,7 @@ def test_trouble__is_what_mends_it(error: Exception, kind: NetworkFault) -> None
     ],
 )
 def test_unreachable__names_the_setting(kind: NetworkFault, setting: tuple[str, ...]) -> None:
-    error = make_unreachable_error(kind, "because", doing="write a comment", host=HOST)
+    error = make_unreachable_github_error(kind, "because", doing="write a comment", host=HOST)
 
     assert isinstance(error, BadInput)
     assert error.message == f"The bot could not write a comment: {HOST} did not answer (because)."
@@ -151,7 +151,7 @@ def test_unreachable__names_the_setting(kind: NetworkFault, setting: tuple[str, 
 
 
 def test_unreachable__a_lost_connection_needs_no_setting() -> None:
-    error = make_unreachable_error("lost", "because", doing="write a comment", host=HOST)
+    error = make_unreachable_github_error("lost", "because", doing="write a comment", host=HOST)
 
     assert isinstance(error, GitHubUnavailable)
     assert "again" in (error.hint or "")
@@ -164,17 +164,17 @@ def test_trusted__the_first_variable_that_is_set(tmp_path: Path) -> None:
         path.mkdir() if name == "SSL_CERT_DIR" else path.touch()
         files[name] = str(path)
 
-    assert find_trusted_certificates({}) is None
-    assert find_trusted_certificates(dict.fromkeys(VARIABLES, " ")) is None
+    assert find_certificates_for_github({}) is None
+    assert find_certificates_for_github(dict.fromkeys(VARIABLES, " ")) is None
     while files:
-        assert find_trusted_certificates(files) == next(iter(files.values()))
+        assert find_certificates_for_github(files) == next(iter(files.values()))
         files.pop(next(iter(files)))
 
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_trusted__what_is_not_there_is_said_at_once(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=f"{name} is '{tmp_path}/none'") as caught:
-        find_trusted_certificates({name: f"{tmp_path}/none"})
+        find_certificates_for_github({name: f"{tmp_path}/none"})
     assert "below the workspace" in (caught.value.hint or "")
 
 
@@ -183,18 +183,20 @@ NOW = 1_787_000_000.0  # 2026-08-17 20:53:20 UTC
 
 def failure(
     status: int | None, message: str = "", headers: Mapping[str, str] | None = None
-) -> RequestFailure:
-    return RequestFailure(status=status, message=message, headers=headers or {})
+) -> GitHubRequestFailure:
+    return GitHubRequestFailure(status=status, message=message, headers=headers or {})
 
 
 def after(
-    given_failure: RequestFailure,
+    given_failure: GitHubRequestFailure,
     *,
     tries: int = 1,
     spent: float = 0.0,
-    limits: RateLimits = PATIENT,
+    limits: GitHubRateLimits = PATIENT,
 ) -> RetryAfter | GiveUp:
-    return decide_retry(given_failure, tries=tries, spent=spent, now=NOW, jitter=0.0, limits=limits)
+    return decide_retry_of_github_request(
+        given_failure, tries=tries, spent=spent, now=NOW, jitter=0.0, limits=limits
+    )
 
 
 LIMITED = {"x-ratelimit-remaining": "0"}
@@ -227,7 +229,7 @@ LIMITED = {"x-ratelimit-remaining": "0"}
 def test_classify__table(
     status: int | None, message: str, headers: dict[str, str], kind: str
 ) -> None:
-    assert classify_failure(failure(status, message, headers)) == kind
+    assert classify_github_failure(failure(status, message, headers)) == kind
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_classify__table(
         (failure(422), 1, GiveUp()),
     ],
 )
-def test_decide__table(what: RequestFailure, tries: int, step: RetryAfter | GiveUp) -> None:
+def test_decide__table(what: GitHubRequestFailure, tries: int, step: RetryAfter | GiveUp) -> None:
     assert after(what, tries=tries) == step
 
 
@@ -300,7 +302,7 @@ HEADERS = st.dictionaries(
 
 
 FAILURES = st.builds(
-    RequestFailure,
+    GitHubRequestFailure,
     status=st.none() | st.integers(300, 599),
     message=st.text(max_size=20),
     headers=HEADERS,
@@ -310,9 +312,11 @@ FAILURES = st.builds(
 @settings(max_examples=500, deadline=None)
 @given(FAILURES, st.integers(1, 9), st.floats(0, 500), st.floats(0, 1, exclude_max=True))
 def test_decide__every_wait_is_within_bounds(
-    what: RequestFailure, tries: int, spent: float, jitter: float
+    what: GitHubRequestFailure, tries: int, spent: float, jitter: float
 ) -> None:
-    step = decide_retry(what, tries=tries, spent=spent, now=NOW, jitter=jitter, limits=PATIENT)
+    step = decide_retry_of_github_request(
+        what, tries=tries, spent=spent, now=NOW, jitter=jitter, limits=PATIENT
+    )
     if isinstance(step, RetryAfter):
         assert tries < PATIENT.tries
         assert 1 <= step.wait <= PATIENT.longest_wait
@@ -346,7 +350,7 @@ def test_decide__every_wait_is_within_bounds(
     ],
 )
 def test_to_error__words_and_kind(
-    what: RequestFailure, kind: type, reason: str, words: str
+    what: GitHubRequestFailure, kind: type, reason: str, words: str
 ) -> None:
     error = make_github_error(
         what, doing="write the comment", needs="pull-requests: write", host="api.x"
@@ -378,7 +382,7 @@ def test_to_error__permission_hint_says_where_it_goes() -> None:
 
 @given(st.text(max_size=500))
 def test_plain__is_one_short_visible_line(text: str) -> None:
-    line = clean_server_text(text)
+    line = clean_text_of_github_server(text)
     assert line.isprintable()
     assert len(line) <= 200
 
@@ -394,7 +398,7 @@ def test_plain__is_one_short_visible_line(text: str) -> None:
     ],
 )
 def test_safe_api_url__takes(url: str) -> None:
-    assert check_api_url(url + "/") == url
+    assert check_github_api_url(url + "/") == url
 
 
 @pytest.mark.parametrize(
@@ -417,11 +421,11 @@ def test_safe_api_url__takes(url: str) -> None:
 )
 def test_safe_api_url__refuses_what_a_token_must_not_go_to(url: str) -> None:
     with pytest.raises(BadInput, match="API's URL"):
-        check_api_url(url)
+        check_github_api_url(url)
 
 
 def test_safe_download_url__takes_queries_but_no_plain_http() -> None:
-    assert is_safe_download_url("https://storage.example/a?sig=x")
-    assert is_safe_download_url("http://127.0.0.1:9/a?sig=x")
-    assert not is_safe_download_url("http://storage.example/a")
-    assert not is_safe_download_url("")
+    assert is_safe_github_download_url("https://storage.example/a?sig=x")
+    assert is_safe_github_download_url("http://127.0.0.1:9/a?sig=x")
+    assert not is_safe_github_download_url("http://storage.example/a")
+    assert not is_safe_github_download_url("")

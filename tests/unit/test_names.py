@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Snapshot:
 
 
 def test_table__is_asked_for_once_and_told_without_the_default_catalog() -> None:
-    names, snapshot = ModelNames("spark_catalog", "spark"), Snapshot("1")
+    names, snapshot = MessageNames("spark_catalog", "spark"), Snapshot("1")
 
     told = [names.table_name(snapshot, deployable=True) for _ in range(3)]
 
@@ -32,7 +32,7 @@ def test_table__is_asked_for_once_and_told_without_the_default_catalog() -> None
 
 
 def test_table__of_another_version_or_a_preview_is_another() -> None:
-    names = ModelNames("spark_catalog", "spark")
+    names = MessageNames("spark_catalog", "spark")
     names.table_name(Snapshot("1"), deployable=True)
 
     assert names.table_name(Snapshot("2"), deployable=True) == "sqlmesh__shop.shop__orders__2"

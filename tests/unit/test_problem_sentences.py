@@ -15,13 +15,13 @@ from ci_bot.worker.messages.problems import (
     MAX_LINES,
     SPARK_IS_GONE,
     MacroRefusedError,
-    extract_headline,
-    extract_sentence,
-    find_error_position,
-    find_root_cause,
+    extract_headline_of_error,
+    extract_sentence_of_error,
+    find_position_in_error_message,
+    find_root_cause_of_error,
     make_cancelled_failure,
-    make_encodable,
     make_failure_of_error,
+    make_message_encodable,
 )
 
 # As py4j gives it, shortened.
@@ -53,12 +53,12 @@ def test_sentence__of_a_query_that_cannot_be_parsed__names_the_word(sql: str, to
     with pytest.raises(ParseError) as caught:
         sqlglot.parse_one(sql, dialect="spark")
 
-    first, *_ = extract_sentence(caught.value).splitlines()
+    first, *_ = extract_sentence_of_error(caught.value).splitlines()
     assert first == told
 
 
 def test_sentence__of_a_java_exception__is_its_message_and_its_last_cause() -> None:
-    assert extract_sentence(RuntimeError(PY4J)).splitlines() == [
+    assert extract_sentence_of_error(RuntimeError(PY4J)).splitlines() == [
         "org.apache.iceberg.jdbc.UncheckedSQLException: Unknown failure",
         "Caused by: org.sqlite.SQLiteException: [SQLITE_BUSY] The database file is locked",
     ]
@@ -66,14 +66,14 @@ def test_sentence__of_a_java_exception__is_its_message_and_its_last_cause() -> N
 
 def test_sentence__without_a_stack__is_the_whole_message() -> None:
     assert (
-        extract_sentence(ValueError("a\n\nat best b  \nCaused by: c"))
+        extract_sentence_of_error(ValueError("a\n\nat best b  \nCaused by: c"))
         == "a\nat best b\nCaused by: c"
     )
 
 
 def test_sentence__of_a_long_message__is_cut_and_keeps_the_cause() -> None:
     text = "\n".join([*"abcdefghijklmnopqrstuvwxyz", "\tat org.apache.Some(Some.java:1)", ""])
-    lines = extract_sentence(
+    lines = extract_sentence_of_error(
         RuntimeError(f"{text}Caused by: java.io.IOException: full")
     ).splitlines()
     assert len(lines) == MAX_LINES
@@ -83,17 +83,17 @@ def test_sentence__of_a_long_message__is_cut_and_keeps_the_cause() -> None:
 def test_sentence__of_macros_that_fail__leaves_out_the_query_and_keeps_the_cause() -> None:
     query = "\n".join(["SELECT", *(f"  column_{number}," for number in range(40)), "FROM a"])
     said = f"Failed to resolve macros for\n\n{query}\n\nMacro 'one_more' does not exist.\n"
-    assert extract_sentence(ValueError(said)) == (
+    assert extract_sentence_of_error(ValueError(said)) == (
         "Failed to resolve its macros: Macro 'one_more' does not exist."
     )
     inside = "Failed to load model from file 'a.sql':\n\n  " + said.replace("\n", "\n  ")
-    assert extract_sentence(ValueError(inside)).endswith(
+    assert extract_sentence_of_error(ValueError(inside)).endswith(
         "\n  Failed to resolve its macros: Macro 'one_more' does not exist."
     )
 
 
 def test_sentence__of_an_empty_message__is_the_name_of_the_exception() -> None:
-    assert extract_sentence(KeyError()) == "KeyError"
+    assert extract_sentence_of_error(KeyError()) == "KeyError"
 
 
 REPOSITORY = Path("/checkout")
@@ -122,17 +122,17 @@ def test_failure__of_our_own_error__keeps_its_words() -> None:
 def test_place__is_a_file_of_the_repository_and_its_line(
     message: str, path: str | None, line: int | None
 ) -> None:
-    assert find_error_position(message, REPOSITORY, []) == (path, line)
+    assert find_position_in_error_message(message, REPOSITORY, []) == (path, line)
 
 
 def test_place__prefers_the_file_that_the_exception_knows() -> None:
     known = [REPOSITORY / "models/odd name.sql"]
-    assert find_error_position(f"{known[0]} line 7", REPOSITORY, known) == (
+    assert find_position_in_error_message(f"{known[0]} line 7", REPOSITORY, known) == (
         "models/odd name.sql",
         7,
     )
     outside = [Path("/elsewhere/b.sql")]
-    assert find_error_position("/elsewhere/b.sql", REPOSITORY, outside) == (
+    assert find_position_in_error_message("/elsewhere/b.sql", REPOSITORY, outside) == (
         "/elsewhere/b.sql",
         None,
     )
@@ -158,11 +158,11 @@ def test_root_cause__is_the_first_of_the_chain_and_a_loop_ends() -> None:
     first, last = ValueError("first"), RuntimeError("last")
     last.__cause__ = KeyError("between")
     last.__cause__.__context__ = first
-    assert find_root_cause(last) is first
+    assert find_root_cause_of_error(last) is first
     last.__cause__.__suppress_context__ = True
-    assert find_root_cause(last) is last.__cause__
+    assert find_root_cause_of_error(last) is last.__cause__
     first.__context__ = first
-    assert find_root_cause(first) is first
+    assert find_root_cause_of_error(first) is first
 
 
 def test_sentence__where_py4j_lost_its_process__says_that_java_is_gone() -> None:
@@ -173,12 +173,12 @@ def test_sentence__where_py4j_lost_its_process__says_that_java_is_gone() -> None
     exec(code, module)  # noqa: S102 - a frame that is called as py4j's are
     with pytest.raises(ConnectionError) as lost:
         module["call"]()
-    assert extract_sentence(lost.value) == SPARK_IS_GONE
-    assert extract_sentence(ConnectionRefusedError("111")) == "ConnectionRefusedError: 111"
+    assert extract_sentence_of_error(lost.value) == SPARK_IS_GONE
+    assert extract_sentence_of_error(ConnectionRefusedError("111")) == "ConnectionRefusedError: 111"
 
 
 def test_speakable__bytes_of_a_name_that_are_no_text_are_replaced() -> None:
-    assert make_encodable("a\udcff.sql") == "a\ufffd.sql"
+    assert make_message_encodable("a\udcff.sql") == "a\ufffd.sql"
 
 
 def test_cancelled__says_what_and_that_it_goes_on() -> None:
@@ -187,5 +187,5 @@ def test_cancelled__says_what_and_that_it_goes_on() -> None:
 
 
 def test_headline__of_an_error_in_java_is_what_java_says_first() -> None:
-    told = extract_headline(RuntimeError(PY4J))
+    told = extract_headline_of_error(RuntimeError(PY4J))
     assert told == "org.apache.iceberg.jdbc.UncheckedSQLException: Unknown failure"

@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from ci_bot.bot.github.port import MOST_REQUESTS, NotFound, PullRequest, PullState, pull_states
+from ci_bot.bot.github.port import (
+    MOST_REQUESTS,
+    NotFound,
+    PullRequest,
+    PullState,
+    poll_states_of_github_pulls,
+)
 from ci_bot.errors import GitHubUnavailable
 
 
@@ -62,7 +68,7 @@ def test_pull_states__two_hundred_environments_cost_at_most_five_requests() -> N
     ]
     repository = Repository(everything)
     numbers = list(range(801, 1_001))
-    states = pull_states(numbers, repository.page, repository.get)
+    states = poll_states_of_github_pulls(numbers, repository.page, repository.get)
     assert repository.requests <= MOST_REQUESTS
     assert states == {
         n: PullState(state="open" if n % 4 == 0 else "closed", merged=n % 4 == 1) for n in numbers
@@ -71,13 +77,13 @@ def test_pull_states__two_hundred_environments_cost_at_most_five_requests() -> N
 
 def test_pull_states__one_page_of_open_ones_decides_all() -> None:
     repository = Repository([pull(1), pull(2, is_open=False), pull(3, is_open=False, merged=True)])
-    assert pull_states([1, 2, 3, 99], repository.page, repository.get) == {
+    assert poll_states_of_github_pulls([1, 2, 3, 99], repository.page, repository.get) == {
         1: PullState(state="open", merged=False),
         2: PullState(state="closed", merged=False),
         3: PullState(state="closed", merged=True),
         99: PullState(state="unknown"),
     }
-    assert pull_states([], repository.page, repository.get) == {}
+    assert poll_states_of_github_pulls([], repository.page, repository.get) == {}
 
 
 def test_pull_states__one_that_slips_between_two_pages_is_never_called_closed() -> None:
@@ -88,7 +94,7 @@ def test_pull_states__one_that_slips_between_two_pages_is_never_called_closed() 
         repository.pulls[1] = pull(1, is_open=False)
 
     repository._between = close_the_first
-    states = pull_states([101, 102, 1], repository.page, repository.get)
+    states = poll_states_of_github_pulls([101, 102, 1], repository.page, repository.get)
     assert states[101].state == "open"
     assert states[102].state == "open"
     assert states[1].state in ("open", "closed")
@@ -98,7 +104,7 @@ def test_pull_states__what_was_not_seen_is_unknown_and_not_closed() -> None:
     repository = Repository(
         [pull(n) for n in range(1, 151)] + [pull(n, is_open=False) for n in range(151, 1_000)]
     )
-    states = pull_states(range(100, 500), repository.page, repository.get)
+    states = poll_states_of_github_pulls(range(100, 500), repository.page, repository.get)
     assert repository.requests == MOST_REQUESTS
     assert states[120].state == "open"
     assert {states[n].state for n in range(151, 500)} == {"unknown"}
@@ -109,4 +115,4 @@ def test_pull_states__a_failure_is_no_answer() -> None:
         raise GitHubUnavailable("down")
 
     with pytest.raises(GitHubUnavailable):
-        pull_states([1], page, pull)
+        poll_states_of_github_pulls([1], page, pull)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.messages.same_code import describe_same_code, is_same_code
+from ci_bot.worker.messages.same_code import describe_same_code_in_message, is_same_code
 
 # What Python 3.11 and older write, and Python 3.12 and newer.
 SAME = {
@@ -52,6 +52,6 @@ def test_other_code__is_not_taken_for_the_same(name: str) -> None:
 
 
 def test_note__names_the_python_that_helps() -> None:
-    told = describe_same_code(["b.b", "a.a"], "3.11.7")
+    told = describe_same_code_in_message(["b.b", "a.a"], "3.11.7")
     assert "`a.a` and 1 more" in told
     assert "Build prod with Python 3.11," in told

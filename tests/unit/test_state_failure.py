@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.messages.problems import list_unset_variables, make_state_error
+from ci_bot.worker.messages.problems import list_unset_variables_for_state_error, make_state_error
 
 NEWER_DUCKDB = (
     "IO Error: Trying to read a database file with version number 69, but we can only read "
@@ -118,7 +118,7 @@ def test_variables__of_the_connection_without_a_value(
 ) -> None:
     (tmp_path / file).write_text(text)
 
-    assert list_unset_variables([tmp_path], environ) == expected
+    assert list_unset_variables_for_state_error([tmp_path], environ) == expected
 
 
 def test_hint__names_the_variable_that_is_not_set(tmp_path: Path) -> None:

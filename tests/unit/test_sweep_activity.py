@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.github.urls import find_repository, find_token
+from ci_bot.bot.github.urls import find_github_repository, find_github_token
 from ci_bot.bot.report.markdown.comments import render_sweep
 from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
 from ci_bot.bot.sandbox.worker_run import WorkerTimedOut
@@ -369,25 +369,25 @@ def test_summary__of_thousands_of_environments_stays_below_the_runners_limit() -
     ],
 )
 def test_repository_of__reads_the_origin(origin: str) -> None:
-    assert find_repository({}, origin) == "octo/shop"
+    assert find_github_repository({}, origin) == "octo/shop"
 
 
 def test_repository_of__other_hosts_need_their_api() -> None:
     with pytest.raises(BadInput, match=r"git\.example"):
-        find_repository({}, "https://git.example/octo/shop")
+        find_github_repository({}, "https://git.example/octo/shop")
     api = {"GITHUB_API_URL": "https://git.example/api/v3"}
-    assert find_repository(api, "https://git.example/octo/shop") == "octo/shop"
+    assert find_github_repository(api, "https://git.example/octo/shop") == "octo/shop"
 
 
 @pytest.mark.parametrize("origin", [None, "", "/srv/git/shop", "https://github.com/octo", "x"])
 def test_repository_of__what_names_none_is_a_clear_failure(origin: str | None) -> None:
     with pytest.raises(BadInput):
-        find_repository({}, origin)
-    assert find_repository({"GITHUB_REPOSITORY": "octo/shop"}, origin) == "octo/shop"
+        find_github_repository({}, origin)
+    assert find_github_repository({"GITHUB_REPOSITORY": "octo/shop"}, origin) == "octo/shop"
 
 
 def test_token_of__takes_the_first_that_is_set() -> None:
-    assert find_token({"GH_TOKEN": "b", "GITHUB_TOKEN": " a "}) == "a"
+    assert find_github_token({"GH_TOKEN": "b", "GITHUB_TOKEN": " a "}) == "a"
     with pytest.raises(BadInput) as caught:
-        find_token({"GITHUB_TOKEN": " "})
+        find_github_token({"GITHUB_TOKEN": " "})
     assert caught.value.exit_code == 2

@@ -8,7 +8,7 @@ import pytest
 
 from ci_bot.errors import BadInput
 from ci_bot.worker.messages import report_times
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 
 DAY = 86_400_000
 # 2024-02-01, a Thursday, half past ten.
@@ -26,12 +26,12 @@ MIDNIGHT = NOW - 10 * 3_600_000 - 30 * 60_000
     ],
 )
 def test_iso__is_utc_with_a_fraction_only_where_there_is_one(moment: object, text: str) -> None:
-    assert report_times.format_iso(moment) == text
+    assert report_times.format_iso_in_message(moment) == text
 
 
 def test_start_of_day__is_the_midnight_at_or_before() -> None:
-    assert report_times.start_of_day(NOW) == MIDNIGHT
-    assert report_times.start_of_day(MIDNIGHT) == MIDNIGHT
+    assert report_times.find_start_of_day(NOW) == MIDNIGHT
+    assert report_times.find_start_of_day(MIDNIGHT) == MIDNIGHT
     assert report_times.to_milliseconds("2024-02-01") == MIDNIGHT
     assert (
         abs(report_times.read_milliseconds_now() - datetime.now(timezone.utc).timestamp() * 1000)
@@ -95,7 +95,7 @@ def test_parse__of_what_is_no_date__names_the_input_and_what_to_write(text: str,
 def test_names__are_short_where_the_catalog_is_the_default(
     catalog: str | None, fqn: str, shown: str
 ) -> None:
-    assert ModelNames(catalog, "spark").short_name(fqn) == shown
+    assert MessageNames(catalog, "spark").short_name(fqn) == shown
 
 
 @pytest.mark.parametrize(
@@ -112,5 +112,5 @@ def test_names__are_short_where_the_catalog_is_the_default(
     ],
 )
 def test_names__inside_of_a_text_are_short_too(text: str, shown: str) -> None:
-    assert ModelNames("lake", "spark").shorten_in_text(text) == shown
-    assert ModelNames(None, "spark").shorten_in_text(text) == text
+    assert MessageNames("lake", "spark").shorten_in_text(text) == shown
+    assert MessageNames(None, "spark").shorten_in_text(text) == text

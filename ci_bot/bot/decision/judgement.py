@@ -24,7 +24,7 @@ from ci_bot.bot.decision.risks import (
     rank_severity,
     sort_risks,
 )
-from ci_bot.bot.policy import Acceptances, PolicyWeighing
+from ci_bot.bot.policy import AcceptancesByOwners, PolicyWeighing
 from ci_bot.protocol.changed_rows import judge_past_numbers
 from ci_bot.protocol.finding_groups import group_findings, group_risks
 from ci_bot.protocol.plan import Decision
@@ -104,7 +104,7 @@ def _without_too_many(risks: list[Risk]) -> list[Risk]:
     return [*risks[:MOST_RISKS], more]
 
 
-def judge_again(report: Report, acceptances: Acceptances) -> Report:
+def judge_again(report: Report, acceptances: AcceptancesByOwners) -> Report:
     """The report after something of it was accepted: nothing else is judged again."""
     weighed = PolicyWeighing(acceptances=acceptances).weigh_risks(report.risks)
     decision, reasons = decide_by_risks(weighed.counting, report)

@@ -16,7 +16,7 @@ from ci_bot.bot.decision.risks import (
     make_risk,
     quote_names,
 )
-from ci_bot.bot.policy import IgnoreEntry, describe_entry
+from ci_bot.bot.policy import IgnoreEntry, describe_policy_entry
 from ci_bot.protocol.base import name_what_does_not_load
 from ci_bot.protocol.changed_rows import describe_old_rows, judge_past_numbers
 from ci_bot.protocol.plan import COMPUTED_WHOLE, Severity
@@ -409,7 +409,7 @@ def judge_expired_ignores(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts)
             severity=None if _touches_entry(entry, facts, bot) else "info",
             path=entry.path,
             line=entry.line,
-            subject=describe_entry(entry),
+            subject=describe_policy_entry(entry),
         )
 
 

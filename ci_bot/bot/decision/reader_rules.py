@@ -15,7 +15,7 @@ from ci_bot.bot.decision.risks import (
     make_risk,
     quote_names,
 )
-from ci_bot.bot.policy import Exposure, quote_text
+from ci_bot.bot.policy import PolicyExposure, quote_exposure
 from ci_bot.protocol.changed_rows import judge_past_numbers, list_new_columns
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, ReviewFacts, Risk
@@ -146,7 +146,7 @@ def _add_unknown(found: dict[str, ChangedModel], facts: ReviewFacts, left_out: s
 class AffectedReader:
     """An exposure that reads a changed model, and the columns of it that it reads."""
 
-    exposure: Exposure
+    exposure: PolicyExposure
     model: str
     columns: tuple[str, ...] | None
 
@@ -200,7 +200,7 @@ def find_affected_exposures(
             continue
         yield make_risk(
             EXPOSURE_AFFECTED,
-            f"{quote_text(reader.exposure.name)} of {reader.exposure.owners or 'nobody'} "
+            f"{quote_exposure(reader.exposure.name)} of {reader.exposure.owners or 'nobody'} "
             f"{_describe_reading(reader)}: {_describe_effects(reader, model)}.",
             "the owner of each reader has agreed, or what they read stays as it is",
             severity=None if reader.is_affected(model) else "medium",
@@ -241,17 +241,17 @@ def _describe_effect(effect: ColumnEffect, names: Sequence[str], changed: Change
     shown = _name_columns(names)
     if effect == "dropped":
         new = changed.replaced_by
-        instead = f" ({quote_text(new)} of the same type is new)" if one and new else ""
+        instead = f" ({quote_exposure(new)} of the same type is new)" if one and new else ""
         return f"{shown} {'goes' if one else 'go'} away{instead}"
     if effect == "retyped":
         before, after = changed.types.get(names[0], ("", ""))
-        types = f" ({quote_text(before)} to {quote_text(after)})" if one and before else ""
+        types = f" ({quote_exposure(before)} to {quote_exposure(after)})" if one and before else ""
         return f"{shown} {'gets another type' if one else 'get other types'}{types}"
     return f"{shown} {'has' if one else 'have'} other values"
 
 
 def _name_columns(names: Sequence[str]) -> str:
-    shown = ", ".join(map(quote_text, names[:_COLUMNS_SHOWN]))
+    shown = ", ".join(map(quote_exposure, names[:_COLUMNS_SHOWN]))
     rest = len(names) - _COLUMNS_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
 

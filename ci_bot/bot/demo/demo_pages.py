@@ -76,7 +76,9 @@ _COMMENT_PAGE = """<!doctype html>
 """
 
 
-def render_comment_page(title: str, comments: Mapping[str, str], *, nowhere: str = "") -> str:
+def render_demo_page_of_comments(
+    title: str, comments: Mapping[str, str], *, nowhere: str = ""
+) -> str:
     """The page.
 
     Args:
@@ -84,28 +86,29 @@ def render_comment_page(title: str, comments: Mapping[str, str], *, nowhere: str
         nowhere: Links that begin with this are shown as text; a demo's repository is not there.
     """
     body = "\n".join(
-        f"<h1>{html.escape(heading)}</h1>\n<article>\n{_render_article(text, nowhere)}\n</article>"
+        f"<h1>{html.escape(heading)}</h1>\n"
+        f"<article>\n{_render_demo_article(text, nowhere)}\n</article>"
         for heading, text in comments.items()
     )
     return _COMMENT_PAGE.format(title=html.escape(title), style=_STYLE, body=body)
 
 
-def _render_article(markdown: str, nowhere: str) -> str:
+def _render_demo_article(markdown: str, nowhere: str) -> str:
     def render_inline(text: str) -> str:
-        return _render_inline(text, nowhere)
+        return _render_demo_inline(text, nowhere)
 
-    return "\n".join(_render_blocks(markdown, render_inline))
+    return "\n".join(_render_demo_blocks(markdown, render_inline))
 
 
-def _render_blocks(markdown: str, inline: Callable[[str], str]) -> Iterator[str]:
+def _render_demo_blocks(markdown: str, inline: Callable[[str], str]) -> Iterator[str]:
     for passage in split_passages(markdown):
         if isinstance(passage, FencedBlock):
-            yield _render_fence(passage)
+            yield _render_demo_fence(passage)
         else:
-            yield from _render_texts(passage, inline)
+            yield from _render_demo_texts(passage, inline)
 
 
-def _render_fence(fence: FencedBlock) -> str:
+def _render_demo_fence(fence: FencedBlock) -> str:
     body = [html.escape(line) for line in fence.lines]
     if fence.language == "diff":
         tags = {"+": "ins", "-": "del"}
@@ -114,25 +117,25 @@ def _render_fence(fence: FencedBlock) -> str:
     return f"<pre><code>{kind}{chr(10).join(body)}</code></pre>"
 
 
-def _render_texts(lines: Sequence[str], inline: Callable[[str], str]) -> Iterator[str]:
-    for kind, group in groupby(lines, _classify_line):
+def _render_demo_texts(lines: Sequence[str], inline: Callable[[str], str]) -> Iterator[str]:
+    for kind, group in groupby(lines, _classify_demo_line):
         found = list(group)
         if kind == "heading":
             yield from (f"<h2>{inline(line.lstrip('# '))}</h2>" for line in found)
         elif kind == "tag":
             yield from map(inline, found)
         elif kind == "table":
-            yield _render_table(found, inline)
+            yield _render_demo_table(found, inline)
         elif kind == "alert":
             sentence = " ".join(inline(_ALERT.sub("", line).lstrip("> ")) for line in found)
             yield f"<blockquote><p>{sentence.strip()}</p></blockquote>"
         elif kind == "item":
-            yield _render_list(found, inline)
+            yield _render_demo_list(found, inline)
         elif kind == "text":
             yield f"<p>{' '.join(map(inline, found))}</p>"
 
 
-def _classify_line(line: str) -> str:
+def _classify_demo_line(line: str) -> str:
     starts = {"<!--": "nothing", "<details": "tag", "</details": "tag", "#": "heading"}
     starts |= {"|": "table", ">": "alert"}
     for start, kind in starts.items():
@@ -143,8 +146,8 @@ def _classify_line(line: str) -> str:
     return "item" if _ITEM.fullmatch(line) else "text"
 
 
-def _render_table(lines: Sequence[str], inline: Callable[[str], str]) -> str:
-    header, _, *body = [_split_cells(line) for line in lines]
+def _render_demo_table(lines: Sequence[str], inline: Callable[[str], str]) -> str:
+    header, _, *body = [_split_demo_cells(line) for line in lines]
     rows = [("th", header), *(("td", row) for row in body)]
     markup = "\n".join(
         f"<tr>{''.join(f'<{tag}>{inline(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows
@@ -152,27 +155,27 @@ def _render_table(lines: Sequence[str], inline: Callable[[str], str]) -> str:
     return f"<table>\n{markup}\n</table>"
 
 
-def _split_cells(line: str) -> list[str]:
+def _split_demo_cells(line: str) -> list[str]:
     """The cells of a row; an escaped bar in a span divides nothing."""
     text, spans = extract_code_spans(line)
     cells = [cell.strip() for cell in text.strip().strip("|").split("|")]
-    return [re.sub(PLACE, lambda _: _render_code_span(spans.pop(0)), cell) for cell in cells]
+    return [re.sub(PLACE, lambda _: _render_demo_code_span(spans.pop(0)), cell) for cell in cells]
 
 
-def _render_code_span(content: str) -> str:
+def _render_demo_code_span(content: str) -> str:
     """A code span for `_inline`, whatever stands in it."""
     longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
     mark = "`" * (longest + 1)
     return f"{mark} {content} {mark}" if content.strip() else f"{mark}{content}{mark}"
 
 
-def _render_list(lines: Sequence[str], inline: Callable[[str], str]) -> str:
+def _render_demo_list(lines: Sequence[str], inline: Callable[[str], str]) -> str:
     tag = "ul" if lines[0].startswith("-") else "ol"
     items = "\n".join(f"<li>{inline(line.partition(' ')[2])}</li>" for line in lines)
     return f"<{tag}>\n{items}\n</{tag}>"
 
 
-def _render_inline(text: str, nowhere: str) -> str:
+def _render_demo_inline(text: str, nowhere: str) -> str:
     plain, spans = extract_code_spans(text)
 
     def render_link(found: re.Match[str]) -> str:
@@ -190,7 +193,7 @@ def _render_inline(text: str, nowhere: str) -> str:
 # What a demo leaves for its reader: the comment in each state, and the complete reports.
 
 
-def name_environment(number: int) -> EnvironmentName:
+def name_demo_environment(number: int) -> EnvironmentName:
     """The environment of a pull request of the demo."""
     return EnvironmentName(f"pr_{number}")
 
@@ -200,7 +203,7 @@ _SERVER, _REPOSITORY = "https://github.com", "octo/flights"
 _COMMENT_FILE = "comment.html"
 
 
-class ShownFiles:
+class ShownDemoFiles:
     """Files in `directory`, which is made with the first of them."""
 
     def __init__(self, directory: Path) -> None:
@@ -214,7 +217,7 @@ class ShownFiles:
         """Keeps a document as pull request `number` would show it, and as files."""
         context = CommentContext(
             project="flights",
-            environment=name_environment(number),
+            environment=name_demo_environment(number),
             now=now,
             phase="planned",
             repository=_REPOSITORY,
@@ -235,7 +238,7 @@ class ShownFiles:
         )
         write_files(self._directory, name, document, texts)
         self._comments[heading] = render_markdown_text(document, context, COMMENT_BYTES)
-        comments = render_comment_page(
+        comments = render_demo_page_of_comments(
             "Pull requests of the demo", self._comments, nowhere=f"{_SERVER}/{_REPOSITORY}"
         )
         (self._directory / _COMMENT_FILE).write_text(comments, encoding="utf-8")

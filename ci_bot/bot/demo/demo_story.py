@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_bot.bot.demo.demo_pages import ShownFiles, name_environment
+from ci_bot.bot.demo.demo_pages import ShownDemoFiles, name_demo_environment
 from ci_bot.bot.git import NO_GIT
 from ci_bot.bot.laptop import make_laptop_context
 from ci_bot.bot.report import (
@@ -160,7 +160,7 @@ class DemoLayout:
         """Lay out the folders with the project as it is on the main branch."""
         for folder in (self.data_directory, self.warehouse_directory):
             folder.mkdir(parents=True, exist_ok=True)
-        _copy_files(PROJECT_FILES, self.project_directory)
+        _copy_demo_files(PROJECT_FILES, self.project_directory)
 
     def apply_change(self) -> list[str]:
         """Put the pull request's files over the project.
@@ -168,21 +168,25 @@ class DemoLayout:
         Returns:
             The changed and added files, relative to the project, sorted, with forward slashes.
         """
-        _copy_files(CHANGE_FILES, self.project_directory)
-        return list_change_files()
+        _copy_demo_files(CHANGE_FILES, self.project_directory)
+        return list_files_of_demo_change()
 
 
-def list_change_files() -> list[str]:
+def list_files_of_demo_change() -> list[str]:
     """The files that the pull request adds or changes, relative to the project, sorted."""
-    found = (path for path in CHANGE_FILES.rglob("*") if path.is_file() and _is_project_file(path))
+    found = (
+        path
+        for path in CHANGE_FILES.rglob("*")
+        if path.is_file() and _is_file_of_demo_project(path)
+    )
     return sorted(path.relative_to(CHANGE_FILES).as_posix() for path in found)
 
 
-def _is_project_file(path: Path) -> bool:
+def _is_file_of_demo_project(path: Path) -> bool:
     return "__pycache__" not in path.parts and ".cache" not in path.parts
 
 
-def _copy_files(source: Path, target: Path) -> None:
+def _copy_demo_files(source: Path, target: Path) -> None:
     # Byte code and SQLMesh's cache may lie beside the files once somebody has worked on them.
     ignore = shutil.ignore_patterns("__pycache__", ".cache", "*.pyc", "logs")
     # The time of a copy is now, as with a checkout. SQLMesh caches a model under the newest time
@@ -236,7 +240,7 @@ def run_demo(machine: Machine, keep: Path | None) -> int:
             reports = Path(tempfile.mkdtemp(prefix="sqlmesh-review-demo-", dir=machine.temporary))
             return _run_demo(machine, home, reports)
     home = Path(os.path.realpath(machine.directory / keep))
-    _check_new(home)
+    _check_demo_directory_is_new(home)
     try:
         return _run_demo(machine, home, home / "reports")
     finally:
@@ -247,13 +251,13 @@ def _run_demo(machine: Machine, home: Path, reports: Path) -> int:
     layout = DemoLayout(home)
     around = replace(machine, environ={**machine.environ, **layout.list_variables()})
     try:
-        return _run_story(around, layout, reports)
+        return _run_demo_story(around, layout, reports)
     finally:
         if reports.is_dir() and not any(reports.iterdir()):
             reports.rmdir()
 
 
-def _check_new(home: Path) -> None:
+def _check_demo_directory_is_new(home: Path) -> None:
     """The demo takes a directory of its own, and nothing that is there already.
 
     Raises:
@@ -268,7 +272,7 @@ def _check_new(home: Path) -> None:
         )
 
 
-def _run_story(machine: Machine, layout: DemoLayout, reports: Path) -> int:
+def _run_demo_story(machine: Machine, layout: DemoLayout, reports: Path) -> int:
     stage = _DemoOutput(machine)
     started = time.monotonic()
     stage.print_text("One pull request from opening to cleanup, on embedded Spark with real data:")
@@ -279,18 +283,18 @@ def _run_story(machine: Machine, layout: DemoLayout, reports: Path) -> int:
         layout.create_layout()
         repository = DemoRepository(layout.project_directory, machine.environ)
         base = repository.create_repository()
-        _build_prod(machine, layout, stage)
+        _build_demo_prod(machine, layout, stage)
     with stage.print_chapter(f"Pull request #{CHANGE} is opened"):
         repository.start_branch()
         layout.apply_change()
         head = repository.commit_change("Say more of carriers and their fleets")
-        for path in list_change_files():
+        for path in list_files_of_demo_change():
             stage.print_text(f"   changed  {path}")
-    shown = ShownFiles(reports)
+    shown = ShownDemoFiles(reports)
     try:
         with _open_demo_client(machine, layout, stage) as client:
             commits = ReviewCommits(head=head, base=base, head_branch=BRANCH, base_branch=MAIN)
-            code = _run_pull_request(stage, client, repository, commits, shown)
+            code = _run_demo_pull_request(stage, client, repository, commits, shown)
     finally:
         for line in shown.list_files():
             stage.print_text(line)
@@ -298,18 +302,18 @@ def _run_story(machine: Machine, layout: DemoLayout, reports: Path) -> int:
     return code
 
 
-def _run_pull_request(
+def _run_demo_pull_request(
     stage: _DemoOutput,
     client: WorkerClient,
     repository: DemoRepository,
     commits: ReviewCommits,
-    shown: ShownFiles,
+    shown: ShownDemoFiles,
 ) -> int:
     """Review, apply, merge and cleanup; returns the exit code of the first that failed."""
     machine = stage.machine
     with stage.print_chapter("Review: read-only, without starting Spark"):
-        report = _review_change(client, machine, commits, CHANGE)
-        stage.print_text(_render_text(report, client, machine))
+        report = _review_demo_change(client, machine, commits, CHANGE)
+        stage.print_text(_render_demo_text(report, client, machine))
         shown.add_document(
             "The comment after the review",
             "report",
@@ -322,13 +326,13 @@ def _run_pull_request(
     with stage.print_chapter(f"Apply: /sqlmesh apply {shorten_plan_id(report.plan_id)}"):
         applied = apply.request_apply(
             client,
-            environment=name_environment(CHANGE),
+            environment=name_demo_environment(CHANGE),
             owner=make_owner("local", number=CHANGE),
             plan_id=report.plan_id,
             reviewed=report.identity,
             window=report.identity.window if report.identity else None,
         )
-        stage.print_text(_render_text(applied, client, machine))
+        stage.print_text(_render_demo_text(applied, client, machine))
         shown.add_document(
             "The comment after the apply",
             "apply",
@@ -341,17 +345,17 @@ def _run_pull_request(
     with stage.print_chapter(
         f"Restatement: pull request #{CORRECTION} changes no code, because the data did"
     ):
-        _show_restatement(stage, client, repository, commits.base, shown)
+        _show_demo_restatement(stage, client, repository, commits.base, shown)
     with stage.print_chapter("Merge: the pull request is closed, and its environment goes"):
         repository.merge_branch()
         cleaned = cleanup.request_cleanup(
             client,
-            environment=name_environment(CHANGE),
+            environment=name_demo_environment(CHANGE),
             environment_prefix="pr",
             owner=make_owner("local", number=CHANGE),
             merged=True,
         )
-        stage.print_text(_render_text(cleaned, client, machine))
+        stage.print_text(_render_demo_text(cleaned, client, machine))
         shown.add_document(
             "The comment after the merge",
             "cleanup",
@@ -362,12 +366,12 @@ def _run_pull_request(
     return cleanup.choose_cleanup_exit_code(cleaned)
 
 
-def _show_restatement(
+def _show_demo_restatement(
     stage: _DemoOutput,
     client: WorkerClient,
     repository: DemoRepository,
     base: Sha | None,
-    shown: ShownFiles,
+    shown: ShownDemoFiles,
 ) -> None:
     """Another pull request, on which an owner asks that prod builds one month again.
 
@@ -383,14 +387,14 @@ def _show_restatement(
         model=_RESTATED, start=start, end=end, by="flight-data", at=now, reason=reason, comment_id=1
     )
     commits = ReviewCommits(head=head, base=base, head_branch=_CORRECTION_BRANCH, base_branch=MAIN)
-    report = _review_change(client, stage.machine, commits, CORRECTION, wish)
+    report = _review_demo_change(client, stage.machine, commits, CORRECTION, wish)
     repository.return_to_branch()
-    stage.print_text(_render_text(report, client, stage.machine, CORRECTION))
+    stage.print_text(_render_demo_text(report, client, stage.machine, CORRECTION))
     heading = f"Pull request #{CORRECTION}: data that changed without code"
     shown.add_document(heading, "restatement", report, now, number=CORRECTION)
 
 
-def _build_prod(machine: Machine, layout: DemoLayout, stage: _DemoOutput) -> None:
+def _build_demo_prod(machine: Machine, layout: DemoLayout, stage: _DemoOutput) -> None:
     command = [
         *(machine.python, "-m", "ci_bot.worker.demo_prod", str(layout.project_directory)),
         *("--data", str(layout.data_directory), "--end", PROD_END),
@@ -417,7 +421,9 @@ def _open_demo_client(
     machine: Machine, layout: DemoLayout, stage: _DemoOutput
 ) -> Iterator[WorkerClient]:
     cancel = CancelToken(clock=machine.monotonic)
-    listener = WorkListener(on_progress=_make_progress_printer(stage), on_log=lambda line: None)
+    listener = WorkListener(
+        on_progress=_make_demo_progress_printer(stage), on_log=lambda line: None
+    )
     options = ClientOptions(checkout=layout.project_directory, projects=(".",), own_machine=True)
     try:
         with (
@@ -435,7 +441,7 @@ def _open_demo_client(
         cancel.close()
 
 
-def _make_progress_printer(stage: _DemoOutput) -> Callable[[Progress], None]:
+def _make_demo_progress_printer(stage: _DemoOutput) -> Callable[[Progress], None]:
     def print_step(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
         stage.print_text(f"   {step.phase}{count}: {step.message}")
@@ -443,15 +449,15 @@ def _make_progress_printer(stage: _DemoOutput) -> Callable[[Progress], None]:
     return print_step
 
 
-def _render_text(
+def _render_demo_text(
     document: Document, client: WorkerClient, machine: Machine, number: int = CHANGE
 ) -> str:
-    context = make_laptop_context(machine, client, name_environment(number))
+    context = make_laptop_context(machine, client, name_demo_environment(number))
     screen = make_screen(machine)
     return render_terminal_text(document, context, colour=screen.colour, width=screen.width)
 
 
-def _review_change(
+def _review_demo_change(
     client: WorkerClient,
     machine: Machine,
     commits: ReviewCommits,
@@ -461,7 +467,7 @@ def _review_change(
     return review.make_review(
         client,
         ReviewOptions(
-            environment=name_environment(number),
+            environment=name_demo_environment(number),
             owner=make_owner("local", number=number),
             commits=commits,
             wish=wish,

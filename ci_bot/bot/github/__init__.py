@@ -21,28 +21,29 @@ if TYPE_CHECKING:
         PullRequest,
         PullState,
         Reaction,
-        may_maintain,
-        may_write,
+        may_maintain_on_github,
+        may_write_on_github,
         require_github,
     )
-    from ci_bot.bot.github.records import read_member
+    from ci_bot.bot.github.records import read_file_of_github_artifact
     from ci_bot.bot.github.sticky_posts import (
+        GitHubStickyComment,
         MarkedComment,
         PublishedComment,
-        StickyComment,
-        publish_drift_issue,
+        publish_drift_issue_on_github,
     )
-    from ci_bot.bot.github.transport import make_client_time
+    from ci_bot.bot.github.transport import make_github_client_time
     from ci_bot.bot.github.urls import (
-        find_api_url,
-        find_repository,
-        find_token,
-        find_trusted_certificates,
+        find_certificates_for_github,
+        find_github_api_url,
+        find_github_repository,
+        find_github_token,
     )
 
 __all__ = [
     "GitHub",
     "GitHubClient",
+    "GitHubStickyComment",
     "MarkedComment",
     "NotFound",
     "Permission",
@@ -51,29 +52,28 @@ __all__ = [
     "PullRequest",
     "PullState",
     "Reaction",
-    "StickyComment",
-    "find_api_url",
-    "find_repository",
-    "find_token",
-    "find_trusted_certificates",
-    "make_client_time",
-    "may_maintain",
-    "may_write",
-    "publish_drift_issue",
-    "read_member",
+    "find_certificates_for_github",
+    "find_github_api_url",
+    "find_github_repository",
+    "find_github_token",
+    "make_github_client_time",
+    "may_maintain_on_github",
+    "may_write_on_github",
+    "publish_drift_issue_on_github",
+    "read_file_of_github_artifact",
     "require_github",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "records": ["read_member"],
+        "records": ["read_file_of_github_artifact"],
         "client": ["GitHubClient"],
         "sticky_posts": [
-            "publish_drift_issue",
+            "publish_drift_issue_on_github",
             "MarkedComment",
             "PublishedComment",
-            "StickyComment",
+            "GitHubStickyComment",
         ],
         "port": [
             "GitHub",
@@ -83,11 +83,16 @@ __getattr__ = open_on_demand(
             "PullRequest",
             "PullState",
             "Reaction",
-            "may_maintain",
-            "may_write",
+            "may_maintain_on_github",
+            "may_write_on_github",
             "require_github",
         ],
-        "urls": ["find_api_url", "find_repository", "find_token", "find_trusted_certificates"],
-        "transport": ["make_client_time"],
+        "urls": [
+            "find_github_api_url",
+            "find_github_repository",
+            "find_github_token",
+            "find_certificates_for_github",
+        ],
+        "transport": ["make_github_client_time"],
     },
 )

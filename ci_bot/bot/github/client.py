@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from ci_bot.bot.actions import is_repository_in_event
 from ci_bot.bot.github import records
-from ci_bot.bot.github.failures import HURRIED, PATIENT, RateLimits
+from ci_bot.bot.github.failures import HURRIED, PATIENT, GitHubRateLimits
 from ci_bot.bot.github.port import (
     PER_PAGE,
     NotFound,
@@ -26,10 +26,14 @@ from ci_bot.bot.github.port import (
     Reaction,
     RejectedContent,
     RepositoryIssue,
-    pull_states,
+    poll_states_of_github_pulls,
 )
-from ci_bot.bot.github.records import FRESH_ARTIFACT_HINT, RestClient, download_signed_url
-from ci_bot.bot.github.transport import GRAPHQL, ClientTime, HttpTransport, UnclearWrite
+from ci_bot.bot.github.records import (
+    FRESH_ARTIFACT_HINT,
+    GitHubRestClient,
+    download_github_artifact,
+)
+from ci_bot.bot.github.transport import GRAPHQL, GitHubClientTime, GitHubTransport, UnclearWrite
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 
 if TYPE_CHECKING:
@@ -71,8 +75,8 @@ class GitHubClient:
         repository: str,
         token: str,
         api_url: str,
-        time: ClientTime,
-        limits: RateLimits = PATIENT,
+        time: GitHubClientTime,
+        limits: GitHubRateLimits = PATIENT,
         agent: str = "sqlmesh-plan-review",
         trust: str | None = None,
     ) -> None:
@@ -82,8 +86,8 @@ class GitHubClient:
                 hint="GITHUB_REPOSITORY must be as GitHub sets it for the run.",
             )
         self._root = f"/repos/{repository}"
-        self._rest = RestClient(
-            HttpTransport(
+        self._rest = GitHubRestClient(
+            GitHubTransport(
                 api_url=api_url, token=token, agent=agent, time=time, limits=limits, trust=trust
             )
         )
@@ -103,7 +107,7 @@ class GitHubClient:
     def get_pull(self, number: int, *, settle: bool = False) -> PullRequest:
         doing, path = f"read pull request {number}", f"{self._root}/pulls/{number:d}"
         pull = self._rest.request_record(
-            "GET", path, records.pull_request, doing, "pull-requests: read"
+            "GET", path, records.read_pull_request_record, doing, "pull-requests: read"
         )
         for wait in _SETTLE_WAITS if settle else ():
             if pull.mergeable is not None or not pull.open:
@@ -111,7 +115,7 @@ class GitHubClient:
             # GitHub starts to work it out when it is asked, and answers null meanwhile.
             self._time.sleep(wait)
             pull = self._rest.request_record(
-                "GET", path, records.pull_request, doing, "pull-requests: read"
+                "GET", path, records.read_pull_request_record, doing, "pull-requests: read"
             )
         return pull
 
@@ -122,25 +126,27 @@ class GitHubClient:
             query = {"state": "open", "head": head}
             found = list(
                 self._rest.request_pages(
-                    f"{self._root}/pulls", records.pull_request, doing, needs, query
+                    f"{self._root}/pulls", records.read_pull_request_record, doing, needs, query
                 )
             )
         if not any(pull.head_sha == sha for pull in found):
             path = f"{self._root}/commits/{quote(sha, safe='')}/pulls"
-            found = list(self._rest.request_pages(path, records.pull_request, doing, needs))
+            found = list(
+                self._rest.request_pages(path, records.read_pull_request_record, doing, needs)
+            )
         return [pull for pull in found if pull.open and pull.head_sha == sha]
 
     def pull_states(self, numbers: Collection[int]) -> dict[int, PullState]:
         def read_page(query: Mapping[str, str | int]) -> tuple[list[PullRequest], bool]:
             return self._rest.request_page(
                 f"{self._root}/pulls",
-                records.pull_request,
+                records.read_pull_request_record,
                 "list the pull requests",
                 "pull-requests: read",
                 query,
             )
 
-        return pull_states(numbers, read_page, self.get_pull)
+        return poll_states_of_github_pulls(numbers, read_page, self.get_pull)
 
     def changed_files(self, number: int) -> list[str] | None:
         names: list[str] = []
@@ -148,8 +154,8 @@ class GitHubClient:
         for old, new in self._rest.request_pages(
             f"{self._root}/pulls/{number:d}/files",
             lambda data: (
-                records.read_optional_field(data, "previous_filename", str),
-                records.read_field(data, "filename", str),
+                records.read_optional_field_of_github_answer(data, "previous_filename", str),
+                records.read_field_of_github_answer(data, "filename", str),
             ),
             f"list the files of pull request {number}",
             "pull-requests: read",
@@ -190,7 +196,7 @@ class GitHubClient:
     def create_comment(
         self, number: int, body: str, *, is_it: Callable[[PullComment], bool] | None = None
     ) -> PullComment:
-        recognised = is_it or (lambda comment: is_same_text(comment.body, body))
+        recognised = is_it or (lambda comment: is_same_comment_text_on_github(comment.body, body))
         for tries in range(1, self._limits.tries + 1):
             try:
                 written = self._rest.request_record(
@@ -229,7 +235,7 @@ class GitHubClient:
         self._rest.request_record(
             "POST",
             GRAPHQL,
-            lambda data: records.read_field(data, _FOLDED, bool),
+            lambda data: records.read_field_of_github_answer(data, _FOLDED, bool),
             f"fold comment {comment.id}",
             "pull-requests: write",
             body={
@@ -251,7 +257,7 @@ class GitHubClient:
 
     def write_check(self, check: CheckRun) -> None:
         doing, needs = "write a check", "checks: write"
-        first, *more = records.list_check_batches(check, _ANNOTATIONS)
+        first, *more = records.list_check_annotation_batches(check, _ANNOTATIONS)
         body = {
             "name": check.name,
             "head_sha": check.head,
@@ -264,7 +270,7 @@ class GitHubClient:
         number = self._rest.request_record(
             "POST",
             f"{self._root}/check-runs",
-            lambda data: records.read_field(data, "id", int),
+            lambda data: records.read_field_of_github_answer(data, "id", int),
             doing,
             needs,
             body=body,
@@ -283,7 +289,11 @@ class GitHubClient:
     def list_issues(self, label: str) -> list[RepositoryIssue]:
         found = self._rest.request_pages(
             f"{self._root}/issues",
-            lambda data: None if records.is_pull_request(data) else records.read_issue_record(data),
+            lambda data: (
+                None
+                if records.is_github_issue_a_pull_request(data)
+                else records.read_issue_record(data)
+            ),
             "list the issues",
             "issues: read",
             {"labels": label, "state": "all"},
@@ -337,7 +347,7 @@ class GitHubClient:
             return self._rest.request_record(
                 "GET",
                 f"/orgs/{organization}/teams/{name}/memberships/{person}",
-                records.is_member,
+                records.is_member_of_github_team,
                 f"read who is in {team}",
                 "organization members: read, which only the token of an App or a person has",
             )
@@ -347,7 +357,10 @@ class GitHubClient:
     def list_required_checks(self, branch: str) -> list[str]:
         path = f"{self._root}/rules/branches/{quote(branch, safe='')}"
         rules = self._rest.request_pages(
-            path, records.read_required_checks, f"read the rules of {branch}", "metadata: read"
+            path,
+            records.read_required_checks_of_github_rule,
+            f"read the rules of {branch}",
+            "metadata: read",
         )
         return list(dict.fromkeys(name for checks in rules for name in checks))
 
@@ -371,9 +384,11 @@ class GitHubClient:
                 resend=False,
             )
         except NotFound:
-            raise _make_start_error(workflow, ref, "there is no workflow of this name") from None
+            raise _make_workflow_start_error_of_github(
+                workflow, ref, "there is no workflow of this name"
+            ) from None
         except RejectedContent as rejected:
-            raise _make_start_error(workflow, ref, rejected.said) from None
+            raise _make_workflow_start_error_of_github(workflow, ref, rejected.said) from None
         except UnclearWrite as unclear:
             raise GitHubUnavailable(
                 unclear.message,
@@ -386,10 +401,10 @@ class GitHubClient:
             "GET",
             f"{self._root}/actions/runs/{run_id:d}/artifacts",
             lambda data: [
-                records.read_field(entry, "id", int)
-                for entry in records.read_entries(data, "artifacts")
-                if records.read_optional_field(entry, "name", str) == name
-                and records.read_optional_field(entry, "expired", bool) is not True
+                records.read_field_of_github_answer(entry, "id", int)
+                for entry in records.read_entries_of_github_answer(data, "artifacts")
+                if records.read_optional_field_of_github_answer(entry, "name", str) == name
+                and records.read_optional_field_of_github_answer(entry, "expired", bool) is not True
             ],
             doing,
             needs,
@@ -409,7 +424,7 @@ class GitHubClient:
             needs=needs,
             redirect=True,
         )
-        return download_signed_url(
+        return download_github_artifact(
             reply.headers.get("location", ""),
             doing=doing,
             max_bytes=max_bytes,
@@ -433,13 +448,19 @@ class GitHubClient:
                 return self._rest.request_record(
                     "POST",
                     GRAPHQL,
-                    lambda data: records.read_field(data, "data.viewer.login", str),
+                    lambda data: records.read_field_of_github_answer(
+                        data, "data.viewer.login", str
+                    ),
                     doing,
                     needs,
                     body=query,
                 )
             return self._rest.request_record(
-                "GET", "/user", lambda data: records.read_field(data, "login", str), doing, needs
+                "GET",
+                "/user",
+                lambda data: records.read_field_of_github_answer(data, "login", str),
+                doing,
+                needs,
             )
         except GitHubUnavailable as error:
             if error.reason_code != "github_unexpected":
@@ -451,7 +472,7 @@ class GitHubClient:
             return ACTIONS_BOT
 
 
-def _make_start_error(workflow: str, ref: str, why: str) -> BadInput:
+def _make_workflow_start_error_of_github(workflow: str, ref: str, why: str) -> BadInput:
     return BadInput(
         f"GitHub does not start {workflow}: {why.rstrip('.')}.",
         hint=f"Copy it from this release's examples to .github/workflows/ on `{ref}`: it has to "
@@ -461,10 +482,10 @@ def _make_start_error(workflow: str, ref: str, why: str) -> BadInput:
     )
 
 
-def is_same_text(one: str, other: str) -> bool:
+def is_same_comment_text_on_github(one: str, other: str) -> bool:
     """Whether two bodies are the same but for line ends and blanks at their ends."""
-    return _normalize_comment_text(one) == _normalize_comment_text(other)
+    return _normalize_comment_text_of_github(one) == _normalize_comment_text_of_github(other)
 
 
-def _normalize_comment_text(text: str) -> str:
+def _normalize_comment_text_of_github(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()

@@ -8,7 +8,7 @@ changed, so nothing is asked twice there.
 PyGithub brings a `GithubRetry` of its own. It is switched off, because a run must end within a
 known time (measured with 2.10.0): it sleeps as long as a `Retry-After` header says, an hour if need
 be; it does not retry a 429 without that header; and it sends a POST again after a 502, which makes
-two comments. What it knows of GitHub's rate limits is kept in `classify_failure`:
+two comments. What it knows of GitHub's rate limits is kept in `classify_github_failure`:
 https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
 """
 
@@ -56,7 +56,7 @@ _BEHIND_THE_PROXY = re.compile(r"Tunnel connection failed: 5\d\d")
 
 
 @dataclass(frozen=True)
-class NetworkTrouble:
+class GitHubNetworkTrouble:
     """`kind` is what it takes: patience where it is `lost`, otherwise a setting.
 
     `words` are for people; the libraries' own hold URLs and the addresses of objects.
@@ -66,45 +66,47 @@ class NetworkTrouble:
     words: str
 
 
-def classify_network_error(error: BaseException) -> NetworkTrouble:
+def classify_network_error_of_github(error: BaseException) -> GitHubNetworkTrouble:
     """Why a request ended in `error`."""
-    causes = list(_iterate_causes(error))
+    causes = list(_iterate_causes_of_network_error(error))
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     if names & _PROXY or "SOCKS" in str(error):
         behind = any(_BEHIND_THE_PROXY.search(str(cause)) for cause in causes)
-        return NetworkTrouble("lost" if behind else "proxy", "the proxy failed")
+        return GitHubNetworkTrouble("lost" if behind else "proxy", "the proxy failed")
     for cause in causes:
         if isinstance(cause, ssl.SSLError):
-            return _classify_tls_error(cause)
+            return _classify_tls_error_of_github(cause)
         if isinstance(cause, socket.gaierror) and cause.errno in _NO_SUCH_NAME:
-            return NetworkTrouble("unknown_host", "its name is not known")
+            return GitHubNetworkTrouble("unknown_host", "its name is not known")
     if names & _URL:
-        return NetworkTrouble("url", "its address cannot be read")
+        return GitHubNetworkTrouble("url", "its address cannot be read")
     for name, words in (
         ("ConnectTimeout", "no connection in time"),
         ("ReadTimeout", "no answer in time"),
     ):
         if name in names:
-            return NetworkTrouble("lost", words)
-    return NetworkTrouble("lost", "the connection failed")
+            return GitHubNetworkTrouble("lost", words)
+    return GitHubNetworkTrouble("lost", "the connection failed")
 
 
-def _classify_tls_error(error: ssl.SSLError) -> NetworkTrouble:
+def _classify_tls_error_of_github(error: ssl.SSLError) -> GitHubNetworkTrouble:
     if isinstance(error, ssl.SSLCertVerificationError):
         kind: NetworkFault = "untrusted_certificate"
         if error.verify_code in _NOT_OF_THIS_SERVER:
             kind = "wrong_certificate"
-        return NetworkTrouble(kind, f"its certificate is not accepted: {error.verify_message}")
+        return GitHubNetworkTrouble(
+            kind, f"its certificate is not accepted: {error.verify_message}"
+        )
     if "X509" in str(error):
-        return NetworkTrouble(
+        return GitHubNetworkTrouble(
             "untrusted_certificate", "the file of trusted certificates holds none"
         )
     if error.reason in _NO_TLS:
-        return NetworkTrouble("no_tls", "it answers without TLS")
-    return NetworkTrouble("lost", "the secure connection failed")
+        return GitHubNetworkTrouble("no_tls", "it answers without TLS")
+    return GitHubNetworkTrouble("lost", "the secure connection failed")
 
 
-def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
+def _iterate_causes_of_network_error(error: BaseException) -> Iterator[BaseException]:
     """`error` and everything that it was made from, the outermost first, each once."""
     waiting, seen = [error], set()
     while waiting:
@@ -129,7 +131,7 @@ _RATE_LIMIT_WORDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class RateLimits:
+class GitHubRateLimits:
     """How patient a client is. All times are seconds.
 
     Attributes:
@@ -152,15 +154,15 @@ class RateLimits:
     between_writes: float = 1.0
 
 
-PATIENT = RateLimits()
+PATIENT = GitHubRateLimits()
 # For the last seconds of a cancelled run: the runner gives 7.5 of them.
-HURRIED = RateLimits(tries=1, timeout=2, longest_wait=0.0, budget=3.0, between_writes=0.0)
+HURRIED = GitHubRateLimits(tries=1, timeout=2, longest_wait=0.0, budget=3.0, between_writes=0.0)
 
 FailureKind = Literal["broken", "limited", "final"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestFailure:
+class GitHubRequestFailure:
     """An answer that is no success, or no answer at all (`status` is None then).
 
     `headers` have lower-case names. `message` is GitHub's, or the network error's. `network` says
@@ -188,7 +190,7 @@ class GiveUp:
     until: float | None = None
 
 
-def classify_failure(failure: RequestFailure) -> FailureKind:
+def classify_github_failure(failure: GitHubRequestFailure) -> FailureKind:
     """What kind of failure this is.
 
     `broken`: the server or the network; whether the request was carried out is not known.
@@ -209,14 +211,14 @@ def classify_failure(failure: RequestFailure) -> FailureKind:
     return "final"
 
 
-def decide_retry(
-    failure: RequestFailure,
+def decide_retry_of_github_request(
+    failure: GitHubRequestFailure,
     *,
     tries: int,
     spent: float,
     now: float,
     jitter: float,
-    limits: RateLimits,
+    limits: GitHubRateLimits,
 ) -> RetryAfter | GiveUp:
     """Whether to send a failed request again.
 
@@ -228,10 +230,10 @@ def decide_retry(
         jitter: From 0 up to 1; spreads the waits of runs that fail together.
         limits: How patient to be.
     """
-    kind = classify_failure(failure)
+    kind = classify_github_failure(failure)
     if kind == "final":
         return GiveUp()
-    wait = requested_wait = _read_requested_wait(failure, now)
+    wait = requested_wait = _read_wait_requested_by_github(failure, now)
     if wait is None:
         step = limits.secondary_wait if kind == "limited" else limits.first_wait
         wait = step * 2.0 ** (tries - 1) * (1 + jitter / 2)
@@ -240,7 +242,7 @@ def decide_retry(
     return RetryAfter(wait)
 
 
-def _read_requested_wait(failure: RequestFailure, now: float) -> float | None:
+def _read_wait_requested_by_github(failure: GitHubRequestFailure, now: float) -> float | None:
     """The seconds that GitHub names itself, at least one; None if it names none."""
     text = failure.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) <= 9:  # noqa: PLR2004 - more than 30 years
@@ -252,7 +254,7 @@ def _read_requested_wait(failure: RequestFailure, now: float) -> float | None:
             pass
     reset = failure.headers.get("x-ratelimit-reset", "").strip()
     if (
-        classify_failure(failure) == "limited"
+        classify_github_failure(failure) == "limited"
         and failure.headers.get("x-ratelimit-remaining") == "0"
         and reset.isascii()
         and reset.isdigit()
@@ -294,7 +296,7 @@ _SETTINGS: dict[NetworkFault, tuple[str, str]] = {
 
 
 def make_github_error(  # noqa: PLR0911 - one return per kind of failure
-    failure: RequestFailure, *, doing: str, needs: str, host: str, until: float | None = None
+    failure: GitHubRequestFailure, *, doing: str, needs: str, host: str, until: float | None = None
 ) -> BotError:
     """Makes the error of a request that is given up.
 
@@ -305,21 +307,23 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
         host: The API's host, for failures of the network.
         until: When GitHub takes requests again (epoch seconds), if it said so.
     """
-    kind = classify_failure(failure)
+    kind = classify_github_failure(failure)
     if kind == "limited":
-        return _make_rate_limit_error(doing, until)
+        return _make_github_rate_limit_error(doing, until)
     if failure.status is None:
-        return make_unreachable_error(failure.network, failure.message, doing=doing, host=host)
+        return make_unreachable_github_error(
+            failure.network, failure.message, doing=doing, host=host
+        )
     if kind == "broken":
         return GitHubUnavailable(
             f"The bot could not {doing}: {host} answered with status {failure.status}.",
             hint=_WHEN_GITHUB_IS_WELL,
         )
     if not failure.is_api and failure.status != UNAUTHORIZED:
-        return make_unexpected_answer_error(
+        return make_unexpected_github_answer_error(
             doing, f"(status {failure.status}) is none of GitHub's API"
         )
-    server_text = clean_server_text(failure.message)
+    server_text = clean_text_of_github_server(failure.message)
     match failure.status:
         case 401:
             return BadInput(
@@ -361,7 +365,7 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
     )
 
 
-def make_unexpected_answer_error(doing: str, what: str) -> GitHubUnavailable:
+def make_unexpected_github_answer_error(doing: str, what: str) -> GitHubUnavailable:
     """The error for an answer that is a success and makes no sense."""
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's answer {what}.",
@@ -370,7 +374,9 @@ def make_unexpected_answer_error(doing: str, what: str) -> GitHubUnavailable:
     )
 
 
-def make_unreachable_error(network: NetworkFault, words: str, *, doing: str, host: str) -> BotError:
+def make_unreachable_github_error(
+    network: NetworkFault, words: str, *, doing: str, host: str
+) -> BotError:
     """The error for a request without an answer, with the setting that fixes it if one does.
 
     Args:
@@ -379,21 +385,23 @@ def make_unreachable_error(network: NetworkFault, words: str, *, doing: str, hos
         doing: What was tried, to follow "could not".
         host: Who was asked.
     """
-    message = f"The bot could not {doing}: {host} did not answer ({clean_server_text(words)})."
+    message = (
+        f"The bot could not {doing}: {host} did not answer ({clean_text_of_github_server(words)})."
+    )
     if network == "lost":
         return GitHubUnavailable(message, hint=_WHEN_GITHUB_IS_WELL)
     reason_code, hint = _SETTINGS[network]
     return BadInput(message, hint=hint.format(host=host), reason_code=reason_code)
 
 
-def clean_server_text(text: str) -> str:
+def clean_text_of_github_server(text: str) -> str:
     """What a server said, as one short line without anything that a terminal would act on."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-def _make_rate_limit_error(doing: str, until: float | None) -> GitHubUnavailable:
-    when = "for a while" if until is None else f"until {_format_epoch(until)}"
+def _make_github_rate_limit_error(doing: str, until: float | None) -> GitHubUnavailable:
+    when = "for a while" if until is None else f"until {_format_epoch_of_rate_limit(until)}"
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's rate limit holds {when}.",
         hint="Run the job again after that.",
@@ -401,7 +409,7 @@ def _make_rate_limit_error(doing: str, until: float | None) -> GitHubUnavailable
     )
 
 
-def _format_epoch(epoch: float) -> str:
+def _format_epoch_of_rate_limit(epoch: float) -> str:
     try:
         return f"{datetime.fromtimestamp(epoch, timezone.utc):%Y-%m-%d %H:%M} UTC"
     except (ValueError, OverflowError, OSError):

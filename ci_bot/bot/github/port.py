@@ -135,12 +135,12 @@ class PullComment:
         return self.updated_at != self.created_at
 
 
-def may_write(permission: Permission) -> bool:
+def may_write_on_github(permission: Permission) -> bool:
     """Whether this permission is enough to ask for a plan, an apply or a cleanup."""
     return permission in _WRITERS
 
 
-def may_maintain(permission: Permission) -> bool:
+def may_maintain_on_github(permission: Permission) -> bool:
     """Whether this permission is enough to override a No-Go."""
     return permission in _MAINTAINERS
 
@@ -265,7 +265,7 @@ _MOST_OPEN_PAGES = 50
 PullPage = Callable[[Mapping[str, str | int]], tuple[list[PullRequest], bool]]
 
 
-def pull_states(
+def poll_states_of_github_pulls(
     numbers: Collection[int], page: PullPage, get_pull: Callable[[int], PullRequest]
 ) -> dict[int, PullState]:
     """The state of each number, with at most `MOST_REQUESTS` requests where 300 or fewer are open.
@@ -279,13 +279,15 @@ def pull_states(
     """
     if not numbers:
         return {}
-    spent, is_open = _open_numbers(page)
+    spent, is_open = _list_open_github_pulls(page)
     states = {
         number: PullState(state="open", merged=False) for number in numbers if number in is_open
     }
     if spent == 1:
         states |= {n: PullState(state="closed") for n in numbers if n not in is_open}
-    undecided = {number for number in numbers if _is_state_unsure(states.get(number))}
+    undecided = {
+        number for number in numbers if _is_state_of_github_pull_unsure(states.get(number))
+    }
     turn, more, limit = 1, True, max(MOST_REQUESTS, spent + 2)
     while undecided and more and spent < limit:
         # Whatever closed lately comes first, and that is what a nightly sweep looks for.
@@ -301,12 +303,12 @@ def pull_states(
     for number in sorted(undecided):
         if spent >= limit:
             break
-        states[number] = _poll_pull_state(number, get_pull)
+        states[number] = _poll_state_of_github_pull(number, get_pull)
         spent += 1
     return {number: states.get(number, PullState(state="unknown")) for number in numbers}
 
 
-def _open_numbers(page: PullPage) -> tuple[int, set[int]]:
+def _list_open_github_pulls(page: PullPage) -> tuple[int, set[int]]:
     """How many pages the list of open pull requests has, and the numbers on it."""
     numbers: set[int] = set()
     for turn in range(1, _MOST_OPEN_PAGES + 1):
@@ -318,11 +320,11 @@ def _open_numbers(page: PullPage) -> tuple[int, set[int]]:
     return _MOST_OPEN_PAGES, numbers
 
 
-def _is_state_unsure(state: PullState | None) -> bool:
+def _is_state_of_github_pull_unsure(state: PullState | None) -> bool:
     return state is None or (state.state == "closed" and state.merged is None)
 
 
-def _poll_pull_state(number: int, get_pull: Callable[[int], PullRequest]) -> PullState:
+def _poll_state_of_github_pull(number: int, get_pull: Callable[[int], PullRequest]) -> PullState:
     try:
         pull = get_pull(number)
     except NotFound:

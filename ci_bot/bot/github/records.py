@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from ci_bot.bot.actions import GHOST, is_same_repository_in_event
 from ci_bot.bot.github.failures import (
-    classify_network_error,
-    make_unexpected_answer_error,
-    make_unreachable_error,
+    classify_network_error_of_github,
+    make_unexpected_github_answer_error,
+    make_unreachable_github_error,
 )
 from ci_bot.bot.github.port import (
     PER_PAGE,
@@ -26,8 +26,8 @@ from ci_bot.bot.github.port import (
     PullRequest,
     RepositoryIssue,
 )
-from ci_bot.bot.github.transport import HttpReply, HttpTransport
-from ci_bot.bot.github.urls import is_safe_download_url
+from ci_bot.bot.github.transport import GitHubReply, GitHubTransport
+from ci_bot.bot.github.urls import is_safe_github_download_url
 from ci_bot.errors import GitHubUnavailable, RequestRefused
 
 if TYPE_CHECKING:
@@ -36,76 +36,77 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AnswerError(Exception):
+class GitHubAnswerError(Exception):
     """An answer that lacks what it must have; the text says what, in a few words."""
 
 
-def pull_request(data: Any) -> PullRequest:
+def read_pull_request_record(data: Any) -> PullRequest:
     """A pull request, from the answer for one or from an entry of a list (which knows less)."""
-    base = read_field(data, "base.repo.full_name", str)
-    head = read_optional_field(data, "head.repo.full_name", str)
+    base = read_field_of_github_answer(data, "base.repo.full_name", str)
+    head = read_optional_field_of_github_answer(data, "head.repo.full_name", str)
     return PullRequest(
-        number=read_field(data, "number", int),
-        open=read_field(data, "state", str) == "open",
-        merged=read_optional_field(data, "merged", bool)
-        or read_optional_field(data, "merged_at", str) is not None,
-        draft=read_optional_field(data, "draft", bool) or False,
-        mergeable=read_optional_field(data, "mergeable", bool),
-        head_sha=read_field(data, "head.sha", str),
-        head_ref=read_field(data, "head.ref", str),
+        number=read_field_of_github_answer(data, "number", int),
+        open=read_field_of_github_answer(data, "state", str) == "open",
+        merged=read_optional_field_of_github_answer(data, "merged", bool)
+        or read_optional_field_of_github_answer(data, "merged_at", str) is not None,
+        draft=read_optional_field_of_github_answer(data, "draft", bool) or False,
+        mergeable=read_optional_field_of_github_answer(data, "mergeable", bool),
+        head_sha=read_field_of_github_answer(data, "head.sha", str),
+        head_ref=read_field_of_github_answer(data, "head.ref", str),
         head_repository=head,
-        base_sha=read_field(data, "base.sha", str),
-        base_ref=read_field(data, "base.ref", str),
-        merge_sha=read_optional_field(data, "merge_commit_sha", str),
-        author=read_optional_field(data, "user.login", str) or GHOST,
+        base_sha=read_field_of_github_answer(data, "base.sha", str),
+        base_ref=read_field_of_github_answer(data, "base.ref", str),
+        merge_sha=read_optional_field_of_github_answer(data, "merge_commit_sha", str),
+        author=read_optional_field_of_github_answer(data, "user.login", str) or GHOST,
         fork=not is_same_repository_in_event(head, base),
-        url=read_optional_field(data, "html_url", str) or "",
-        association=read_optional_field(data, "author_association", str),
-        default_branch=read_optional_field(data, "base.repo.default_branch", str),
+        url=read_optional_field_of_github_answer(data, "html_url", str) or "",
+        association=read_optional_field_of_github_answer(data, "author_association", str),
+        default_branch=read_optional_field_of_github_answer(data, "base.repo.default_branch", str),
     )
 
 
 def read_commit_record(data: Any) -> PullCommit:
     """A commit in the list of a pull request's commits."""
     return PullCommit(
-        sha=read_field(data, "sha", str),
-        author=read_optional_field(data, "author.login", str),
-        committer=read_optional_field(data, "committer.login", str),
-        verified=read_optional_field(data, "commit.verification.verified", bool) is True,
+        sha=read_field_of_github_answer(data, "sha", str),
+        author=read_optional_field_of_github_answer(data, "author.login", str),
+        committer=read_optional_field_of_github_answer(data, "committer.login", str),
+        verified=read_optional_field_of_github_answer(data, "commit.verification.verified", bool)
+        is True,
     )
 
 
 def read_comment_record(data: Any) -> PullComment:
     """A comment of a conversation. Its author is `ghost` where the account is gone."""
-    issue = (read_optional_field(data, "issue_url", str) or "").rpartition("/")[2]
+    issue = (read_optional_field_of_github_answer(data, "issue_url", str) or "").rpartition("/")[2]
     return PullComment(
-        id=read_field(data, "id", int),
+        id=read_field_of_github_answer(data, "id", int),
         number=int(issue) if issue.isascii() and issue.isdigit() else None,
-        body=read_optional_field(data, "body", str) or "",
-        author=read_optional_field(data, "user.login", str) or GHOST,
-        created_at=read_field(data, "created_at", str),
-        updated_at=read_field(data, "updated_at", str),
-        url=read_optional_field(data, "html_url", str) or "",
-        minimized=read_optional_field(data, "minimized", dict) is not None,
-        node_id=read_optional_field(data, "node_id", str) or "",
+        body=read_optional_field_of_github_answer(data, "body", str) or "",
+        author=read_optional_field_of_github_answer(data, "user.login", str) or GHOST,
+        created_at=read_field_of_github_answer(data, "created_at", str),
+        updated_at=read_field_of_github_answer(data, "updated_at", str),
+        url=read_optional_field_of_github_answer(data, "html_url", str) or "",
+        minimized=read_optional_field_of_github_answer(data, "minimized", dict) is not None,
+        node_id=read_optional_field_of_github_answer(data, "node_id", str) or "",
     )
 
 
 def read_issue_record(data: Any) -> RepositoryIssue:
     """An issue, from the answer for one or from an entry of a list."""
     return RepositoryIssue(
-        number=read_field(data, "number", int),
-        is_open=read_field(data, "state", str) == "open",
-        title=read_field(data, "title", str),
-        body=read_optional_field(data, "body", str) or "",
-        author=read_optional_field(data, "user.login", str) or GHOST,
-        url=read_optional_field(data, "html_url", str) or "",
+        number=read_field_of_github_answer(data, "number", int),
+        is_open=read_field_of_github_answer(data, "state", str) == "open",
+        title=read_field_of_github_answer(data, "title", str),
+        body=read_optional_field_of_github_answer(data, "body", str) or "",
+        author=read_optional_field_of_github_answer(data, "user.login", str) or GHOST,
+        url=read_optional_field_of_github_answer(data, "html_url", str) or "",
     )
 
 
-def is_pull_request(data: Any) -> bool:
+def is_github_issue_a_pull_request(data: Any) -> bool:
     """Whether an entry of GitHub's list of issues is a pull request."""
-    return read_optional_field(data, "pull_request", dict) is not None
+    return read_optional_field_of_github_answer(data, "pull_request", dict) is not None
 
 
 _ROLES: dict[str, Permission] = {
@@ -120,12 +121,12 @@ _ROLES: dict[str, Permission] = {
 }
 
 
-def read_required_checks(data: Any) -> list[str]:
+def read_required_checks_of_github_rule(data: Any) -> list[str]:
     """The names of the checks that one rule of a branch requires; none of another kind of rule."""
-    if read_field(data, "type", str) != "required_status_checks":
+    if read_field_of_github_answer(data, "type", str) != "required_status_checks":
         return []
-    checks = read_field(data, "parameters.required_status_checks", list)
-    return [read_field(check, "context", str) for check in checks]
+    checks = read_field_of_github_answer(data, "parameters.required_status_checks", list)
+    return [read_field_of_github_answer(check, "context", str) for check in checks]
 
 
 def read_permission_record(data: Any) -> Permission:
@@ -134,11 +135,11 @@ def read_permission_record(data: Any) -> Permission:
     `permission` alone would not do: it folds maintain into write and triage into read.
     https://docs.github.com/en/rest/collaborators/collaborators#get-repository-permissions-for-a-user
     """
-    basic = _ROLES.get(read_field(data, "permission", str), "none")
-    return _ROLES.get(read_optional_field(data, "role_name", str) or "", basic)
+    basic = _ROLES.get(read_field_of_github_answer(data, "permission", str), "none")
+    return _ROLES.get(read_optional_field_of_github_answer(data, "role_name", str) or "", basic)
 
 
-def list_check_batches(check: CheckRun, size: int) -> list[dict[str, object]]:
+def list_check_annotation_batches(check: CheckRun, size: int) -> list[dict[str, object]]:
     """The `output` of each request that a check takes, with `size` annotations at most."""
     found = [
         {
@@ -157,39 +158,39 @@ def list_check_batches(check: CheckRun, size: int) -> list[dict[str, object]]:
     ]
 
 
-def is_member(data: Any) -> bool:
+def is_member_of_github_team(data: Any) -> bool:
     """Whether a membership of a team holds; one that was only offered does not."""
-    return read_field(data, "state", str) == "active"
+    return read_field_of_github_answer(data, "state", str) == "active"
 
 
-def read_entries(data: Any, path: str | None = None) -> list[Any]:
+def read_entries_of_github_answer(data: Any, path: str | None = None) -> list[Any]:
     """The list that an answer is, or that it holds at `path`."""
     if path is not None:
-        return read_field(data, path, list)
+        return read_field_of_github_answer(data, path, list)
     if not isinstance(data, list):
-        raise AnswerError("is not a list")
+        raise GitHubAnswerError("is not a list")
     return data
 
 
-def read_field(data: Any, path: str, kind: type[T]) -> T:
+def read_field_of_github_answer(data: Any, path: str, kind: type[T]) -> T:
     """The value at a dotted path, which must be of this type."""
-    value = _get_at_path(data, path)
-    if not _is_kind(value, kind):
-        raise AnswerError(f"lacks `{path}`")
+    value = _get_github_value_at_path(data, path)
+    if not _is_kind_of_github_value(value, kind):
+        raise GitHubAnswerError(f"lacks `{path}`")
     return value  # type: ignore[no-any-return]  # `_is` has looked
 
 
-def read_optional_field(data: Any, path: str, kind: type[T]) -> T | None:
+def read_optional_field_of_github_answer(data: Any, path: str, kind: type[T]) -> T | None:
     """The value at a dotted path; None if it is absent or of another type."""
-    value = _get_at_path(data, path)
-    return value if _is_kind(value, kind) else None
+    value = _get_github_value_at_path(data, path)
+    return value if _is_kind_of_github_value(value, kind) else None
 
 
-def _is_kind(value: Any, kind: type) -> bool:
+def _is_kind_of_github_value(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
 
 
-def _get_at_path(data: Any, path: str) -> Any:
+def _get_github_value_at_path(data: Any, path: str) -> Any:
     for key in path.split("."):
         if not isinstance(data, Mapping):
             return None
@@ -207,10 +208,10 @@ _MOST_PAGES = 300
 _NEXT = re.compile(r'<[^>]*>\s*;[^,]*\brel="?next"?', re.IGNORECASE)
 
 
-class RestClient:
+class GitHubRestClient:
     """Requests through a transport, with their answers read into records."""
 
-    def __init__(self, transport: HttpTransport) -> None:
+    def __init__(self, transport: GitHubTransport) -> None:
         self.transport = transport
 
     def request_record(
@@ -228,7 +229,7 @@ class RestClient:
         reply = self.transport.send_request(
             verb, path, doing=doing, needs=needs, query=query, body=body, resend=resend
         )
-        return _read_reply(reply, read, doing)
+        return _read_github_reply(reply, read, doing)
 
     def request_page(
         self,
@@ -243,8 +244,10 @@ class RestClient:
         Only whether the Link header names a next page is trusted; the URL in it is not followed.
         """
         reply = self.transport.send_request("GET", path, doing=doing, needs=needs, query=query)
-        records = _read_reply(
-            reply, lambda data: [read(entry) for entry in read_entries(data)], doing
+        records = _read_github_reply(
+            reply,
+            lambda data: [read(entry) for entry in read_entries_of_github_answer(data)],
+            doing,
         )
         return records, bool(_NEXT.search(reply.headers.get("link", "")))
 
@@ -263,19 +266,19 @@ class RestClient:
             page_query = {**(query or {}), "per_page": PER_PAGE, "page": page}
             records, more = self.request_page(path, read, doing, needs, page_query)
             if records and records == before:
-                raise make_unexpected_answer_error(doing, "is the same page again and again")
+                raise make_unexpected_github_answer_error(doing, "is the same page again and again")
             yield from records
             if not more:
                 return
             before = records
-        raise make_unexpected_answer_error(doing, f"has more than {_MOST_PAGES} pages")
+        raise make_unexpected_github_answer_error(doing, f"has more than {_MOST_PAGES} pages")
 
 
-def _read_reply(reply: HttpReply, read: Callable[[Any], Parsed], doing: str) -> Parsed:
+def _read_github_reply(reply: GitHubReply, read: Callable[[Any], Parsed], doing: str) -> Parsed:
     try:
         return read(reply.data)
-    except AnswerError as odd:
-        raise make_unexpected_answer_error(doing, str(odd)) from None
+    except GitHubAnswerError as odd:
+        raise make_unexpected_github_answer_error(doing, str(odd)) from None
 
 
 FRESH_ARTIFACT_HINT = "Run the review again; it leaves a fresh artifact."
@@ -287,7 +290,9 @@ _MOST_ENTRIES = 100
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
-def read_member(archive: bytes, name: str, *, max_bytes: int, alone: bool) -> bytes:
+def read_file_of_github_artifact(
+    archive: bytes, name: str, *, max_bytes: int, alone: bool
+) -> bytes:
     """The content of the file `name` in a zip file, never written to a disk on the way.
 
     Args:
@@ -304,29 +309,32 @@ def read_member(archive: bytes, name: str, *, max_bytes: int, alone: bool) -> by
         with zipfile.ZipFile(io.BytesIO(archive)) as opened:
             members = opened.infolist()
             if len(members) > _MOST_ENTRIES or (alone and len(members) != 1):
-                raise _refuse_artifact("holds more than the one file that it should")
+                raise _refuse_github_artifact("holds more than the one file that it should")
             found = [member for member in members if member.filename == name]
             if len(found) != 1:
-                raise _refuse_artifact(f"does not hold exactly one `{name}`")
-            if not _is_regular_file(found[0]) or found[0].compress_type not in _COMPRESSIONS:
-                raise _refuse_artifact(f"holds a `{name}` that is no plain file")
+                raise _refuse_github_artifact(f"does not hold exactly one `{name}`")
+            if (
+                not _is_regular_file_of_artifact(found[0])
+                or found[0].compress_type not in _COMPRESSIONS
+            ):
+                raise _refuse_github_artifact(f"holds a `{name}` that is no plain file")
             with opened.open(found[0]) as stream:
                 content = stream.read(max_bytes + 1)
     except RequestRefused:
         raise
     except Exception:  # the module answers damage with a dozen kinds, EOFError and KeyError too
-        raise _refuse_artifact("cannot be unpacked") from None
+        raise _refuse_github_artifact("cannot be unpacked") from None
     if len(content) > max_bytes:
-        raise _refuse_artifact(f"holds a `{name}` of more than {max_bytes} bytes")
+        raise _refuse_github_artifact(f"holds a `{name}` of more than {max_bytes} bytes")
     return content
 
 
-def _is_regular_file(member: zipfile.ZipInfo) -> bool:
+def _is_regular_file_of_artifact(member: zipfile.ZipInfo) -> bool:
     kind = stat.S_IFMT(member.external_attr >> 16)
     return not member.is_dir() and kind in (0, stat.S_IFREG)
 
 
-def _refuse_artifact(what: str) -> RequestRefused:
+def _refuse_github_artifact(what: str) -> RequestRefused:
     return RequestRefused(
         f"The artifact of the other run {what}.",
         hint=FRESH_ARTIFACT_HINT,
@@ -346,7 +354,7 @@ _CHUNK = 65_536
 _OK = 200
 
 
-def download_signed_url(
+def download_github_artifact(
     url: str,
     *,
     doing: str,
@@ -375,8 +383,8 @@ def download_signed_url(
     import requests
     from urllib3.exceptions import HTTPError
 
-    if not is_safe_download_url(url):
-        raise make_unexpected_answer_error(doing, "points to a place that is not asked")
+    if not is_safe_github_download_url(url):
+        raise make_unexpected_github_answer_error(doing, "points to a place that is not asked")
     started = monotonic()
     body = bytearray()
     try:
@@ -406,7 +414,7 @@ def download_signed_url(
                             hint=_RUN_AGAIN,
                         )
     except (OSError, HTTPError) as error:
-        why = classify_network_error(error)
+        why = classify_network_error_of_github(error)
         host = f"the storage at {urlsplit(url).hostname}"
-        raise make_unreachable_error(why.kind, why.words, doing=doing, host=host) from None
+        raise make_unreachable_github_error(why.kind, why.words, doing=doing, host=host) from None
     return bytes(body)

@@ -67,7 +67,7 @@ class WriteVerdict:
     why: Literal["new", "unchanged", "newer_run", "newer_head", "newer_facts"]
 
 
-def list_marked_comments(
+def list_marked_github_comments(
     comments: Iterable[PullComment], *, number: int, key: str
 ) -> list[MarkedComment]:
     """The comments that claim to be ours, oldest first. Who wrote them is not checked yet."""
@@ -79,7 +79,7 @@ def list_marked_comments(
     return sorted(found, key=lambda each: each.comment.id)
 
 
-def is_by(comment: PullComment, login: str) -> bool:
+def is_github_comment_by(comment: PullComment, login: str) -> bool:
     """Whether `login` wrote the comment. GitHub ignores the case of logins.
 
     Both sides come with `[bot]` for an App, so nothing is stripped: an App and a person may share
@@ -88,21 +88,21 @@ def is_by(comment: PullComment, login: str) -> bool:
     return comment.author.lower() == login.lower()
 
 
-def choose_own_comment(found: Iterable[MarkedComment], login: str) -> OwnComments | None:
+def choose_own_github_comment(found: Iterable[MarkedComment], login: str) -> OwnComments | None:
     """Ours among the candidates (oldest first); None if none of them was written by us."""
-    ours = [each for each in found if is_by(each.comment, login)]
+    ours = [each for each in found if is_github_comment_by(each.comment, login)]
     return OwnComments(kept=ours[0], extra=tuple(ours[1:])) if ours else None
 
 
-def list_foreign_candidates(
+def list_foreign_github_comments(
     found: Iterable[MarkedComment], login: str
 ) -> tuple[MarkedComment, ...]:
     """The candidates that somebody else wrote: by an earlier token of ours, or forged. Nothing in
     them is trusted."""
-    return tuple(each for each in found if not is_by(each.comment, login))
+    return tuple(each for each in found if not is_github_comment_by(each.comment, login))
 
 
-def decide_overwrite(
+def decide_overwrite_of_github_comment(
     there: MarkedComment,
     marker: Marker,
     body: str,
@@ -154,11 +154,11 @@ def decide_overwrite(
     if first_reviews:
         newer = old.run_id > marker.run_id
         return WriteVerdict(False, "newer_run") if newer else WriteVerdict(True, "new")
-    newer = _is_later(there, marker, now)
+    newer = _is_github_comment_later(there, marker, now)
     return WriteVerdict(False, "newer_facts") if newer else WriteVerdict(True, "new")
 
 
-def is_of_another_plan(old: Marker, marker: Marker) -> bool:
+def is_github_comment_of_another_plan(old: Marker, marker: Marker) -> bool:
     """Whether a review's result is about another plan than the comment that is there.
 
     What the run itself has begun goes on, and so does what is shown of the same plan: its apply,
@@ -169,23 +169,24 @@ def is_of_another_plan(old: Marker, marker: Marker) -> bool:
     return (old.plan, old.plan or old.head) != (marker.plan, marker.plan or marker.head)
 
 
-def _is_later(there: MarkedComment, marker: Marker, now: str) -> bool:
+def _is_github_comment_later(there: MarkedComment, marker: Marker, now: str) -> bool:
     """Whether the facts of the comment are later than those of `marker`; see rule 6."""
-    old, new = _order_runs(there.marker), _order_runs(marker)
+    old, new = _order_github_runs(there.marker), _order_github_runs(marker)
     latest = min(
-        _normalize_timestamp(there.marker.valid_at), _normalize_timestamp(there.comment.updated_at)
+        _normalize_github_timestamp(there.marker.valid_at),
+        _normalize_github_timestamp(there.comment.updated_at),
     )
-    if latest > _normalize_timestamp(now):
+    if latest > _normalize_github_timestamp(now):
         return old > new
-    return (latest, old) > (_normalize_timestamp(marker.valid_at), new)
+    return (latest, old) > (_normalize_github_timestamp(marker.valid_at), new)
 
 
-def _order_runs(marker: Marker) -> tuple[int, int]:
+def _order_github_runs(marker: Marker) -> tuple[int, int]:
     """The order in which GitHub started runs."""
     return (marker.run_id, marker.attempt)
 
 
-def _normalize_timestamp(timestamp: str) -> tuple[str, str]:
+def _normalize_github_timestamp(timestamp: str) -> tuple[str, str]:
     """A time in UTC, so that two can be compared; writers differ in the zeros of a fraction."""
     second, _, fraction = timestamp.rstrip("Z").partition(".")
     return (second, fraction.ljust(6, "0"))
@@ -208,7 +209,7 @@ class PublishedComment:
     why: str | None = None
 
 
-class StickyComment:
+class GitHubStickyComment:
     """Our comment on one pull request, for one project key.
 
     Args:
@@ -305,7 +306,11 @@ class StickyComment:
 
     def post_news(self, body: str) -> PullComment:
         """A note that takes the place of the one before it, which is folded."""
-        older = [each for each in self._news.values() if is_by(each, self._github.my_login())]
+        older = [
+            each
+            for each in self._news.values()
+            if is_github_comment_by(each, self._github.my_login())
+        ]
         written = self.post_note(mark_news(body, self._key))
         self._news = {written.id: written}
         for comment in older[-_MOST_EXTRA:]:
@@ -331,14 +336,14 @@ class StickyComment:
             )
             self._rival_possible = True
             created = self._remember_comment(written, marker, "created")
-            if not any(is_by(each.comment, written.author) for each in self._others):
+            if not any(is_github_comment_by(each.comment, written.author) for each in self._others):
                 return created
             # GitHub had not said who we are, and now it is known: there was one of ours already.
             self._read_comments()
             return (
                 created if self._found is None else self._write_comment(marker, body, current_head)
             )
-        verdict = decide_overwrite(
+        verdict = decide_overwrite_of_github_comment(
             self._found,
             marker,
             body,
@@ -349,7 +354,7 @@ class StickyComment:
         if (
             verdict.write
             and self._each_plan
-            and is_of_another_plan(self._found.marker, marker)
+            and is_github_comment_of_another_plan(self._found.marker, marker)
             # First, so that what was planned before never stands beside it as if it still held.
             and self._try_fold(self._found.comment)
         ):
@@ -366,7 +371,9 @@ class StickyComment:
 
     def _match_marker(self, marker: Marker) -> Callable[[PullComment], bool]:
         def is_it(comment: PullComment) -> bool:
-            return decode_marker(comment.body) == marker and is_by(comment, self._github.my_login())
+            return decode_marker(comment.body) == marker and is_github_comment_by(
+                comment, self._github.my_login()
+            )
 
         return is_it
 
@@ -412,7 +419,7 @@ class StickyComment:
     def _read_comments(self, *, first_page: int = 1) -> None:
         """Read the list from a page on, remember ours, and remove what is ours twice."""
         comments = list(self._github.list_comments(self._number, first_page=first_page))
-        found = list_marked_comments(comments, number=self._number, key=self._key)
+        found = list_marked_github_comments(comments, number=self._number, key=self._key)
         if first_page == 1:
             self._news.clear()
         self._news |= {
@@ -421,13 +428,13 @@ class StickyComment:
             if not each.minimized and is_news_claim(each.body, self._key)
         }
         login = self._github.my_login() if found else ""
-        mine = choose_own_comment(found, login)
+        mine = choose_own_github_comment(found, login)
         # Only a look that came to its end is one.
         self._looked_at = self._monotonic()
         self._last_page = first_page + len(comments) // PER_PAGE
         self._found = mine.kept if mine else None
         if first_page == 1:
-            self._others = list_foreign_candidates(found, login)
+            self._others = list_foreign_github_comments(found, login)
         if self._seen_first is None and mine is not None:
             self._seen_first = mine.kept.comment
         for extra in mine.extra[:_MOST_EXTRA] if mine else ():
@@ -442,7 +449,7 @@ DRIFT_LABEL = "sqlmesh-drift"
 IssueChange = Literal["created", "edited", "closed", "unchanged", "none"]
 
 
-def publish_drift_issue(
+def publish_drift_issue_on_github(
     github: GitHub, *, key: str, title: str, body: str, clean: bool
 ) -> tuple[IssueChange, RepositoryIssue | None]:
     """Writes what a run found into the issue; if nothing differs, closes one that is open.
@@ -459,7 +466,7 @@ def publish_drift_issue(
     """
     mark = f"<!-- sqlmesh-drift {hashlib.sha256(key.encode()).hexdigest()[:16]} -->"
     text = f"{mark}\n{body}"
-    known = _find_issue(github, mark)
+    known = _find_github_issue(github, mark)
     if known is None:
         if clean:
             return "none", None
@@ -472,7 +479,7 @@ def publish_drift_issue(
     return "closed" if clean else "edited", written
 
 
-def _find_issue(github: GitHub, mark: str) -> RepositoryIssue | None:
+def _find_github_issue(github: GitHub, mark: str) -> RepositoryIssue | None:
     """Ours, an open one first; of several the oldest."""
     marked = [
         issue

@@ -18,16 +18,16 @@ from urllib.parse import urlsplit
 from ci_bot.bot.github.failures import (
     HURRIED,
     PATIENT,
+    GitHubRateLimits,
+    GitHubRequestFailure,
     GiveUp,
-    RateLimits,
-    RequestFailure,
-    classify_failure,
-    classify_network_error,
-    decide_retry,
+    classify_github_failure,
+    classify_network_error_of_github,
+    decide_retry_of_github_request,
     make_github_error,
-    make_unexpected_answer_error,
+    make_unexpected_github_answer_error,
 )
-from ci_bot.bot.github.urls import check_api_url
+from ci_bot.bot.github.urls import check_github_api_url
 from ci_bot.bot.sandbox import Deadline
 from ci_bot.errors import BadInput, GitHubUnavailable
 from ci_bot.host import Machine
@@ -51,7 +51,7 @@ class EndlessError(Exception):
     """The server has sent a call elsewhere once more than it may."""
 
 
-class HttpConnection:
+class GitHubConnection:
     """What PyGithub calls a connection: `request`, then `getresponse`."""
 
     def __init__(self, inner: Any) -> None:
@@ -77,11 +77,11 @@ class HttpConnection:
         self._inner.close()
 
 
-def open_connection(api_url: str, timeout: int, trust: str | None) -> HttpConnection:
+def open_github_connection(api_url: str, timeout: int, trust: str | None) -> GitHubConnection:
     """A connection to the API's host; nothing is sent yet.
 
     Args:
-        api_url: A URL that `check_api_url` has let through.
+        api_url: A URL that `check_github_api_url` has let through.
         timeout: Seconds for the connection, and for each wait for bytes.
         trust: A file or directory of certificates to trust instead of the usual ones.
     """
@@ -90,7 +90,7 @@ def open_connection(api_url: str, timeout: int, trust: str | None) -> HttpConnec
     parts = urlsplit(api_url)
     kind = HTTPSRequestsConnectionClass if parts.scheme == "https" else HTTPRequestsConnectionClass
     inner = kind(parts.hostname or "", parts.port, timeout=timeout, verify=trust or True)
-    return HttpConnection(inner)
+    return GitHubConnection(inner)
 
 
 API_VERSION = "2022-11-28"
@@ -103,7 +103,7 @@ _REDIRECT, _CLIENT_ERROR = 300, 400
 
 
 @dataclass(frozen=True)
-class ClientTime:
+class GitHubClientTime:
     """The clocks, the sleep and the dice of a client, so that tests need not wait.
 
     Attributes:
@@ -122,7 +122,7 @@ class ClientTime:
 
 
 @dataclass(frozen=True)
-class HttpReply:
+class GitHubReply:
     """A successful answer. `headers` have lower-case names, `data` is the JSON or None."""
 
     status: int
@@ -134,7 +134,7 @@ class UnclearWrite(GitHubUnavailable):
     """A write failed in a way that leaves open whether GitHub carried it out."""
 
 
-class HttpTransport:
+class GitHubTransport:
     """Requests to one API host.
 
     Args:
@@ -155,8 +155,8 @@ class HttpTransport:
         api_url: str,
         token: str,
         agent: str,
-        time: ClientTime,
-        limits: RateLimits = PATIENT,
+        time: GitHubClientTime,
+        limits: GitHubRateLimits = PATIENT,
         trust: str | None = None,
     ) -> None:
         if not token or not token.isascii() or not token.isprintable() or " " in token:
@@ -165,14 +165,14 @@ class HttpTransport:
                 hint="Give the action `github-token: ${{ github.token }}`.",
                 reason_code="bad_credentials",
             )
-        self._api_url = check_api_url(api_url)
+        self._api_url = check_github_api_url(api_url)
         self._host = urlsplit(self._api_url).netloc
         # A closure, not a partial: nothing of it shows the token when it is printed.
-        self._start: Callable[[], Requester] = lambda: _make_requester(
+        self._start: Callable[[], Requester] = lambda: _make_github_requester(
             self._api_url, token, agent, self.limits
         )
         self._requester: Requester | None = None
-        self._connection: HttpConnection | None = None
+        self._connection: GitHubConnection | None = None
         self._last_write: float | None = None
         self.time = time
         self.limits = limits
@@ -189,7 +189,7 @@ class HttpTransport:
         body: Mapping[str, Any] | None = None,
         resend: bool = True,
         redirect: bool = False,
-    ) -> HttpReply:
+    ) -> GitHubReply:
         """Send a request until it succeeds or the limits say stop.
 
         Args:
@@ -214,10 +214,10 @@ class HttpTransport:
             tries += 1
             if verb != "GET":
                 self._last_write = self.time.monotonic()
-            if isinstance(outcome, RequestFailure):
+            if isinstance(outcome, GitHubRequestFailure):
                 self._wait_or_raise(outcome, tries, started, doing, needs, resend=resend)
             elif outcome.data is _NO_JSON:
-                raise make_unexpected_answer_error(doing, "is not JSON")
+                raise make_unexpected_github_answer_error(doing, "is not JSON")
             else:
                 return outcome
 
@@ -247,7 +247,7 @@ class HttpTransport:
 
     def _wait_or_raise(
         self,
-        failure: RequestFailure,
+        failure: GitHubRequestFailure,
         tries: int,
         started: float,
         doing: str,
@@ -255,10 +255,10 @@ class HttpTransport:
         *,
         resend: bool,
     ) -> None:
-        if classify_failure(failure) == "broken" and not resend:
+        if classify_github_failure(failure) == "broken" and not resend:
             error = make_github_error(failure, doing=doing, needs=needs, host=self._host)
             raise UnclearWrite(error.message, hint=error.hint)
-        step = decide_retry(
+        step = decide_retry_of_github_request(
             failure,
             tries=tries,
             spent=self.time.monotonic() - started,
@@ -287,12 +287,14 @@ class HttpTransport:
         body: Mapping[str, Any] | None,
         *,
         redirect: bool,
-    ) -> HttpReply | RequestFailure:
+    ) -> GitHubReply | GitHubRequestFailure:
         from urllib3.exceptions import HTTPError
 
         if self._requester is None or self._connection is None:
             self._requester = self._start()
-            self._connection = open_connection(self._api_url, self.limits.timeout, self.trust)
+            self._connection = open_github_connection(
+                self._api_url, self.limits.timeout, self.trust
+            )
         if path == GRAPHQL:
             path = self._requester.graphql_url
         try:
@@ -304,18 +306,20 @@ class HttpTransport:
                 cnx=self._connection.copy_for_one_call(),
             )
         except (OSError, HTTPError) as error:  # every exception of `requests` is an OSError
-            why = classify_network_error(error)
-            return RequestFailure(status=None, message=why.words, headers={}, network=why.kind)
+            why = classify_network_error_of_github(error)
+            return GitHubRequestFailure(
+                status=None, message=why.words, headers={}, network=why.kind
+            )
         # PyGithub's word for a redirect to another host or protocol, and ours for one without end.
         except (RuntimeError, EndlessError):
-            return RequestFailure(status=301, message="", headers={})
-        data = _parse_json(text)
+            return GitHubRequestFailure(status=301, message="", headers={})
+        data = _parse_github_json(text)
         lower = {name.lower(): value for name, value in headers.items()}
         last = _CLIENT_ERROR if redirect else _REDIRECT
         if status < last:
-            return HttpReply(status, lower, data)
+            return GitHubReply(status, lower, data)
         message = data.get("message") if isinstance(data, dict) else None
-        return RequestFailure(
+        return GitHubRequestFailure(
             status=status,
             message=message if isinstance(message, str) else "",
             headers=lower,
@@ -323,7 +327,9 @@ class HttpTransport:
         )
 
 
-def _make_requester(api_url: str, token: str, agent: str, limits: RateLimits) -> Requester:
+def _make_github_requester(
+    api_url: str, token: str, agent: str, limits: GitHubRateLimits
+) -> Requester:
     from github import Auth, Github
 
     return Github(
@@ -339,7 +345,7 @@ def _make_requester(api_url: str, token: str, agent: str, limits: RateLimits) ->
     ).requester
 
 
-def _parse_json(text: str) -> Any:
+def _parse_github_json(text: str) -> Any:
     if not text:
         return None
     try:
@@ -354,7 +360,7 @@ def _parse_json(text: str) -> Any:
 _DOING = "while GitHub was asked"
 
 
-def make_client_time(machine: Machine, deadline: Deadline) -> ClientTime:
+def make_github_client_time(machine: Machine, deadline: Deadline) -> GitHubClientTime:
     """What a client needs to know of time: it begins no request and no wait that the run has no
     time for. Out of time, a run can still report it; see `Deadline.check_report`.
     """
@@ -363,7 +369,7 @@ def make_client_time(machine: Machine, deadline: Deadline) -> ClientTime:
         deadline.check_report(_DOING, wait=seconds)
         machine.sleep(seconds)
 
-    return ClientTime(
+    return GitHubClientTime(
         now=lambda: machine.utc_now().timestamp(),
         monotonic=machine.monotonic,
         sleep=sleep_in_time,

@@ -12,13 +12,13 @@ from ci_bot.bot.actions import is_repository_in_event
 from ci_bot.errors import BadInput
 
 
-def check_api_url(url: str) -> str:
+def check_github_api_url(url: str) -> str:
     """`url` without a slash at its end, if a token may be sent there.
 
     Raises:
         BadInput: It is no https URL (http is fine on a loopback address), or carries credentials.
     """
-    parts = _parse_safe_url(url.strip())
+    parts = _parse_safe_github_url(url.strip())
     if parts is None or parts.query or parts.fragment:
         raise BadInput(
             "The API's URL is not one that the token may be sent to.",
@@ -28,16 +28,16 @@ def check_api_url(url: str) -> str:
     return url.strip().rstrip("/")
 
 
-def is_safe_download_url(url: str) -> bool:
+def is_safe_github_download_url(url: str) -> bool:
     """Whether something may be fetched from `url`: https, or http on a loopback address."""
-    return _parse_safe_url(url) is not None
+    return _parse_safe_github_url(url) is not None
 
 
-def _parse_safe_url(url: str) -> SplitResult | None:
+def _parse_safe_github_url(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
         encrypted = parts.scheme == "https" or (
-            parts.scheme == "http" and _is_loopback(parts.hostname or "")
+            parts.scheme == "http" and _is_loopback_of_github_url(parts.hostname or "")
         )
         fine = encrypted and parts.hostname and parts.username is None and parts.port != 0
     except ValueError:
@@ -45,7 +45,7 @@ def _parse_safe_url(url: str) -> SplitResult | None:
     return parts if fine else None
 
 
-def _is_loopback(host: str) -> bool:
+def _is_loopback_of_github_url(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -59,7 +59,7 @@ def _is_loopback(host: str) -> bool:
 VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
-def find_trusted_certificates(environ: Mapping[str, str]) -> str | None:
+def find_certificates_for_github(environ: Mapping[str, str]) -> str | None:
     """The file or directory of trusted certificates; None: those that `requests` brings.
 
     Raises:
@@ -68,11 +68,11 @@ def find_trusted_certificates(environ: Mapping[str, str]) -> str | None:
     for name in VARIABLES:
         value = environ.get(name, "").strip()
         if value:
-            return _check_existing_path(name, value)
+            return _check_path_of_certificates(name, value)
     return None
 
 
-def _check_existing_path(name: str, value: str) -> str:
+def _check_path_of_certificates(name: str, value: str) -> str:
     path = Path(value)
     if path.is_dir() if name == "SSL_CERT_DIR" else path.exists():
         return value
@@ -92,7 +92,7 @@ _REMOTE = re.compile(
 )
 
 
-def find_repository(environ: Mapping[str, str], origin: str | None) -> str:
+def find_github_repository(environ: Mapping[str, str], origin: str | None) -> str:
     """`owner/name`: GITHUB_REPOSITORY where it is set, else what the origin's URL says.
 
     Raises:
@@ -101,11 +101,13 @@ def find_repository(environ: Mapping[str, str], origin: str | None) -> str:
     given = environ.get("GITHUB_REPOSITORY", "").strip()
     if given:
         if not is_repository_in_event(given):
-            raise _make_unknown_repository_error("GITHUB_REPOSITORY is not owner/name.")
+            raise _make_unknown_github_repository_error("GITHUB_REPOSITORY is not owner/name.")
         return given
     remote = _REMOTE.fullmatch(origin or "")
     if remote is None or not is_repository_in_event(remote["name"]):
-        raise _make_unknown_repository_error("The checkout's origin is no repository on GitHub.")
+        raise _make_unknown_github_repository_error(
+            "The checkout's origin is no repository on GitHub."
+        )
     if remote["host"].lower() != _PUBLIC and not environ.get("GITHUB_API_URL", "").strip():
         raise BadInput(
             f"The checkout's origin is on {remote['host']}, whose API is not known.",
@@ -115,12 +117,12 @@ def find_repository(environ: Mapping[str, str], origin: str | None) -> str:
     return remote["name"]
 
 
-def find_api_url(environ: Mapping[str, str]) -> str:
+def find_github_api_url(environ: Mapping[str, str]) -> str:
     """The API's address: GITHUB_API_URL, else GitHub's own."""
     return environ.get("GITHUB_API_URL", "").strip() or "https://api.github.com"
 
 
-def find_token(environ: Mapping[str, str]) -> str:
+def find_github_token(environ: Mapping[str, str]) -> str:
     """The token of the person at the terminal.
 
     Raises:
@@ -136,7 +138,7 @@ def find_token(environ: Mapping[str, str]) -> str:
     )
 
 
-def _make_unknown_repository_error(what: str) -> BadInput:
+def _make_unknown_github_repository_error(what: str) -> BadInput:
     return BadInput(
         what,
         hint="Set GITHUB_REPOSITORY to owner/name.",

@@ -33,10 +33,10 @@ from ci_bot.bot.handlers.pull_request_context import (
 from ci_bot.bot.handlers.review import explain_strict_policy_of_run
 from ci_bot.bot.policy import (
     UNWEIGHED,
-    Acceptances,
-    ModelOwnership,
-    list_fingerprints,
-    may_be_accepted,
+    AcceptancesByOwners,
+    ModelOwnershipByPolicy,
+    list_fingerprints_for_acceptances,
+    may_be_accepted_by_owner,
 )
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_owner
@@ -92,20 +92,20 @@ def check_owner_command_has_review(own: Report) -> None:
         )
 
 
-def find_owners_of_risk_for_command(own: Report, risk: Risk) -> ModelOwnership:
+def find_owners_of_risk_for_command(own: Report, risk: Risk) -> ModelOwnershipByPolicy:
     """Who may accept a finding, as the review has found it."""
     item = find_owners(own.owners, risk)
     if item is None:
-        return ModelOwnership()
-    return ModelOwnership(tuple(item.logins), tuple(item.teams), item.place)
+        return ModelOwnershipByPolicy()
+    return ModelOwnershipByPolicy(tuple(item.logins), tuple(item.teams), item.place)
 
 
-def find_owners_of_model_for_command(own: Report, model: str) -> ModelOwnership:
+def find_owners_of_model_for_command(own: Report, model: str) -> ModelOwnershipByPolicy:
     """Finds a model's owners in the review."""
     for item in own.owners:
         if item.model == model and item.rule is None:
-            return ModelOwnership(tuple(item.logins), tuple(item.teams), item.place)
-    return ModelOwnership()
+            return ModelOwnershipByPolicy(tuple(item.logins), tuple(item.teams), item.place)
+    return ModelOwnershipByPolicy()
 
 
 def find_fingerprint_for_owner_command(own: Report, model: str) -> str:
@@ -114,7 +114,7 @@ def find_fingerprint_for_owner_command(own: Report, model: str) -> str:
     Raises:
         Refused: nothing of the model changes.
     """
-    found = list_fingerprints(own.changes).get(model)
+    found = list_fingerprints_for_acceptances(own.changes).get(model)
     if found is None:
         raise RequestRefused(
             f"Nothing of `{model}` changes in this pull request, so there is nothing that an "
@@ -126,7 +126,7 @@ def find_fingerprint_for_owner_command(own: Report, model: str) -> str:
 
 
 def make_not_owner_error_for_command(
-    by: str, model: str, ownership: ModelOwnership, *, what: str = "accept it"
+    by: str, model: str, ownership: ModelOwnershipByPolicy, *, what: str = "accept it"
 ) -> RequestRefused:
     """Makes the refusal: it names who may do `what`, and the policy line that says so."""
     names = [f"`@{name}`" for name in (*ownership.logins, *ownership.teams)]
@@ -153,7 +153,7 @@ def _make_unknown_finding_error_for_command(own: Report, command: AcceptCommand)
             hint="The comment says why.",
             reason_code="no_such_finding",
         )
-    every = sorted({f"{r.rule} {r.model}" for r in own.risks if may_be_accepted(r)})
+    every = sorted({f"{r.rule} {r.model}" for r in own.risks if may_be_accepted_by_owner(r)})
     near = difflib.get_close_matches(f"{command.rule} {command.model}", every, n=_MOST_SHOWN)
     listed = ", ".join(f"`{item}`" for item in near or every[:_MOST_SHOWN])
     return BadInput(
@@ -209,7 +209,7 @@ def handle_accept_command_of_owner(
         comment_id=activity.comment_id,
     )
     kept = _write_acceptance_for_owner_command(client, settings, pull, acceptance)
-    report = judge_again(own, Acceptances.from_items(kept, own.changes))
+    report = judge_again(own, AcceptancesByOwners.from_items(kept, own.changes))
     return _publish_acceptance_of_owner(report, acceptance, marker, settings, publisher, pull)
 
 
@@ -228,7 +228,7 @@ def report_accept_failure(error: BotError, publisher: HandlerPublisher) -> int:
     return error.exit_code
 
 
-def is_commenter_owner(by: str, ownership: ModelOwnership, github: GitHub) -> bool:
+def is_commenter_owner(by: str, ownership: ModelOwnershipByPolicy, github: GitHub) -> bool:
     """Whether a person owns a model, by name or as a member of a team.
 
     Raises:
@@ -245,7 +245,7 @@ def list_findings_of_commenting_owner(
     Raises:
         Refused: it is none of them, or the token may not say who is in a team.
     """
-    owned: dict[ModelOwnership, bool] = {}
+    owned: dict[ModelOwnershipByPolicy, bool] = {}
     for risk in found:
         ownership = find_owners_of_risk_for_command(own, risk)
         if ownership not in owned:

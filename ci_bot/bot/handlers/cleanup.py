@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ci_bot.bot.actions import ActionSettings, CleanupCommand, activities
-from ci_bot.bot.github import GitHub, may_write, require_github
+from ci_bot.bot.github import GitHub, may_write_on_github, require_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import read_command_for_handler
@@ -198,7 +198,7 @@ def _check_person_who_asks_for_cleanup(activity: activities.Cleanup, github: Git
         by, _ = read_command_for_handler(
             activity.comment_id, activity.number, CleanupCommand, github
         )
-    if not by or not may_write(github.get_permission(by)):
+    if not by or not may_write_on_github(github.get_permission(by)):
         raise RequestRefused(
             f"Pull request #{activity.number} is open, and @{by or 'nobody'} may not write here.",
             hint="Close the pull request, or ask somebody with write access.",

@@ -12,7 +12,7 @@ Somebody without write access costs 3.
 from __future__ import annotations
 
 from ci_bot.bot.actions import EVENT_FILE_HINT, activities, comment_command
-from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_write
+from ci_bot.bot.github import GitHub, Permission, PullRequest, Reaction, may_write_on_github
 from ci_bot.bot.handlers.gate import (
     ApplyRequester,
     UnmetApplyCondition,
@@ -36,7 +36,7 @@ def handle_comment_command(
     """Answers the comment, or starts what it asks for; returns the exit code."""
     try:
         permission = github.get_permission(activity.author)
-        if not may_write(permission):
+        if not may_write_on_github(permission):
             raise _make_permission_error_for_command(activity.author, permission)
         _add_reaction_to_command(activity, publisher, github, "eyes")
         return _carry_out_comment_command(activity, publisher, github, permission)

@@ -5,7 +5,7 @@ issue.
 from __future__ import annotations
 
 from ci_bot.bot.actions import activities
-from ci_bot.bot.github import publish_drift_issue
+from ci_bot.bot.github import publish_drift_issue_on_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report import render_drift
@@ -66,7 +66,7 @@ def publish_drift_of_run(
         },
     )
     try:
-        change, issue = publish_drift_issue(
+        change, issue = publish_drift_issue_on_github(
             context.github,
             key=publisher.key,
             title=f"SQLMesh drift of prod: {publisher.key}",

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from ci_bot.bot.actions import activities
-from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_member
+from ci_bot.bot.github import GitHub, NotFound, PullRequest, read_file_of_github_artifact
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher, make_handler_publisher_for
 from ci_bot.bot.handlers.review import list_apply_conditions_for_comment
@@ -117,7 +117,7 @@ def read_report_of_fork_run(activity: activities.PostForkReport, github: GitHub)
             f"The run {activity.run_id} has left no report. {error.hint or ''}".strip()
         ) from error
     # Beside the report lies its Markdown form. It is never read.
-    content = read_member(archive, MEMBER, max_bytes=MAX_REPORT_BYTES, alone=False)
+    content = read_file_of_github_artifact(archive, MEMBER, max_bytes=MAX_REPORT_BYTES, alone=False)
     try:
         check_json(content)
         report = Report.model_validate_json(content)

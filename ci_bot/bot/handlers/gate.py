@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.actions import ApplyCommand
-from ci_bot.bot.github import Permission, PullRequest, may_maintain, may_write
+from ci_bot.bot.github import Permission, PullRequest, may_maintain_on_github, may_write_on_github
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.base import shorten_plan_id
 from ci_bot.protocol.comment import Marker
@@ -139,7 +139,7 @@ def _list_unmet_gate_conditions_of_pull(pull: PullRequest) -> Sequence[UnmetAppl
 def _list_unmet_gate_conditions_of_permission(
     by: str, permission: Permission, what: str
 ) -> list[UnmetApplyCondition]:
-    if may_write(permission):
+    if may_write_on_github(permission):
         return []
     return [
         UnmetApplyCondition(
@@ -156,7 +156,11 @@ def _list_unmet_gate_conditions_of_person(
     found = _list_unmet_gate_conditions_of_permission(
         requester.by, requester.permission, "an apply"
     )
-    if not found and requester.command.override and not may_maintain(requester.permission):
+    if (
+        not found
+        and requester.command.override
+        and not may_maintain_on_github(requester.permission)
+    ):
         found.append(
             UnmetApplyCondition(
                 reason_code="override_permission",

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from ci_bot.bot.actions import ActionSettings
 from ci_bot.bot.decision import TeamLimits
-from ci_bot.bot.github import GitHub, PullRequest, read_member
+from ci_bot.bot.github import GitHub, PullRequest, read_file_of_github_artifact
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import (
     find_commit_checked_out_in_run,
@@ -200,7 +200,9 @@ def _read_reviewed_sets_from_artifact(
         archive = github.download_artifact(
             marker.report_run, ARTIFACT, max_bytes=MAX_ARTIFACT_BYTES
         )
-        content = read_member(archive, "report.json", max_bytes=MAX_ARTIFACT_BYTES, alone=False)
+        content = read_file_of_github_artifact(
+            archive, "report.json", max_bytes=MAX_ARTIFACT_BYTES, alone=False
+        )
         if hashlib.sha256(content).hexdigest() != marker.report_sha256:
             raise ValueError("it is another report than the one that the comment names")
         identity = Report.model_validate_json(content).identity

@@ -14,7 +14,7 @@ from ci_bot.bot.actions import (
     ActionStepSummary,
     WorkflowCommands,
 )
-from ci_bot.bot.github import GitHub, MarkedComment, PublishedComment, StickyComment
+from ci_bot.bot.github import GitHub, GitHubStickyComment, MarkedComment, PublishedComment
 from ci_bot.bot.report import (
     COMMENT_BYTES,
     ApplyEnd,
@@ -70,7 +70,7 @@ class HandlerPublisher:
     redactor: Redactor
     number: int | None
     github: GitHub | None
-    sticky: StickyComment | None
+    sticky: GitHubStickyComment | None
     template: CommentContext
     key: str
     comment_url: str | None = None
@@ -438,7 +438,7 @@ def make_handler_publisher_for(publisher: HandlerPublisher, number: int) -> Hand
     return replace(
         publisher,
         number=number,
-        sticky=StickyComment(
+        sticky=GitHubStickyComment(
             github,
             number=number,
             key=publisher.key,

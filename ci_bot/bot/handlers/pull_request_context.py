@@ -25,7 +25,7 @@ from ci_bot.bot.actions import (
     activities,
     parse_comment_command,
 )
-from ci_bot.bot.github import GitHub, PullCommit, PullRequest, may_write
+from ci_bot.bot.github import GitHub, PullCommit, PullRequest, may_write_on_github
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.policy import ChangeAuthors
 from ci_bot.bot.report import notices
@@ -95,7 +95,7 @@ def _refuse_change_authors(people: Sequence[str], github: GitHub) -> str | None:
     for login in people:
         if _is_author_a_program(login):
             return f"`{login}` wrote a part of it, and a program is not trusted"
-        if not may_write(github.get_permission(login)):
+        if not may_write_on_github(github.get_permission(login)):
             return f"`@{login}` wrote a part of it, and may not write to this repository"
     return None
 

@@ -265,14 +265,18 @@ def _make_github_client_of_run(
 ) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None
-    from ci_bot.bot.github import GitHubClient, find_trusted_certificates, make_client_time
+    from ci_bot.bot.github import (
+        GitHubClient,
+        find_certificates_for_github,
+        make_github_client_time,
+    )
 
     return GitHubClient(
         repository=settings.runner.repository,
         token=settings.inputs.github_token,
         api_url=settings.runner.api_url,
-        time=make_client_time(machine, deadline),
-        trust=find_trusted_certificates(machine.environ),
+        time=make_github_client_time(machine, deadline),
+        trust=find_certificates_for_github(machine.environ),
     )
 
 
@@ -286,7 +290,7 @@ def _make_handler_publisher_of_run(
     redactor: Redactor,
 ) -> HandlerPublisher:
     from ci_bot.bot.actions import ActionStepOutputs, ActionStepSummary
-    from ci_bot.bot.github import StickyComment
+    from ci_bot.bot.github import GitHubStickyComment
     from ci_bot.bot.handlers.publisher import (
         HandlerPublisher,
         make_comment_context,
@@ -312,7 +316,7 @@ def _make_handler_publisher_of_run(
         redactor=redactor,
         number=number,
         github=github,
-        sticky=StickyComment(
+        sticky=GitHubStickyComment(
             github,
             number=number,
             key=key,

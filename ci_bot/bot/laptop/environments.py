@@ -256,7 +256,7 @@ def sweep_locally(
     Raises:
         BadInput: there is no token, or no repository to ask about; nothing was checked.
     """
-    token = github.find_token(machine.environ)
+    token = github.find_github_token(machine.environ)
     with open_local_client(
         machine,
         projects,
@@ -266,13 +266,13 @@ def sweep_locally(
         timeout_minutes=timeout_minutes,
         secrets=(token,),
     ) as client:
-        repository = github.find_repository(machine.environ, read_origin_url(client))
+        repository = github.find_github_repository(machine.environ, read_origin_url(client))
         remote = github.GitHubClient(
             repository=repository,
             token=token,
-            api_url=github.find_api_url(machine.environ),
-            time=github.make_client_time(machine, client.deadline),
-            trust=github.find_trusted_certificates(machine.environ),
+            api_url=github.find_github_api_url(machine.environ),
+            time=github.make_github_client_time(machine, client.deadline),
+            trust=github.find_certificates_for_github(machine.environ),
         )
         swept = cleanup.request_sweep(
             client,

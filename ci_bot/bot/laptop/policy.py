@@ -13,13 +13,13 @@ from ci_bot.bot.policy import (
     IgnoreEntry,
     Policy,
     PolicyEntry,
+    PolicyScopeMatches,
     ScopedEntry,
-    ScopeMatches,
-    find_ignore_comments,
-    find_ownership,
-    is_on_path,
-    list_known_rules,
-    may_ignore,
+    find_ignore_comments_for_policy,
+    find_ownership_by_policy,
+    is_policy_entry_on_path,
+    list_rules_that_policy_may_weigh,
+    may_ignore_comment_count,
     read_policy,
     severity_overrides,
 )
@@ -67,7 +67,9 @@ def check_policy(machine: Machine, *, path: str) -> int:
             "every finding has its rule's own weight.",
             reason_code="bad_policy",
         )
-    found = read_policy(content, path=shown, rules=list_known_rules(), today=machine.read_date())
+    found = read_policy(
+        content, path=shown, rules=list_rules_that_policy_may_weigh(), today=machine.read_date()
+    )
     policy = Policy((found,))
     if policy.list_scopes():
         project = os.path.relpath(file.parent, machine.directory)
@@ -114,7 +116,7 @@ def explain_policy(
                 hint=f"Did you mean {near}?" if near else "`sqlmesh dag` shows all models.",
                 reason_code="unknown_model",
             )
-        matches = ScopeMatches.from_answers(team.policy.list_scopes(), answer.scoped)
+        matches = PolicyScopeMatches.from_answers(team.policy.list_scopes(), answer.scoped)
         owners = _read_codeowners(client.checkout)
         text = _render_model(team, matches, answer.model, client.checkout, owners, machine)
     print(text, file=machine.out, end="", flush=True)
@@ -161,7 +163,8 @@ def _render_entries(policy: Policy, path: str, machine: Machine) -> str:
     if policy.personal_schemas is not None:
         page.add_fact(
             "Personal",
-            f"may be held by {severity_overrides.list_entry_names(policy.personal_schemas)}",
+            f"may be held by "
+            f"{severity_overrides.list_names_in_policy_entry(policy.personal_schemas)}",
         )
     return page.render_text()
 
@@ -170,7 +173,7 @@ def _print_entry(page: TextPage, entry: PolicyEntry, today: date) -> None:
     over = isinstance(entry, IgnoreEntry) and entry.until < today
     reason = getattr(entry, "reason", "")
     page.add_item(
-        severity_overrides.describe_entry(entry)
+        severity_overrides.describe_policy_entry(entry)
         + (": it is over, and ignores nothing any more" if over else ""),
         mark=f"line {entry.line:<4}",
         color="yellow" if over else None,
@@ -181,7 +184,7 @@ def _print_entry(page: TextPage, entry: PolicyEntry, today: date) -> None:
 
 def _render_model(
     team: TeamPolicy,
-    matches: ScopeMatches,
+    matches: PolicyScopeMatches,
     model: SelectedModel,
     checkout: Path,
     codeowners: CodeOwnersFile | None,
@@ -213,7 +216,7 @@ def _render_model(
             "", "No entry is about this model: its findings have their rules' own weights."
         )
     _print_comments(page, model, checkout)
-    owned = find_ownership(team.policy, matches, model.model, model.path, codeowners)
+    owned = find_ownership_by_policy(team.policy, matches, model.model, model.path, codeowners)
     page.add_heading("Who answers for it")
     accounts = [*(f"@{name}" for name in owned.logins), *(f"@{name}" for name in owned.teams)]
     if accounts:
@@ -232,8 +235,8 @@ def _read_from(team: TeamPolicy) -> str:
     return f"{files} of commit {team.commit[:7]}"
 
 
-def _is_about(entry: PolicyEntry, matches: ScopeMatches, model: SelectedModel) -> bool:
-    on_path = not isinstance(entry, ScopedEntry) or is_on_path(entry, model.path)
+def _is_about(entry: PolicyEntry, matches: PolicyScopeMatches, model: SelectedModel) -> bool:
+    on_path = not isinstance(entry, ScopedEntry) or is_policy_entry_on_path(entry, model.path)
     return matches.matches_both_versions(entry, model.model) and on_path
 
 
@@ -242,8 +245,12 @@ def _print_comments(page: TextPage, model: SelectedModel, checkout: Path) -> Non
         return
     content = read_file_content(checkout / model.path)
     text = (content or b"").decode("utf-8", "replace")
-    rules = list_known_rules()
-    found = [item for item in find_ignore_comments(text, model.path) if may_ignore(item, rules)]
+    rules = list_rules_that_policy_may_weigh()
+    found = [
+        item
+        for item in find_ignore_comments_for_policy(text, model.path)
+        if may_ignore_comment_count(item, rules)
+    ]
     if found:
         page.add_heading("Ignored by comments in its file")
     for item in found:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from ci_bot.bot.actions import NO_CHANGES
-from ci_bot.bot.github import find_repository
+from ci_bot.bot.github import find_github_repository
 from ci_bot.bot.laptop.session import (
     LEAVE_ONE_OUT,
     open_local_client,
@@ -73,7 +73,9 @@ def prod_plan_locally(
     ) as client:
         origin = read_origin_url(client)
         whose = (
-            find_repository(machine.environ, origin) if pull_requests else run_owner(None, origin)
+            find_github_repository(machine.environ, origin)
+            if pull_requests
+            else run_owner(None, origin)
         )
         options = ReviewOptions(
             environment=_BESIDE,

@@ -61,31 +61,31 @@ def list_policy_changes(
         weights: all weights that each rule may have by itself.
     """
     found = [
-        *_compare_severities(before, after, weights),
-        *_compare_ignores(before, after, today),
-        *_compare_statements(before, after),
-        *_compare_schemas(before, after),
-        *_compare_limits(before.limits, after.limits),
-        *_compare_tolerances(before, after),
-        *_compare_owners(before, after),
-        *_compare_trust(before, after),
-        *_compare_exposures(before, after),
-        *_compare_words(before, after),
+        *_compare_policy_severities(before, after, weights),
+        *_compare_policy_ignores(before, after, today),
+        *_compare_policy_statements(before, after),
+        *_compare_policy_schemas(before, after),
+        *_compare_policy_limits(before.limits, after.limits),
+        *_compare_policy_tolerances(before, after),
+        *_compare_policy_owners(before, after),
+        *_compare_policy_trust(before, after),
+        *_compare_policy_exposures(before, after),
+        *_compare_policy_words(before, after),
     ]
     return sorted(found, key=lambda item: (not item.loosens, item.path or "", item.line or 0))
 
 
-def _rank_weight(weight: AnyWeight) -> int:
+def _rank_policy_weight(weight: AnyWeight) -> int:
     return _HEAVIEST_FIRST.index(weight)
 
 
-def _list_new_and_gone(
+def _list_new_and_gone_policy_entries(
     before: Sequence[EntryT], after: Sequence[EntryT]
 ) -> tuple[list[EntryT], list[EntryT]]:
     """What only one side has; the reason is no part of an entry's meaning."""
     old, new = (
-        [_get_entry_meaning(entry) for entry in before],
-        [_get_entry_meaning(entry) for entry in after],
+        [_get_meaning_of_policy_entry(entry) for entry in before],
+        [_get_meaning_of_policy_entry(entry) for entry in after],
     )
     return (
         [entry for entry, meaning in zip(after, new, strict=True) if meaning not in old],
@@ -93,107 +93,128 @@ def _list_new_and_gone(
     )
 
 
-def _get_entry_meaning(entry: PolicyEntry) -> dict[str, object]:
+def _get_meaning_of_policy_entry(entry: PolicyEntry) -> dict[str, object]:
     return entry.model_dump(exclude={"reason"})
 
 
-def _compare_severities(before: Policy, after: Policy, weights: Weights) -> Iterator[PolicyChange]:
-    new, gone = _list_new_and_gone(before.severity, after.severity)
+def _compare_policy_severities(
+    before: Policy, after: Policy, weights: Weights
+) -> Iterator[PolicyChange]:
+    new, gone = _list_new_and_gone_policy_entries(before.severity, after.severity)
     for entry in new:
-        lighter = _may_lower(entry, before.severity, weights)
-        yield _make_change_at_entry(
+        lighter = _may_policy_entry_lower(entry, before.severity, weights)
+        yield _make_change_at_policy_entry(
             entry,
-            f"{severity_overrides.describe_entry_findings(entry)} would weigh "
-            f"{severity_overrides.describe_entry_severity(entry)}",
+            f"{severity_overrides.describe_findings_of_policy_entry(entry)} would weigh "
+            f"{severity_overrides.describe_severity_of_policy_entry(entry)}",
             loosens=lighter,
         )
     for entry in gone:
-        heavier = _may_have_raised(entry, after.severity, weights)
-        weight = severity_overrides.describe_entry_severity(entry)
+        heavier = _may_policy_entry_have_raised(entry, after.severity, weights)
+        weight = severity_overrides.describe_severity_of_policy_entry(entry)
         sentence = (
-            f"{severity_overrides.describe_entry_findings(entry)} would no longer weigh {weight}"
+            f"{severity_overrides.describe_findings_of_policy_entry(entry)} would no "
+            f"longer weigh {weight}"
         )
         yield PolicyChange(sentence, loosens=heavier, path=entry.path)
-    kept_before = [_get_entry_meaning(entry) for entry in before.severity if entry not in gone]
-    kept_after = [_get_entry_meaning(entry) for entry in after.severity if entry not in new]
+    kept_before = [
+        _get_meaning_of_policy_entry(entry) for entry in before.severity if entry not in gone
+    ]
+    kept_after = [
+        _get_meaning_of_policy_entry(entry) for entry in after.severity if entry not in new
+    ]
     if kept_before != kept_after:
         first = after.severity[0]
         sentence = "the entries of `severity` would stand in another order, and the last one counts"
-        yield _make_change_at_entry(first, sentence, loosens=True)
+        yield _make_change_at_policy_entry(first, sentence, loosens=True)
 
 
-def _may_lower(entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights) -> bool:
+def _may_policy_entry_lower(
+    entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights
+) -> bool:
     """Whether a new entry may make a finding lighter than all earlier entries."""
-    ranks = [_rank_weight(other.severity) for other in others if _share_a_rule(entry, other)]
-    heaviest = min([*ranks, *(_find_heaviest_weight(rule, weights) for rule in entry.rule)])
-    return _rank_weight(entry.severity) > heaviest
+    ranks = [
+        _rank_policy_weight(other.severity)
+        for other in others
+        if _do_policy_entries_share_a_rule(entry, other)
+    ]
+    heaviest = min([*ranks, *(_find_heaviest_policy_weight(rule, weights) for rule in entry.rule)])
+    return _rank_policy_weight(entry.severity) > heaviest
 
 
-def _may_have_raised(
+def _may_policy_entry_have_raised(
     entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights
 ) -> bool:
     """Whether an entry that goes may have made a finding heavier than what is left does."""
-    ranks = [_rank_weight(other.severity) for other in others if _share_a_rule(entry, other)]
-    lightest = max([*ranks, *(_find_lightest_weight(rule, weights) for rule in entry.rule)])
-    return _rank_weight(entry.severity) < lightest
+    ranks = [
+        _rank_policy_weight(other.severity)
+        for other in others
+        if _do_policy_entries_share_a_rule(entry, other)
+    ]
+    lightest = max([*ranks, *(_find_lightest_policy_weight(rule, weights) for rule in entry.rule)])
+    return _rank_policy_weight(entry.severity) < lightest
 
 
-def _find_heaviest_weight(rule: str, weights: Weights) -> int:
-    return min(map(_rank_weight, weights.get(rule, ())), default=0)
+def _find_heaviest_policy_weight(rule: str, weights: Weights) -> int:
+    return min(map(_rank_policy_weight, weights.get(rule, ())), default=0)
 
 
-def _find_lightest_weight(rule: str, weights: Weights) -> int:
+def _find_lightest_policy_weight(rule: str, weights: Weights) -> int:
     if rule == EVERY_RULE:  # it is an upper bound, and raises nothing
         return 0
-    return max(map(_rank_weight, weights.get(rule, ())), default=0)
+    return max(map(_rank_policy_weight, weights.get(rule, ())), default=0)
 
 
-def _share_a_rule(one: SeverityEntry, other: SeverityEntry) -> bool:
+def _do_policy_entries_share_a_rule(one: SeverityEntry, other: SeverityEntry) -> bool:
     named = {*one.rule, *other.rule}
     return EVERY_RULE in named or bool(set(one.rule) & set(other.rule))
 
 
-def _compare_ignores(before: Policy, after: Policy, today: date) -> Iterator[PolicyChange]:
-    new, gone = _list_new_and_gone(before.ignore, after.ignore)
+def _compare_policy_ignores(before: Policy, after: Policy, today: date) -> Iterator[PolicyChange]:
+    new, gone = _list_new_and_gone_policy_entries(before.ignore, after.ignore)
     for entry in new:
         until = entry.until.isoformat()
         shorter = any(
-            _is_same_but_until(entry, old) and old.until > entry.until for old in before.ignore
+            _is_same_policy_entry_but_until(entry, old) and old.until > entry.until
+            for old in before.ignore
         )
-        yield _make_change_at_entry(
+        yield _make_change_at_policy_entry(
             entry,
-            f"{severity_overrides.describe_entry_findings(entry)} would be ignored until {until}",
+            f"{severity_overrides.describe_findings_of_policy_entry(entry)} would be ignored "
+            f"until {until}",
             loosens=not shorter and entry.until >= today,
         )
     for entry in gone:
-        if not any(_is_same_but_until(entry, other) for other in after.ignore):
+        if not any(_is_same_policy_entry_but_until(entry, other) for other in after.ignore):
             sentence = (
-                f"{severity_overrides.describe_entry_findings(entry)} would no longer be ignored"
+                f"{severity_overrides.describe_findings_of_policy_entry(entry)} would no "
+                f"longer be ignored"
             )
             yield PolicyChange(sentence, loosens=False, path=entry.path)
 
 
-def _is_same_but_until(one: IgnoreEntry, other: IgnoreEntry) -> bool:
+def _is_same_policy_entry_but_until(one: IgnoreEntry, other: IgnoreEntry) -> bool:
     left_out = {"reason", "until"}
     return one.model_dump(exclude=left_out) == other.model_dump(exclude=left_out)
 
 
-def _compare_statements(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    new, gone = _list_new_and_gone(before.statements, after.statements)
+def _compare_policy_statements(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+    new, gone = _list_new_and_gone_policy_entries(before.statements, after.statements)
     for entry in new:
-        yield _make_change_at_entry(
+        yield _make_change_at_policy_entry(
             entry,
-            f"it would be allowed {severity_overrides.describe_allowed_statements(entry)}",
+            f"it would be allowed {severity_overrides.describe_statements_of_policy_entry(entry)}",
             loosens=True,
         )
     for entry in gone:
         sentence = (
-            f"it would no longer be allowed {severity_overrides.describe_allowed_statements(entry)}"
+            f"it would no longer be allowed "
+            f"{severity_overrides.describe_statements_of_policy_entry(entry)}"
         )
         yield PolicyChange(sentence, loosens=False, path=entry.path)
 
 
-def _compare_schemas(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+def _compare_policy_schemas(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     old, new = before.personal_schemas, after.personal_schemas
     if old == new:
         return
@@ -201,29 +222,32 @@ def _compare_schemas(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     gone = sorted(set(old or ()) - set(new or ()))
     if added:
         sentence = (
-            f"schemas {severity_overrides.list_entry_names(added)} would be allowed to hold "
+            f"schemas {severity_overrides.list_names_in_policy_entry(added)} would be allowed to "
+            f"hold "
             "personal data"
         )
         yield PolicyChange(sentence, loosens=True, path=_find_policy_path(after))
     if gone:
-        schemas = severity_overrides.list_entry_names(gone)
+        schemas = severity_overrides.list_names_in_policy_entry(gone)
         sentence = f"schemas {schemas} would no longer be allowed to hold personal data"
         yield PolicyChange(sentence, loosens=False, path=_find_policy_path(before))
 
 
-def _compare_limits(before: PolicyLimits, after: PolicyLimits) -> Iterator[PolicyChange]:
+def _compare_policy_limits(before: PolicyLimits, after: PolicyLimits) -> Iterator[PolicyChange]:
     for name, field in PolicyLimits.model_fields.items():
         old, new = getattr(before, name), getattr(after, name)
         if old == new:
             continue
         sentence = (
-            f"the limit `{field.alias}` would be {_format_value(new)} instead of "
-            f"{_format_value(old)}"
+            f"the limit `{field.alias}` would be {_format_policy_value(new)} instead of "
+            f"{_format_policy_value(old)}"
         )
-        yield PolicyChange(sentence, loosens=_is_wider(name, old, new))
+        yield PolicyChange(sentence, loosens=_is_policy_limit_wider(name, old, new))
 
 
-def _is_wider(name: str, old: float | FailOn | None, new: float | FailOn | None) -> bool:
+def _is_policy_limit_wider(
+    name: str, old: float | FailOn | None, new: float | FailOn | None
+) -> bool:
     """Whether a limit lets more through; what is not set lets through what it does by default."""
     unset = _UNSET[name]
     before, after = unset if old is None else old, unset if new is None else new
@@ -233,53 +257,55 @@ def _is_wider(name: str, old: float | FailOn | None, new: float | FailOn | None)
     return after > before
 
 
-def _format_value(value: object) -> str:
+def _format_policy_value(value: object) -> str:
     return "not set" if value is None else f"{value}"
 
 
-def _compare_tolerances(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    new, gone = _list_new_and_gone(before.data_diff, after.data_diff)
+def _compare_policy_tolerances(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+    new, gone = _list_new_and_gone_policy_entries(before.data_diff, after.data_diff)
     for entry in new:
-        yield _make_change_at_entry(
+        yield _make_change_at_policy_entry(
             entry,
-            f"{severity_overrides.describe_tolerance(entry)} would be tolerated",
+            f"{severity_overrides.describe_tolerance_of_policy(entry)} would be tolerated",
             loosens=entry.tolerance > 0,
         )
     widest = max([after.limits.diff_tolerance or 0.0, *(e.tolerance for e in after.data_diff)])
     for entry in gone:
-        sentence = f"{severity_overrides.describe_tolerance(entry)} would no longer be tolerated"
+        sentence = (
+            f"{severity_overrides.describe_tolerance_of_policy(entry)} would no longer be tolerated"
+        )
         yield PolicyChange(sentence, loosens=widest > entry.tolerance, path=entry.path)
 
 
-def _compare_owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    if [_get_entry_meaning(one) for one in before.owners] == [
-        _get_entry_meaning(one) for one in after.owners
+def _compare_policy_owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+    if [_get_meaning_of_policy_entry(one) for one in before.owners] == [
+        _get_meaning_of_policy_entry(one) for one in after.owners
     ]:
         return
-    new, gone = _list_new_and_gone(before.owners, after.owners)
+    new, gone = _list_new_and_gone_policy_entries(before.owners, after.owners)
     for entry in new:
         sentence = (
-            f"{severity_overrides.describe_entry_models(entry)} would be owned by "
-            f"{severity_overrides.describe_accounts(entry)}"
+            f"{severity_overrides.describe_models_of_policy_entry(entry)} would be owned by "
+            f"{severity_overrides.describe_accounts_of_policy_entry(entry)}"
         )
-        yield _make_change_at_entry(entry, sentence, loosens=True)
+        yield _make_change_at_policy_entry(entry, sentence, loosens=True)
     for entry in gone:
         models, owners = (
-            severity_overrides.describe_entry_models(entry),
-            severity_overrides.describe_accounts(entry),
+            severity_overrides.describe_models_of_policy_entry(entry),
+            severity_overrides.describe_accounts_of_policy_entry(entry),
         )
         sentence = f"{models} would no longer be owned by {owners}"
         yield PolicyChange(sentence, loosens=True, path=entry.path)
     if not new and not gone:
         sentence = "the owners would stand in another order, and the last one counts"
-        yield _make_change_at_entry(after.owners[0], sentence, loosens=True)
+        yield _make_change_at_policy_entry(after.owners[0], sentence, loosens=True)
 
 
-def _compare_trust(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+def _compare_policy_trust(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     old, new = before.trusts_writers, after.trusts_writers
     if old is None and new is not None:
-        sentence = f"{severity_overrides.describe_trust(new)}, and would be a note"
-        yield _make_change_at_entry(new, sentence, loosens=True)
+        sentence = f"{severity_overrides.describe_trust_of_policy_entry(new)}, and would be a note"
+        yield _make_change_at_policy_entry(new, sentence, loosens=True)
     elif old is not None and new is None:
         sentence = (
             "code that runs on load would no longer be a note for people with write permission"
@@ -287,9 +313,9 @@ def _compare_trust(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         yield PolicyChange(sentence, loosens=False, path=old.path)
 
 
-def _compare_exposures(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+def _compare_policy_exposures(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     """Who is asked, and about what; the line is no part of it."""
-    old, new = _map_exposures(before), _map_exposures(after)
+    old, new = _map_policy_exposures(before), _map_policy_exposures(after)
     for names, does, loosens in (
         (old.keys() - new.keys(), "would go", True),
         (
@@ -300,14 +326,16 @@ def _compare_exposures(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         (new.keys() - old.keys(), "would be new", False),
     ):
         if names:
-            listed = severity_overrides.list_entry_names(sorted(map(_normalize_name, names)))
+            listed = severity_overrides.list_names_in_policy_entry(
+                sorted(map(_normalize_name_of_policy_exposure, names))
+            )
             one = "exposure" if len(names) == 1 else "exposures"
             paths = {item.path for item in (*after.exposures, *before.exposures)}
             path = next(iter(paths)) if len(paths) == 1 else _find_policy_path(after)
             yield PolicyChange(f"the {one} {listed} {does}", loosens, path=path)
 
 
-def _map_exposures(policy: Policy) -> dict[str, list[object]]:
+def _map_policy_exposures(policy: Policy) -> dict[str, list[object]]:
     """The meanings of all exposures of a name."""
     found: dict[str, list[object]] = {}
     for item in policy.exposures:
@@ -316,11 +344,13 @@ def _map_exposures(policy: Policy) -> dict[str, list[object]]:
     return found
 
 
-def _normalize_name(name: str) -> str:
+def _normalize_name_of_policy_exposure(name: str) -> str:
     return name.replace("`", "'")
 
 
-def _make_change_at_entry(entry: PolicyEntry, sentence: str, *, loosens: bool) -> PolicyChange:
+def _make_change_at_policy_entry(
+    entry: PolicyEntry, sentence: str, *, loosens: bool
+) -> PolicyChange:
     return PolicyChange(sentence, loosens, entry.path, entry.line)
 
 
@@ -328,7 +358,7 @@ def _find_policy_path(policy: Policy) -> str | None:
     return next((entry.path for entry in policy.entries), None)
 
 
-def _compare_words(before: Policy, after: Policy) -> Iterator[PolicyChange]:
+def _compare_policy_words(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     """What a team says makes nothing lighter, and reviewers read it in every comment."""
     for name, old, new in (
         ("header", before.header, after.header),
@@ -337,6 +367,8 @@ def _compare_words(before: Policy, after: Policy) -> Iterator[PolicyChange]:
         if old != new:
             sentence = f"the comment would have {'another' if new else 'no'} {name}"
             yield PolicyChange(sentence, loosens=False, path=_find_policy_path(after))
-    added, _ = _list_new_and_gone(before.messages, after.messages)
+    added, _ = _list_new_and_gone_policy_entries(before.messages, after.messages)
     for entry in added:
-        yield _make_change_at_entry(entry, severity_overrides.describe_entry(entry), loosens=False)
+        yield _make_change_at_policy_entry(
+            entry, severity_overrides.describe_policy_entry(entry), loosens=False
+        )

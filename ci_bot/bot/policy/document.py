@@ -23,7 +23,7 @@ from pydantic import (
 from typing_extensions import Self, TypeAliasType
 
 from ci_bot.bot.actions import FailOn
-from ci_bot.bot.policy.weighable_rules import UNWEIGHED, list_known_rules
+from ci_bot.bot.policy.weighable_rules import UNWEIGHED, list_rules_that_policy_may_weigh
 from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part
 from ci_bot.protocol.cost import PRICE, Price
 from ci_bot.protocol.files import MOST_INTERVALS
@@ -43,11 +43,11 @@ NO_ACCOUNT = "must be a login or `organization/team` of GitHub"
 _GIT = re.compile(r"(?<![\w.])git:")
 
 
-def _convert_to_list(value: Any) -> Any:
+def _convert_policy_value_to_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _convert_to_columns(value: Any) -> Any:
+def _convert_policy_value_to_columns(value: Any) -> Any:
     if value == "all":
         return None
     if not isinstance(value, list):
@@ -55,7 +55,7 @@ def _convert_to_columns(value: Any) -> Any:
     return value
 
 
-def _convert_to_date(value: Any) -> Any:
+def _convert_policy_value_to_date(value: Any) -> Any:
     if not isinstance(value, str) or not _DATE.fullmatch(value):
         raise ValueError("must be a date, as in 2027-03-31")
     try:
@@ -64,7 +64,7 @@ def _convert_to_date(value: Any) -> Any:
         raise ValueError(f"{value} is no day of the calendar") from None
 
 
-def _validate_line(text: str) -> str:
+def _validate_policy_line(text: str) -> str:
     plain = " ".join(text.split())
     if not plain:
         raise ValueError("must say something")
@@ -73,37 +73,37 @@ def _validate_line(text: str) -> str:
     return plain
 
 
-def _validate_price(value: Any) -> Any:
+def _validate_policy_price(value: Any) -> Any:
     return str(Price.parse_price(str(value)))
 
 
-def _validate_account(text: str) -> str:
+def _validate_policy_account(text: str) -> str:
     if not _ACCOUNT.fullmatch(text):
         raise ValueError(NO_ACCOUNT)
     return text.removeprefix("@")
 
 
-def is_account(text: str) -> bool:
+def is_account_in_policy(text: str) -> bool:
     """Whether a text is a login or an organization/team of GitHub."""
     return _ACCOUNT.fullmatch(text) is not None
 
 
-def _validate_owner(text: str) -> str:
-    if is_account(text):
+def _validate_policy_owner(text: str) -> str:
+    if is_account_in_policy(text):
         return text.removeprefix("@")
     if not _ADDRESS.fullmatch(text):
         raise ValueError("must be a login, `organization/team` of GitHub, or an e-mail address")
     return text
 
 
-def _validate_file(text: str) -> str:
+def _validate_policy_file_path(text: str) -> str:
     parts = text.split("/")
     if text.startswith("/") or "\\" in text or ":" in text or {"..", ".", ""} & {*parts}:
         raise ValueError("must be a file of the repository, as in `models/exposures.yml`")
     return text
 
 
-def _validate_words(text: str) -> str:
+def _validate_policy_words(text: str) -> str:
     words = text.strip("\n")
     unfit = find_unfit_part(words)
     if unfit is not None:
@@ -111,7 +111,7 @@ def _validate_words(text: str) -> str:
     return words
 
 
-def _validate_message(text: str) -> str:
+def _validate_policy_message(text: str) -> str:
     line = text.strip()
     unfit = find_unfit_part(line, one_line=True)
     if unfit is not None:
@@ -119,7 +119,7 @@ def _validate_message(text: str) -> str:
     return line
 
 
-def _validate_selection(text: str) -> str:
+def _validate_policy_selection(text: str) -> str:
     if _GIT.search(text):
         raise ValueError("cannot select by `git:`; name models or tags")
     return text
@@ -127,7 +127,7 @@ def _validate_selection(text: str) -> str:
 
 RuleName = TypeAliasType("RuleName", Annotated[str, Field(max_length=100)])
 
-_Word = Annotated[str, Field(max_length=500), AfterValidator(_validate_line)]
+_Word = Annotated[str, Field(max_length=500), AfterValidator(_validate_policy_line)]
 
 _TeamWords = Annotated[
     str,
@@ -136,22 +136,22 @@ _TeamWords = Annotated[
         description="Markdown without HTML and mentions; {plan}, {environment} and {decision} are "
         "filled in.",
     ),
-    AfterValidator(_validate_words),
+    AfterValidator(_validate_policy_words),
 ]
 
 _Message = Annotated[
     str,
     Field(max_length=500, description="One line of Markdown, such as a link to a runbook."),
-    AfterValidator(_validate_message),
+    AfterValidator(_validate_policy_message),
 ]
 
-_Selection = Annotated[_Word, AfterValidator(_validate_selection)]
+_Selection = Annotated[_Word, AfterValidator(_validate_policy_selection)]
 
-_Account = Annotated[str, AfterValidator(_validate_account)]
+_Account = Annotated[str, AfterValidator(_validate_policy_account)]
 
 _Price = Annotated[
     str,
-    BeforeValidator(_validate_price),
+    BeforeValidator(_validate_policy_price),
     WithJsonSchema({"type": "string", "pattern": f"^{PRICE}$", "examples": ["0.42 EUR"]}),
 ]
 
@@ -160,19 +160,23 @@ StatementDeed = Literal["writes", "creates", "replaces", "alters", "drops", "gra
 _Some = Field(min_length=1, max_length=500)
 # A list of one may be written without its brackets.
 _Words = Annotated[
-    list[_Word], _Some, BeforeValidator(_convert_to_list, json_schema_input_type=str | list[str])
+    list[_Word],
+    _Some,
+    BeforeValidator(_convert_policy_value_to_list, json_schema_input_type=str | list[str]),
 ]
 
 Day = Annotated[
     date,
-    BeforeValidator(_convert_to_date, json_schema_input_type=str),
+    BeforeValidator(_convert_policy_value_to_date, json_schema_input_type=str),
     WithJsonSchema({"type": "string", "format": "date"}),
 ]
 
 Rules = Annotated[
     list[RuleName],
     _Some,
-    BeforeValidator(_convert_to_list, json_schema_input_type=RuleName | list[RuleName]),
+    BeforeValidator(
+        _convert_policy_value_to_list, json_schema_input_type=RuleName | list[RuleName]
+    ),
     Field(description="A rule's id, or a list of them."),
 ]
 
@@ -181,7 +185,7 @@ PolicyReason = Annotated[_Word, Field(description="Why; shown with every finding
 Models = Annotated[
     list[_Selection],
     _Some,
-    BeforeValidator(_convert_to_list, json_schema_input_type=str | list[str]),
+    BeforeValidator(_convert_policy_value_to_list, json_schema_input_type=str | list[str]),
     Field(description="Models in SQLMesh's selector syntax: names with *, tag:x, +m+, &, |, ^."),
 ]
 
@@ -198,7 +202,9 @@ Targets = Annotated[
 Deeds = Annotated[
     list[StatementDeed],
     _Some,
-    BeforeValidator(_convert_to_list, json_schema_input_type=StatementDeed | list[StatementDeed]),
+    BeforeValidator(
+        _convert_policy_value_to_list, json_schema_input_type=StatementDeed | list[StatementDeed]
+    ),
     Field(description="What may be done to them."),
 ]
 
@@ -209,22 +215,24 @@ Schemas = Annotated[
 Accounts = Annotated[
     list[_Account],
     _Some,
-    BeforeValidator(_convert_to_list, json_schema_input_type=str | list[str]),
+    BeforeValidator(_convert_policy_value_to_list, json_schema_input_type=str | list[str]),
     Field(description="Logins, and teams as organization/team."),
 ]
 
 
 ReaderOwners = Annotated[
-    list[Annotated[_Word, AfterValidator(_validate_owner)]],
+    list[Annotated[_Word, AfterValidator(_validate_policy_owner)]],
     Field(min_length=1, max_length=20),
-    BeforeValidator(_convert_to_list, json_schema_input_type=str | list[str]),
+    BeforeValidator(_convert_policy_value_to_list, json_schema_input_type=str | list[str]),
     Field(description="Whom to ask: logins, teams as organization/team, or e-mail addresses."),
 ]
 
 # None: all of them. An empty list reads which rows there are, as COUNT(*) does.
 _ReadColumns = Annotated[
     Annotated[list[_Word], Field(max_length=2_000)] | None,
-    BeforeValidator(_convert_to_columns, json_schema_input_type=list[str] | Literal["all"]),
+    BeforeValidator(
+        _convert_policy_value_to_columns, json_schema_input_type=list[str] | Literal["all"]
+    ),
 ]
 
 
@@ -407,7 +415,7 @@ class ExposureEntry(PolicyEntry):
     file: (
         Annotated[
             _Word,
-            AfterValidator(_validate_file),
+            AfterValidator(_validate_policy_file_path),
             Field(
                 description="A file of the repository with `exposures:`. `owner` beside it is "
                 "asked if an exposure of it names nobody on GitHub."
@@ -425,12 +433,12 @@ class ExposureEntry(PolicyEntry):
         return self
 
 
-def _replace_none_by_list(value: Any) -> Any:
+def _replace_none_by_list_in_policy(value: Any) -> Any:
     """A key without a value is an empty list."""
     return [] if value is None else value
 
 
-_Entries = BeforeValidator(_replace_none_by_list)
+_Entries = BeforeValidator(_replace_none_by_list_in_policy)
 
 
 class PolicyFile(_PolicyPart):
@@ -461,6 +469,6 @@ AnyWeight = Severity | Literal["off"]
 def render_policy_schema() -> dict[str, object]:
     """Draft 2020-12, with the rules that a policy may name."""
     schema = PolicyFile.model_json_schema(mode="validation")
-    rules = sorted(set(list_known_rules()) - set(UNWEIGHED))
+    rules = sorted(set(list_rules_that_policy_may_weigh()) - set(UNWEIGHED))
     schema["$defs"]["RuleName"] = {"enum": [EVERY_RULE, *rules]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

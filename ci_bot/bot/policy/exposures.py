@@ -10,8 +10,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from ci_bot.bot.policy.document import NO_ACCOUNT, ExposureEntry, PolicyFile, is_account
-from ci_bot.bot.policy.policy_file import decode_content, list_problems, make_unfit_policy
+from ci_bot.bot.policy.document import NO_ACCOUNT, ExposureEntry, PolicyFile, is_account_in_policy
+from ci_bot.bot.policy.policy_file import (
+    decode_policy_file,
+    list_policy_problems,
+    make_unfit_policy,
+)
 from ci_bot.protocol.review_inputs import ExposedModel
 from ci_bot.yaml_reader import UnfitYaml, read_plain_yaml
 
@@ -30,7 +34,7 @@ _OTHER_NODE = re.compile(r"metric\(.*\)")
 
 
 @dataclass(frozen=True)
-class Exposure:
+class PolicyExposure:
     """A reader outside of the project.
 
     Attributes:
@@ -56,40 +60,41 @@ class Exposure:
     def owners(self) -> str:
         """Whom to ask, in code marks."""
         named = [*(f"@{name}" for name in self.accounts), *self.contacts]
-        return " and ".join(quote_text(name) for name in named)
+        return " and ".join(quote_exposure(name) for name in named)
 
 
-def quote_text(text: str) -> str:
+def quote_exposure(text: str) -> str:
     """A name of somebody else's in code marks, which it cannot end."""
     return f"`{text.replace('`', chr(39))}`"
 
 
-def list_entry_exposures(files: Sequence[PolicyFile]) -> list[Exposure]:
+def list_exposures_in_policy_entries(files: Sequence[PolicyFile]) -> list[PolicyExposure]:
     """Those that the policy itself names."""
     return [
-        Exposure(
+        PolicyExposure(
             name=entry.name or "",
-            accounts=tuple(filter(is_account, entry.owner or ())),
-            contacts=tuple(name for name in entry.owner or () if not is_account(name)),
+            accounts=tuple(filter(is_account_in_policy, entry.owner or ())),
+            contacts=tuple(name for name in entry.owner or () if not is_account_in_policy(name)),
             reads={
-                model: _lower_columns(columns) for model, columns in (entry.reads or {}).items()
+                model: _lower_columns_of_exposure(columns)
+                for model, columns in (entry.reads or {}).items()
             },
             path=entry.path,
             line=entry.line,
         )
-        for entry in list_entries(files)
+        for entry in list_exposure_entries_of_policy(files)
         if entry.file is None
     ]
 
 
-def list_entries(files: Sequence[PolicyFile]) -> list[ExposureEntry]:
+def list_exposure_entries_of_policy(files: Sequence[PolicyFile]) -> list[ExposureEntry]:
     """All entries, those that name a file too."""
     return list(chain.from_iterable(file.exposures for file in files))
 
 
-def read_listed_exposures(
+def read_exposures_listed_by_policy(
     files: Sequence[PolicyFile], read: Callable[[Sequence[str]], Sequence[bytes | None]]
-) -> tuple[Exposure, ...]:
+) -> tuple[PolicyExposure, ...]:
     """The exposures of the files that some policies name; nothing is read if they name none.
 
     Args:
@@ -98,35 +103,37 @@ def read_listed_exposures(
     Raises:
         UnfitPolicy: one of them is not there, or cannot be used.
     """
-    entries = [entry for entry in list_entries(files) if entry.file is not None]
+    entries = [entry for entry in list_exposure_entries_of_policy(files) if entry.file is not None]
     if not entries:
         return ()
-    found: list[Exposure] = []
+    found: list[PolicyExposure] = []
     contents = read([entry.file or "" for entry in entries])
     for entry, content in zip(entries, contents, strict=True):
         if content is None:
-            fault = f"the repository has no file {quote_text(entry.file or '')}"
+            fault = f"the repository has no file {quote_exposure(entry.file or '')}"
             raise make_unfit_policy(entry.path, [(entry.line, fault)])
-        found += _read_file(content, entry.file or "", entry)
+        found += _read_exposure_file_of_policy(content, entry.file or "", entry)
     if len(found) > MOST_EXPOSURES:
         fault = f"its files list {len(found):,} exposures, and {MOST_EXPOSURES:,} are the most"
         raise make_unfit_policy(entries[0].path, [(entries[0].line, fault)])
     return tuple(found)
 
 
-def _convert_to_texts(value: Any) -> Any:
+def _convert_to_texts_of_exposure(value: Any) -> Any:
     return [value] if isinstance(value, str) else [] if value is None else value
 
 
-def _validate_text(text: str) -> str:
+def _validate_text_of_exposure(text: str) -> str:
     plain = " ".join(text.split())
     if not plain or not plain.isprintable():
         raise ValueError("must hold printable characters")
     return plain
 
 
-_Text = Annotated[str, Field(max_length=500), AfterValidator(_validate_text)]
-_Texts = Annotated[list[_Text], Field(max_length=500), BeforeValidator(_convert_to_texts)]
+_Text = Annotated[str, Field(max_length=500), AfterValidator(_validate_text_of_exposure)]
+_Texts = Annotated[
+    list[_Text], Field(max_length=500), BeforeValidator(_convert_to_texts_of_exposure)
+]
 
 
 class _FilePart(BaseModel):
@@ -162,8 +169,10 @@ class _ExposureFile(_FilePart):
     exposures: list[_ListedExposure]
 
 
-def _read_file(content: bytes, path: str, entry: ExposureEntry) -> Iterator[Exposure]:
-    text = decode_content(content, path, at_most=MOST_EXPOSURE_BYTES)
+def _read_exposure_file_of_policy(
+    content: bytes, path: str, entry: ExposureEntry
+) -> Iterator[PolicyExposure]:
+    text = decode_policy_file(content, path, at_most=MOST_EXPOSURE_BYTES)
     try:
         lines = read_plain_yaml(text)
     except UnfitYaml as error:
@@ -173,16 +182,18 @@ def _read_file(content: bytes, path: str, entry: ExposureEntry) -> Iterator[Expo
     try:
         found = _ExposureFile.model_validate(lines.data)
     except ValidationError as error:
-        raise make_unfit_policy(path, list_problems(error, lines)) from error
+        raise make_unfit_policy(path, list_policy_problems(error, lines)) from error
     for position, item in enumerate(found.exposures):
         line = lines.find_line_of_part(("exposures", position))
-        yield _make_listed(item, path, line, entry)
+        yield _make_listed_policy_exposure(item, path, line, entry)
 
 
-def _make_listed(item: _ListedExposure, path: str, line: int, entry: ExposureEntry) -> Exposure:
-    wrong = [name for name in item.owner.github if not is_account(name)]
+def _make_listed_policy_exposure(
+    item: _ListedExposure, path: str, line: int, entry: ExposureEntry
+) -> PolicyExposure:
+    wrong = [name for name in item.owner.github if not is_account_in_policy(name)]
     if wrong:
-        fault = f"{quote_text(wrong[0])} {NO_ACCOUNT}"
+        fault = f"{quote_exposure(wrong[0])} {NO_ACCOUNT}"
         raise make_unfit_policy(path, [(line, fault)])
     accounts = tuple(name.removeprefix("@") for name in item.owner.github)
     owners = () if accounts else tuple(entry.owner or ())
@@ -191,20 +202,20 @@ def _make_listed(item: _ListedExposure, path: str, line: int, entry: ExposureEnt
     columns = {**item.meta.columns, **item.config.meta.columns}
     reads: dict[str, ExposedColumns] = {}
     for text in item.depends_on:
-        model = read_dependency(text)
+        model = read_dependency_of_exposure(text)
         if model is not None:
-            reads[model] = _lower_columns(columns.get(text, columns.get(model)))
-    return Exposure(
+            reads[model] = _lower_columns_of_exposure(columns.get(text, columns.get(model)))
+    return PolicyExposure(
         name=item.label or item.name,
-        accounts=(*accounts, *filter(is_account, owners)),
-        contacts=(*own, *(name for name in owners if not is_account(name))),
+        accounts=(*accounts, *filter(is_account_in_policy, owners)),
+        contacts=(*own, *(name for name in owners if not is_account_in_policy(name))),
         reads=reads,
         path=path,
         line=line,
     )
 
 
-def read_dependency(text: str) -> str | None:
+def read_dependency_of_exposure(text: str) -> str | None:
     """The name of the model or table in an item of `depends_on`; None of what is neither.
 
     `ref('orders')` is a model that ends in `orders`, `source('raw', 'orders')` one that ends in
@@ -218,17 +229,17 @@ def read_dependency(text: str) -> str | None:
     return None if _OTHER_NODE.fullmatch(plain) else plain
 
 
-def _lower_columns(columns: Sequence[str] | None) -> ExposedColumns:
+def _lower_columns_of_exposure(columns: Sequence[str] | None) -> ExposedColumns:
     return None if columns is None else tuple(dict.fromkeys(name.lower() for name in columns))
 
 
-def list_exposed_names(exposures: Sequence[Exposure]) -> list[str]:
+def list_names_exposed_by_policy(exposures: Sequence[PolicyExposure]) -> list[str]:
     """What the worker is asked about: each name once."""
     return list(dict.fromkeys(name for exposure in exposures for name in exposure.reads))
 
 
-def describe_stale_exposures(
-    exposures: Sequence[Exposure], answers: Sequence[ExposedModel]
+def describe_stale_policy_exposures(
+    exposures: Sequence[PolicyExposure], answers: Sequence[ExposedModel]
 ) -> list[str]:
     """Names of models and columns that the project does not have, as a note with the fix."""
     known = {answer.name: answer for answer in answers}
@@ -236,8 +247,8 @@ def describe_stale_exposures(
     for exposure in exposures:
         for name, columns in exposure.reads.items():
             answer = known.get(name)
-            if answer is not None and (why := _find_mistake(answer, columns)):
-                faults.append(f"{quote_text(exposure.name)} ({exposure.source_position}) {why}")
+            if answer is not None and (why := _find_mistake_in_policy_exposure(answer, columns)):
+                faults.append(f"{quote_exposure(exposure.name)} ({exposure.source_position}) {why}")
     if not faults:
         return []
     shown = "; ".join(faults[:_MOST_SHOWN])
@@ -245,15 +256,15 @@ def describe_stale_exposures(
     return [f"Exposures to bring up to date: {shown}{rest}."]
 
 
-def _find_mistake(answer: ExposedModel, columns: ExposedColumns) -> str | None:
+def _find_mistake_in_policy_exposure(answer: ExposedModel, columns: ExposedColumns) -> str | None:
     if answer.model is None:
-        near = " or ".join(quote_text(name) for name in answer.near)
+        near = " or ".join(quote_exposure(name) for name in answer.near)
         if answer.several:
-            return f"reads {quote_text(answer.name)}, which may be {near}: write its schema"
+            return f"reads {quote_exposure(answer.name)}, which may be {near}: write its schema"
         hint = f" (did you mean {near}?)" if near else ""
-        return f"reads {quote_text(answer.name)}, which is no model of the project{hint}"
+        return f"reads {quote_exposure(answer.name)}, which is no model of the project{hint}"
     missing = [c for c in columns or () if answer.columns is not None and c not in answer.columns]
     if missing:
-        names = ", ".join(quote_text(name) for name in missing[:_MOST_SHOWN])
-        return f"reads {names}, which {quote_text(answer.model)} does not have"
+        names = ", ".join(quote_exposure(name) for name in missing[:_MOST_SHOWN])
+        return f"reads {names}, which {quote_exposure(answer.model)} does not have"
     return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import get_args
 
-from ci_bot.bot.policy.policy import Policy, ScopeMatches
+from ci_bot.bot.policy.policy import Policy, PolicyScopeMatches
 from ci_bot.bot.policy.weighable_rules import UNWEIGHED
 from ci_bot.file_patterns import find_owner_line, read_owner_lines
 from ci_bot.protocol.plan import Change, Severity
@@ -18,7 +18,7 @@ MOST_CODEOWNERS_BYTES = 3 * 1024 * 1024  # GitHub loads no larger one
 
 
 @dataclass(frozen=True)
-class ModelOwnership:
+class ModelOwnershipByPolicy:
     """The accounts that own a model.
 
     Attributes:
@@ -32,7 +32,7 @@ class ModelOwnership:
     place: str = ""
 
     @classmethod
-    def from_accounts(cls, accounts: tuple[str, ...], place: str) -> ModelOwnership:
+    def from_accounts(cls, accounts: tuple[str, ...], place: str) -> ModelOwnershipByPolicy:
         return cls(
             tuple(name for name in accounts if "/" not in name),
             tuple(name for name in accounts if "/" in name),
@@ -50,13 +50,13 @@ class CodeOwnersFile:
     text: str
 
 
-def find_ownership(
+def find_ownership_by_policy(
     policy: Policy,
-    matches: ScopeMatches,
+    matches: PolicyScopeMatches,
     model: str,
     path: str | None,
     codeowners: CodeOwnersFile | None,
-) -> ModelOwnership:
+) -> ModelOwnershipByPolicy:
     """Who owns a model, by what its base commit says.
 
     Args:
@@ -64,15 +64,15 @@ def find_ownership(
     """
     for entry in reversed(policy.owners):
         if matches.matches_prod_version(entry, model):
-            return ModelOwnership.from_accounts(tuple(entry.github), entry.source_position)
+            return ModelOwnershipByPolicy.from_accounts(tuple(entry.github), entry.source_position)
     if path is None or codeowners is None:
-        return ModelOwnership()
+        return ModelOwnershipByPolicy()
     line = find_owner_line(read_owner_lines(codeowners.text), path)
     if line is None:
-        return ModelOwnership()
+        return ModelOwnershipByPolicy()
     # An address is no account that could be compared with a login.
     accounts = tuple(owner[1:] for owner in line.owners if owner.startswith("@"))
-    return ModelOwnership.from_accounts(accounts, f"{codeowners.path} line {line.number}")
+    return ModelOwnershipByPolicy.from_accounts(accounts, f"{codeowners.path} line {line.number}")
 
 
 # Which files prove nothing about the models in them. Pure.
@@ -90,7 +90,7 @@ _QUOTES = str.maketrans("", "", "\"`'")
 
 
 @dataclass(frozen=True)
-class ModelFiles:
+class FilesOfOwnedModels:
     """What is known of the files of a review.
 
     Attributes:
@@ -110,7 +110,7 @@ class ModelFiles:
     @classmethod
     def from_models(
         cls, models: Mapping[str, str], before: Mapping[str, str | None], *, new: frozenset[str]
-    ) -> ModelFiles:
+    ) -> FilesOfOwnedModels:
         """
         Args:
             models: the file of each model that is not new.
@@ -120,12 +120,12 @@ class ModelFiles:
         foreign = {
             (model, path)
             for model, path in models.items()
-            if path in before and not names_model(before[path], path, model)
+            if path in before and not does_file_name_owned_model(before[path], path, model)
         }
         return cls(new, frozenset(foreign))
 
 
-def names_model(text: str | None, path: str, model: str) -> bool:
+def does_file_name_owned_model(text: str | None, path: str, model: str) -> bool:
     """Whether a file names a model as its own, in letters.
 
     A name that is made when the file is loaded (a macro, a blueprint) is not seen. Without any, the
@@ -153,7 +153,7 @@ _HEAVIEST_FIRST: tuple[Severity, ...] = get_args(Severity)
 
 
 @dataclass(frozen=True)
-class Acceptances:
+class AcceptancesByOwners:
     """What was accepted, and the models as they are now.
 
     Attributes:
@@ -164,12 +164,14 @@ class Acceptances:
     fingerprints: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_items(cls, items: Sequence[Acceptance], changes: Sequence[Change]) -> Acceptances:
-        return cls(tuple(items), list_fingerprints(changes))
+    def from_items(
+        cls, items: Sequence[Acceptance], changes: Sequence[Change]
+    ) -> AcceptancesByOwners:
+        return cls(tuple(items), list_fingerprints_for_acceptances(changes))
 
     def find_acceptance(self, risk: Risk) -> Acceptance | None:
         """The acceptance that covers a finding."""
-        if not may_be_accepted(risk):
+        if not may_be_accepted_by_owner(risk):
             return None
         for item in reversed(self.items):
             if (item.rule, item.model) == (risk.rule, risk.model) and self._still_holds(item, risk):
@@ -186,21 +188,26 @@ class Acceptances:
     def _still_holds(self, item: Acceptance, risk: Risk) -> bool:
         same = self.fingerprints.get(item.model) == item.fingerprint
         seen = (risk.subject or "") in item.subjects
-        return same and seen and _rank_severity(risk.severity) >= _rank_severity(item.severity)
+        return (
+            same
+            and seen
+            and _rank_severity_for_acceptance(risk.severity)
+            >= _rank_severity_for_acceptance(item.severity)
+        )
 
 
-def list_fingerprints(changes: Sequence[Change]) -> dict[str, str]:
+def list_fingerprints_for_acceptances(changes: Sequence[Change]) -> dict[str, str]:
     """What each changed model is now; a removed one is `removed`."""
     known = {c.model: c.fingerprint for c in changes if c.fingerprint is not None}
     return known | {c.model: "removed" for c in changes if c.change == "removed"}
 
 
-def may_be_accepted(risk: Risk) -> bool:
+def may_be_accepted_by_owner(risk: Risk) -> bool:
     """Whether an owner may accept a finding: it is about a model, and does not block."""
     return risk.model is not None and risk.severity != "blocker" and risk.rule not in UNWEIGHED
 
 
-def mark_accepted(risk: Risk, item: Acceptance) -> Risk:
+def mark_accepted_by_owner(risk: Risk, item: Acceptance) -> Risk:
     """The finding with who accepted it."""
     return risk.model_copy(
         update={
@@ -215,5 +222,5 @@ def mark_accepted(risk: Risk, item: Acceptance) -> Risk:
     )
 
 
-def _rank_severity(severity: Severity) -> int:
+def _rank_severity_for_acceptance(severity: Severity) -> int:
     return _HEAVIEST_FIRST.index(severity)

@@ -24,7 +24,11 @@ from ci_bot.bot.policy.document import (
     StatementEntry,
     TrustEntry,
 )
-from ci_bot.bot.policy.exposures import Exposure, list_entries, list_entry_exposures
+from ci_bot.bot.policy.exposures import (
+    PolicyExposure,
+    list_exposure_entries_of_policy,
+    list_exposures_in_policy_entries,
+)
 from ci_bot.bot.policy.weighable_rules import PROTECTED, UNWEIGHED
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.reasons import OF_THE_BOT
@@ -42,7 +46,7 @@ class Policy:
     """
 
     files: tuple[PolicyFile, ...] = ()
-    listed: tuple[Exposure, ...] = ()
+    listed: tuple[PolicyExposure, ...] = ()
 
     @cached_property
     def severity(self) -> list[SeverityEntry]:
@@ -79,9 +83,9 @@ class Policy:
         return list(chain.from_iterable(file.owners for file in self.files))
 
     @cached_property
-    def exposures(self) -> list[Exposure]:
+    def exposures(self) -> list[PolicyExposure]:
         """The readers outside of the project."""
-        return [*list_entry_exposures(self.files), *self.listed]
+        return [*list_exposures_in_policy_entries(self.files), *self.listed]
 
     @cached_property
     def trust(self) -> list[TrustEntry]:
@@ -104,14 +108,14 @@ class Policy:
             *self.owners,
             *self.trust,
             *self.messages,
-            *list_entries(self.files),
+            *list_exposure_entries_of_policy(self.files),
         ]
 
     @property
     def limits(self) -> PolicyLimits:
         """Of several files the last that sets a limit counts."""
         return PolicyLimits().model_copy(
-            update=_list_set_limits(file.limits for file in self.files)
+            update=_list_limits_set_by_policy(file.limits for file in self.files)
         )
 
     @property
@@ -129,18 +133,20 @@ class Policy:
 
     def list_scopes(self) -> list[ModelScope]:
         """What has to be asked of SQLMesh, each question once."""
-        keys = dict.fromkeys(key for entry in self.entries if any(key := make_scope_key(entry)))
+        keys = dict.fromkeys(
+            key for entry in self.entries if any(key := make_scope_key_of_policy_entry(entry))
+        )
         return [ModelScope(models=list(models), owners=list(owners)) for models, owners in keys]
 
 
-def _list_set_limits(limits: Iterable[PolicyLimits]) -> dict[str, object]:
+def _list_limits_set_by_policy(limits: Iterable[PolicyLimits]) -> dict[str, object]:
     found: dict[str, object] = {}
     for item in limits:
         found |= {name: value for name, value in item if value is not None}
     return found
 
 
-def make_scope_key(entry: PolicyEntry) -> ScopeKey:
+def make_scope_key_of_policy_entry(entry: PolicyEntry) -> ScopeKey:
     """The models and owners of an entry; two entries with the same ask the same."""
     if isinstance(entry, ExposureEntry):
         return (), ()  # whose `owner` is whom to ask
@@ -150,7 +156,7 @@ def make_scope_key(entry: PolicyEntry) -> ScopeKey:
 
 
 @dataclass(frozen=True)
-class ScopeMatches:
+class PolicyScopeMatches:
     """What SQLMesh answered: per scope the models that it means, by prod's version of the project
     and by the pull request's. Nothing matches a scope that was not answered.
     """
@@ -160,7 +166,7 @@ class ScopeMatches:
     @classmethod
     def from_answers(
         cls, scopes: Sequence[ModelScope], answers: Sequence[ScopedModels]
-    ) -> ScopeMatches:
+    ) -> PolicyScopeMatches:
         if len(scopes) != len(answers):  # whoever answered did not answer what was asked
             return cls()
         return cls(
@@ -188,31 +194,36 @@ class ScopeMatches:
         return self._match_versions(entry, model)[0]
 
     def _match_versions(self, entry: PolicyEntry, model: str | None) -> tuple[bool, bool]:
-        key = make_scope_key(entry)
+        key = make_scope_key_of_policy_entry(entry)
         if not any(key):
             return True, True
         before, after = self.known.get(key, (frozenset(), frozenset()))
         return model in before, model in after
 
 
-def names_rule(entry: SeverityEntry | IgnoreEntry | MessageEntry, rule: str) -> bool:
+def does_policy_entry_name_rule(
+    entry: SeverityEntry | IgnoreEntry | MessageEntry, rule: str
+) -> bool:
     """Whether an entry is about a rule."""
     return rule in entry.rule or EVERY_RULE in entry.rule
 
 
-def is_on_path(entry: ScopedEntry, path: str | None) -> bool:
+def is_policy_entry_on_path(entry: ScopedEntry, path: str | None) -> bool:
     """Whether an entry is about a file, or about none in particular."""
     if not entry.paths:
         return True
     return path is not None and any(fnmatchcase(path, pattern) for pattern in entry.paths)
 
 
-def is_target(patterns: Iterable[str], target: Sequence[str]) -> bool:
+def is_target_of_policy_entry(patterns: Iterable[str], target: Sequence[str]) -> bool:
     """Whether a table's name, part by part, is one of these: `audit.*` is no `prod.audit.x`."""
-    return any(_matches_each_part(pattern.lower().split("."), target) for pattern in patterns)
+    return any(
+        _matches_each_part_of_policy_target(pattern.lower().split("."), target)
+        for pattern in patterns
+    )
 
 
-def _matches_each_part(pattern: Sequence[str], target: Sequence[str]) -> bool:
+def _matches_each_part_of_policy_target(pattern: Sequence[str], target: Sequence[str]) -> bool:
     return len(pattern) == len(target) and all(map(fnmatchcase, target, pattern))
 
 
@@ -230,7 +241,7 @@ _COMMENT = re.compile(r"--[ \t]*review:[ \t]*ignore\[([^\]\r\n]{0,500})\][ \t:]*
 
 
 @dataclass(frozen=True)
-class IgnoreComment:
+class PolicyIgnoreComment:
     """One rule that a comment names.
 
     Attributes:
@@ -245,7 +256,7 @@ class IgnoreComment:
 
 
 @dataclass(frozen=True)
-class IgnoreComments:
+class PolicyIgnoreComments:
     """Of the files of a change: what counts, and what is new.
 
     Attributes:
@@ -253,10 +264,10 @@ class IgnoreComments:
         added: stand in the pull request's version only.
     """
 
-    counting: tuple[IgnoreComment, ...] = ()
-    added: tuple[IgnoreComment, ...] = ()
+    counting: tuple[PolicyIgnoreComment, ...] = ()
+    added: tuple[PolicyIgnoreComment, ...] = ()
 
-    def find_comment(self, rule: str, path: str | None) -> IgnoreComment | None:
+    def find_comment(self, rule: str, path: str | None) -> PolicyIgnoreComment | None:
         """The comment that takes this rule's findings in a file out of the decision."""
         for item in self.counting:
             if item.rule == rule and item.path == path:
@@ -264,47 +275,49 @@ class IgnoreComments:
         return None
 
 
-def find_ignore_comments(text: str | None, path: str) -> Iterator[IgnoreComment]:
+def find_ignore_comments_for_policy(text: str | None, path: str) -> Iterator[PolicyIgnoreComment]:
     """The comments of a file; none if there is no file."""
     for match in islice(_COMMENT.finditer(text or ""), MOST_IN_A_FILE):
         line = (text or "").count("\n", 0, match.start()) + 1
         reason = "".join(c if c.isprintable() else " " for c in match[2]).strip()
         reason = reason.removesuffix("*/").strip()[:LONGEST_REASON]
         for rule in filter(None, (name.strip() for name in match[1].split(","))):
-            yield IgnoreComment(rule, reason, path, line)
+            yield PolicyIgnoreComment(rule, reason, path, line)
 
 
-def compare_ignore_comments(
+def compare_ignore_comments_for_policy(
     files: Sequence[tuple[str, str | None, str | None]], rules: Container[str]
-) -> IgnoreComments:
+) -> PolicyIgnoreComments:
     """What counts of the comments in some files, and what a pull request adds.
 
     Args:
         files: path, and the text before and after the change; None if there is no such file.
         rules: all that there are.
     """
-    counting: list[IgnoreComment] = []
-    added: list[IgnoreComment] = []
+    counting: list[PolicyIgnoreComment] = []
+    added: list[PolicyIgnoreComment] = []
     for path, before, after in files:
         known = {
             item.rule: item
-            for item in find_ignore_comments(before, path)
-            if may_ignore(item, rules)
+            for item in find_ignore_comments_for_policy(before, path)
+            if may_ignore_comment_count(item, rules)
         }
-        for item in find_ignore_comments(after, path):
+        for item in find_ignore_comments_for_policy(after, path):
             if item.rule not in known:
                 added.append(item)
-            elif may_ignore(item, rules):
+            elif may_ignore_comment_count(item, rules):
                 counting.append(item)
-    return IgnoreComments(tuple(counting), tuple(added))
+    return PolicyIgnoreComments(tuple(counting), tuple(added))
 
 
-def may_ignore(item: IgnoreComment, rules: Container[str]) -> bool:
+def may_ignore_comment_count(item: PolicyIgnoreComment, rules: Container[str]) -> bool:
     """Whether a comment can take anything out of a decision, once the base branch has it."""
-    return why_not(item, rules) is None
+    return explain_why_ignore_comment_never_counts(item, rules) is None
 
 
-def why_not(item: IgnoreComment, rules: Container[str]) -> str | None:
+def explain_why_ignore_comment_never_counts(
+    item: PolicyIgnoreComment, rules: Container[str]
+) -> str | None:
     """Why a comment will never count, as the end of a sentence; None where it will."""
     if not item.reason:
         return "it gives no reason"

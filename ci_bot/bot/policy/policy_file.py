@@ -67,7 +67,7 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
     Raises:
         UnfitPolicy: it cannot be read, or says something that nothing here understands.
     """
-    text = decode_content(content, path)
+    text = decode_policy_file(content, path)
     try:
         lines = read_plain_yaml(text)
     except UnfitYaml as error:
@@ -78,7 +78,7 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
     try:
         found = PolicyFile.model_validate(data)
     except ValidationError as error:
-        raise make_unfit_policy(path, list_problems(error, lines)) from error
+        raise make_unfit_policy(path, list_policy_problems(error, lines)) from error
     for name in (
         "severity",
         "ignore",
@@ -93,8 +93,8 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
     if found.trust is not None:
         found.trust.found_at(path, lines.find_line_of_part(("trust", "code-on-load")))
     wrong = [
-        *_list_wrong_rules(found, lines, rules),
-        *_list_expired(found.ignore, lines, today),
+        *_list_wrong_rules_in_policy(found, lines, rules),
+        *_list_expired_policy_entries(found.ignore, lines, today),
     ]
     if wrong:
         raise make_unfit_policy(path, wrong)
@@ -114,7 +114,7 @@ def make_unfit_policy(path: str, problems: Iterable[Problem]) -> UnfitPolicy:
     )
 
 
-def decode_content(content: bytes, path: str, *, at_most: int = MOST_POLICY_BYTES) -> str:
+def decode_policy_file(content: bytes, path: str, *, at_most: int = MOST_POLICY_BYTES) -> str:
     """A file as text.
 
     Raises:
@@ -130,49 +130,51 @@ def decode_content(content: bytes, path: str, *, at_most: int = MOST_POLICY_BYTE
         raise make_unfit_policy(path, [(line, "it is not UTF-8")]) from error
 
 
-def list_problems(error: ValidationError, lines: PositionedDocument) -> Iterator[Problem]:
+def list_policy_problems(error: ValidationError, lines: PositionedDocument) -> Iterator[Problem]:
     """What does not fit, each with its line."""
     for item in error.errors(include_url=False):
         place: YamlPlace = tuple(item["loc"])
-        yield lines.find_line_of_part(place), _describe_problem(item, place)
+        yield lines.find_line_of_part(place), _describe_policy_problem(item, place)
 
 
-def _describe_problem(item: Any, place: YamlPlace) -> str:
+def _describe_policy_problem(item: Any, place: YamlPlace) -> str:
     key = next((str(part) for part in reversed(place) if isinstance(part, str)), "")
     kind, context = item["type"], item.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"`{key}` is no key here{_find_near_name(key, _list_keys_at(place))}"
+        return (
+            f"`{key}` is no key here{_find_near_name_in_policy(key, _list_policy_keys_at(place))}"
+        )
     if kind == "missing":
         return f"`{key}` is missing"
     if kind == "literal_error":
         expected = str(context["expected"]).replace("'", "`")
-        return f"`{key}` must be {expected}, and not {_quote_value(item['input'])}"
+        return f"`{key}` must be {expected}, and not {_quote_policy_value(item['input'])}"
     if kind == "value_error":
         reason = str(context["error"])
         return reason if reason.startswith("`") or "needs" in reason else f"`{key}` {reason}"
     if kind in ("model_type", "model_attributes_type"):
-        return f"`{key}` must hold keys, and not {_quote_value(item['input'])}"
+        return f"`{key}` must hold keys, and not {_quote_policy_value(item['input'])}"
     what = _EXPECTED.get(kind, str(item["msg"])[:1].lower() + str(item["msg"])[1:])
-    return f"`{key}` must be {what.format(**context)}, and not {_quote_value(item['input'])}"
+    return f"`{key}` must be {what.format(**context)}, and not {_quote_policy_value(item['input'])}"
 
 
-def _quote_value(value: Any) -> str:
+def _quote_policy_value(value: Any) -> str:
     text = "".join(letter if letter.isprintable() else "?" for letter in str(value))
     return f"`{text[:60].replace('`', chr(39))}`"
 
 
-def _list_keys_at(place: YamlPlace) -> list[str]:
+def _list_policy_keys_at(place: YamlPlace) -> list[str]:
     """The keys that are known where the last key of `place` stands."""
     model: type[BaseModel] | None = PolicyFile
     for part in place[:-1]:
         if isinstance(part, str) and model is not None:
-            model = _find_nested_model(model, part)
+            model = _find_nested_policy_model(model, part)
     if model is None:
         return []
     return [str(field.alias or name) for name, field in model.model_fields.items()]
 
 
-def _find_nested_model(model: type[BaseModel], key: str) -> type[BaseModel] | None:
+def _find_nested_policy_model(model: type[BaseModel], key: str) -> type[BaseModel] | None:
     field = model.model_fields.get(key.replace("-", "_"))
     if field is None:
         return None
@@ -182,12 +184,12 @@ def _find_nested_model(model: type[BaseModel], key: str) -> type[BaseModel] | No
     return None
 
 
-def _find_near_name(name: str, known: Iterable[str]) -> str:
+def _find_near_name_in_policy(name: str, known: Iterable[str]) -> str:
     found = difflib.get_close_matches(name, list(known), n=3)
     return f" (did you mean {' or '.join(f'`{one}`' for one in found)}?)" if found else ""
 
 
-def _list_wrong_rules(
+def _list_wrong_rules_in_policy(
     found: PolicyFile, lines: PositionedDocument, rules: Collection[str]
 ) -> Iterator[Problem]:
     named: tuple[tuple[str, Sequence[SeverityEntry | IgnoreEntry | MessageEntry]], ...] = (
@@ -199,18 +201,20 @@ def _list_wrong_rules(
         for position, entry in enumerate(entries):
             for item, rule in enumerate(entry.rule):
                 line = lines.find_line_of_part((key, position, "rule", item))
-                problem = _describe_wrong_rule(rule, entry, rules)
+                problem = _describe_wrong_rule_in_policy(rule, entry, rules)
                 if problem is not None:
                     yield line, problem
 
 
-def _describe_wrong_rule(
+def _describe_wrong_rule_in_policy(
     rule: str, entry: SeverityEntry | IgnoreEntry | MessageEntry, rules: Collection[str]
 ) -> str | None:
     if rule == EVERY_RULE:
         return None
     if rule not in rules:
-        return f"there is no rule {_quote_value(rule)}{_find_near_name(rule, rules)}"
+        return (
+            f"there is no rule {_quote_policy_value(rule)}{_find_near_name_in_policy(rule, rules)}"
+        )
     if isinstance(entry, MessageEntry):
         return None  # about any rule there may be something to say
     if rule in UNWEIGHED:
@@ -223,7 +227,7 @@ def _describe_wrong_rule(
     return None
 
 
-def _list_expired(
+def _list_expired_policy_entries(
     entries: Iterable[PolicyEntry], lines: PositionedDocument, today: date
 ) -> Iterator[Problem]:
     latest = today + LONGEST_IGNORE

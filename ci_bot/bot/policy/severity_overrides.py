@@ -24,15 +24,19 @@ from ci_bot.bot.policy.document import (
     StatementEntry,
     TrustEntry,
 )
-from ci_bot.bot.policy.exposures import quote_text
-from ci_bot.bot.policy.model_owners import Acceptances, ModelFiles, mark_accepted
+from ci_bot.bot.policy.exposures import quote_exposure
+from ci_bot.bot.policy.model_owners import (
+    AcceptancesByOwners,
+    FilesOfOwnedModels,
+    mark_accepted_by_owner,
+)
 from ci_bot.bot.policy.policy import (
-    IgnoreComments,
     Policy,
-    ScopeMatches,
-    is_on_path,
-    is_target,
-    names_rule,
+    PolicyIgnoreComments,
+    PolicyScopeMatches,
+    does_policy_entry_name_rule,
+    is_policy_entry_on_path,
+    is_target_of_policy_entry,
 )
 from ci_bot.bot.policy.weighable_rules import CODE_ON_LOAD, PROTECTED, UNWEIGHED
 from ci_bot.protocol.plan import Severity
@@ -80,12 +84,12 @@ class PolicyWeighing:
     """
 
     policy: Policy = field(default_factory=Policy)
-    matches: ScopeMatches = field(default_factory=ScopeMatches)
+    matches: PolicyScopeMatches = field(default_factory=PolicyScopeMatches)
     today: date = date.min
     loosens: bool = True
-    files: ModelFiles = field(default_factory=ModelFiles)
-    comments: IgnoreComments = field(default_factory=IgnoreComments)
-    acceptances: Acceptances = field(default_factory=Acceptances)
+    files: FilesOfOwnedModels = field(default_factory=FilesOfOwnedModels)
+    comments: PolicyIgnoreComments = field(default_factory=PolicyIgnoreComments)
+    acceptances: AcceptancesByOwners = field(default_factory=AcceptancesByOwners)
     authors: ChangeAuthors = field(default_factory=ChangeAuthors)
 
     def weigh_risks(self, risks: Iterable[Risk]) -> WeighedRisks:
@@ -100,13 +104,17 @@ class PolicyWeighing:
 
     def is_about(self, entry: ScopedEntry, model: str | None, path: str | None) -> bool:
         """Whether an entry may be about a model in a file."""
-        return self.matches.matches_one_version(entry, model) and is_on_path(entry, path)
+        return self.matches.matches_one_version(entry, model) and is_policy_entry_on_path(
+            entry, path
+        )
 
     def _with_message(self, risk: Risk) -> Risk:
         """What the team says to whoever reads it; not by a policy that anybody can write."""
         if self.loosens:
             for entry in reversed(self.policy.messages):
-                if names_rule(entry, risk.rule) and self.is_about(entry, risk.model, risk.path):
+                if does_policy_entry_name_rule(entry, risk.rule) and self.is_about(
+                    entry, risk.model, risk.path
+                ):
                     return risk.model_copy(update={"message": entry.message})
         return risk
 
@@ -126,7 +134,7 @@ class PolicyWeighing:
         found = self._with_severity(risk)
         off = found.weighed is not None and found.weighed.by == "off"
         item = self.acceptances.find_acceptance(found) if self.loosens and not off else None
-        return found if item is None else mark_accepted(found, item)
+        return found if item is None else mark_accepted_by_owner(found, item)
 
     def _with_trust(self, risk: Risk) -> Risk:
         """A note if the policy trusts everybody who wrote the change; else it says why not."""
@@ -139,18 +147,20 @@ class PolicyWeighing:
                 f"{risk.evidence} The policy's `trust` does not cover this change: {refused}."
             )
             return risk.model_copy(update={"evidence": evidence[:_EVIDENCE_LENGTH]})
-        found = _make_weighed("severity", risk, entry, describe_authors(self.authors))
+        found = _make_weighed_by_policy(
+            "severity", risk, entry, describe_authors_trusted_by_policy(self.authors)
+        )
         return risk.model_copy(update={"severity": "low", "weighed": found})
 
     def _find_ignore_entry(self, risk: Risk) -> Weighed | None:
         for entry in self.policy.ignore:
             if entry.until >= self.today and self._is_ignored_by(entry, risk):
                 until = entry.until.isoformat()
-                return _make_weighed("ignore", risk, entry, entry.reason, until=until)
+                return _make_weighed_by_policy("ignore", risk, entry, entry.reason, until=until)
         return None
 
     def _is_ignored_by(self, entry: IgnoreEntry, risk: Risk) -> bool:
-        return names_rule(entry, risk.rule) and self._matches_surely(entry, risk)
+        return does_policy_entry_name_rule(entry, risk.rule) and self._matches_surely(entry, risk)
 
     def _find_statement_entry(self, risk: Risk) -> Weighed | None:
         effect = risk.effect
@@ -159,10 +169,10 @@ class PolicyWeighing:
         for entry in self.policy.statements:
             if (
                 effect.action in entry.does
-                and is_target(entry.target, effect.target)
+                and is_target_of_policy_entry(entry.target, effect.target)
                 and self.matches.matches_both_versions(entry, risk.model)
             ):
-                return _make_weighed("statement", risk, entry, entry.reason)
+                return _make_weighed_by_policy("statement", risk, entry, entry.reason)
         return None
 
     def _find_ignore_comment(self, risk: Risk) -> Weighed | None:
@@ -178,9 +188,11 @@ class PolicyWeighing:
 
     def _with_severity(self, risk: Risk) -> Risk:
         for entry in reversed(self.policy.severity):
-            if not names_rule(entry, risk.rule):
+            if not does_policy_entry_name_rule(entry, risk.rule):
                 continue
-            lighter = entry.severity == "off" or _is_lighter(entry.severity, risk.severity)
+            lighter = entry.severity == "off" or _is_lighter_by_policy(
+                entry.severity, risk.severity
+            )
             if EVERY_RULE in entry.rule and not lighter:
                 if self.is_about(entry, risk.model, risk.path):
                     return risk  # an upper bound, and the finding is below it
@@ -189,34 +201,36 @@ class PolicyWeighing:
                 continue
             if not lighter and not self.is_about(entry, risk.model, risk.path):
                 continue
-            return _apply_severity_entry(entry, risk)
+            return _apply_severity_policy_entry(entry, risk)
         return risk
 
     def _may_be_lighter(self, entry: SeverityEntry, risk: Risk) -> bool:
         return self.loosens and risk.rule not in PROTECTED and self._matches_surely(entry, risk)
 
     def _matches_surely(self, entry: ScopedEntry, risk: Risk) -> bool:
-        if not self.matches.matches_both_versions(entry, risk.model) or not is_on_path(
+        if not self.matches.matches_both_versions(entry, risk.model) or not is_policy_entry_on_path(
             entry, risk.path
         ):
             return False
         return not entry.paths or self.files.has_proof_for(risk.model, risk.path)
 
 
-def _apply_severity_entry(entry: SeverityEntry, risk: Risk) -> Risk:
+def _apply_severity_policy_entry(entry: SeverityEntry, risk: Risk) -> Risk:
     if entry.severity == "off":
-        return risk.model_copy(update={"weighed": _make_weighed("off", risk, entry, entry.reason)})
+        return risk.model_copy(
+            update={"weighed": _make_weighed_by_policy("off", risk, entry, entry.reason)}
+        )
     if entry.severity == risk.severity:
         return risk
-    weighed = _make_weighed("severity", risk, entry, entry.reason)
+    weighed = _make_weighed_by_policy("severity", risk, entry, entry.reason)
     return risk.model_copy(update={"severity": entry.severity, "weighed": weighed})
 
 
-def _is_lighter(weight: Severity, than: Severity) -> bool:
+def _is_lighter_by_policy(weight: Severity, than: Severity) -> bool:
     return _HEAVIEST_FIRST.index(weight) > _HEAVIEST_FIRST.index(than)
 
 
-def _make_weighed(
+def _make_weighed_by_policy(
     by: object,
     risk: Risk,
     entry: PolicyEntry | StatementEntry,
@@ -241,59 +255,72 @@ def _make_weighed(
 _MOST_SHOWN = 5
 
 
-def describe_entry(entry: PolicyEntry) -> str:  # noqa: PLR0911 - one return per kind of entry
+def describe_policy_entry(entry: PolicyEntry) -> str:  # noqa: PLR0911 - one return per kind of entry
     """What an entry says, without its reason and without a full stop."""
     if isinstance(entry, SeverityEntry):
-        return f"{describe_entry_findings(entry)} weighs {describe_entry_severity(entry)}"
+        return (
+            f"{describe_findings_of_policy_entry(entry)} weighs "
+            f"{describe_severity_of_policy_entry(entry)}"
+        )
     if isinstance(entry, IgnoreEntry):
-        return f"{describe_entry_findings(entry)} is ignored until {entry.until.isoformat()}"
+        return (
+            f"{describe_findings_of_policy_entry(entry)} is ignored until {entry.until.isoformat()}"
+        )
     if isinstance(entry, StatementEntry):
-        return f"it is allowed {describe_allowed_statements(entry)}"
+        return f"it is allowed {describe_statements_of_policy_entry(entry)}"
     if isinstance(entry, DiffEntry):
-        return f"{describe_tolerance(entry)} is tolerated"
+        return f"{describe_tolerance_of_policy(entry)} is tolerated"
     if isinstance(entry, OwnerEntry):
-        return f"{describe_entry_models(entry)} belongs to {describe_accounts(entry)}"
+        return (
+            f"{describe_models_of_policy_entry(entry)} belongs to "
+            f"{describe_accounts_of_policy_entry(entry)}"
+        )
     if isinstance(entry, TrustEntry):
-        return describe_trust(entry)
+        return describe_trust_of_policy_entry(entry)
     if isinstance(entry, MessageEntry):
-        return f"the team says of {describe_entry_findings(entry)}: {entry.message}"
+        return f"the team says of {describe_findings_of_policy_entry(entry)}: {entry.message}"
     if isinstance(entry, ExposureEntry):
-        return describe_exposure_entry(entry)
+        return describe_exposure_policy_entry(entry)
     raise TypeError(f"no words for {type(entry).__name__}")
 
 
-def describe_entry_findings(entry: SeverityEntry | IgnoreEntry | MessageEntry) -> str:
+def describe_findings_of_policy_entry(entry: SeverityEntry | IgnoreEntry | MessageEntry) -> str:
     """Which findings an entry is about."""
-    rules = "every rule" if EVERY_RULE in entry.rule else list_entry_names(entry.rule)
-    on = f" on {describe_entry_models(entry)}" if entry.asks_for_models else ""
-    files = f" in {list_entry_names(entry.paths)}" if entry.paths else ""
+    rules = "every rule" if EVERY_RULE in entry.rule else list_names_in_policy_entry(entry.rule)
+    on = f" on {describe_models_of_policy_entry(entry)}" if entry.asks_for_models else ""
+    files = f" in {list_names_in_policy_entry(entry.paths)}" if entry.paths else ""
     return f"{rules}{on}{files}"
 
 
-def describe_entry_severity(entry: SeverityEntry) -> str:
+def describe_severity_of_policy_entry(entry: SeverityEntry) -> str:
     """The severity that an entry gives."""
     if entry.severity == "off":
         return "nothing (off)"
     return f"{'at most ' if EVERY_RULE in entry.rule else ''}{entry.severity}"
 
 
-def describe_allowed_statements(entry: StatementEntry) -> str:
+def describe_statements_of_policy_entry(entry: StatementEntry) -> str:
     """What statements may do, after "it is allowed" or "it would be allowed"."""
-    who = f" by statements of {list_entry_names(entry.models)}" if entry.models else ""
-    return f"that something {' or '.join(entry.does)} {list_entry_names(entry.target)}{who}"
+    who = f" by statements of {list_names_in_policy_entry(entry.models)}" if entry.models else ""
+    return (
+        f"that something {' or '.join(entry.does)} {list_names_in_policy_entry(entry.target)}{who}"
+    )
 
 
-def describe_tolerance(entry: DiffEntry) -> str:
+def describe_tolerance_of_policy(entry: DiffEntry) -> str:
     """The difference that an entry tolerates."""
-    return f"a data diff of {entry.tolerance:.4%} of the rows of {list_entry_names(entry.models)}"
+    return (
+        f"a data diff of {entry.tolerance:.4%} of the rows of "
+        f"{list_names_in_policy_entry(entry.models)}"
+    )
 
 
-def describe_accounts(entry: OwnerEntry) -> str:
+def describe_accounts_of_policy_entry(entry: OwnerEntry) -> str:
     """The accounts of an entry."""
     return " and ".join(f"`@{name}`" for name in entry.github)
 
 
-def describe_trust(entry: TrustEntry) -> str:
+def describe_trust_of_policy_entry(entry: TrustEntry) -> str:
     """Whose code on load is a note by an entry."""
     if entry.code_on_load == "nobody":
         return "code that runs on load is trusted of nobody"
@@ -303,41 +330,44 @@ def describe_trust(entry: TrustEntry) -> str:
     )
 
 
-def describe_exposure_entry(entry: ExposureEntry) -> str:
+def describe_exposure_policy_entry(entry: ExposureEntry) -> str:
     """Who reads which models, or which file says so."""
-    owners = " and ".join(quote_text(name) for name in entry.owner or ())
+    owners = " and ".join(quote_exposure(name) for name in entry.owner or ())
     if entry.file is not None:
         clause = f", and asks {owners} where it names nobody on GitHub" if owners else ""
-        return f"{quote_text(entry.file)} lists readers outside of the project{clause}"
-    models = list_entry_names(entry.reads)
-    return f"{quote_text(entry.name or '')} of {owners} reads {models} from outside of the project"
+        return f"{quote_exposure(entry.file)} lists readers outside of the project{clause}"
+    models = list_names_in_policy_entry(entry.reads)
+    return (
+        f"{quote_exposure(entry.name or '')} of {owners} reads {models} from outside of the project"
+    )
 
 
-def describe_authors(authors: ChangeAuthors) -> str:
+def describe_authors_trusted_by_policy(authors: ChangeAuthors) -> str:
     """Why the authors of a change are trusted."""
     one = authors.commits == 1
     commits = "its commit" if one else f"all {authors.commits} commits"
     return (
-        f"{_join_logins(authors.writers)} may write to this repository, and GitHub has verified "
+        f"{_join_logins_of_policy_entry(authors.writers)} may write to this repository, and "
+        f"GitHub has verified "
         f"{commits}; what this review says could still be forged by this code"
     )
 
 
-def _join_logins(logins: Iterable[str]) -> str:
+def _join_logins_of_policy_entry(logins: Iterable[str]) -> str:
     shown = [f"`@{name}`" for name in logins]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def describe_entry_models(entry: PolicyEntry) -> str:
+def describe_models_of_policy_entry(entry: PolicyEntry) -> str:
     """The models of an entry; "" where it is about all."""
     selected = getattr(entry, "models", None)
     owner = getattr(entry, "owner", None)
-    names = list_entry_names(selected) if selected else ""
-    of = f"models of {list_entry_names(owner)}" if owner else ""
+    names = list_names_in_policy_entry(selected) if selected else ""
+    of = f"models of {list_names_in_policy_entry(owner)}" if owner else ""
     return f"{names}{' among the ' if names and of else ''}{of}"
 
 
-def list_entry_names(names: Iterable[str] | None) -> str:
+def list_names_in_policy_entry(names: Iterable[str] | None) -> str:
     """`a`, `b` and 3 more, in the order of the file."""
     every = [f"`{name}`" for name in names or ()]
     rest = len(every) - _MOST_SHOWN

@@ -56,6 +56,6 @@ PROTECTED: Mapping[str, str] = {
 }
 
 
-def list_known_rules() -> Mapping[str, frozenset[Severity]]:
+def list_rules_that_policy_may_weigh() -> Mapping[str, frozenset[Severity]]:
     """The rules that a policy may name, with every weight that each may have by itself."""
     return {id_: spec.severities for id_, spec in RULES.items()}

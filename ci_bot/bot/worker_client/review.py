@@ -15,7 +15,7 @@ from ci_bot.bot.decision import (
     list_code_on_load,
 )
 from ci_bot.bot.git import FilesMissingInGit, GitFile
-from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_exposures
+from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_policy_exposures
 from ci_bot.bot.worker_client.base_branch import compared_with_base
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
@@ -158,7 +158,7 @@ def _make_report(
                 *report.notes,
                 *(client.git.exports.notes if found.baseline == "base-branch" else ()),
                 *describe_fallen_acceptances(weighing, report.risks),
-                *describe_stale_exposures(team.policy.exposures, facts.exposed),
+                *describe_stale_policy_exposures(team.policy.exposures, facts.exposed),
             ],
         }
     )

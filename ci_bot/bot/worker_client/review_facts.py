@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 
 import ci_bot
 from ci_bot.bot.decision import combine_failures, sort_failures_by_cause
-from ci_bot.bot.policy import list_exposed_names
+from ci_bot.bot.policy import list_names_exposed_by_policy
 from ci_bot.bot.worker_client import base_branch
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
@@ -325,7 +325,7 @@ def _request_facts(
         execution_time=options.execution_time,
         executor_hour_price=options.executor_hour_price,
         scopes=team.list_scopes,
-        exposed=list_exposed_names(team.policy.exposures),
+        exposed=list_names_exposed_by_policy(team.policy.exposures),
         known_files=_read_known_files(client, options) if baseline == "state" else [],
         personal_schemas=team.personal_schemas,
         restated_by=_list_restating(options),

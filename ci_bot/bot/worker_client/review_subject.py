@@ -22,9 +22,9 @@ from ci_bot.bot.policy import (
     MOST_POLICY_BYTES,
     ChangeAuthors,
     Policy,
-    list_known_rules,
+    list_rules_that_policy_may_weigh,
     make_unfit_policy,
-    read_listed_exposures,
+    read_exposures_listed_by_policy,
     read_policy,
 )
 from ci_bot.protocol.base import Sha
@@ -295,13 +295,13 @@ def parse_policies(
     Raises:
         UnfitPolicy: one of them cannot be used.
     """
-    rules = list_known_rules()
+    rules = list_rules_that_policy_may_weigh()
     files = tuple(
         read_policy(content, path=path, rules=rules, today=today)
         for path, content in zip(paths, contents, strict=True)
         if content is not None
     )
-    return Policy(files, read_listed_exposures(files, read_exposures))
+    return Policy(files, read_exposures_listed_by_policy(files, read_exposures))
 
 
 def is_sql(path: str) -> bool:

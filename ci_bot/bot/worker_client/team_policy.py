@@ -16,24 +16,24 @@ from ci_bot.bot.decision import EXPOSURE_AFFECTED, OVER_BUDGET, TeamLimits, make
 from ci_bot.bot.git import GitRepository
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
 from ci_bot.bot.policy import (
-    Acceptances,
+    AcceptancesByOwners,
     CodeOwnersFile,
-    IgnoreComments,
-    ModelFiles,
-    ModelOwnership,
+    FilesOfOwnedModels,
+    ModelOwnershipByPolicy,
     Policy,
     PolicyChange,
+    PolicyIgnoreComments,
+    PolicyScopeMatches,
     PolicyWeighing,
-    ScopeMatches,
     UnfitPolicy,
-    compare_ignore_comments,
-    find_ownership,
-    list_known_rules,
+    compare_ignore_comments_for_policy,
+    explain_why_ignore_comment_never_counts,
+    find_ownership_by_policy,
     list_policy_changes,
-    make_scope_key,
+    list_rules_that_policy_may_weigh,
+    make_scope_key_of_policy_entry,
     make_unfit_policy,
-    may_be_accepted,
-    why_not,
+    may_be_accepted_by_owner,
 )
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.review_subject import (
@@ -66,10 +66,10 @@ MOST_MODELS_WITH_OWNERS = 500
 
 def find_model_files(
     facts: ReviewFacts, git: GitRepository, changed: FileChanges | None
-) -> ModelFiles:
+) -> FilesOfOwnedModels:
     """Which of the changed files prove nothing about the models that they hold now."""
     if changed is None:
-        return ModelFiles()
+        return FilesOfOwnedModels()
     added = {c.path for c in facts.changes if c.change == "added"}
     models = {c.model: c.path for c in facts.changes if c.path and c.change != "added"}
     # A file can be moved, or get another model's text, without a change of the model.
@@ -79,7 +79,7 @@ def find_model_files(
     sides = changed.read_contents(git, lambda file: file.path in held)
     before = {file.path: decode_content(file.before) for file in sides}
     new = frozenset(f.path for f in changed.files if f.before is None and f.path not in added)
-    return ModelFiles.from_models(models, before, new=new)
+    return FilesOfOwnedModels.from_models(models, before, new=new)
 
 
 def describe_fallen_acceptances(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[str]:
@@ -104,13 +104,15 @@ def find_owners_of_models(
     """Who may accept which of these findings, by what the base commit says, and who may let prod
     build a model again."""
     codeowners = _read_codeowners(git, commit)
-    acceptable = {risk.model for risk in risks if may_be_accepted(risk)}
+    acceptable = {risk.model for risk in risks if may_be_accepted_by_owner(risk)}
     paths = {change.model: change.path for change in facts.changes if change.model in acceptable}
     restated = {item.recorded.model: item.path for item in facts.prod_restatements}
     found = []
     for model, path in [*{**restated, **paths}.items()][:MOST_MODELS_WITH_OWNERS]:
         known = path if weighing.files.has_proof_for(model, path) else None
-        owned = find_ownership(weighing.policy, weighing.matches, model, known, codeowners)
+        owned = find_ownership_by_policy(
+            weighing.policy, weighing.matches, model, known, codeowners
+        )
         if owned.place:
             found.append(
                 ModelOwners(
@@ -127,12 +129,14 @@ def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list
     """Whom on GitHub the findings about readers outside of the project ask."""
     found = []
     for risk in risks:
-        if risk.rule != EXPOSURE_AFFECTED.id or not may_be_accepted(risk):
+        if risk.rule != EXPOSURE_AFFECTED.id or not may_be_accepted_by_owner(risk):
             continue
         exposures = [item for item in weighing.policy.exposures if item.name == risk.subject]
         accounts = list(dict.fromkeys(name for item in exposures for name in item.accounts))
         if accounts:
-            owned = ModelOwnership.from_accounts(tuple(accounts), exposures[0].source_position)
+            owned = ModelOwnershipByPolicy.from_accounts(
+                tuple(accounts), exposures[0].source_position
+            )
             found.append(
                 ModelOwners(
                     model=risk.model or "",
@@ -209,10 +213,10 @@ class TeamPolicy:
         answers = facts.scoped[: len(own)]
         weighing = PolicyWeighing(
             policy=self.policy,
-            matches=ScopeMatches.from_answers(own, answers),
+            matches=PolicyScopeMatches.from_answers(own, answers),
             today=self.today,
             loosens=self.no_lighter is None,
-            acceptances=Acceptances.from_items(facts.acceptances, facts.changes),
+            acceptances=AcceptancesByOwners.from_items(facts.acceptances, facts.changes),
         )
         try:
             return replace(
@@ -225,16 +229,16 @@ class TeamPolicy:
 
     def _read_ignore_comments(
         self, facts: ReviewFacts, git: GitRepository, changed: FileChanges | None
-    ) -> IgnoreComments:
+    ) -> PolicyIgnoreComments:
         commit = self.commit
         if changed is None or commit is None:
-            return IgnoreComments()
+            return PolicyIgnoreComments()
         named = [*(c.path for c in facts.changes), *(f.path for f in facts.findings)]
         touched = {file.path for file in changed.files}
         same = sorted({path for path in named if path and is_sql(path)} - touched)
-        return compare_ignore_comments(
+        return compare_ignore_comments_for_policy(
             [*read_both_sides(git, changed), *read_unchanged_texts(git, commit, same)],
-            list_known_rules(),
+            list_rules_that_policy_may_weigh(),
         )
 
 
@@ -252,7 +256,7 @@ def check_selections(
         if answer.problem is not None
     }
     for entry in policy.entries:
-        problem = problems.get(make_scope_key(entry))
+        problem = problems.get(make_scope_key_of_policy_entry(entry))
         if problem is not None:
             raise make_unfit_policy(entry.path, [(entry.line, problem)])
 
@@ -309,11 +313,11 @@ def _find_tolerance(weighing: PolicyWeighing, model: str) -> float | None:
     return None
 
 
-def list_added_comments(comments: IgnoreComments) -> Iterator[PolicyChange]:
+def list_added_comments(comments: PolicyIgnoreComments) -> Iterator[PolicyChange]:
     """What the pull request's own comments would do after the merge."""
-    rules = list_known_rules()
+    rules = list_rules_that_policy_may_weigh()
     for item in comments.added:
-        why = why_not(item, rules)
+        why = explain_why_ignore_comment_never_counts(item, rules)
         sentence = f"a comment would take `{item.rule}` out of `{item.path}` ({item.reason})"
         if why is not None:
             sentence = f"a comment about `{item.rule}` in `{item.path}` will never count: {why}"
@@ -362,7 +366,9 @@ def read_base_policy(
     if proposed is None and policy.listed:
         proposed = read_proposed()
     if proposed is not None:
-        found += list_policy_changes(policy, proposed, weights=list_known_rules(), today=today)
+        found += list_policy_changes(
+            policy, proposed, weights=list_rules_that_policy_may_weigh(), today=today
+        )
     files = [path for path, content in zip(paths, before, strict=True) if content is not None]
     return TeamPolicy(
         policy=policy,

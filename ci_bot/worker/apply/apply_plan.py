@@ -39,7 +39,7 @@ from ci_bot.worker.cost import (
     is_cost_from_long_build,
     list_past_runs_for_cost,
 )
-from ci_bot.worker.messages import ModelNames, extract_sentence, make_failure_of_error
+from ci_bot.worker.messages import MessageNames, extract_sentence_of_error, make_failure_of_error
 from ci_bot.worker.planning import BuiltPlan, Missing, describe_plan
 from ci_bot.worker.project import (
     OpenProject,
@@ -132,7 +132,7 @@ class ApplyRun:
         self.ports = ports
         self.opened = opened
         self.context = opened.context
-        self.names = ModelNames(self.context.default_catalog, self.context.default_dialect)
+        self.names = MessageNames(self.context.default_catalog, self.context.default_dialect)
         self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
         self.costs = CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
@@ -321,7 +321,7 @@ class ApplyRun:
             return estimator.estimate_work(planned, work, missing)
         except Exception as error:
             # Unknown sizes stay unknown; the build goes on.
-            write_log_line(f"Sizes of inputs: {extract_sentence(error)}")
+            write_log_line(f"Sizes of inputs: {extract_sentence_of_error(error)}")
             return estimator.estimate_by_runs(work)
 
     def _estimate_merge(self, ready: ReadyPlan) -> Cost | None:
@@ -410,7 +410,7 @@ def _run_quietly(what: str, action: Callable[[], None]) -> None:
     try:
         action()
     except Exception as error:
-        write_log_line(f"{what}: {extract_sentence(error)}")
+        write_log_line(f"{what}: {extract_sentence_of_error(error)}")
 
 
 def probe_plan(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:

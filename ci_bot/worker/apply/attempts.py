@@ -18,12 +18,12 @@ from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.recorder import ConsoleRecorder
 from ci_bot.worker.messages import (
-    ModelNames,
-    extract_headline,
-    extract_sentence,
-    file_name,
-    find_root_cause,
+    MessageNames,
+    extract_headline_of_error,
+    extract_sentence_of_error,
+    find_root_cause_of_error,
     make_failure_of_error,
+    name_file_in_message,
 )
 from ci_bot.worker.planning import BuiltPlan, make_evaluatable_plan
 from ci_bot.worker.runtime import PhaseClock, spark_catalog
@@ -79,7 +79,7 @@ class BuildAttempts:
         clock: PhaseClock,
         progress: Say,
         *,
-        names: ModelNames,
+        names: MessageNames,
         repository: Path,
         replan: Callable[[], BuiltPlan],
         around_batch: AroundBatch,
@@ -195,7 +195,7 @@ class BuildAttempts:
         )
         name = getattr(node, "snapshot_name", None) or getattr(node, "name", None)
         base = make_failure_of_error(
-            find_root_cause(failed),
+            find_root_cause_of_error(failed),
             stage="apply",
             repository=self._repository,
             hint="If the code is the cause, push a fix: its review has the new command. If not, "
@@ -206,7 +206,7 @@ class BuildAttempts:
         if audit is not None:
             update["message"] = f"The audit `{audit.name}` cannot run: {base.message}"
             if audit.path is not None:
-                update["path"] = file_name(audit.path, self._repository)
+                update["path"] = name_file_in_message(audit.path, self._repository)
                 update["line"] = _find_line_of_word(audit.path, audit.name)
         return base.model_copy(update=update)
 
@@ -236,7 +236,9 @@ def find_retry_reason(
         return None
     causes = [error, *recorder.failures]
     texts = " ".join(
-        f"{extract_sentence(cause)} {extract_sentence(find_root_cause(cause))}" for cause in causes
+        f"{extract_sentence_of_error(cause)} "
+        f"{extract_sentence_of_error(find_root_cause_of_error(cause))}"
+        for cause in causes
     )
     if any(sign in texts for sign in _CONCURRENT):
         return "another writer changed the same table"
@@ -258,5 +260,5 @@ def _cut_table_to_schema(table: str) -> str:
 
 
 def _describe_error_in_one_line(error: BaseException, recorder: ConsoleRecorder) -> str:
-    cause = find_root_cause(recorder.failures[0] if recorder.failures else error)
-    return shorten_redacted(extract_headline(cause), 1_000)
+    cause = find_root_cause_of_error(recorder.failures[0] if recorder.failures else error)
+    return shorten_redacted(extract_headline_of_error(cause), 1_000)

@@ -33,7 +33,11 @@ from ci_bot.worker.data_diff import (
     diff_models,
     raise_spark_failures_as_diff_errors,
 )
-from ci_bot.worker.messages import ModelNames, extract_headline, extract_sentence
+from ci_bot.worker.messages import (
+    MessageNames,
+    extract_headline_of_error,
+    extract_sentence_of_error,
+)
 from ci_bot.worker.planning import BuiltPlan, make_plan
 from ci_bot.worker.runtime import Relation, SparkCatalog, spark_catalog
 from ci_bot.worker.sql import list_key_columns
@@ -117,7 +121,9 @@ def resolve_views(
         View(
             view=relation.shown_name,
             resolves=error is None,
-            error=None if error is None else shorten_redacted(extract_headline(error), _LONGEST),
+            error=None
+            if error is None
+            else shorten_redacted(extract_headline_of_error(error), _LONGEST),
         )
         for relation, error in answers.items()
     ]
@@ -127,7 +133,7 @@ def try_collect_evidence(
     request: ApplyRequest,
     context: Context,
     planned: BuiltPlan,
-    names: ModelNames,
+    names: MessageNames,
     catalog: SparkCatalog,
     port: SparkDiffPort,
     ports: EvidencePorts,
@@ -139,7 +145,7 @@ def try_collect_evidence(
         )
     except Exception as error:
         return ApplyEvidence(
-            missing=f"it could not be collected: {extract_sentence(error)}"[:4_000]
+            missing=f"it could not be collected: {extract_sentence_of_error(error)}"[:4_000]
         )
 
 
@@ -157,7 +163,7 @@ def collect_evidence(
     request: ApplyRequest,
     context: Context,
     planned: BuiltPlan,
-    names: ModelNames,
+    names: MessageNames,
     catalog: SparkCatalog,
     port: SparkDiffPort,
     ports: EvidencePorts,
@@ -252,7 +258,7 @@ def _list_candidates(
     changed: Mapping[str, Snapshot],
     here: Mapping[str, Relation],
     there: Mapping[str, Relation],
-    names: ModelNames,
+    names: MessageNames,
     counts: Mapping[str, int],
 ) -> list[DiffCandidate]:
     """Lists the models to compare: those with a view on both sides, whose data can differ."""
@@ -325,7 +331,7 @@ def _map_models_without_data(planned: BuiltPlan, stored: Mapping[str, Snapshot])
     return found
 
 
-def _describe_empty_model(name: str, empty: str, names: ModelNames) -> str:
+def _describe_empty_model(name: str, empty: str, names: MessageNames) -> str:
     if name == empty:
         return (
             "It has no data here: the plan's window holds no whole interval of it. "
@@ -380,5 +386,9 @@ def repeat_audits_on_prod(
                 # The usual cause is a column that prod's view lacks.
                 why = str(error)[:_LINE]
             except Exception as error:
-                why = f"The audit could not be rendered for prod: {extract_sentence(error)}"[:_LINE]
+                why = (
+                    f"The audit could not be rendered for prod: {extract_sentence_of_error(error)}"[
+                        :_LINE
+                    ]
+                )
         recorder.record_prod_answer(model, key, rows, why)

@@ -26,7 +26,7 @@ from ci_bot.protocol.reasons import (
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply.attempts import PlanMovedError
 from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.messages import ModelNames, report_times
+from ci_bot.worker.messages import MessageNames, report_times
 from ci_bot.worker.planning import (
     BuiltPlan,
     Missing,
@@ -88,7 +88,7 @@ def check_project(context: Context, environment: EnvironmentName, *, pull_reques
         )
 
 
-def check_category(planned: BuiltPlan, names: ModelNames) -> None:
+def check_category(planned: BuiltPlan, names: MessageNames) -> None:
     """Checks that every change has a category.
 
     Raises:
@@ -103,7 +103,7 @@ def check_category(planned: BuiltPlan, names: ModelNames) -> None:
         )
 
 
-def check_work(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
+def check_work(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
     """Checks that the plan's work is on Spark, in the reviewed window, and outside of prod.
 
     Building the stages changes the plan's snapshots, so compute all that reads those first.
@@ -121,7 +121,7 @@ def check_work(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
     check_statements(context, planned, names)
 
 
-def check_engines(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
+def check_engines(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
     """Refuses models of a gateway with another engine: nobody could count, compare or remove their
     tables.
     """
@@ -143,7 +143,7 @@ def check_engines(context: Context, planned: BuiltPlan, names: ModelNames) -> No
         )
 
 
-def check_window(planned: BuiltPlan, names: ModelNames) -> None:
+def check_window(planned: BuiltPlan, names: MessageNames) -> None:
     """Refuses work that lies outside the reviewed window.
 
     An interval is built as a whole, and a window may begin or end in the middle of one, such as a
@@ -172,7 +172,7 @@ def check_window(planned: BuiltPlan, names: ModelNames) -> None:
             )
 
 
-def check_merges(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
+def check_merges(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
     """Checks that Spark can MERGE into every table that SQLMesh would merge into.
 
     The running session has the cluster's settings, which the configuration may lack.
@@ -275,7 +275,7 @@ class PlanRepetition:
         ledger: Ledger,
         report: RunReport,
         *,
-        names: ModelNames,
+        names: MessageNames,
         clock: PhaseClock,
         progress: Callable[[str, str, int | None, int | None], None],
         list_lost_views: Callable[[BuiltPlan], list[str]],

@@ -14,7 +14,7 @@ from sqlmesh.core.snapshot import Snapshot
 from ci_bot.protocol.apply_report import AppliedModel, AuditTotals, ModelAudit
 from ci_bot.protocol.base import LINE_LENGTH
 from ci_bot.protocol.plan import Backfill, BackfillAction
-from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import describe_plan
 from ci_bot.worker.sqlmesh_compat import AuditOutcome, SqlmeshAuditQuery
 
@@ -47,7 +47,7 @@ class ModelRecord:
 class ConsoleRecorder(NoopConsole):
     """SQLMesh's console, turned into records and progress lines. Called from several threads."""
 
-    def __init__(self, names: ModelNames, progress: ReportBatch) -> None:
+    def __init__(self, names: MessageNames, progress: ReportBatch) -> None:
         super().__init__()
         self._names = names
         self._progress = progress
@@ -231,7 +231,7 @@ class ConsoleRecorder(NoopConsole):
 
 
 def make_recorder(
-    work: Iterable[Backfill], names: ModelNames, progress: ReportBatch
+    work: Iterable[Backfill], names: MessageNames, progress: ReportBatch
 ) -> ConsoleRecorder:
     """Makes a recorder that expects the models of `work`."""
     recorder = ConsoleRecorder(names, progress)

@@ -14,7 +14,7 @@ from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import BatchMeter, make_clock_cost, make_counted_cost
-from ci_bot.worker.messages import extract_sentence, report_times
+from ci_bot.worker.messages import extract_sentence_of_error, report_times
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import SparkCatalog, spark_catalog, write_log_line
 from ci_bot.worker.state_store import (
@@ -83,7 +83,7 @@ class RunRecord:
         found = list_ledger_objects(views.values(), tables, self._catalog)
         if before is not None:
             found = _keep_first_observation(before, found)
-        now = report_times.format_iso(report_times.read_milliseconds_now())
+        now = report_times.format_iso_in_message(report_times.read_milliseconds_now())
         owner = self._ask.owner
         with self._hold.fence_write():
             self._ledger.write_row(
@@ -113,14 +113,16 @@ class RunRecord:
             with self._hold.fence_write():
                 row = self._ledger.read_row(self._ask.environment)
                 if row is not None:
-                    now = report_times.format_iso(report_times.read_milliseconds_now())
+                    now = report_times.format_iso_in_message(report_times.read_milliseconds_now())
                     self._ledger.write_row(
                         row.model_copy(update={"phase": phase, "updated_at": now})
                     )
         except LeaseLostError:
             pass
         except Exception as error:
-            write_log_line(f"The ledger was not told of `{phase}`: {extract_sentence(error)}")
+            write_log_line(
+                f"The ledger was not told of `{phase}`: {extract_sentence_of_error(error)}"
+            )
 
 
 def _list_ledger_snapshots(
@@ -219,12 +221,12 @@ class CostRecord:
                 write_log_line(f"Spark's counters could not be read: {self._meter.failure}")
             cost = self._measure_cost(wall_seconds)
         except Exception as error:
-            write_log_line(f"The costs are not known: {extract_sentence(error)}")
+            write_log_line(f"The costs are not known: {extract_sentence_of_error(error)}")
             return None
         try:
             self._keep_cost(cost, outcome, models, versions, plan_id, expected)
         except Exception as error:
-            write_log_line(f"The costs were not recorded: {extract_sentence(error)}")
+            write_log_line(f"The costs were not recorded: {extract_sentence_of_error(error)}")
         return cost
 
     def _measure_cost(self, wall_seconds: float) -> ActualCost:
@@ -247,8 +249,8 @@ class CostRecord:
     ) -> None:
         now = report_times.read_milliseconds_now()
         at, oldest = (
-            report_times.format_iso(now),
-            report_times.format_iso(now - KEEP_DAYS * 86_400_000),
+            report_times.format_iso_in_message(now),
+            report_times.format_iso_in_message(now - KEEP_DAYS * 86_400_000),
         )
         known = {model.model: model for model in models if model.model in versions}
         self.rows = rows = (

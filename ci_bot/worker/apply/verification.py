@@ -21,7 +21,7 @@ from ci_bot.worker.apply.evidence import repeat_audits_on_prod
 from ci_bot.worker.apply.progress_report import RunReport
 from ci_bot.worker.apply.run_record import RunRecord
 from ci_bot.worker.data_diff import SparkDiffPort
-from ci_bot.worker.messages import ModelNames, extract_sentence
+from ci_bot.worker.messages import MessageNames, extract_sentence_of_error
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.runtime import PhaseClock, SparkCatalog, spark_catalog, write_log_line
 from ci_bot.worker.state_store import LeaseHold
@@ -46,7 +46,7 @@ class EnvironmentVerification:
         context: Context,
         catalog: SparkCatalog,
         *,
-        names: ModelNames,
+        names: MessageNames,
         hold: LeaseHold,
         record: RunRecord,
         report: RunReport,
@@ -112,7 +112,7 @@ class EnvironmentVerification:
                 )
             )
         except Exception as error:
-            write_log_line(f"Prod was not asked the audits: {extract_sentence(error)}")
+            write_log_line(f"Prod was not asked the audits: {extract_sentence_of_error(error)}")
 
     def _verify_views(self, planned: BuiltPlan, port: SparkDiffPort) -> Failure | None:
         report, environment = self._report, self._ask.environment
@@ -128,7 +128,7 @@ class EnvironmentVerification:
                 reason_code="not_verified",
                 exit_code=EXIT_INCOMPLETE,
                 message=f"{environment} is built, and Spark could not be asked whether its views "
-                f"resolve: {extract_sentence(error)}",
+                f"resolve: {extract_sentence_of_error(error)}",
                 hint="Apply again: it rebuilds nothing, and checks them.",
             )
         failure = _find_unresolved(report.views)

@@ -25,7 +25,7 @@ from ci_bot.worker.cleanup.reclaim_facts import (
     list_state_rows,
 )
 from ci_bot.worker.cleanup.reclaim_rules import TableFate
-from ci_bot.worker.messages import extract_headline_with_cause, report_times
+from ci_bot.worker.messages import extract_headline_of_error_with_cause, report_times
 from ci_bot.worker.runtime import (
     AdapterFiles,
     FilesPort,
@@ -336,13 +336,15 @@ class TableReclaim:
 
 def _make_kept_table(table: str, why: str, until: int | None) -> KeptTable:
     return KeptTable(
-        table=table, why=why, until=None if until is None else report_times.format_iso(until)
+        table=table,
+        why=why,
+        until=None if until is None else report_times.format_iso_in_message(until),
     )
 
 
 def describe_error_in_line(error: BaseException) -> str:
     """Describes an error and its cause in one line."""
-    return shorten_redacted(extract_headline_with_cause(error), 4_000)
+    return shorten_redacted(extract_headline_of_error_with_cause(error), 4_000)
 
 
 # The physical tables of an environment that a cleanup has removed: kept, kept for a day, or
@@ -467,7 +469,7 @@ class CleanupTables:
 
 def write_phase(ledger: Ledger, row: LedgerRow, phase: LedgerPhase) -> LedgerRow:
     """Writes the row with another phase and the current time; returns it."""
-    now = report_times.format_iso(report_times.read_milliseconds_now())
+    now = report_times.format_iso_in_message(report_times.read_milliseconds_now())
     written = row.model_copy(update={"phase": phase, "updated_at": now})
     ledger.write_row(written)
     return written

@@ -86,8 +86,8 @@ def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSur
         behind=[
             ModelRange(
                 model=name,
-                start=report_times.format_iso(start),
-                end=report_times.format_iso(end),
+                start=report_times.format_iso_in_message(start),
+                end=report_times.format_iso_in_message(end),
             )
             for name, (start, end) in behind[:MOST_LISTED]
         ],
@@ -131,7 +131,7 @@ def _list_lasting(state: Any, prefix: str, now: int) -> Iterator[LastingEnvironm
             continue
         yield LastingEnvironment(
             environment=name,
-            expires_at=None if expires is None else report_times.format_iso(expires),
+            expires_at=None if expires is None else report_times.format_iso_in_message(expires),
         )
 
 
@@ -245,8 +245,10 @@ def _list_found_environments(
                 phase=row.phase if row else None,
                 pinned=name in pinned,
                 updated_at=row.updated_at if row else None,
-                expires_at=report_times.format_iso(expires_at) if expires_at is not None else None,
-                tables_due_at=report_times.format_iso(reclaim.reclaim_due_at(left))
+                expires_at=report_times.format_iso_in_message(expires_at)
+                if expires_at is not None
+                else None,
+                tables_due_at=report_times.format_iso_in_message(reclaim.reclaim_due_at(left))
                 if left is not None
                 else None,
                 tables_due=left is not None and reclaim.is_reclaim_due(left),

@@ -25,7 +25,7 @@ from ci_bot.worker.cost.spark_counters import (
     sum_cost_counters_of_stages,
     sum_executor_allocation,
 )
-from ci_bot.worker.messages import extract_sentence
+from ci_bot.worker.messages import extract_sentence_of_error
 
 _SETTLE_MILLISECONDS = 2_000
 
@@ -201,7 +201,7 @@ class BatchMeter:
         try:
             action()
         except Exception as error:
-            self.failure = self.failure or extract_sentence(error)
+            self.failure = self.failure or extract_sentence_of_error(error)
         self.seconds += max(0.0, self._now() - before)
 
 

@@ -32,7 +32,7 @@ from ci_bot.worker.cost.event_logs import (
     read_directory_of_event_logs,
     read_hadoop_settings_for_event_logs,
 )
-from ci_bot.worker.messages import extract_sentence, report_times
+from ci_bot.worker.messages import extract_sentence_of_error, report_times
 from ci_bot.worker.project import collect_versions_of_project, make_project_place, opening
 
 _NOBODY = "so nobody can have read it"
@@ -281,7 +281,7 @@ def find_readers_in_event_logs(
             _read_parts_of_event_log(files, log, reads)
         except OSError as error:
             found.counts["unreadable"] += 1
-            found.remark = found.remark or extract_sentence(error)[:4_000]
+            found.remark = found.remark or extract_sentence_of_error(error)[:4_000]
             continue
         found.counts["malformed"] += reads.malformed
         found.counts[_add_application_to_event_log_readers(reads, found)] += 1
@@ -343,7 +343,7 @@ def list_readers_in_event_logs(request: ExposuresRequest, ports: LearnPorts) -> 
         )
     newest = sorted(found.readers.items(), key=lambda item: -item[1].last)
     return ExposuresDocument(
-        since=report_times.format_iso(int((now - DAYS * _DAY) * 1_000)),
+        since=report_times.format_iso_in_message(int((now - DAYS * _DAY) * 1_000)),
         logs=found.counts["logs"],
         read=found.counts["read"],
         own=found.counts["own"],
@@ -356,7 +356,7 @@ def list_readers_in_event_logs(request: ExposuresRequest, ports: LearnPorts) -> 
             LoggedReader(
                 application=who[0],
                 user=who[1],
-                last_read=report_times.format_iso(int(activity.last * 1_000)),
+                last_read=report_times.format_iso_in_message(int(activity.last * 1_000)),
                 statements=activity.statements,
                 reads={
                     model: None if read.columns is None else sorted(read.columns)

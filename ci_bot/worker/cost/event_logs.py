@@ -27,7 +27,11 @@ from ci_bot.protocol.messages import LearnRequest
 from ci_bot.protocol.supported_versions import parse_release
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.event_log_application import EventLogApplication, TableWrite
-from ci_bot.worker.messages import extract_headline, extract_sentence, report_times
+from ci_bot.worker.messages import (
+    extract_headline_of_error,
+    extract_sentence_of_error,
+    report_times,
+)
 from ci_bot.worker.project import collect_versions_of_project, make_project_place, opening
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
@@ -178,7 +182,7 @@ class HadoopEventLogFiles:
                 for status in where.getFileSystem(self._conf).listStatus(where)
             ]
         except Exception as error:
-            raise OSError(extract_sentence(error)) from error
+            raise OSError(extract_sentence_of_error(error)) from error
 
     def read_lines(self, entry: ListedEventLogFile) -> Iterator[bytes]:
         with self.decompress_log(entry.path) as plain, Path(plain).open("rb") as file:
@@ -201,7 +205,7 @@ class HadoopEventLogFiles:
             self._jvm.org.apache.hadoop.io.IOUtils.copyBytes(stream, out, 1 << 16, True)
         except Exception as error:
             if not Path(target).stat().st_size:
-                raise OSError(extract_sentence(error)) from error
+                raise OSError(extract_sentence_of_error(error)) from error
         finally:
             out.close()
 
@@ -223,7 +227,7 @@ def make_unreadable_event_logs_error(directory: str, error: Exception) -> BadInp
         NotADirectoryError: "it is no directory",
         PermissionError: "reading it is not permitted",
     }
-    why = known.get(type(error)) or extract_headline(error)
+    why = known.get(type(error)) or extract_headline_of_error(error)
     return BadInput(
         f"The event logs in {directory} cannot be read: {why}.",
         hint="Name the directory that `spark.eventLog.dir` of prod's Spark names.",
@@ -269,7 +273,7 @@ def learn_costs_from_event_logs(
     """
     found = LearnedLogs()
     known = ledger.list_sources()
-    oldest = report_times.format_iso(int((now - KEEP_DAYS * _DAY) * 1_000))
+    oldest = report_times.format_iso_in_message(int((now - KEEP_DAYS * _DAY) * 1_000))
     for log in list_event_logs(files, directory):
         if stop():
             break
@@ -285,11 +289,13 @@ def learn_costs_from_event_logs(
             application = read_event_log(files, log)
         except OSError as error:
             found.counts["unreadable"] += 1
-            found.remark = found.remark or f"{log.name}: {extract_sentence(error)}"[:4_000]
+            found.remark = found.remark or f"{log.name}: {extract_sentence_of_error(error)}"[:4_000]
             continue
         writes = _list_judged_writes_in_event_log(application, log, found)
         if not writes and not log.in_progress:
-            ledger.remember_source(log.name, report_times.format_iso(int(log.changed * 1_000)))
+            ledger.remember_source(
+                log.name, report_times.format_iso_in_message(int(log.changed * 1_000))
+            )
         if writes:
             name = log.name.removesuffix(IN_PROGRESS)
             running = f"{name}{IN_PROGRESS}"
@@ -326,11 +332,11 @@ def make_cost_row_of_prod_run(write: TableWrite, source: str) -> ProdRunRow:
     return ProdRunRow(
         source=source,
         table=write.table,
-        at=report_times.format_iso(int(write.start * 1_000)),
+        at=report_times.format_iso_in_message(int(write.start * 1_000)),
         seconds=round(write.end - write.start, 3),
         executor_seconds=round(write.executor_seconds, 3),
-        start=report_times.format_iso(start) if start else None,
-        end=report_times.format_iso(end) if end else None,
+        start=report_times.format_iso_in_message(start) if start else None,
+        end=report_times.format_iso_in_message(end) if end else None,
         counters=write.counters,
     )
 

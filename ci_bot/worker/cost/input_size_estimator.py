@@ -43,7 +43,7 @@ from ci_bot.worker.cost.prediction import (
     cut_batches_for_cost,
     estimate_cost_by_input_size,
 )
-from ci_bot.worker.messages import ModelNames, extract_sentence
+from ci_bot.worker.messages import MessageNames, extract_sentence_of_error
 from ci_bot.worker.planning import (
     BuiltPlan,
     Interval,
@@ -88,7 +88,7 @@ class PlanCostEstimator:
 
     context: Context
     ledger: CostLedger
-    names: ModelNames
+    names: MessageNames
     hour_price: Price | None
     say: Callable[[str], None]
     stop: Callable[[], bool]
@@ -151,7 +151,9 @@ class PlanCostEstimator:
             return self.estimate_work(as_prod, work, ranges)
         except Exception as error:
             # A merge that cannot be planned is the review's finding; its cost is then unknown.
-            write_log_line(f"The cost of the merge is not known: {extract_sentence(error)}")
+            write_log_line(
+                f"The cost of the merge is not known: {extract_sentence_of_error(error)}"
+            )
             return None
 
     def _collect_known(self, work: Sequence[Backfill]) -> KnownCosts:
@@ -284,7 +286,7 @@ def _make_estimate_document(
     request: EstimateRequest, ports: EstimatePorts, opened: OpenProject, started: float
 ) -> EstimateDocument:
     context = opened.context
-    names = ModelNames(context.default_catalog, context.default_dialect)
+    names = MessageNames(context.default_catalog, context.default_dialect)
     options = plan_options.read_plan_options_of_request(
         context, request, read_plan_settings_of_project(context.configs)
     )

@@ -22,7 +22,7 @@ from sqlmesh.utils.date import make_inclusive
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost.prediction import InputSize, spread_batches_for_cost
-from ci_bot.worker.messages import extract_sentence
+from ci_bot.worker.messages import extract_sentence_of_error
 from ci_bot.worker.planning import BuiltPlan, Interval
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _measure_input_size_of_model(
     except (
         Exception
     ) as error:  # of the renderer, of macros, of Spark: it is unknown, whatever it is
-        log(f"How much {item.model} will read is not known: {extract_sentence(error)}")
+        log(f"How much {item.model} will read is not known: {extract_sentence_of_error(error)}")
         size = None
     if size is None:
         item.lost = True

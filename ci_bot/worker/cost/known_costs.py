@@ -14,7 +14,7 @@ from ci_bot.protocol.cost import Accuracy
 from ci_bot.protocol.plan import Backfill, Cost, select_tables
 from ci_bot.worker.cost.plan_estimate import KnownCosts, list_past_runs_for_cost, predict_plan_cost
 from ci_bot.worker.cost.prediction import PastRun, UpstreamGrowthForCost, fit_cost_line
-from ci_bot.worker.messages import ModelNames, report_times
+from ci_bot.worker.messages import MessageNames, report_times
 from ci_bot.worker.planning import BuiltPlan, describe_plan, make_plan
 from ci_bot.worker.state_store import ApplyRow, CostLedger, ProdRunRow
 
@@ -76,7 +76,7 @@ _OF_A_MODEL, _MOST_RUNS = 3, 200
 
 
 def collect_known_costs(
-    work: Sequence[Backfill], ledger: CostLedger, context: Context, names: ModelNames
+    work: Sequence[Backfill], ledger: CostLedger, context: Context, names: MessageNames
 ) -> KnownCosts:
     """Collects the ledger's runs of the models in `work`.
 
@@ -122,7 +122,7 @@ def _list_new_tables_for_costs(work: Sequence[Backfill], context: Context) -> di
 
 
 def _map_tables_above_for_costs(
-    work: Sequence[Backfill], context: Context, names: ModelNames
+    work: Sequence[Backfill], context: Context, names: MessageNames
 ) -> dict[str, frozenset[str]]:
     """Maps models that the work computes whole to the models whose tables they read, also behind
     views.
@@ -151,7 +151,7 @@ def _map_tables_above_for_costs(
 
 
 def _list_costs_of_prod_history(
-    models: Mapping[str, bool], ledger: CostLedger, context: Context, names: ModelNames
+    models: Mapping[str, bool], ledger: CostLedger, context: Context, names: MessageNames
 ) -> dict[str, list[PastRun]]:
     prod = context.state_reader.get_environment(c.PROD) if models else None
     if prod is None or not ledger.knows_prod:
@@ -213,7 +213,7 @@ def add_reused_tables_to_cost(
     built: Collection[str],
     ledger: CostLedger,
     context: Context,
-    names: ModelNames,
+    names: MessageNames,
 ) -> Cost:
     """Adds prod's tables that the plan needs and does not build to the cost.
 

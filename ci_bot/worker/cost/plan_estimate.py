@@ -38,7 +38,7 @@ from ci_bot.worker.cost.prediction import (
     cut_batches_for_cost,
     predict_cost,
 )
-from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import BuiltPlan, Interval, Missing, describe_plan
 from ci_bot.worker.state_store import CostLedger, RunRow
 
@@ -380,7 +380,7 @@ class CostProbe:
         return {s_id: [span] for s_id, span in self.batches.items()}
 
 
-def choose_cost_probe(planned: BuiltPlan, missing: Missing, names: ModelNames) -> CostProbe:
+def choose_cost_probe(planned: BuiltPlan, missing: Missing, names: MessageNames) -> CostProbe:
     """Chooses the probe of a plan.
 
     Args:

@@ -25,7 +25,7 @@ from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor import bundled_bot, spark_checks, spark_network, state_checks
 from ci_bot.worker.doctor.spark_network import NetworkFacts
-from ci_bot.worker.messages import ModelNames, extract_sentence, file_name
+from ci_bot.worker.messages import MessageNames, extract_sentence_of_error, name_file_in_message
 from ci_bot.worker.project import (
     FIX,
     ProjectStateFacts,
@@ -249,7 +249,9 @@ class DoctorExamination:
         except BotError as error:
             self._add_finding(name, "fail", error.message, error.hint)
         except Exception as error:
-            self._add_finding(name, "fail", extract_sentence(error), "The log has the whole story.")
+            self._add_finding(
+                name, "fail", extract_sentence_of_error(error), "The log has the whole story."
+            )
             sys.excepthook(type(error), error, error.__traceback__)
         return all(check.status != "fail" for check in self.checks[before:])
 
@@ -320,7 +322,7 @@ class DoctorExamination:
         """Loads the models, which runs the project's code, and checks them as a review does."""
         if not self._run_check("models", self._check_models):
             return
-        names = ModelNames(self.context.default_catalog, self.context.default_dialect)
+        names = MessageNames(self.context.default_catalog, self.context.default_dialect)
         repository = self.place.repository
         self._run_check("merges", lambda: self._check_merges(names))
         self._run_check(
@@ -365,7 +367,7 @@ class DoctorExamination:
             return
         self._add_finding("models", "ok", f"{len(self.context.models)} models load")
 
-    def _check_merges(self, names: ModelNames) -> None:
+    def _check_merges(self, names: MessageNames) -> None:
         gateways = list_gateways_of_project(self.context.config, self.context.gateway)
         found = {
             names.short_name(name): why
@@ -388,7 +390,7 @@ class DoctorExamination:
         """Lists the seeds and loaded files of which the checkout has only an LFS pointer."""
         seeds = list_seed_files_of_project(self.context.models.values())
         found = list_lfs_pointers([*load_trace.list_opened_files(), *seeds])
-        return [file_name(path, self.place.repository) for path in found]
+        return [name_file_in_message(path, self.place.repository) for path in found]
 
     def _examine_state(self, state: StateSync) -> None:
         catalog, dialect = (

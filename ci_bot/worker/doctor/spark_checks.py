@@ -14,7 +14,7 @@ from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor.spark_network import LOCAL, SparkSettings
-from ci_bot.worker.messages import extract_headline
+from ci_bot.worker.messages import extract_headline_of_error
 from ci_bot.worker.runtime import (
     AdapterSql,
     Relation,
@@ -154,7 +154,7 @@ def check_spark_listing(context: Context, known: Sequence[Relation]) -> ProjectC
             f"SHOW TABLE EXTENDED IN {place} LIKE 'ci_bot'"
         )
     except Exception as error:
-        why = shorten_redacted(extract_headline(error), _LONGEST)
+        why = shorten_redacted(extract_headline_of_error(error), _LONGEST)
         return ProjectCheck(
             name="listing",
             status="warn",
@@ -183,7 +183,8 @@ def check_spark_rights(context: Context, known: Sequence[Relation]) -> ProjectCh
     return ProjectCheck(
         name="rights",
         status="fail",
-        message=f"{read}; {view.shown_name}: {shorten_redacted(extract_headline(why), _LONGEST)}",
+        message=f"{read}; {view.shown_name}: "
+        f"{shorten_redacted(extract_headline_of_error(why), _LONGEST)}",
         fix="Give this account the right to read prod's schemas and the physical ones, or run "
         "`sqlmesh plan` if the view is broken.",
     )

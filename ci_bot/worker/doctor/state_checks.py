@@ -12,7 +12,7 @@ from ci_bot.protocol.environment import read_pull_number
 from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import describe_accuracy_of_costs, read_accuracy_of_costs
-from ci_bot.worker.messages import ModelNames, is_reworded, report_times
+from ci_bot.worker.messages import MessageNames, is_reworded_code, report_times
 from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, CostLedger, Ledger
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def check_prod_exists_in_state(state: StateSync) -> ProjectCheck:
             message=f"prod has {models} models, and its last plan did not finish.",
             fix="Run `sqlmesh plan` again to finish it.",
         )
-    written = report_times.format_iso(stored.finalized_ts)[: len("2024-01-31T12:00")].replace(
-        "T", " "
-    )
+    written = report_times.format_iso_in_message(stored.finalized_ts)[
+        : len("2024-01-31T12:00")
+    ].replace("T", " ")
     return ProjectCheck(
         name="prod", status="ok", message=f"{models} models, last plan finished {written} UTC"
     )
@@ -54,7 +54,7 @@ def check_prod_exists_in_state(state: StateSync) -> ProjectCheck:
 def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | None) -> ProjectCheck:
     """Checks prod's tables for missing intervals before later ones."""
     stored = state.get_environment(c.PROD)
-    names = ModelNames(catalog, dialect)
+    names = MessageNames(catalog, dialect)
     found = []
     snapshots = state.get_snapshots(stored.snapshots) if stored is not None else {}
     for snapshot in sorted(snapshots.values(), key=lambda item: str(item.name)):
@@ -65,8 +65,8 @@ def check_interval_gaps(state: StateSync, catalog: str | None, dialect: str | No
             if end < start:
                 model = names.short_name(snapshot.name)
                 found.append(
-                    f"{model} from {report_times.format_iso(end)} to "
-                    f"{report_times.format_iso(start)}"
+                    f"{model} from {report_times.format_iso_in_message(end)} to "
+                    f"{report_times.format_iso_in_message(start)}"
                 )
     if not found:
         return ProjectCheck(name="gaps", status="ok", message="prod's history has no gaps")
@@ -147,11 +147,11 @@ def check_python_of_prod_models(
     if stored is None:
         return None
     held = {item.name: item for item in state.get_snapshots(stored.snapshots).values()}
-    names = ModelNames(context.default_catalog, context.default_dialect)
+    names = MessageNames(context.default_catalog, context.default_dialect)
     found = [
         names.short_name(name)
         for name, snapshot in context.snapshots.items()
-        if (old := held.get(name)) is not None and is_reworded(snapshot, old)
+        if (old := held.get(name)) is not None and is_reworded_code(snapshot, old)
     ]
     if not found:
         return None

@@ -14,7 +14,7 @@ from ci_bot.protocol.base import make_readable_path
 _QUOTE = '[`"]?'
 
 
-class Versioned(Protocol):
+class VersionedInMessages(Protocol):
     """A snapshot with a version, or what the state keeps of one."""
 
     @property
@@ -31,7 +31,7 @@ class Versioned(Protocol):
         ...
 
 
-class ModelNames:
+class MessageNames:
     """Model names as people write them: without quotes, and without the default catalog.
 
     Only this class names models, in changes, findings, sentences and the ledger. Models of another
@@ -54,7 +54,7 @@ class ModelNames:
         same = name[: len(self._prefix)].lower() == self._prefix.lower()
         return name[len(self._prefix) :] if same else name
 
-    def table_name(self, snapshot: Versioned, *, deployable: bool) -> str:
+    def table_name(self, snapshot: VersionedInMessages, *, deployable: bool) -> str:
         """Returns the short name of a snapshot's physical table; `deployable`: the one that prod
         reuses.
 
@@ -70,17 +70,17 @@ class ModelNames:
         return self._inside.sub("", text) if self._prefix else text
 
 
-def file_name(path: Path, repository: Path) -> str:
+def name_file_in_message(path: Path, repository: Path) -> str:
     """Returns a file relative to the repository, or its whole path if it lies elsewhere."""
     inside = path.is_relative_to(repository)
     return make_readable_path(str(path.relative_to(repository)) if inside else str(path))
 
 
-def name_file_or_last_part(path: Path | str | None, repository: Path) -> str | None:
+def name_file_in_message_or_last_part(path: Path | str | None, repository: Path) -> str | None:
     """Returns a file relative to the repository, or its last part if it lies elsewhere; None for
     None.
     """
     if path is None:
         return None
     path = Path(path)
-    return file_name(path, repository) if path.is_relative_to(repository) else path.name
+    return name_file_in_message(path, repository) if path.is_relative_to(repository) else path.name

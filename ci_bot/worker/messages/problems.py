@@ -24,8 +24,8 @@ from ci_bot.protocol.base import Failure, make_readable_path
 from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.supported_versions import SQLMESH_VERSIONS_TEXT, is_supported, parse_release
 from ci_bot.redaction import strip_terminal_codes_for_redaction
-from ci_bot.worker.messages.load_failures import find_load_cause, iterate_causes
-from ci_bot.worker.messages.names import file_name
+from ci_bot.worker.messages.load_failures import find_load_cause, iterate_causes_of_error
+from ci_bot.worker.messages.names import name_file_in_message
 from ci_bot.worker.runtime import java
 
 # A chain longer than this is a loop or noise; the root is found well before.
@@ -59,7 +59,7 @@ class MacroRefusedError(Exception):
         )
 
 
-def find_macro_refusal(error: BaseException) -> str | None:
+def find_message_of_macro_refusal(error: BaseException) -> str | None:
     """Finds the sentence of a macro refusal that led to `error`; None if none did.
 
     It searches the text, because SQLMesh wraps the refusal in other exceptions, and those of a
@@ -101,21 +101,21 @@ class NotLoaded(BotError):
         self.base = None if base is None else tuple(base)
 
 
-def find_root_cause(error: BaseException) -> BaseException:
+def find_root_cause_of_error(error: BaseException) -> BaseException:
     """Returns the first exception of the chain, which names the real problem."""
-    *_, cause = iterate_causes(error)
+    *_, cause = iterate_causes_of_error(error)
     return cause
 
 
-def extract_sentence(error: BaseException) -> str:
+def extract_sentence_of_error(error: BaseException) -> str:
     """Returns the message of `error` without terminal colours and Java's stack."""
-    if _is_end_of_java(error):
+    if _is_error_of_ended_java(error):
         return SPARK_IS_GONE
-    text = strip_terminal_codes_for_redaction(make_encodable(str(error))).strip()
+    text = strip_terminal_codes_for_redaction(make_message_encodable(str(error))).strip()
     if not any(char.isalpha() for char in text) or isinstance(error, KeyError):
         # `raise ValueError(1)`, or a key alone: the error's type is more useful than its text.
         text = f"{type(error).__name__}: {text}".removesuffix(": ")
-    text = _TOKEN.sub(_clean_word, _PY4J.sub("", text))
+    text = _TOKEN.sub(_clean_word_of_error, _PY4J.sub("", text))
     text = _MACROS_FAILED.sub("Failed to resolve its macros: ", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     # Spark appends the JVM's stack to its messages; the reader needs the text before it, and the
@@ -126,28 +126,28 @@ def extract_sentence(error: BaseException) -> str:
     return "\n".join(shown) or type(error).__name__
 
 
-def extract_headline(error: BaseException) -> str:
+def extract_headline_of_error(error: BaseException) -> str:
     """Returns the first line of the message, before the plan or the causes that Spark adds."""
-    return extract_sentence(error).splitlines()[0]
+    return extract_sentence_of_error(error).splitlines()[0]
 
 
-def extract_headline_with_cause(error: BaseException) -> str:
-    """Returns `extract_headline`, and Java's last cause if it adds anything."""
-    first, *others = extract_sentence(error).splitlines()
+def extract_headline_of_error_with_cause(error: BaseException) -> str:
+    """Returns `extract_headline_of_error`, and Java's last cause if it adds anything."""
+    first, *others = extract_sentence_of_error(error).splitlines()
     cause = others[-1].removeprefix(_CAUSE) if others and others[-1].startswith(_CAUSE) else ""
     return f"{first.rstrip('.')}. The cause: {cause}" if cause and cause not in first else first
 
 
-def _clean_word(token: re.Match[str]) -> str:
+def _clean_word_of_error(token: re.Match[str]) -> str:
     return "the end" if token[1] == "SENTINEL" else f"'{token[2]}'"
 
 
-def make_encodable(text: str) -> str:
+def make_message_encodable(text: str) -> str:
     """Returns `text` without bytes that are not UTF-8, which no JSON document can hold."""
     return make_readable_path(text)
 
 
-def _is_end_of_java(error: BaseException) -> bool:
+def _is_error_of_ended_java(error: BaseException) -> bool:
     """Whether py4j lost its connection to Java; its own error does not say so."""
     if type(error).__name__ != "Py4JNetworkError" and not isinstance(error, ConnectionError):
         return False
@@ -183,7 +183,8 @@ def make_spark_start_error(
             reason_code="spark_not_started",
         )
     return BadInput(
-        f"Spark does not start{where}: {extract_headline(find_root_cause(error))}",
+        f"Spark does not start{where}: "
+        f"{extract_headline_of_error(find_root_cause_of_error(error))}",
         hint=f"{java.describe_java_versions(spark)} (JAVA_HOME, or `java` on the path). Check that "
         "this one is whole and that the gateway's `spark.*` settings fit; what Java and Spark say "
         "about it stands in the log of this run.",
@@ -202,23 +203,23 @@ def make_cancelled_failure(activity: str) -> Failure:
     )
 
 
-def find_error_position(
+def find_position_in_error_message(
     message: str, repository: Path, known_files: list[Path]
 ) -> tuple[str | None, int | None]:
     """Finds file (relative to the repository) and line in an error message, if any."""
     line = int(match.group(1)) if (match := LINE_NUMBER.search(message)) else None
     for file in known_files:
         if str(file) in message:
-            return _make_path_for_report(file, repository), line
+            return _make_path_for_error_message(file, repository), line
     for match in re.finditer(r"['\"]?(/[^\s'\":]+\.(?:sql|py|ya?ml|csv|sqlx))['\"]?", message):
         path = Path(match.group(1))
         if path.is_relative_to(repository):
-            return _make_path_for_report(path, repository), line
+            return _make_path_for_error_message(path, repository), line
     return None, None
 
 
-def _make_path_for_report(path: Path, repository: Path) -> str:
-    return make_encodable(file_name(path, repository))
+def _make_path_for_error_message(path: Path, repository: Path) -> str:
+    return make_message_encodable(name_file_in_message(path, repository))
 
 
 def make_failure_of_error(
@@ -244,13 +245,15 @@ def make_failure_of_error(
             line=error.line,
         )
     places, cause = PrivateDirectories({repository: ""}), find_load_cause(error, repository)
-    if (refusal := find_macro_refusal(error)) is not None:
+    if (refusal := find_message_of_macro_refusal(error)) is not None:
         hint = "Correct it and push. Do not load this branch elsewhere: there it would run."
         cause = replace(cause, message=refusal, hint=hint)
-    text = extract_sentence(error)
+    text = extract_sentence_of_error(error)
     location = getattr(error, "location", None)
-    path, line = find_error_position(text, repository, [Path(location)] if location else [])
-    located = _make_path_for_report(Path(location), repository) if location else None
+    path, line = find_position_in_error_message(
+        text, repository, [Path(location)] if location else []
+    )
+    located = _make_path_for_error_message(Path(location), repository) if location else None
     if cause.path is not None and (cause.message is not None or located in (None, cause.path)):
         # The failing frame is more exact than the file of a whole model, or than a message.
         path, line = cause.path, cause.line or line
@@ -263,7 +266,7 @@ def make_failure_of_error(
         or cause.reason_code
         or ("bad_input" if exit_code == EXIT_BAD_INPUT else "failed"),
         exit_code=exit_code,
-        message=places.hide_in_text(make_encodable(cause.message or text)),
+        message=places.hide_in_text(make_message_encodable(cause.message or text)),
         hint=cause.hint or hint,
         path=path,
         line=line,
@@ -365,12 +368,14 @@ def make_state_error(
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return BadInput(
         f"The state database ({engine}) cannot be read: {first.strip()}",
-        hint=_choose_state_hint(text, list_unset_variables(projects, environ)),
+        hint=_choose_hint_for_state_error(
+            text, list_unset_variables_for_state_error(projects, environ)
+        ),
         reason_code="state_unreachable",
     )
 
 
-def _choose_state_hint(text: str, unset: list[str]) -> str:
+def _choose_hint_for_state_error(text: str, unset: list[str]) -> str:
     if _OTHER_DUCKDB.search(text):
         return (
             "The file was written by another version of DuckDB than that of this run "
@@ -378,7 +383,7 @@ def _choose_state_hint(text: str, unset: list[str]) -> str:
             "the input `requirements` names."
         )
     if unset:
-        return describe_missing_variables(unset)
+        return describe_missing_variables_in_hint(unset)
     if _NO_VALUE.search(text):
         return (
             "`None` stands where a variable is not set: look for it in the gateway's "
@@ -387,7 +392,7 @@ def _choose_state_hint(text: str, unset: list[str]) -> str:
     return next((hint for cause, hint in _CAUSES if cause.search(text)), _ELSE)
 
 
-def describe_missing_variables(names: list[str]) -> str:
+def describe_missing_variables_in_hint(names: list[str]) -> str:
     """Describes variables without a value as a hint."""
     one = len(names) == 1
     shown = " and ".join(f"`{name}`" for name in names[:_VARIABLES_SHOWN])
@@ -398,7 +403,9 @@ def describe_missing_variables(names: list[str]) -> str:
     )
 
 
-def list_unset_variables(projects: Iterable[Path], environ: Mapping[str, str]) -> list[str]:
+def list_unset_variables_for_state_error(
+    projects: Iterable[Path], environ: Mapping[str, str]
+) -> list[str]:
     """Lists the variables of the state connection that have no value here."""
     from sqlmesh.core.config.common import ALL_CONFIG_FILENAMES
 
@@ -406,18 +413,18 @@ def list_unset_variables(projects: Iterable[Path], environ: Mapping[str, str]) -
         name
         for project in projects
         for file in ALL_CONFIG_FILENAMES
-        for name in _list_named(_read_text(project / file))
+        for name in _list_variables_named_in_text(_read_text_for_state_error(project / file))
     }
     return sorted(name for name in named if not environ.get(name))
 
 
-def _list_named(text: str) -> Iterator[str]:
-    for block in _list_state_blocks(text):
+def _list_variables_named_in_text(text: str) -> Iterator[str]:
+    for block in _list_state_blocks_for_state_error(text):
         for found in _VARIABLE.finditer(block):
             yield found.group(1) or found.group(2)
 
 
-def _list_state_blocks(text: str) -> list[str]:
+def _list_state_blocks_for_state_error(text: str) -> list[str]:
     """Lists the parts of a configuration that describe the state connection; all of it if they
     cannot be found.
     """
@@ -434,7 +441,7 @@ def _list_state_blocks(text: str) -> list[str]:
     return blocks or [text]
 
 
-def _read_text(path: Path) -> str:
+def _read_text_for_state_error(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

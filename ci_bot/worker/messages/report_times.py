@@ -20,7 +20,7 @@ from ci_bot.redaction import quote_value
 _YEARS = range(1900, 2201)
 
 
-def format_iso(moment: Any) -> str:
+def format_iso_in_message(moment: Any) -> str:
     """Formats a moment (milliseconds since the epoch, or anything SQLMesh takes) as ISO 8601 in
     UTC.
     """
@@ -38,7 +38,7 @@ def read_milliseconds_now() -> int:
     return int(now_timestamp())
 
 
-def start_of_day(moment: int) -> int:
+def find_start_of_day(moment: int) -> int:
     """Returns the midnight (UTC) at or before a moment; milliseconds in and out."""
     return moment - moment % 86_400_000
 
@@ -53,7 +53,7 @@ def parse_start(text: str, *, relative_to: int, name: str = "start") -> int:
     Raises:
         BadInput: it is not a date.
     """
-    return int(_parse_time(name, text, relative_to).timestamp() * 1000)
+    return int(_parse_time_or_explain(name, text, relative_to).timestamp() * 1000)
 
 
 def parse_end(text: str, *, relative_to: int) -> int:
@@ -62,24 +62,24 @@ def parse_end(text: str, *, relative_to: int) -> int:
     A day without a time means that whole day, as everywhere in SQLMesh, so it ends at the next
     midnight.
     """
-    parsed = _parse_time("end", text, relative_to)
+    parsed = _parse_time_or_explain("end", text, relative_to)
     if is_date(text):
         parsed = make_exclusive(text)  # at most one day more, which the bounds leave room for
     return int(parsed.timestamp() * 1000)
 
 
-def _parse_time(name: str, text: str, relative_to: int) -> datetime:
+def _parse_time_or_explain(name: str, text: str, relative_to: int) -> datetime:
     try:
         moment: datetime = to_datetime(text, relative_base=to_datetime(relative_to))
     except Exception as error:
-        raise _make_date_error(name, text, "which is not a date") from error
+        raise _make_message_of_wrong_date(name, text, "which is not a date") from error
     if moment.year not in _YEARS:
         years = f"{_YEARS.start} to {_YEARS.stop - 1}"
-        raise _make_date_error(name, text, f"which is none of the years {years}")
+        raise _make_message_of_wrong_date(name, text, f"which is none of the years {years}")
     return moment
 
 
-def _make_date_error(name: str, text: str, why: str) -> BadInput:
+def _make_message_of_wrong_date(name: str, text: str, why: str) -> BadInput:
     return BadInput(
         f"`{name}` is {quote_value(text)}, {why}.",
         hint="Write a date such as 2024-01-31, a timestamp, or words such as `1 week ago`.",

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from sqlmesh.core.snapshot import Snapshot
 
 
-def list_reworded_models(changed: Mapping[str, tuple[Snapshot, Snapshot]]) -> set[str]:
+def list_models_with_reworded_code(changed: Mapping[str, tuple[Snapshot, Snapshot]]) -> set[str]:
     """Lists the models, by fully qualified name, whose own definition is the same code.
 
     Args:
         changed: New and old snapshot of each model that differs.
     """
-    return {name for name, (new, old) in changed.items() if is_reworded(new, old)}
+    return {name for name, (new, old) in changed.items() if is_reworded_code(new, old)}
 
 
-def is_reworded(new: Snapshot, old: Snapshot) -> bool:
+def is_reworded_code(new: Snapshot, old: Snapshot) -> bool:
     """Whether two definitions of a model differ only in how the same code is written."""
     ours, theirs = new.node.python_env, old.node.python_env
     if ours == theirs or ours.keys() != theirs.keys():
@@ -44,7 +44,7 @@ def is_reworded(new: Snapshot, old: Snapshot) -> bool:
     )
 
 
-def describe_same_code(models: Iterable[str], python: str) -> str:
+def describe_same_code_in_message(models: Iterable[str], python: str) -> str:
     """Describes such models in a review, by their names in reports.
 
     Args:
@@ -67,7 +67,7 @@ def is_same_code(one: str, other: str) -> bool:
     """
     if one == other:
         return True
-    trees = [_parse_tree(one), _parse_tree(other)]
+    trees = [_parse_same_code(one), _parse_same_code(other)]
     known = [tree for tree in trees if tree is not None]
     if len(known) == len(trees):
         first, second = known
@@ -77,17 +77,17 @@ def is_same_code(one: str, other: str) -> bool:
     text = one if trees[0] is not None else other
     different = {at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b}
     quotes = all({one[at], other[at]} == {"'", '"'} for at in different)
-    return quotes and different <= set(_find_f_string_quotes(text, known[0]))
+    return quotes and different <= set(_find_f_string_quotes_in_same_code(text, known[0]))
 
 
-def _parse_tree(text: str) -> ast.Module | None:
+def _parse_same_code(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _find_f_string_quotes(text: str, tree: ast.Module) -> Iterator[int]:
+def _find_f_string_quotes_in_same_code(text: str, tree: ast.Module) -> Iterator[int]:
     """Yields the positions of the single quotes that f-strings begin and end with."""
     lines = text.splitlines(keepends=True)
     starts = [0]

@@ -30,7 +30,7 @@ from ci_bot.protocol.plan import (
     LineageNode,
     Restatement,
 )
-from ci_bot.worker.messages import ModelNames, report_times
+from ci_bot.worker.messages import MessageNames, report_times
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, name_plan_category
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def find_planned_change_type(planned: BuiltPlan, snapshot: Snapshot) -> ChangeTy
 
 def list_planned_changes(
     planned: BuiltPlan,
-    names: ModelNames,
+    names: MessageNames,
     *,
     repository: Path,
     columns: Callable[[Snapshot, Snapshot | None], list[ColumnChange]],
@@ -321,7 +321,7 @@ def choose_backfill_action(snapshot: Snapshot) -> BackfillAction:
 def list_planned_backfill(
     planned: BuiltPlan,
     intervals: Mapping[SnapshotId, Sequence[Interval]],
-    names: ModelNames,
+    names: MessageNames,
     *,
     reused: Callable[[Snapshot], bool],
 ) -> list[Backfill]:
@@ -340,8 +340,8 @@ def list_planned_backfill(
                 model=names.short_name(snapshot.name),
                 kind=name_planned_model_kind(snapshot),
                 action=action,
-                start=report_times.format_iso(wanted[0][0]) if dated else None,
-                end=report_times.format_iso(wanted[-1][1]) if dated else None,
+                start=report_times.format_iso_in_message(wanted[0][0]) if dated else None,
+                end=report_times.format_iso_in_message(wanted[-1][1]) if dated else None,
                 intervals=count,
                 batches=count_planned_batches(snapshot, wanted) if dated else 1,
                 preview=preview,
@@ -352,7 +352,7 @@ def list_planned_backfill(
     return sorted(found, key=lambda item: (-item.intervals, item.model))
 
 
-def list_remaining_work_of_plan(planned: BuiltPlan, names: ModelNames) -> list[Backfill]:
+def list_remaining_work_of_plan(planned: BuiltPlan, names: MessageNames) -> list[Backfill]:
     """Lists the work of a plan that is not built yet; a review and an apply share it."""
     if planned.plan.skip_backfill or planned.plan.uncategorized:
         return []
@@ -391,7 +391,7 @@ def count_planned_batches(snapshot: Snapshot, intervals: Iterable[Interval]) -> 
 
 
 def list_planned_restatements(
-    planned: BuiltPlan, names: ModelNames, users: Mapping[str, list[str]]
+    planned: BuiltPlan, names: MessageNames, users: Mapping[str, list[str]]
 ) -> list[Restatement]:
     """Lists the ranges that a person asked to restate. Previews of forward-only changes count as
     backfill.
@@ -404,8 +404,8 @@ def list_planned_restatements(
     return [
         Restatement(
             model=names.short_name(s_id.name),
-            start=report_times.format_iso(start),
-            end=report_times.format_iso(end),
+            start=report_times.format_iso_in_message(start),
+            end=report_times.format_iso_in_message(end),
             environments=users.get(s_id.name, []),
         )
         for s_id, (start, end) in sorted(planned.plan.restatements.items())
@@ -440,7 +440,7 @@ def _shorten_statement_of_plan(text: str, limit: int = 4_000) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def make_lineage_of_plan(planned: BuiltPlan, names: ModelNames) -> Lineage:
+def make_lineage_of_plan(planned: BuiltPlan, names: MessageNames) -> Lineage:
     """Makes the graph of the changed models, the models they read directly, and the edges."""
     diff = planned.plan.context_diff
     kinds: dict[str, ChangeType] = {

@@ -73,8 +73,8 @@ def identify_plan(
         restatements=[
             RestatedRange(
                 model=s_id.name,
-                start=report_times.format_iso(start),
-                end=report_times.format_iso(end),
+                start=report_times.format_iso_in_message(start),
+                end=report_times.format_iso_in_message(end),
             )
             for s_id, (start, end) in plan.restatements.items()
             if planned.flags.restate_models
@@ -133,8 +133,8 @@ def _make_target_snapshot_of_plan(
         category=name_plan_category(snapshot) if changed else None,
         preview=not planned.deployable.is_representative(snapshot),
         promoted=promoted,
-        start=report_times.format_iso(intervals[0][0]) if intervals else None,
-        end=report_times.format_iso(intervals[-1][1]) if intervals else None,
+        start=report_times.format_iso_in_message(intervals[0][0]) if intervals else None,
+        end=report_times.format_iso_in_message(intervals[-1][1]) if intervals else None,
     )
 
 

@@ -20,7 +20,7 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.plan import Category, Window
 from ci_bot.protocol.plan_identity import PlanFlags, PlanOption
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, report_times
+from ci_bot.worker.messages import MessageNames, report_times
 from ci_bot.worker.planning import plan_options
 from ci_bot.worker.planning.plan_options import PlanOptions, name_plan_option
 
@@ -180,7 +180,7 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
         SQLMeshError: SQLMesh refuses the plan.
     """
     plan_options.check_models_of_plan_options(context, plan_request.flags)
-    names = ModelNames(context.default_catalog, context.default_dialect)
+    names = MessageNames(context.default_catalog, context.default_dialect)
     frontier = find_prod_frontier_of_plan(context)
     execution = _choose_execution_time_of_plan(plan_request, frontier)
     last = min(frontier, execution) if frontier else execution
@@ -230,9 +230,11 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
     return BuiltPlan(
         plan=plan,
         window=Window(
-            start=report_times.format_iso(pinned_start) if pinned_start is not None else None,
-            end=report_times.format_iso(end),
-            execution_time=report_times.format_iso(execution),
+            start=report_times.format_iso_in_message(pinned_start)
+            if pinned_start is not None
+            else None,
+            end=report_times.format_iso_in_message(end),
+            execution_time=report_times.format_iso_in_message(execution),
         ),
         flags=flags,
         deployable=plan.deployability_index,
@@ -244,7 +246,7 @@ def plan_against_prod(context: Context, plan_request: PlanRequest) -> BuiltPlan 
 
 
 def _note_intervals_longer_than_plan(
-    plan: Plan, given: Mapping[str, Interval], names: ModelNames
+    plan: Plan, given: Mapping[str, Interval], names: MessageNames
 ) -> list[str]:
     """Notes the models whose interval is longer than the plan's window, one sentence each."""
     # A metadata change keeps prod's table with all its data.
@@ -256,7 +258,8 @@ def _note_intervals_longer_than_plan(
     found = [
         f"The plan's window holds no whole interval of `{names.short_name(name)}`: it gets its "
         "last one, "
-        f"{report_times.format_iso(start)[:10]} to {report_times.format_iso(end)[:10]}."
+        f"{report_times.format_iso_in_message(start)[:10]} to "
+        f"{report_times.format_iso_in_message(end)[:10]}."
         for name, (start, end) in sorted(given.items())
         if name in own
     ]
@@ -352,7 +355,7 @@ def _choose_execution_time_of_plan(plan_request: PlanRequest, frontier: int | No
     return (
         frontier
         if frontier is not None
-        else report_times.start_of_day(report_times.read_milliseconds_now())
+        else report_times.find_start_of_day(report_times.read_milliseconds_now())
     )
 
 
@@ -378,15 +381,15 @@ def _resolve_plan_range(
         end = report_times.parse_end(plan_request.end, relative_to=execution)
     if end > frontier:
         notes.append(
-            f"`end` was moved from {report_times.format_iso(end)} to "
-            f"{report_times.format_iso(frontier)}, "
+            f"`end` was moved from {report_times.format_iso_in_message(end)} to "
+            f"{report_times.format_iso_in_message(frontier)}, "
             "the end of prod's data: a PR environment never extends prod's tables."
         )
         end = frontier
     if start is not None and start >= end:
         raise BadInput(
-            f"`{option}` ({report_times.format_iso(start)}) is not before the end "
-            f"({report_times.format_iso(end)}).",
+            f"`{option}` ({report_times.format_iso_in_message(start)}) is not before the end "
+            f"({report_times.format_iso_in_message(end)}).",
             hint="Swap the dates, or leave `end` out to use the end of prod's data."
             if option == "start"
             else "Correct it in the configuration, or give the input `start`, which wins over it.",

@@ -33,7 +33,7 @@ from ci_bot.protocol.plan_identity import (
 )
 from ci_bot.redaction import quote_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, extract_headline
+from ci_bot.worker.messages import MessageNames, extract_headline_of_error
 from ci_bot.worker.project import BOT, PlanSettings
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def check_models_of_plan_options(context: Context, flags: PlanFlags) -> None:
                 _check_selection_of_plan(context, name, item)
     prod = context.state_reader.get_environment(c.PROD)
     known = {*context.models, *(info.name for info in (prod.snapshots if prod else ()))}
-    names = ModelNames(context.default_catalog, context.default_dialect)
+    names = MessageNames(context.default_catalog, context.default_dialect)
     for name, wanted in named.items():
         missing = [item for item in wanted if not _is_model_known_to_plan(context, item, known)]
         if missing:
@@ -310,7 +310,7 @@ def _check_selection_of_plan(context: Context, name: str, text: str) -> None:
     except BotError:
         raise
     except Exception as error:  # its parser, its git and deep nesting each raise their own
-        why = extract_headline(error).partition(": ")[0]
+        why = extract_headline_of_error(error).partition(": ")[0]
         raise BadInput(
             f"`{name}` cannot be {quote_value(text)}: {why}.",
             hint="A selection is a model (`shop.orders`), a pattern (`shop.*`) or a tag "
@@ -320,7 +320,7 @@ def _check_selection_of_plan(context: Context, name: str, text: str) -> None:
 
 
 def describe_refusal_of_plan(
-    error: PlanError, refused: Sequence[sqlmesh_compat.RefusedSqlmeshChange], names: ModelNames
+    error: PlanError, refused: Sequence[sqlmesh_compat.RefusedSqlmeshChange], names: MessageNames
 ) -> PlanRefusedError:
     """Makes the same refusal, with the models and statements that SQLMesh only prints to its
     console.
@@ -360,7 +360,7 @@ def _is_model_known_to_plan(context: Context, wanted: str, known: set[str]) -> b
 
 
 def check_plan_removes_no_foreign_model(
-    context: Context, plan: Plan, keys: Iterable[str], names: ModelNames
+    context: Context, plan: Plan, keys: Iterable[str], names: MessageNames
 ) -> None:
     """Checks that the plan removes no model that belongs to another project on the same state.
 
@@ -395,7 +395,7 @@ def check_plan_removes_no_foreign_model(
 # nobody built.
 
 
-def check_restated_models_of_plan(plan: Plan, wanted: Sequence[str], names: ModelNames) -> None:
+def check_restated_models_of_plan(plan: Plan, wanted: Sequence[str], names: MessageNames) -> None:
     """Checks that every named model has its own version in this environment.
 
     A pattern may match models of prod as well, as long as it matches one of the environment's.

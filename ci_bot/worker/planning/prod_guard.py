@@ -16,7 +16,7 @@ from ci_bot.errors import RequestRefused
 from ci_bot.protocol.base import make_readable_path
 from ci_bot.protocol.environment import PROD_HINT
 from ci_bot.protocol.plan import ChangeType
-from ci_bot.worker.messages import ModelNames, report_times
+from ci_bot.worker.messages import MessageNames, report_times
 from ci_bot.worker.planning.make_plan import BuiltPlan
 from ci_bot.worker.project import is_file_of_every_project_model, list_files_that_define_model
 from ci_bot.worker.runtime import Relation, spark_catalog
@@ -29,7 +29,7 @@ _SHOWN = 3
 
 
 def check_plan_leaves_prod_untouched(
-    planned: BuiltPlan, found: Iterable[PlanStage], names: ModelNames
+    planned: BuiltPlan, found: Iterable[PlanStage], names: MessageNames
 ) -> None:
     """Refuses a plan of prod, and one that would add or remove an interval of a table version that
     prod references.
@@ -104,8 +104,8 @@ def check_planned_views_apart_from_prod(context: Context, planned: BuiltPlan) ->
 
 def _refuse_plan_of_intervals(model: str, start: int, end: int) -> None:
     raise RequestRefused(
-        f"This plan would write {model} from {report_times.format_iso(start)} to "
-        f"{report_times.format_iso(end)} into the table that prod reads.",
+        f"This plan would write {model} from {report_times.format_iso_in_message(start)} to "
+        f"{report_times.format_iso_in_message(end)} into the table that prod reads.",
         hint="Prod itself lacks these intervals, or the window reaches outside prod's data. Let "
         "prod catch up (`sqlmesh run`), or choose a window inside prod's data, then review again.",
         reason_code="would_write_prod",

@@ -15,7 +15,7 @@ from sqlmesh.utils.errors import NoChangesPlanError, SQLMeshError
 from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, extract_sentence, report_times
+from ci_bot.worker.messages import MessageNames, extract_sentence_of_error, report_times
 from ci_bot.worker.planning import describe_plan, make_plan, whole_plan
 from ci_bot.worker.planning.identity import identify_prod_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval
@@ -30,7 +30,7 @@ Built = Mapping[SnapshotId, Sequence[Interval]]
 def plan_prod(
     context: Context,
     planned: BuiltPlan,
-    names: ModelNames,
+    names: MessageNames,
     *,
     built: Built,
     estimate: Callable[[list[Backfill]], Cost],
@@ -50,7 +50,7 @@ def plan_prod(
     try:
         as_prod = plan_merge(context, planned)
     except SQLMeshError as error:
-        failure = shorten_redacted(extract_sentence(error), 4_000)
+        failure = shorten_redacted(extract_sentence_of_error(error), 4_000)
         return ProdPlan(changes=0, backfill=[], would_fail=True, failure=failure)
     if as_prod is None:
         return plan_restatements_alone(restated, estimate)
@@ -252,7 +252,7 @@ def _list_remaining_intervals_of_prod_plan(
     return {s_id: intervals for s_id, intervals in left.items() if intervals}
 
 
-def _list_ranges_held_in_prod_plan(plan: Plan, names: ModelNames) -> list[ModelRange]:
+def _list_ranges_held_in_prod_plan(plan: Plan, names: MessageNames) -> list[ModelRange]:
     """Lists the ranges that prod's tables of changed models hold; a view holds nothing."""
     return [
         _make_model_range_of_plan(names.short_name(name), interval)
@@ -262,7 +262,9 @@ def _list_ranges_held_in_prod_plan(plan: Plan, names: ModelNames) -> list[ModelR
     ]
 
 
-def _list_ranges_lost_in_prod_plan(plan: Plan, whole: Built, names: ModelNames) -> list[ModelRange]:
+def _list_ranges_lost_in_prod_plan(
+    plan: Plan, whole: Built, names: MessageNames
+) -> list[ModelRange]:
     """Lists the ranges that prod's table of a changed model holds and its new table will lack.
 
     A model without a `start` gets one interval in a new table, whatever the old one holds; a later
@@ -285,7 +287,9 @@ def _list_ranges_lost_in_prod_plan(plan: Plan, whole: Built, names: ModelNames) 
 def _make_model_range_of_plan(model: str, interval: Interval) -> ModelRange:
     start, end = interval
     return ModelRange(
-        model=model, start=report_times.format_iso(start), end=report_times.format_iso(end)
+        model=model,
+        start=report_times.format_iso_in_message(start),
+        end=report_times.format_iso_in_message(end),
     )
 
 
@@ -313,7 +317,7 @@ def subtract_intervals(wanted: list[Interval], built: list[Interval]) -> list[In
     return remaining
 
 
-def _list_gaps_in_prod_plan(plan: Plan, names: ModelNames) -> list[ModelRange]:
+def _list_gaps_in_prod_plan(plan: Plan, names: MessageNames) -> list[ModelRange]:
     """Lists the gaps in prod's table of a changed model: ranges that it lacks between its
     intervals.
     """

@@ -22,7 +22,7 @@ from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.plan import Backfill, Window
 from ci_bot.redaction import quote_value, shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, extract_sentence, report_times
+from ci_bot.worker.messages import MessageNames, extract_sentence_of_error, report_times
 from ci_bot.worker.planning import describe_plan, make_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 
@@ -68,7 +68,7 @@ class PlannedRestatement:
         return sorted(item.model for item in self.work)
 
 
-def find_model_to_restate(context: Context, wanted: str, names: ModelNames) -> str:
+def find_model_to_restate(context: Context, wanted: str, names: MessageNames) -> str:
     """The model's fully qualified name.
 
     Raises:
@@ -99,9 +99,13 @@ def parse_window_of_restatement(start: str | None, end: str | None, *, now: int)
     begins = report_times.parse_start(start, relative_to=now) if start is not None else None
     ends = report_times.parse_end(end, relative_to=now) if end is not None else None
     if begins is not None and begins >= (now if ends is None else ends):
-        until = "the present" if ends is None else f"the end ({report_times.format_iso(ends)})"
+        until = (
+            "the present"
+            if ends is None
+            else f"the end ({report_times.format_iso_in_message(ends)})"
+        )
         raise BadInput(
-            f"The start ({report_times.format_iso(begins)}) is not before {until}.",
+            f"The start ({report_times.format_iso_in_message(begins)}) is not before {until}.",
             hint="Swap the dates, or leave them out to build all of it again.",
             reason_code="bad_window",
         )
@@ -113,7 +117,7 @@ def plan_restatement(
     fqn: str,
     wanted: RestatedWindow,
     plan_request: PlanRequest,
-    names: ModelNames,
+    names: MessageNames,
     *,
     environment: str,
 ) -> PlannedRestatement:
@@ -211,8 +215,9 @@ def _build_restatement_plan(
     start = wanted.start
     if start is not None and start >= end:
         raise BadInput(
-            f"Prod's data ends at {report_times.format_iso(frontier)}, and the restatement "
-            f"would begin at {report_times.format_iso(start)}.",
+            f"Prod's data ends at {report_times.format_iso_in_message(frontier)}, and the "
+            f"restatement "
+            f"would begin at {report_times.format_iso_in_message(start)}.",
             hint="Choose dates that prod has.",
             reason_code="bad_window",
         )
@@ -237,16 +242,16 @@ def _build_restatement_plan(
     except SQLMeshError as error:
         raise BotError(
             f"SQLMesh refuses to restate `{name}` in prod: "
-            f"{shorten_redacted(extract_sentence(error), 1_000)}",
+            f"{shorten_redacted(extract_sentence_of_error(error), 1_000)}",
             hint="Fix what it names, and ask again.",
             reason_code="failed",
         ) from error
     return BuiltPlan(
         plan=plan,
         window=Window(
-            start=report_times.format_iso(start),
-            end=report_times.format_iso(end),
-            execution_time=report_times.format_iso(frontier),
+            start=report_times.format_iso_in_message(start),
+            end=report_times.format_iso_in_message(end),
+            execution_time=report_times.format_iso_in_message(frontier),
         ),
         flags=plan_request.flags,
         deployable=plan.deployability_index,
@@ -294,7 +299,7 @@ def _has_restated_model_no_table(snapshot: Snapshot) -> bool:
     return bool(snapshot.is_symbolic)
 
 
-def _list_readers_kept_by_restatement(plan: Plan, names: ModelNames) -> list[str]:
+def _list_readers_kept_by_restatement(plan: Plan, names: MessageNames) -> list[str]:
     """Readers of what is restated that SQLMesh leaves as they are."""
     restated = {s_id.name for s_id in plan.restatements}
     return sorted(

@@ -20,7 +20,7 @@ from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot, SnapshotId, star
 
 from ci_bot.protocol.plan import ShortWindow, Stage, WindowCause
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, report_times
+from ci_bot.worker.messages import MessageNames, report_times
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.describe_plan import choose_backfill_action
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval, PlanRequest
@@ -33,7 +33,7 @@ _ACTIONS = {
 }
 
 
-def describe_plan_stages(found: Iterable[stages.PlanStage], names: ModelNames) -> list[Stage]:
+def describe_plan_stages(found: Iterable[stages.PlanStage], names: MessageNames) -> list[Stage]:
     """Describes each stage in one entry, in the order of execution."""
     return [_DESCRIBE[type(stage)](stage, names) for stage in found]
 
@@ -43,22 +43,22 @@ def _render_preview_note_of_stage(snapshot: Snapshot, index: DeployabilityIndex)
 
 
 def _render_table_sentence_of_stage(
-    snapshot: Snapshot, index: DeployabilityIndex, names: ModelNames
+    snapshot: Snapshot, index: DeployabilityIndex, names: MessageNames
 ) -> str:
     return names.table_name(snapshot, deployable=index.is_deployable(snapshot))
 
 
-def _describe_before_all_stage(stage: stages.BeforeAllStage, names: ModelNames) -> Stage:
+def _describe_before_all_stage(stage: stages.BeforeAllStage, names: MessageNames) -> Stage:
     sql = [text for item in stage.statements for text in item.before_all]
     return Stage(stage="before_all", title="Run the before_all statements", items=sql)
 
 
-def _describe_after_all_stage(stage: stages.AfterAllStage, names: ModelNames) -> Stage:
+def _describe_after_all_stage(stage: stages.AfterAllStage, names: MessageNames) -> Stage:
     sql = [text for item in stage.statements for text in item.after_all]
     return Stage(stage="after_all", title="Run the after_all statements", items=sql)
 
 
-def _describe_records_stage(stage: stages.CreateSnapshotRecordsStage, names: ModelNames) -> Stage:
+def _describe_records_stage(stage: stages.CreateSnapshotRecordsStage, names: MessageNames) -> Stage:
     return Stage(
         stage="create_snapshot_records",
         title="Record the new snapshots in the state",
@@ -67,7 +67,7 @@ def _describe_records_stage(stage: stages.CreateSnapshotRecordsStage, names: Mod
 
 
 def _describe_schemas_stage(
-    stage: stages.PhysicalLayerSchemaCreationStage, names: ModelNames
+    stage: stages.PhysicalLayerSchemaCreationStage, names: MessageNames
 ) -> Stage:
     schemas = {
         _render_table_sentence_of_stage(s, stage.deployability_index, names).rpartition(".")[0]
@@ -81,7 +81,7 @@ def _describe_schemas_stage(
     )
 
 
-def _describe_tables_stage(stage: stages.PhysicalLayerUpdateStage, names: ModelNames) -> Stage:
+def _describe_tables_stage(stage: stages.PhysicalLayerUpdateStage, names: MessageNames) -> Stage:
     index = stage.deployability_index
     items = [
         f"{names.short_name(s.name)} → {_render_table_sentence_of_stage(s, index, names)}"
@@ -96,7 +96,7 @@ def _describe_tables_stage(stage: stages.PhysicalLayerUpdateStage, names: ModelN
     )
 
 
-def _describe_audits_stage(stage: stages.AuditOnlyRunStage, names: ModelNames) -> Stage:
+def _describe_audits_stage(stage: stages.AuditOnlyRunStage, names: MessageNames) -> Stage:
     return Stage(
         stage="audit_only_run",
         title="Run the changed audits on data that is already there",
@@ -104,7 +104,7 @@ def _describe_audits_stage(stage: stages.AuditOnlyRunStage, names: ModelNames) -
     )
 
 
-def _describe_restatement_stage(stage: stages.RestatementStage, names: ModelNames) -> Stage:
+def _describe_restatement_stage(stage: stages.RestatementStage, names: MessageNames) -> Stage:
     return Stage(
         stage="restatement",
         title="Clear the restated intervals in other environments",
@@ -112,7 +112,7 @@ def _describe_restatement_stage(stage: stages.RestatementStage, names: ModelName
     )
 
 
-def _describe_backfill_stage(stage: stages.BackfillStage, names: ModelNames) -> Stage:
+def _describe_backfill_stage(stage: stages.BackfillStage, names: MessageNames) -> Stage:
     index = stage.deployability_index
     items = []
     for snapshot, intervals in stage.snapshot_to_intervals.items():
@@ -121,8 +121,8 @@ def _describe_backfill_stage(stage: stages.BackfillStage, names: ModelNames) -> 
             continue
         action = choose_backfill_action(snapshot)
         span = (
-            f" {report_times.format_iso(intervals[0][0])} to "
-            f"{report_times.format_iso(intervals[-1][1])}"
+            f" {report_times.format_iso_in_message(intervals[0][0])} to "
+            f"{report_times.format_iso_in_message(intervals[-1][1])}"
             if action == "incremental" and intervals
             else ""
         )
@@ -138,12 +138,12 @@ def _describe_backfill_stage(stage: stages.BackfillStage, names: ModelNames) -> 
 
 
 def _describe_environment_stage(
-    stage: stages.EnvironmentRecordUpdateStage, names: ModelNames
+    stage: stages.EnvironmentRecordUpdateStage, names: MessageNames
 ) -> Stage:
     return Stage(stage="environment_record_update", title="Record the environment in the state")
 
 
-def _describe_migrate_stage(stage: stages.MigrateSchemasStage, names: ModelNames) -> Stage:
+def _describe_migrate_stage(stage: stages.MigrateSchemasStage, names: MessageNames) -> Stage:
     return Stage(
         stage="migrate_schemas",
         title="Alter prod's physical tables for forward-only changes",
@@ -155,7 +155,7 @@ def _describe_migrate_stage(stage: stages.MigrateSchemasStage, names: ModelNames
 
 
 def _describe_virtual_layer_stage(
-    stage: stages.VirtualLayerUpdateStage, names: ModelNames
+    stage: stages.VirtualLayerUpdateStage, names: MessageNames
 ) -> Stage:
     index = stage.deployability_index
     promoted = sorted(
@@ -172,7 +172,7 @@ def _describe_virtual_layer_stage(
     )
 
 
-def _describe_unpause_stage(stage: stages.UnpauseStage, names: ModelNames) -> Stage:
+def _describe_unpause_stage(stage: stages.UnpauseStage, names: MessageNames) -> Stage:
     return Stage(
         stage="unpause",
         title="Let scheduled runs take over the promoted snapshots",
@@ -180,11 +180,11 @@ def _describe_unpause_stage(stage: stages.UnpauseStage, names: ModelNames) -> St
     )
 
 
-def _describe_finalize_stage(stage: stages.FinalizeEnvironmentStage, names: ModelNames) -> Stage:
+def _describe_finalize_stage(stage: stages.FinalizeEnvironmentStage, names: MessageNames) -> Stage:
     return Stage(stage="finalize_environment", title="Mark the environment as complete")
 
 
-_DESCRIBE: dict[type, Callable[[Any, ModelNames], Stage]] = {
+_DESCRIBE: dict[type, Callable[[Any, MessageNames], Stage]] = {
     stages.BeforeAllStage: _describe_before_all_stage,
     stages.AfterAllStage: _describe_after_all_stage,
     stages.CreateSnapshotRecordsStage: _describe_records_stage,
@@ -284,7 +284,7 @@ def find_short_window_of_plan(
     planned: BuiltPlan,
     plan_request: PlanRequest,
     built: Mapping[SnapshotId, list[Interval]],
-    names: ModelNames,
+    names: MessageNames,
     *,
     previews: bool,
 ) -> ShortWindow | None:
@@ -315,10 +315,12 @@ def find_short_window_of_plan(
     return ShortWindow(
         cause=cause,
         models=sorted(names.short_name(snapshot.name) for snapshot in models),
-        start=report_times.format_iso(min(start for start, _ in intervals))
+        start=report_times.format_iso_in_message(min(start for start, _ in intervals))
         if intervals and late
         else None,
-        end=report_times.format_iso(max(end for _, end in intervals)) if intervals else None,
+        end=report_times.format_iso_in_message(max(end for _, end in intervals))
+        if intervals
+        else None,
     )
 
 

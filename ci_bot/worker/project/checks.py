@@ -28,7 +28,7 @@ from ci_bot.protocol.review_report import ProdNotFound
 from ci_bot.protocol.supported_versions import PYSPARK_VERSIONS_TEXT, was_tried
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, name_file_or_last_part
+from ci_bot.worker.messages import MessageNames, name_file_in_message_or_last_part
 from ci_bot.worker.project.configuration import (
     ProjectPlace,
     display_project_path,
@@ -48,7 +48,7 @@ MAX_FORMATTED = 50
 LintStatus = Literal["passed", "failed", "warnings", "off", "not_run"]
 
 
-def lint_project(context: Context, names: ModelNames, repository: Path) -> LintCheck:
+def lint_project(context: Context, names: MessageNames, repository: Path) -> LintCheck:
     """Runs the project's own linter over every model, as `sqlmesh plan` would."""
     if not any(config.linter.enabled for config in context.configs.values()):
         return LintCheck(status="off")
@@ -63,7 +63,7 @@ def lint_project(context: Context, names: ModelNames, repository: Path) -> LintC
                 rule=violation.rule.name,
                 severity="blocker" if error else "low",
                 model=names.short_name(violation.model.fqn),
-                path=name_file_or_last_part(path, repository),
+                path=name_file_in_message_or_last_part(path, repository),
                 line=line,
                 evidence=shorten_redacted(violation.violation_msg, MAX_EVIDENCE),
                 clears_when=f"The linter rule `{violation.rule.name}` is satisfied.",
@@ -97,7 +97,7 @@ def check_project_formatting(
     for path in checked:
         try:
             if sqlmesh_compat.needs_sqlmesh_format(context, nodes[path]):
-                unformatted.append(str(name_file_or_last_part(path, repository)))
+                unformatted.append(str(name_file_in_message_or_last_part(path, repository)))
         except Exception:
             # SQLMesh's formatter refuses some files that its loader accepts, such as a macro's.
             unknown += 1

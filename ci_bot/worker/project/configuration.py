@@ -26,11 +26,11 @@ from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
     LINE_NUMBER,
-    describe_missing_variables,
-    extract_sentence,
+    describe_missing_variables_in_hint,
+    extract_sentence_of_error,
     find_load_cause,
-    iterate_causes,
-    list_unset_variables,
+    iterate_causes_of_error,
+    list_unset_variables_for_state_error,
 )
 from ci_bot.worker.runtime import PhaseClock
 from ci_bot.yaml_reader import EndlessYaml, UnfitYaml, read_yaml
@@ -42,7 +42,7 @@ _NO_TARGET = re.compile(r"^(?P<target>[\w-]+) not supported\.?$")
 
 def find_dbt_project_failure(error: BaseException) -> BadInput | None:
     """Makes the failure of SQLMesh's dbt reader; None if `error` has another source."""
-    for link in iterate_causes(error):
+    for link in iterate_causes_of_error(error):
         if not _was_raised_by_dbt_project_part(link):
             continue
         if isinstance(link, ModuleNotFoundError):
@@ -288,10 +288,14 @@ def make_project_configuration_error(error: BaseException, place: ProjectPlace) 
         # The error is in a file that the configuration imports; the message names that file.
         where, wrong = "", "does not load"
     detail = cause.message or PrivateDirectories({place.repository: ""}).hide_in_text(
-        extract_sentence(error)
+        extract_sentence_of_error(error)
     )
-    unset = list_unset_variables(place.projects, os.environ) if "Invalid field" in text else []
-    hint = describe_missing_variables(unset) if unset else cause.hint
+    unset = (
+        list_unset_variables_for_state_error(place.projects, os.environ)
+        if "Invalid field" in text
+        else []
+    )
+    hint = describe_missing_variables_in_hint(unset) if unset else cause.hint
     return BadInput(
         f"The SQLMesh configuration{where} {wrong}: {detail}",
         hint=hint or "Correct the configuration; `sqlmesh info` shows the same error locally.",

@@ -30,11 +30,11 @@ from ci_bot.protocol.review_report import ProdNotFound
 from ci_bot.redaction import quote_value, redact_shapes
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import (
-    ModelNames,
+    MessageNames,
     NotLoaded,
-    describe_missing_variables,
-    find_failed_file,
-    list_unset_variables,
+    describe_missing_variables_in_hint,
+    find_file_named_by_load_failure,
+    list_unset_variables_for_state_error,
     make_failure_of_error,
 )
 from ci_bot.worker.project.configuration import (
@@ -85,7 +85,7 @@ def load_project(context: Context, phase: AbstractContextManager[None], reposito
         except BotError:
             raise
         except (Exception, SystemExit) as error:
-            unit = find_failed_file(error, repository)
+            unit = find_file_named_by_load_failure(error, repository)
             raise NotLoaded(
                 [_make_project_load_failure(error, repository)], units=[unit] if unit else []
             ) from error
@@ -336,8 +336,8 @@ def find_missing_prod_of_project(
     why = _find_why_project_has_no_prod(context) if has_tables else "no table of SQLMesh is there"
     if why is None:
         return None
-    unset = list_unset_variables(place.projects, os.environ)
-    hint = f"{describe_missing_variables(unset)} {_CHECK}" if unset else _CHECK
+    unset = list_unset_variables_for_state_error(place.projects, os.environ)
+    hint = f"{describe_missing_variables_in_hint(unset)} {_CHECK}" if unset else _CHECK
     return ProdNotFound(
         state=_describe_state_location_of_project(context, place), why=why, hint=hint
     )
@@ -436,7 +436,7 @@ def attribute_project_load_failure(
         load_project(context, PhaseClock().time_phase("load"), place.repository)
     except BotError:
         return error
-    names = ModelNames(context.default_catalog, context.default_dialect)
+    names = MessageNames(context.default_catalog, context.default_dialect)
     failures = [
         _make_failure_of_project_load(found, names, place.repository)
         for found in sqlmesh_compat.find_failing_sqlmesh_nodes_of_others(context, state)
@@ -445,7 +445,7 @@ def attribute_project_load_failure(
 
 
 def _make_failure_of_project_load(
-    found: sqlmesh_compat.FailingNode, names: ModelNames, repository: Path
+    found: sqlmesh_compat.FailingNode, names: MessageNames, repository: Path
 ) -> Failure:
     model, owner = names.short_name(found.name), found.project
     failure = make_failure_of_error(found.error, stage="load", repository=repository)

@@ -14,7 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from ci_bot.protocol.plan import TestFailure, TestsCheck
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, extract_sentence, name_file_or_last_part
+from ci_bot.worker.messages import (
+    MessageNames,
+    extract_sentence_of_error,
+    name_file_in_message_or_last_part,
+)
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -262,7 +266,7 @@ def _run_project_unit_tests(context: Context, tests: Sequence[Any]) -> Any:
 
 def _name_unit_test_model(context: Context, model: Model | None) -> str | None:
     """Returns the name that reports use for a test's model."""
-    names = ModelNames(context.default_catalog, context.default_dialect)
+    names = MessageNames(context.default_catalog, context.default_dialect)
     return names.short_name(model.fqn) if model else None
 
 
@@ -272,7 +276,7 @@ def _make_unit_test_failure(
     return TestFailure(
         name=str(getattr(test, "test_name", test)),
         model=_name_unit_test_model(context, getattr(test, "model", None)),
-        path=name_file_or_last_part(getattr(test, "path", None), repository),
+        path=name_file_in_message_or_last_part(getattr(test, "path", None), repository),
         message=_describe_unit_test_error(error, repository),
         cause=describe_unit_test_failure(_render_full_unit_test_message(error, repository)),
     )
@@ -286,7 +290,7 @@ def _make_broken_unit_test(
     return TestFailure(
         name=str(test.test_name),
         model=_name_unit_test_model(context, model) or str(test.model_name) or None,
-        path=name_file_or_last_part(test.path, repository),
+        path=name_file_in_message_or_last_part(test.path, repository),
         message=_describe_unit_test_error(error, repository),
         cause=describe_unit_test_failure(_render_full_unit_test_message(error, repository)),
     )
@@ -294,7 +298,7 @@ def _make_broken_unit_test(
 
 def _describe_unit_test_error(error: BaseException | None, repository: Path) -> str:
     return _shorten_paths_in_unit_test_message(
-        extract_sentence(error or RuntimeError(NO_MESSAGE)), repository
+        extract_sentence_of_error(error or RuntimeError(NO_MESSAGE)), repository
     )
 
 
@@ -312,7 +316,7 @@ def mark_unit_tests_touched_by_change(
     models: Mapping[str, Model],
     changed_files: Sequence[str] | None,
     repository: Path,
-    names: ModelNames,
+    names: MessageNames,
 ) -> TestsCheck:
     """Returns the check in which each failure says whether the pull request can have caused it."""
     return check.model_copy(
@@ -336,7 +340,7 @@ def _is_unit_test_touched(
     models: Mapping[str, Model],
     changed_files: Sequence[str] | None,
     repository: Path,
-    names: ModelNames,
+    names: MessageNames,
 ) -> bool | None:
     """Whether the test's file, its model, one that it reads, or code for all of them changed."""
     if changed_files is None:

@@ -24,7 +24,7 @@ from ci_bot.protocol.messages import SameRequest
 from ci_bot.protocol.review_inputs import ModelExecution, SameAnswer, WitnessTest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.execution import FoundExample
-from ci_bot.worker.messages import extract_headline
+from ci_bot.worker.messages import extract_headline_of_error
 from ci_bot.worker.rules import RuleInputs, compare_models
 from ci_bot.worker.sql import SENTINEL_END, SENTINEL_NOW, SENTINEL_START, plain_name
 from ci_bot.yaml_reader import UnfitYaml, read_yaml
@@ -65,7 +65,7 @@ def _load_compared_query(text: str, name: str, schema: MappingSchema) -> Any:
         model.update_schema(schema)
     except Exception as error:  # SQLMesh's checks of a model raise many kinds
         raise _make_unfit_compared_query_error(
-            name, f"SQLMesh does not take its query: {extract_headline(error)}"
+            name, f"SQLMesh does not take its query: {extract_headline_of_error(error)}"
         ) from error
     return model
 
@@ -76,7 +76,7 @@ def _read_compared_query(text: str, name: str) -> Any:
         parsed = d.parse(text, default_dialect=_DIALECT)
     except (SqlglotError, ValueError, RecursionError) as error:
         raise _make_unfit_compared_query_error(
-            name, f"it cannot be read as SQL: {extract_headline(error)}"
+            name, f"it cannot be read as SQL: {extract_headline_of_error(error)}"
         ) from error
     for block in parsed:
         if isinstance(block, d.Model):
@@ -136,7 +136,7 @@ def _add_table_to_compared_schema(
         types = source.columns_to_types
         schema.add_table(source.fqn, types, dialect=_DIALECT, normalize=False, match_depth=False)
     except Exception as error:  # pydantic, SQLGlot and SQLMesh each have their own
-        problem = f"table `{table}` cannot be read: {extract_headline(error)}"
+        problem = f"table `{table}` cannot be read: {extract_headline_of_error(error)}"
         raise _make_unfit_compared_schema_error(file_name, problem) from error
 
 

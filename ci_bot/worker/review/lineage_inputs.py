@@ -11,7 +11,7 @@ from ci_bot.protocol.plan import ChangeType, Finding
 from ci_bot.protocol.review_inputs import ExecutionExample, ModelExecution
 from ci_bot.protocol.review_report import HowChanged, Impact, IndirectModel
 from ci_bot.protocol.rules import RULES
-from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import BuiltPlan, find_planned_change_type
 from ci_bot.worker.review.query_definition import (
     OF_THE_RUN,
@@ -258,7 +258,7 @@ def _is_edited_in_review(new: Snapshot, old: Snapshot) -> bool:
 
 def make_column_impact_of_review(
     planned: BuiltPlan | None,
-    names: ModelNames,
+    names: MessageNames,
     findings: Iterable[Finding] = (),
     seed_rows: Mapping[str, SeedRows] | None = None,
     executions: Iterable[ModelExecution] = (),
@@ -295,7 +295,7 @@ def make_column_impact_of_review(
 
 def follow_changes_to_readers(
     changed: ReviewedModels,
-    names: ModelNames,
+    names: MessageNames,
     check_readers: Callable[[Iterable[str]], Mapping[str, str]],
 ) -> Impact:
     """Computes the impact of changed models, corrected by running the readers that seem unreached.
@@ -312,7 +312,7 @@ def follow_changes_to_readers(
     return make_impact(read_changed_project(replace(changed, disproved=disproved), names))
 
 
-def read_changed_project(changed: ReviewedModels, names: ModelNames) -> ChangedProject:
+def read_changed_project(changed: ReviewedModels, names: MessageNames) -> ChangedProject:
     """Reads the changed models and all models below them, parents first."""
     return _ReviewedLineageReader(changed, names).read_project()
 
@@ -343,7 +343,7 @@ class _TableColumns(Mapping[str, tuple[str, ...] | None]):
 
 
 class _ReviewedLineageReader:
-    def __init__(self, changed: ReviewedModels, names: ModelNames) -> None:
+    def __init__(self, changed: ReviewedModels, names: MessageNames) -> None:
         self._names = names
         self._nodes = changed.after
         self._before = changed.before

@@ -17,7 +17,7 @@ from ci_bot.protocol.review_inputs import (
     SelectedModel,
 )
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import ModelNames, extract_headline, report_times
+from ci_bot.worker.messages import MessageNames, extract_headline_of_error, report_times
 from ci_bot.worker.project import load_project_alone, make_project_place, opening
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.runtime import PhaseClock
@@ -41,7 +41,7 @@ def evaluate_policy_scopes(
     before: Mapping[str, Model],
     after: Mapping[str, Model],
     about: Collection[str],
-    names: ModelNames,
+    names: MessageNames,
 ) -> list[ScopedModels]:
     """Lists the models of each scope, by both versions of the project.
 
@@ -108,7 +108,7 @@ def answer_policy_scopes_request(
         )
     place = make_project_place(request, request.projects)
     context = load_project_alone(place, clock, on_spark_start, name="scopes")
-    names = ModelNames(context.default_catalog, context.default_dialect)
+    names = MessageNames(context.default_catalog, context.default_dialect)
     known = {names.short_name(fqn): model for fqn, model in context.models.items()}
     model = known.get(request.model)
     if model is None:
@@ -141,7 +141,7 @@ def describe_unreadable_selection(selections: Iterable[str]) -> str | None:
         try:
             sqlmesh_compat.parse_sqlmesh_selection(text)
         except Exception as error:  # its parser and deep nesting each raise their own
-            why = extract_headline(error).partition(": ")[0]
+            why = extract_headline_of_error(error).partition(": ")[0]
             return f"SQLMesh cannot read the selection `{text}`: {why}"[:_LONGEST_PROBLEM]
     return None
 
@@ -172,7 +172,7 @@ def _list_models_in_policy_scope(
     scope: ModelScope,
     sides: Sequence[_ReviewedProjectSide],
     about: Collection[str],
-    names: ModelNames,
+    names: MessageNames,
 ) -> ScopedModels:
     problem = describe_unreadable_selection(scope.models)
     if problem is None:
@@ -187,7 +187,7 @@ def _list_models_in_policy_scope(
             )
             return ScopedModels(before=before, after=after)
         except Exception as error:  # a kind of resource that it does not know
-            problem = extract_headline(error)[:_LONGEST_PROBLEM]
+            problem = extract_headline_of_error(error)[:_LONGEST_PROBLEM]
     return ScopedModels(before=[], after=[], problem=problem)
 
 
@@ -212,7 +212,7 @@ def write_acceptance_to_ledger(
             request.owner.name,
             number,
             request.acceptance,
-            forget_before=report_times.format_iso(oldest),
+            forget_before=report_times.format_iso_in_message(oldest),
         )
         return AcceptAnswer(acceptances=ledger.list_acceptances(request.owner.name, number))
 

@@ -103,8 +103,10 @@ def _plan_wished_restatement(facts: ReviewedPlanFacts, wish: RestatementWish) ->
     planned = _plan_reviewed_restatement_in_prod(facts, fqn, window)
     recorded = RecordedRestatement(
         model=facts.names.short_name(fqn),
-        start=report_times.format_iso(window.start) if window.start is not None else None,
-        end=report_times.format_iso(window.end) if window.end is not None else None,
+        start=report_times.format_iso_in_message(window.start)
+        if window.start is not None
+        else None,
+        end=report_times.format_iso_in_message(window.end) if window.end is not None else None,
         fingerprint=planned.fingerprint,
         rebuilds=planned.rebuilds,
         by=wish.by,
@@ -209,5 +211,7 @@ def write_restatement_to_ledger(
             ledger.delete_restatement(*whose, request.model)
         else:
             oldest = report_times.to_milliseconds(item.at) - KEEP_DAYS * 86_400_000
-            ledger.write_restatement(*whose, item, forget_before=report_times.format_iso(oldest))
+            ledger.write_restatement(
+                *whose, item, forget_before=report_times.format_iso_in_message(oldest)
+            )
         return RestateAnswer(before=before, restatements=ledger.list_restatements(*whose))

@@ -32,7 +32,7 @@ from ci_bot.protocol.review_inputs import BaseCache, BaseTests, TestName, TestOu
 from ci_bot.protocol.review_report import ReviewFacts, make_planless_facts
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import add_unneeded_rebuilds_to_cost, predict_plan_cost
-from ci_bot.worker.messages import ModelNames, NotLoaded, make_failure_of_error, report_times
+from ci_bot.worker.messages import MessageNames, NotLoaded, make_failure_of_error, report_times
 from ci_bot.worker.planning import (
     BuiltPlan,
     PlannedBaseDrift,
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
 def run_review_checks(
     context: Context,
     planned: BuiltPlan | None,
-    names: ModelNames,
+    names: MessageNames,
     repository: Path,
     clock: PhaseClock,
     *,
@@ -172,7 +172,7 @@ def make_review_of_refused_plan(
     plan.
     """
     context = opened.context
-    names = ModelNames(context.default_catalog, context.default_dialect)
+    names = MessageNames(context.default_catalog, context.default_dialect)
     repository = Path(request.workplace.repository)
     place, stamp = (
         make_project_place(request, request.projects),
@@ -266,7 +266,7 @@ def review_plan(request: ReviewRequest, ports: ReviewPorts) -> ReviewFacts:
     ports.progress("load", "loading the project")
     opened = open_for_review(request, ports)
     context = opened.context
-    names = ModelNames(context.default_catalog, context.default_dialect)
+    names = MessageNames(context.default_catalog, context.default_dialect)
     repository = Path(request.workplace.repository)
     clock = ports.clock
     if opened.prod_not_found is not None and not request.plan_without_prod:

@@ -13,7 +13,7 @@ from ci_bot.protocol.messages import ReviewRequest
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import read_row_counts_for_cost
-from ci_bot.worker.messages import ModelNames, file_name
+from ci_bot.worker.messages import MessageNames, name_file_in_message
 from ci_bot.worker.planning import (
     BuiltPlan,
     PlannedBaseDrift,
@@ -69,7 +69,7 @@ def make_rule_inputs_of_review(
         standalone_before=_list_standalone_audits_before_review(planned, context.standalone_audits),
         standalone_after=dict(context.standalone_audits),
         repository=repository,
-        projects=tuple(file_name(Path(path), repository) for path in request.projects),
+        projects=tuple(name_file_in_message(Path(path), repository) for path in request.projects),
         added=_list_names_of_model_kinds(kinds, "added"),
         removed=frozenset(removed),
         direct=_list_names_of_model_kinds(kinds, "direct"),
@@ -99,7 +99,7 @@ def make_rule_inputs_of_review(
         personal_schemas=None
         if request.personal_schemas is None
         else tuple(request.personal_schemas),
-        names=ModelNames(context.default_catalog, context.default_dialect),
+        names=MessageNames(context.default_catalog, context.default_dialect),
         from_base=frozenset(
             name for name, kind in kinds.items() if drift.is_from_base(name, kind, None)
         ),
@@ -140,7 +140,7 @@ def _list_prod_models_for_review(opened: OpenProject) -> dict[str, Model]:
 
 
 def read_known_rows_for_review(
-    planned: BuiltPlan, ledger: CostLedger, names: ModelNames
+    planned: BuiltPlan, ledger: CostLedger, names: MessageNames
 ) -> dict[str, int]:
     """Reads the rows that applies have counted of changed FULL models, by fully qualified name."""
     full = {

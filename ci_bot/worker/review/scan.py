@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ci_bot.protocol.messages import ScanRequest
 from ci_bot.protocol.review_inputs import ScanFacts
-from ci_bot.worker.messages import file_name
+from ci_bot.worker.messages import name_file_in_message
 from ci_bot.worker.rules import (
     NamedModel,
     RuleInputs,
@@ -69,7 +69,7 @@ def scan_files_before_review(request: ScanRequest, now: Callable[[], float]) -> 
         before={},
         after={},
         repository=repository,
-        projects=tuple(file_name(Path(path), repository) for path in request.projects),
+        projects=tuple(name_file_in_message(Path(path), repository) for path in request.projects),
         loaded=False,
         changed_files=tuple(request.changed_files),
         files_before=make_base_reader(request.before_dir, request.unread_files),

@@ -15,7 +15,7 @@ from ci_bot.protocol.base import make_readable_path
 from ci_bot.protocol.files import LARGEST_FILE_BYTES, is_read
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.execution import DATA_SETS, SECONDS_FOR_A_MODEL, ExecutionVerdict
-from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.project import ProjectConfigFacts
 from ci_bot.worker.rules.observation import NamedModel
 from ci_bot.worker.runtime import exclude_from_trace
@@ -149,7 +149,7 @@ class RuleInputs:
     forward_only_plan: bool = False
     allowed_destructive: frozenset[str] = frozenset()
     personal_schemas: tuple[str, ...] | None = None
-    names: ModelNames = field(default_factory=lambda: ModelNames(None, None))
+    names: MessageNames = field(default_factory=lambda: MessageNames(None, None))
     judged_models: JudgedModels = field(default_factory=JudgedModels, repr=False, compare=False)
     # Shared with the inputs of each file, which are copies.
     _of_all_files: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)

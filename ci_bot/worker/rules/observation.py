@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 from ci_bot.protocol.plan import Finding, Severity, StatementEffect
 from ci_bot.protocol.rules import RuleSpec
 from ci_bot.redaction import redact_shapes, shorten_redacted
-from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.messages import MessageNames
 
 if TYPE_CHECKING:
     from sqlmesh.core.audit import ModelAudit, StandaloneAudit
@@ -114,7 +114,7 @@ def _list_subjects(observation: RuleObservation) -> tuple[str, ...]:
 
 
 def make_finding(
-    observation: RuleObservation, called: ModelNames, path: str | None, line: int | None
+    observation: RuleObservation, called: MessageNames, path: str | None, line: int | None
 ) -> Finding:
     """Makes the finding of an observation, with the model's name for reports."""
     model = getattr(observation.model, "fqn", observation.model_name)

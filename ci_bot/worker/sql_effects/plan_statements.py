@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot.errors import SqlglotError
 
 from ci_bot.errors import RequestRefused
-from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.sql_effects import render_site, statement_sources
 from ci_bot.worker.sql_effects.effects import OwnObjects
@@ -65,7 +65,7 @@ def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedE
     ]
 
 
-def check_statements(context: Context, planned: BuiltPlan, names: ModelNames) -> None:
+def check_statements(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
     """Refuses a plan with a new statement that writes elsewhere, loads code or cannot be judged.
 
     A statement that prod's version of the project executes already is not new.

@@ -13,7 +13,7 @@ from sqlmesh.core.environment import EnvironmentNamingInfo
 from sqlmesh.core.snapshot import DeployabilityIndex, Snapshot
 from sqlmesh.core.snapshot.definition import to_view_mapping
 
-from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.effects import (
@@ -63,7 +63,7 @@ class RenderSite:
     naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
     prod_naming: EnvironmentNamingInfo = field(default_factory=EnvironmentNamingInfo)
     planned: BuiltPlan | None = None
-    shown: ModelNames = field(default_factory=lambda: ModelNames(None, None))
+    shown: MessageNames = field(default_factory=lambda: MessageNames(None, None))
 
     def find_dialect(self, model: Model) -> str:
         """The dialect of the engine that runs a model's statements."""
@@ -259,7 +259,7 @@ def make_plan_sites(context: Context, planned: BuiltPlan) -> tuple[RenderSite, R
         naming=here,
         prod_naming=in_prod,
         planned=planned,
-        shown=ModelNames(context.default_catalog, context.default_dialect),
+        shown=MessageNames(context.default_catalog, context.default_dialect),
     )
     return site, replace(site, naming=in_prod)
 

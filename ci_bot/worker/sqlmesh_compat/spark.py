@@ -18,7 +18,7 @@ from sqlmesh.core.engine_adapter import EngineAdapter, SparkEngineAdapter
 from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.messages import extract_headline, make_spark_start_error
+from ci_bot.worker.messages import extract_headline_of_error, make_spark_start_error
 from ci_bot.worker.runtime import SESSION_CATALOG, WATCH, AdapterSql, SparkCatalog
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def try_spark_job_of_sqlmesh(context: Context, seconds: float) -> str | None:
     except Exception as error:
         if not too_late.is_set():
             raise
-        return extract_headline(error)
+        return extract_headline_of_error(error)
     finally:
         timer.cancel()
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # takes it away

@@ -87,7 +87,7 @@ class HeldByAnother(RequestRefused):
     def __init__(self, wanted: str, held: HeldLease) -> None:
         who = (
             f"{_choose_article_of_lease_activity(held.activity)} ({held.who}) since "
-            f"{report_times.format_iso(held.acquired_at)}"
+            f"{report_times.format_iso_in_message(held.acquired_at)}"
         )
         if held.name == RECLAIM:
             message = (
@@ -100,7 +100,8 @@ class HeldByAnother(RequestRefused):
         super().__init__(
             message,
             hint="Nothing was touched. Wait until that run has ended, then ask again. If it is "
-            f"dead, its hold ends by itself at {report_times.format_iso(held.expires_at)}.",
+            f"dead, its hold ends by itself at "
+            f"{report_times.format_iso_in_message(held.expires_at)}.",
         )
         self.held = held
 

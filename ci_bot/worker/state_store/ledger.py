@@ -439,7 +439,7 @@ def claim_environment_in_ledger(
 
     Only its views count as made by us: physical tables stay.
     """
-    now = report_times.format_iso(report_times.read_milliseconds_now())
+    now = report_times.format_iso_in_message(report_times.read_milliseconds_now())
     if row is not None:
         taken = row.model_copy(update={"owner": request.owner.name})
     elif stored is not None:

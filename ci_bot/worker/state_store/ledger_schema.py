@@ -194,7 +194,9 @@ class LedgerTables:
                     {
                         "version": LEDGER_VERSION,
                         "written_by": ci_bot.__version__,
-                        "at": report_times.format_iso(report_times.read_milliseconds_now()),
+                        "at": report_times.format_iso_in_message(
+                            report_times.read_milliseconds_now()
+                        ),
                     }
                 ]
             ),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.laptop.surveys import HEADER, render_exposures
-from ci_bot.bot.policy.exposures import read_listed_exposures
+from ci_bot.bot.policy.exposures import read_exposures_listed_by_policy
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
 from ci_bot.worker.cost import event_logs
@@ -244,7 +244,7 @@ def test_file__that_is_written__is_read_by_the_policy(
     text = render_exposures(document, until="2026-11-26")
     assert text.startswith(HEADER)
     entry = policy("exposures:\n- {file: a.yml, owner: acme/data}\n").files
-    read_back = read_listed_exposures(entry, lambda paths: [text.encode()])
+    read_back = read_exposures_listed_by_policy(entry, lambda paths: [text.encode()])
     assert [(item.name, item.contacts, item.accounts, dict(item.reads)) for item in read_back] == [
         (
             " ".join(name.split()),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.decision import BotFacts
-from ci_bot.bot.policy.exposures import Exposure
+from ci_bot.bot.policy.exposures import PolicyExposure
 from ci_bot.bot.policy.policy import Policy
 from ci_bot.bot.policy.severity_overrides import PolicyWeighing
 from ci_bot.protocol.plan import Change, ColumnChange
@@ -27,12 +27,12 @@ MODEL = "stg.orders"
 BELOW = "mart.revenue"
 
 
-def exposure(*columns: str, model: str = MODEL, name: str = "Dashboard") -> Exposure:
+def exposure(*columns: str, model: str = MODEL, name: str = "Dashboard") -> PolicyExposure:
     """A reader of some columns; without any, of all."""
-    return Exposure(name, ("alice",), (), {model: columns or None})
+    return PolicyExposure(name, ("alice",), (), {model: columns or None})
 
 
-def bot(*exposures: Exposure) -> BotFacts:
+def bot(*exposures: PolicyExposure) -> BotFacts:
     return BotFacts(weighing=PolicyWeighing(policy=Policy((), exposures)))
 
 
@@ -51,12 +51,12 @@ def computed(*parts: ChangedPart, **more: Any) -> Impact:
     return Impact(changed=list(parts), **more)
 
 
-def told(found: ReviewFacts, *exposures: Exposure) -> list[tuple[str, str]]:
+def told(found: ReviewFacts, *exposures: PolicyExposure) -> list[tuple[str, str]]:
     """Weight and evidence of the findings of the rule."""
     return [(r.severity, r.evidence) for r in of_rule(found, *exposures)]
 
 
-def of_rule(found: ReviewFacts, *exposures: Exposure) -> list[Risk]:
+def of_rule(found: ReviewFacts, *exposures: PolicyExposure) -> list[Risk]:
     return [r for r in judged(bot(*exposures), **given(found)).risks if r.rule == RULE]
 
 
@@ -100,7 +100,7 @@ def test_reader__of_all_columns__is_asked_about_their_order_and_not_about_a_new_
 
 def test_rows__are_read_by_every_reader() -> None:
     found = plan(changed(), impact=computed(part(None, "rows")))
-    nothing = Exposure("Counter", (), ("a@b.example",), {MODEL: ()})
+    nothing = PolicyExposure("Counter", (), ("a@b.example",), {MODEL: ()})
     assert told(found, exposure("id"), nothing) == [
         (
             "high",
@@ -112,7 +112,7 @@ def test_rows__are_read_by_every_reader() -> None:
 
 def test_reader__of_which_rows_there_are__is_left_alone_by_values() -> None:
     found = plan(changed(), impact=computed(part("amount", "computed")))
-    assert told(found, Exposure("Counter", ("bob",), (), {MODEL: ()})) == []
+    assert told(found, PolicyExposure("Counter", ("bob",), (), {MODEL: ()})) == []
 
 
 def test_reader__of_a_model_further_down__is_named_for_what_reaches_it() -> None:

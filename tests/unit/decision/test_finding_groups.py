@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ci_bot.bot.decision import judge_review
 from ci_bot.bot.decision.judgement import judge_again
-from ci_bot.bot.policy.model_owners import Acceptances
+from ci_bot.bot.policy.model_owners import AcceptancesByOwners
 from ci_bot.bot.report.html.findings import ReviewedReport, make_findings_section
 from ci_bot.bot.report.markdown.comments import render_review
 from ci_bot.bot.report.text.report_text import render_terminal_text
@@ -95,7 +95,7 @@ def test_acceptance__of_one_place_leaves_the_others() -> None:
         reason="Meant.",
         comment_id=1,
     )
-    after = judge_again(reviewed(), Acceptances((accepted,), {"mart.m07": "1234"}))
+    after = judge_again(reviewed(), AcceptancesByOwners((accepted,), {"mart.m07": "1234"}))
     assert [risk.model for risk in after.set_aside] == ["mart.m07"]
     (group,) = after.findings
     assert len(group.places) == 41

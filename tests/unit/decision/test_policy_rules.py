@@ -9,7 +9,7 @@ import pytest
 from ci_bot.bot.decision import BotFacts
 from ci_bot.bot.decision.plan_rules import MOST_CHANGES
 from ci_bot.bot.policy.comparison import PolicyChange
-from ci_bot.bot.policy.policy import ScopeMatches
+from ci_bot.bot.policy.policy import PolicyScopeMatches
 from ci_bot.bot.policy.severity_overrides import PolicyWeighing
 from ci_bot.protocol.review_inputs import ScopedModels
 from tests.unit.decision.facts import changed, judged, only
@@ -57,7 +57,9 @@ def test_ignore__whose_last_day_has_passed__counts_where_its_model_changes(
     text = policy(IGNORE)
     meant = [ScopedModels(before=["stg.orders"], after=["stg.orders"]) for _ in text.list_scopes()]
     weighing = PolicyWeighing(
-        text, ScopeMatches.from_answers(text.list_scopes(), meant), today=TODAY + timedelta(days=1)
+        text,
+        PolicyScopeMatches.from_answers(text.list_scopes(), meant),
+        today=TODAY + timedelta(days=1),
     )
 
     found = only(judged(BotFacts(weighing=weighing), changes=[changed(model)]), "policy-expired")

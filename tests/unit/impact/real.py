@@ -11,12 +11,12 @@ from sqlmesh.utils.metaprogramming import Executable
 
 from ci_bot.protocol.plan import ChangeType
 from ci_bot.protocol.review_report import Impact, IndirectModel
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.review.lineage_inputs import ReviewedModels, read_changed_project
 from ci_bot.worker.sql.lineage.document import make_impact
 from tests.unit.rules.world import models
 
-NAMES = ModelNames("spark_catalog", "spark")
+NAMES = MessageNames("spark_catalog", "spark")
 ORDERS = """
     MODEL (name stg.orders, kind FULL);
     SELECT order_id, customer_id, status, amount, CAST(order_ts AS DATE) AS day FROM raw.orders

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.decision import judge_again
-from ci_bot.bot.policy.model_owners import Acceptances
+from ci_bot.bot.policy.model_owners import AcceptancesByOwners
 from ci_bot.bot.policy.severity_overrides import PolicyWeighing
 from ci_bot.bot.worker_client.team_policy import describe_fallen_acceptances
 from ci_bot.protocol.review_report import Acceptance
@@ -32,9 +32,9 @@ def acceptance(**more: Any) -> Acceptance:
     return Acceptance(**values | more)
 
 
-def kept(*items: Acceptance, fingerprint: str | None = NOW) -> Acceptances:
+def kept(*items: Acceptance, fingerprint: str | None = NOW) -> AcceptancesByOwners:
     change = make_change("mart.a", fingerprint=fingerprint)
-    return Acceptances.from_items(items or [acceptance()], [change])
+    return AcceptancesByOwners.from_items(items or [acceptance()], [change])
 
 
 def test_acceptance__takes_the_finding_out_and_says_who() -> None:
@@ -111,7 +111,9 @@ def test_acceptance__of_a_weight_that_the_policy_gives() -> None:
 
 def test_acceptance__of_a_removed_model_falls_when_it_comes_back() -> None:
     item = acceptance(fingerprint="removed")
-    gone = Acceptances.from_items([item], [make_change("mart.a", change="removed", category=None)])
+    gone = AcceptancesByOwners.from_items(
+        [item], [make_change("mart.a", change="removed", category=None)]
+    )
     assert weight_of(PolicyWeighing(acceptances=gone)) == "none"
     assert weight_of(PolicyWeighing(acceptances=kept(item))) == "high"
 

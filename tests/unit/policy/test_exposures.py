@@ -11,15 +11,15 @@ from ci_bot.bot.policy.comparison import list_policy_changes
 from ci_bot.bot.policy.exposures import (
     MOST_EXPOSURE_BYTES,
     MOST_EXPOSURES,
-    Exposure,
-    describe_stale_exposures,
-    list_exposed_names,
-    read_dependency,
-    read_listed_exposures,
+    PolicyExposure,
+    describe_stale_policy_exposures,
+    list_names_exposed_by_policy,
+    read_dependency_of_exposure,
+    read_exposures_listed_by_policy,
 )
 from ci_bot.bot.policy.policy import Policy
 from ci_bot.bot.policy.policy_file import UnfitPolicy
-from ci_bot.bot.policy.severity_overrides import describe_entry
+from ci_bot.bot.policy.severity_overrides import describe_policy_entry
 from ci_bot.protocol.review_inputs import ExposedModel
 from tests.unit.policy.given import PATH, TODAY, WEIGHTS, policy
 
@@ -68,10 +68,12 @@ DBT = """\
     """
 
 
-def listed(text: str, entry: str = FILE) -> tuple[Exposure, ...]:
+def listed(text: str, entry: str = FILE) -> tuple[PolicyExposure, ...]:
     """The exposures of a file that a policy names."""
     content = dedent(text).encode()
-    return read_listed_exposures(policy(entry).files, lambda paths: [content] * len(paths))
+    return read_exposures_listed_by_policy(
+        policy(entry).files, lambda paths: [content] * len(paths)
+    )
 
 
 def problem(text: str) -> str:
@@ -91,7 +93,10 @@ def test_exposures__of_the_policy__have_owners_and_columns() -> None:
     assert (second.accounts, second.reads) == (("bob",), {"finance.invoices": ()})
     assert first.source_position == f"{PATH} line 2"
     assert first.owners == "`@alice` and `@acme/finance` and `bi@acme.example`"
-    assert list_exposed_names([first, second]) == ["finance.invoices", "finance.customers"]
+    assert list_names_exposed_by_policy([first, second]) == [
+        "finance.invoices",
+        "finance.customers",
+    ]
 
 
 def test_exposures__ask_sqlmesh_for_no_selection() -> None:
@@ -153,7 +158,7 @@ def test_file__with_an_owner_beside_it__asks_that_one_too() -> None:
     ],
 )
 def test_dependency__is_a_name(text: str, name: str | None) -> None:
-    assert read_dependency(text) == name
+    assert read_dependency_of_exposure(text) == name
 
 
 @pytest.mark.parametrize(
@@ -175,7 +180,7 @@ def test_file__that_cannot_be_used__is_one_sentence_with_the_line(
     content: bytes | None, words: str
 ) -> None:
     with pytest.raises(UnfitPolicy) as caught:
-        read_listed_exposures(policy(FILE).files, lambda paths: [content])
+        read_exposures_listed_by_policy(policy(FILE).files, lambda paths: [content])
     assert words in caught.value.message
 
 
@@ -183,22 +188,22 @@ def test_files__are_read_only_if_a_policy_names_some() -> None:
     def refuse(paths: Sequence[str]) -> list[bytes | None]:
         raise AssertionError(paths)
 
-    assert read_listed_exposures(policy(LISTED).files, refuse) == ()
+    assert read_exposures_listed_by_policy(policy(LISTED).files, refuse) == ()
 
 
 def test_entries__have_words() -> None:
     first, _, file = policy(LISTED + "  - {file: a.yml, owner: '@bob'}\n").entries
-    assert describe_entry(first) == (
+    assert describe_policy_entry(first) == (
         "`Revenue dashboard` of `alice` and `acme/finance` and `bi@acme.example` reads "
         "`finance.invoices`, `finance.customers` from outside of the project"
     )
-    assert describe_entry(file) == (
+    assert describe_policy_entry(file) == (
         "`a.yml` lists readers outside of the project, and asks `bob` where it names nobody on "
         "GitHub"
     )
 
 
-ONE = Exposure("a", ("bob",), (), {"m": ("x",)})
+ONE = PolicyExposure("a", ("bob",), (), {"m": ("x",)})
 
 
 @pytest.mark.parametrize(
@@ -208,20 +213,20 @@ ONE = Exposure("a", ("bob",), (), {"m": ("x",)})
         ([], [ONE], [("the exposure `a` would be new", False)]),
         (
             [ONE],
-            [Exposure("a", ("bob",), (), {"m": ()})],
+            [PolicyExposure("a", ("bob",), (), {"m": ()})],
             [("the exposure `a` would get other columns or owners", True)],
         ),
         (
             [ONE],
-            [Exposure("a", ("eve",), (), {"m": ("x",)})],
+            [PolicyExposure("a", ("eve",), (), {"m": ("x",)})],
             [("the exposure `a` would get other columns or owners", True)],
         ),
-        ([ONE], [Exposure("a", ("bob",), (), {"m": ("x",)}, "elsewhere.yml", 9)], []),
+        ([ONE], [PolicyExposure("a", ("bob",), (), {"m": ("x",)}, "elsewhere.yml", 9)], []),
     ],
     ids=["gone", "new", "fewer columns", "another owner", "another place"],
 )
 def test_change__of_exposures__is_told(
-    before: list[Exposure], after: list[Exposure], told: list[tuple[str, bool]]
+    before: list[PolicyExposure], after: list[PolicyExposure], told: list[tuple[str, bool]]
 ) -> None:
     changes = list_policy_changes(
         Policy((), tuple(before)), Policy((), tuple(after)), weights=WEIGHTS, today=TODAY
@@ -244,7 +249,7 @@ def test_change__of_exposures__is_told(
     ],
 )
 def test_exposure__of_what_is_not_there__is_a_note(answer: ExposedModel, words: str) -> None:
-    (note,) = describe_stale_exposures([ONE], [answer])
+    (note,) = describe_stale_policy_exposures([ONE], [answer])
     assert note.startswith("Exposures to bring up to date: `a` (")
     assert words in note
 
@@ -252,5 +257,5 @@ def test_exposure__of_what_is_not_there__is_a_note(answer: ExposedModel, words: 
 def test_exposure__of_what_is_there__is_no_note() -> None:
     for columns in (["x", "y"], None):
         answer = ExposedModel(name="m", model="a.m", columns=columns)
-        assert describe_stale_exposures([ONE], [answer]) == []
-    assert describe_stale_exposures([ONE], []) == []  # there is no plan
+        assert describe_stale_policy_exposures([ONE], [answer]) == []
+    assert describe_stale_policy_exposures([ONE], []) == []  # there is no plan

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.policy.model_owners import ModelFiles, names_model
-from ci_bot.bot.policy.policy import Policy, compare_ignore_comments
+from ci_bot.bot.policy.model_owners import FilesOfOwnedModels, does_file_name_owned_model
+from ci_bot.bot.policy.policy import Policy, compare_ignore_comments_for_policy
 from tests.unit.policy.given import WEIGHTS
 from tests.unit.policy.test_weighing import risk, weighing, weight_of
 
@@ -33,12 +33,12 @@ NAMES = [
 
 @pytest.mark.parametrize(("path", "text", "expected"), NAMES)
 def test_file__names_its_model_in_letters(path: str, text: str | None, expected: bool) -> None:
-    assert names_model(text, path, MODEL) is expected
+    assert does_file_name_owned_model(text, path, MODEL) is expected
 
 
-def files(before: str | None, *, new: tuple[str, ...] = ()) -> ModelFiles:
+def files(before: str | None, *, new: tuple[str, ...] = ()) -> FilesOfOwnedModels:
     """mart.a stands in scratch/a.sql, which had this text."""
-    return ModelFiles.from_models(
+    return FilesOfOwnedModels.from_models(
         {"mart.a": "scratch/a.sql"}, {"scratch/a.sql": before}, new=frozenset(new)
     )
 
@@ -47,7 +47,9 @@ def test_place__of_a_model_that_was_there_counts() -> None:
     found = files("MODEL (name mart.a);")
     assert found.has_proof_for("mart.a", "scratch/a.sql")
     assert found.has_proof_for(None, "scratch/a.sql")
-    assert ModelFiles().has_proof_for("mart.a", "scratch/a.sql"), "nothing of the file differs"
+    assert FilesOfOwnedModels().has_proof_for("mart.a", "scratch/a.sql"), (
+        "nothing of the file differs"
+    )
     assert not found.has_proof_for("mart.a", None)
     assert not files("", new=("scratch/b",)).has_proof_for(None, "scratch/b")
 
@@ -61,7 +63,7 @@ def test_ignore__of_files_is_not_about_a_model_that_is_taken_into_one_of_them() 
 
 def test_comment__is_not_about_a_model_that_is_taken_into_its_file() -> None:
     old = "MODEL (name scratch.a);\n-- review: ignore[join-changed] a sandbox\nSELECT 1"
-    comments = compare_ignore_comments(
+    comments = compare_ignore_comments_for_policy(
         [("scratch/a.sql", old, old.replace("scratch.a", "mart.a"))], WEIGHTS
     )
     found = risk(path="scratch/a.sql")

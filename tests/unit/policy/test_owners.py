@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ci_bot.bot.policy.model_owners import (
     CodeOwnersFile,
-    ModelOwnership,
-    find_ownership,
+    ModelOwnershipByPolicy,
+    find_ownership_by_policy,
 )
-from ci_bot.bot.policy.policy import ScopeMatches
+from ci_bot.bot.policy.policy import PolicyScopeMatches
 from ci_bot.protocol.review_inputs import ScopedModels
 from tests.unit.policy.given import PATH, policy
 
@@ -19,19 +19,21 @@ owners:
 FILE = CodeOwnersFile(".github/CODEOWNERS", "*.sql @carol @acme/bi\n")
 
 
-def owned(before: list[str], after: list[str], path: str | None = "models/a.sql") -> ModelOwnership:
+def owned(
+    before: list[str], after: list[str], path: str | None = "models/a.sql"
+) -> ModelOwnershipByPolicy:
     """Who owns mart.a, where the second entry means these models before and after the change."""
     found = policy(OWNERS)
     first = ScopedModels(before=["mart.a"], after=["mart.a"])
     answers = [first, ScopedModels(before=before, after=after)]
-    return find_ownership(
-        found, ScopeMatches.from_answers(found.list_scopes(), answers), "mart.a", path, FILE
+    return find_ownership_by_policy(
+        found, PolicyScopeMatches.from_answers(found.list_scopes(), answers), "mart.a", path, FILE
     )
 
 
 def test_ownership__is_what_the_last_entry_says() -> None:
-    assert owned([], []) == ModelOwnership(("alice",), ("acme/data",), f"{PATH} line 2")
-    assert owned(["mart.a"], ["mart.a"]) == ModelOwnership(("bob",), (), f"{PATH} line 3")
+    assert owned([], []) == ModelOwnershipByPolicy(("alice",), ("acme/data",), f"{PATH} line 2")
+    assert owned(["mart.a"], ["mart.a"]) == ModelOwnershipByPolicy(("bob",), (), f"{PATH} line 3")
 
 
 def test_ownership__goes_by_the_model_before_the_change() -> None:
@@ -41,17 +43,24 @@ def test_ownership__goes_by_the_model_before_the_change() -> None:
 
 def test_ownership__is_that_of_codeowners_where_the_policy_says_nothing() -> None:
     nobody = policy("")
-    found = find_ownership(nobody, ScopeMatches(), "mart.a", "models/a.sql", FILE)
-    assert found == ModelOwnership(("carol",), ("acme/bi",), ".github/CODEOWNERS line 1")
-    assert find_ownership(nobody, ScopeMatches(), "mart.a", None, FILE) == ModelOwnership()
-    assert find_ownership(nobody, ScopeMatches(), "mart.a", "models/a.py", FILE) == ModelOwnership()
+    found = find_ownership_by_policy(nobody, PolicyScopeMatches(), "mart.a", "models/a.sql", FILE)
+    assert found == ModelOwnershipByPolicy(("carol",), ("acme/bi",), ".github/CODEOWNERS line 1")
     assert (
-        find_ownership(nobody, ScopeMatches(), "mart.a", "models/a.sql", None) == ModelOwnership()
+        find_ownership_by_policy(nobody, PolicyScopeMatches(), "mart.a", None, FILE)
+        == ModelOwnershipByPolicy()
+    )
+    assert (
+        find_ownership_by_policy(nobody, PolicyScopeMatches(), "mart.a", "models/a.py", FILE)
+        == ModelOwnershipByPolicy()
+    )
+    assert (
+        find_ownership_by_policy(nobody, PolicyScopeMatches(), "mart.a", "models/a.sql", None)
+        == ModelOwnershipByPolicy()
     )
 
 
 def test_ownership__of_a_person_ignores_case() -> None:
-    found = ModelOwnership(("Alice",), ("acme/alice",))
+    found = ModelOwnershipByPolicy(("Alice",), ("acme/alice",))
     assert found.names_person("aLICE")
     assert not found.names_person("acme/alice")
     assert not found.names_person("bob")

@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.policy.model_owners import ModelFiles
-from ci_bot.bot.policy.policy import IgnoreComments, Policy, ScopeMatches, compare_ignore_comments
+from ci_bot.bot.policy.model_owners import FilesOfOwnedModels
+from ci_bot.bot.policy.policy import (
+    Policy,
+    PolicyIgnoreComments,
+    PolicyScopeMatches,
+    compare_ignore_comments_for_policy,
+)
 from ci_bot.bot.policy.severity_overrides import ChangeAuthors, PolicyWeighing
 from ci_bot.protocol.plan import StatementEffect
 from ci_bot.protocol.review_inputs import ScopedModels
@@ -37,7 +42,7 @@ def weighing(
     scopes = found.list_scopes()
     answers = [ScopedModels(before=list(before), after=list(after)) for _ in scopes]
     return PolicyWeighing(
-        found, ScopeMatches.from_answers(scopes, answers), **{"today": TODAY, **more}
+        found, PolicyScopeMatches.from_answers(scopes, answers), **{"today": TODAY, **more}
     )
 
 
@@ -106,7 +111,9 @@ def test_scope__that_was_not_answered_means_nothing() -> None:
     found = policy(LOW)
     assert (
         weight_of(
-            PolicyWeighing(found, ScopeMatches.from_answers(found.list_scopes(), []), today=TODAY)
+            PolicyWeighing(
+                found, PolicyScopeMatches.from_answers(found.list_scopes(), []), today=TODAY
+            )
         )
         == "high"
     )
@@ -174,7 +181,7 @@ def test_ignore__of_files_is_about_files_that_were_there(
 ) -> None:
     text = "ignore:\n- {rule: join-changed, paths: scratch/*, reason: x, until: 2026-12-01}\n"
     assert (
-        weight_of(weighing(text, files=ModelFiles(new=frozenset(moved))), risk(path=path))
+        weight_of(weighing(text, files=FilesOfOwnedModels(new=frozenset(moved))), risk(path=path))
         == expected
     )
 
@@ -210,8 +217,8 @@ def test_statement__whose_target_nobody_knows_is_not_allowed() -> None:
 BASE = "MODEL (name mart.a);\n-- review: ignore[join-changed, select-star] the source is unique\nSELECT 1"
 
 
-def comments(before: str | None, after: str | None) -> IgnoreComments:
-    return compare_ignore_comments([("models/a.sql", before, after)], WEIGHTS)
+def comments(before: str | None, after: str | None) -> PolicyIgnoreComments:
+    return compare_ignore_comments_for_policy([("models/a.sql", before, after)], WEIGHTS)
 
 
 def test_comment__that_the_base_branch_has__counts() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.github.transport import make_client_time
+from ci_bot.bot.github.transport import make_github_client_time
 from ci_bot.bot.sandbox.checkout_copy import copy_checkout
 from ci_bot.bot.sandbox.deadline import (
     GIT_REPORT_SECONDS,
@@ -66,7 +66,7 @@ def test_github__is_asked_for_as_long_as_the_report_may_take(tmp_path: Path) -> 
     clock = Clock()
     machine = RunnerMachine(api_url="", repository="", token="", home=tmp_path, clock=clock)
     around, _ = machine.surroundings({})
-    patience = make_client_time(around, after(clock, 60))
+    patience = make_github_client_time(around, after(clock, 60))
     patience.sleep(50)
     patience.sleep(60)
     patience.before_request()

@@ -10,7 +10,7 @@ import cmarkgfm
 import pytest
 from cmarkgfm.cmark import Options
 
-from ci_bot.bot.demo.demo_pages import ShownFiles, render_comment_page
+from ci_bot.bot.demo.demo_pages import ShownDemoFiles, render_demo_page_of_comments
 from ci_bot.bot.report.markdown.comments import render_review
 from tests.factories import make_apply, make_context, make_report, make_risk
 from tests.golden.samples import SAMPLES
@@ -51,7 +51,7 @@ def test_page__has_the_words_of_githubs_own_parser(name: str) -> None:
     comment = SAMPLES[name]()
     options = Options.CMARK_OPT_UNSAFE
     theirs = read(cmarkgfm.github_flavored_markdown_to_html(comment, options=options))
-    ours = read(render_comment_page("x", {"": comment}))
+    ours = read(render_demo_page_of_comments("x", {"": comment}))
     said = "".join(ours.words).replace("thesourceofapicture,whichGitHubdraws:", "")
     assert said == _ALERT.sub("", "".join(theirs.words))
     for tag in ("table", "details", "summary", "tr", "td", "th", "code", "pre", "a", "strong"):
@@ -60,7 +60,7 @@ def test_page__has_the_words_of_githubs_own_parser(name: str) -> None:
 
 
 def test_page__is_alone_and_forbids_everything() -> None:
-    page = render_comment_page("x", {"One": SAMPLES["small_change"]()})
+    page = render_demo_page_of_comments("x", {"One": SAMPLES["small_change"]()})
     assert "default-src 'none'" in page
     tags = {tag for tag, _ in read(page).elements}
     assert not tags & {"script", "img", "link", "iframe", "object", "base", "form"}
@@ -70,7 +70,9 @@ def test_page__shows_hostile_text_and_runs_none_of_it() -> None:
     report = make_report(
         risks=[make_risk(model=HOSTILE, evidence=HOSTILE)], reasons=[HOSTILE, f"`{HOSTILE}`"]
     )
-    page = render_comment_page(HOSTILE, {HOSTILE: render_review(report, make_context()).text})
+    page = render_demo_page_of_comments(
+        HOSTILE, {HOSTILE: render_review(report, make_context()).text}
+    )
     found = read(page)
     allowed = {"a": {"href"}, "meta": {"charset", "http-equiv", "content", "name"}}
     allowed |= {"html": {"lang"}, "details": {"open"}}
@@ -83,14 +85,16 @@ def test_page__shows_hostile_text_and_runs_none_of_it() -> None:
 
 def test_page__does_not_lead_where_nothing_is() -> None:
     comment = "[head](https://github.com/octo/flights/commit/1) [rule](https://example.org/r)"
-    page = render_comment_page("x", {"": comment}, nowhere="https://github.com/octo/flights")
+    page = render_demo_page_of_comments(
+        "x", {"": comment}, nowhere="https://github.com/octo/flights"
+    )
     links = [attributes["href"] for tag, attributes in read(page).elements if tag == "a"]
     assert links == ["https://example.org/r"]
     assert "head" in read(page).words
 
 
 def test_shown__names_its_files_at_the_end(tmp_path: Path) -> None:
-    shown = ShownFiles(tmp_path / "a b")
+    shown = ShownDemoFiles(tmp_path / "a b")
     assert list(shown.list_files()) == [], "nothing was shown"
     shown.add_document(
         "The comment after the review", "report", make_report(), "2026-08-22T12:00:00Z", number=7

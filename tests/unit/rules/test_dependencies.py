@@ -12,7 +12,7 @@ from sqlmesh import model as python_model
 from sqlmesh.utils import UniqueKeyDict
 
 from ci_bot.protocol.rules import read_rule_page
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.rules.models.current_time import CurrentTime
 from ci_bot.worker.rules.models.declarations import PythonDependencyMissing
 from ci_bot.worker.rules.models.intervals import TimeFilterMissing
@@ -43,7 +43,7 @@ def seen(source: str, folder: Path, kind: type[ModelRule] = PythonDependencyMiss
     loaded = decorated.model(
         module_path=folder, path=file, dialect="spark", default_catalog="spark_catalog"
     )
-    view = ProjectView({**made, loaded.fqn: loaded}, names=ModelNames("spark_catalog", "spark"))
+    view = ProjectView({**made, loaded.fqn: loaded}, names=MessageNames("spark_catalog", "spark"))
     return [observation.evidence for observation in kind(view).find_observations(loaded)]
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import pytest
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 from ci_bot.worker.rules.observation import RuleObservation, list_new_observations, make_finding
 from tests.unit.rules.shop import FILES
 from tests.unit.rules.world import change, files, seen
 
-NAMES = ModelNames("spark_catalog", "spark")
+NAMES = MessageNames("spark_catalog", "spark")
 FULL = "MODEL (name mart.m, kind FULL, grain order_id);\n"
 DAILY = (
     "MODEL (name mart.m, kind INCREMENTAL_BY_TIME_RANGE (time_column day, batch_size 9), "

@@ -24,7 +24,7 @@ from sqlmesh.utils.errors import SQLMeshError
 from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages.problems import find_macro_refusal
+from ci_bot.worker.messages.problems import find_message_of_macro_refusal
 from ci_bot.worker.rules.files.sql_text import find_evaluated_arguments
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.sqlmesh_compat.macro_code import find_objection_to_macro_code
@@ -134,7 +134,7 @@ def test_payloads__run_without_the_judge(tripped: list[str]) -> None:
 def test_attribute__of_anything_but_a_date__is_refused(sql: str) -> None:
     with pytest.raises(SQLMeshError) as raised:
         render(sql, "spark")
-    assert find_macro_refusal(raised.value) is not None
+    assert find_message_of_macro_refusal(raised.value) is not None
 
 
 MADE_LATER = {
@@ -163,11 +163,11 @@ def test_refusal__is_found_in_what_sqlmesh_makes_of_it() -> None:
     with pytest.raises(SQLMeshError) as raised:
         render("SELECT @EVAL(exp.eval('1'))", "spark")
 
-    assert find_macro_refusal(raised.value) == (
+    assert find_message_of_macro_refusal(raised.value) == (
         "An argument of a macro would run as Python: `eval` is called. SQLMesh evaluates it, so it "
         "must be plain SQL."
     )
-    assert find_macro_refusal(ValueError("something else")) is None
+    assert find_message_of_macro_refusal(ValueError("something else")) is None
 
 
 # What projects write, from SQLMesh's documentation of macros.

@@ -9,7 +9,7 @@ from sqlmesh.core.model import Model, create_python_model
 from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
 from ci_bot.protocol.plan import Finding
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.rules import RuleInputs
 from tests.unit.rules.world import ROOT, files, models, seen
 
@@ -38,7 +38,7 @@ def find_changes(
         inputs,
         **sides,
         opened=frozenset(str(ROOT / name) for name in opened),
-        names=ModelNames("spark_catalog", "spark"),
+        names=MessageNames("spark_catalog", "spark"),
     )
     return seen(told, "changed-in-runs")
 

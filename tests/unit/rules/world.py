@@ -16,7 +16,7 @@ from sqlmesh.core.signal import signal
 
 from ci_bot.protocol.plan import Finding
 from ci_bot.protocol.rules import RULES
-from ci_bot.worker.messages.names import ModelNames
+from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.rules.run_rules import list_file_observations, list_observations, place_findings
 
@@ -158,7 +158,7 @@ def change(
         files_after=lambda path: _bytes(new_files.get(path)),
         readers=readers,
         default_dialect="spark",
-        names=ModelNames("spark_catalog", "spark"),
+        names=MessageNames("spark_catalog", "spark"),
         **more,
     )
 

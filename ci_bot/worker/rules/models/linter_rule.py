@@ -13,7 +13,7 @@ from sqlmesh.core.model import Model
 from sqlmesh.utils.errors import ConfigError
 
 from ci_bot.protocol.rules import RuleRegistry, RuleSpec
-from ci_bot.worker.messages import ModelNames
+from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.project import GatewayFacts, list_gateways_of_project
 from ci_bot.worker.rules.observation import (
     DescribeSubjects,
@@ -40,7 +40,7 @@ class ProjectView:
     variables: frozenset[str] | None = None
     row_counts: Mapping[str, int] = field(default_factory=dict)
     queries: ModelQueries = field(default_factory=ModelQueries)
-    names: ModelNames = field(default_factory=lambda: ModelNames(None, None))
+    names: MessageNames = field(default_factory=lambda: MessageNames(None, None))
     gateways: Mapping[str, GatewayFacts] = field(default_factory=dict)
 
     def name_of_table(self, table: str) -> str:
@@ -135,7 +135,7 @@ def make_project_view(context: GenericContext[Any]) -> ProjectView:
     return ProjectView(
         dict(models),
         variables=variables if config is not None else None,
-        names=ModelNames(getattr(context, "default_catalog", None), None),
+        names=MessageNames(getattr(context, "default_catalog", None), None),
         gateways=list_gateways_of_project(config, getattr(context, "gateway", None))
         if config
         else {},
