@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.report.markdown.comments import render_sweep
-from ci_bot.bot.report.model.context import ApplyCondition, CommentContext
+from ci_bot.bot.report.markdown.comments import render_sweep_markdown
+from ci_bot.bot.report.model.context import ApplyConditionView, CommentViewContext
 from ci_bot.bot.report.text.page import render_plain
 from ci_bot.bot.report.text.report_text import Document, render_terminal_text
 from ci_bot.protocol.apply_report import (
@@ -353,7 +353,7 @@ def make_marker(**overrides: Any) -> Marker:
     return Marker(**values | overrides)
 
 
-def make_context(**overrides: Any) -> CommentContext:
+def make_context(**overrides: Any) -> CommentViewContext:
     """Pull request 142 of shop/warehouse on github.com, everything met for an apply."""
     phase = overrides.get("phase", "planned")
     values: dict[str, Any] = {
@@ -368,16 +368,16 @@ def make_context(**overrides: Any) -> CommentContext:
         "run_url": "https://github.com/shop/warehouse/actions/runs/8812",
         "report_url": "https://github.com/shop/warehouse/actions/runs/8812/artifacts/77",
         "conditions": (
-            ApplyCondition(label="write access", met=True),
-            ApplyCondition(label="plan matches the head", met=True),
-            ApplyCondition(label="no blocker", met=True),
-            ApplyCondition(label="no other apply is running", met=True),
+            ApplyConditionView(label="write access", met=True),
+            ApplyConditionView(label="plan matches the head", met=True),
+            ApplyConditionView(label="no blocker", met=True),
+            ApplyConditionView(label="no other apply is running", met=True),
         ),
     }
-    return CommentContext(**values | overrides)
+    return CommentViewContext(**values | overrides)
 
 
-def laptop_context(**overrides: Any) -> CommentContext:
+def laptop_context(**overrides: Any) -> CommentViewContext:
     """The context of a report on a laptop: nothing leads to GitHub."""
     values: dict[str, Any] = {
         "project": "analytics",
@@ -386,13 +386,13 @@ def laptop_context(**overrides: Any) -> CommentContext:
         "phase": "planned",
         "options": "--project analytics --gateway spark_prod",
     }
-    return CommentContext(**values | overrides)
+    return CommentViewContext(**values | overrides)
 
 
 def on_terminal(document: Document | SweepReport, **options: Any) -> str:
     """What a terminal shows of the document."""
     if isinstance(document, SweepReport):
-        return render_plain(render_sweep(document, laptop_context()), **options)
+        return render_plain(render_sweep_markdown(document, laptop_context()), **options)
     return render_terminal_text(document, laptop_context(), **options)
 
 

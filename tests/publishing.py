@@ -20,7 +20,7 @@ from ci_bot.bot.github.port import Permission, PullComment, PullRequest, Reactio
 from ci_bot.bot.github.sticky_posts import GitHubStickyComment
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report.markdown.check_run import CheckRun
-from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.errors import BotError
 from ci_bot.host import Machine
 from ci_bot.redaction import Redactor
@@ -163,7 +163,7 @@ def publisher_of(
     *,
     settings: ActionSettings | None = None,
     machine: Machine | None = None,
-    template: CommentContext | None = None,
+    template: CommentViewContext | None = None,
 ) -> HandlerPublisher:
     """A publisher of the pull request in `github`."""
     machine = machine or machine_at(NOON)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from ci_bot.bot.report.html.page import render_page
+from ci_bot.bot.report.html.page import render_html_page
 from tests.browser import browser
 from tests.factories import make_context
 from tests.webpage_reports import large
@@ -34,7 +34,7 @@ def main() -> None:
             written, drawn, opened, zoomed = [], [], [], []
             for _ in range(RUNS):
                 start = time.process_time()
-                text = render_page(report, make_context())
+                text = render_html_page(report, make_context())
                 written.append(time.process_time() - start)
                 file.write_text(text, encoding="utf-8")
                 start = time.perf_counter()

@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from ci_bot.bot.report.markdown.marker import decode_marker
+from ci_bot.bot.report.markdown.marker import decode_comment_marker
 from ci_bot.protocol.comment import Marker
 from tests.e2e.job import Job, Outcome, Runner
 from tests.github_standin.events import workflow_dispatch
@@ -292,7 +292,9 @@ class Change:
     def sticky(self) -> str:
         """The text of the one comment with a marker; there must be exactly one."""
         found = [
-            comment for comment in self.comments() if decode_marker(comment["body"]) is not None
+            comment
+            for comment in self.comments()
+            if decode_comment_marker(comment["body"]) is not None
         ]
         assert len(found) == 1, f"{len(found)} comments carry the marker"
         text = str(found[0]["body"])
@@ -304,11 +306,11 @@ class Change:
         return next(
             int(comment["id"])
             for comment in self.comments()
-            if decode_marker(comment["body"]) is not None
+            if decode_comment_marker(comment["body"]) is not None
         )
 
     def marker(self) -> Marker:
-        marker = decode_marker(self.sticky())
+        marker = decode_comment_marker(self.sticky())
         assert marker is not None
         return marker
 
@@ -324,5 +326,5 @@ class Change:
         return [
             str(comment["body"])
             for comment in self.comments()
-            if decode_marker(comment["body"]) is None
+            if decode_comment_marker(comment["body"]) is None
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.report.markdown.marker import decode_marker
+from ci_bot.bot.report.markdown.marker import decode_comment_marker
 from tests.e2e.scene import Scene, add_largest, add_orders
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -24,7 +24,7 @@ def test_new__folds_the_comment_of_the_plan_before(scene: Scene) -> None:
     older, newer = change.comments()
     assert older["minimized"] == {"reason": "outdated"}
     assert newer["minimized"] is None
-    plans = [decode_marker(comment["body"]) for comment in (older, newer)]
+    plans = [decode_comment_marker(comment["body"]) for comment in (older, newer)]
     assert [marker and marker.plan for marker in plans] == [
         first.outputs["plan-id"],
         second.outputs["plan-id"],

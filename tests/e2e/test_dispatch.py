@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.report.markdown.marker import encode_marker
+from ci_bot.bot.report.markdown.marker import encode_comment_marker
 from tests.e2e.scene import BOT, PROJECT, Change, Scene, add_largest, add_orders
 from tests.factories import make_marker
 from tests.github_standin import script
@@ -154,7 +154,7 @@ def test_cleanup__of_others_pull_requests__leaves_a_tombstone(
     posted = make_marker(
         key=PROJECT, pr=change.number, env=change.environment, head=change.pull.head_sha
     )
-    change.pull.add_comment(f"{encode_marker(posted)}\nThe review.", BOT)
+    change.pull.add_comment(f"{encode_comment_marker(posted)}\nThe review.", BOT)
     change.close()
 
     outcome = change.closed("pull_request_target")
@@ -172,7 +172,7 @@ def test_cleanup__with_a_token_that_only_reads_is_done_and_warns(scene: Scene) -
     posted = make_marker(
         key=PROJECT, pr=change.number, env=change.environment, head=change.pull.head_sha
     )
-    change.pull.add_comment(f"{encode_marker(posted)}\nThe review.", BOT)
+    change.pull.add_comment(f"{encode_comment_marker(posted)}\nThe review.", BOT)
     change.close()
     token = scene.standin.actions_token(scene.repo, {"contents": "read", "pull-requests": "read"})
 

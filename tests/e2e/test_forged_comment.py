@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ci_bot.bot.report.markdown.marker import decode_marker, encode_marker
+from ci_bot.bot.report.markdown.marker import decode_comment_marker, encode_comment_marker
 from ci_bot.protocol.comment import Marker
 from tests import nights
 from tests.e2e.scene import BOT, Change, Scene, add_orders
@@ -37,7 +37,7 @@ class NoGo:
 
     def say(self, **claims: object) -> None:
         """Makes the comment's record say something else; the rest of it stays."""
-        forged = encode_marker(self.marker.model_copy(update=claims))
+        forged = encode_comment_marker(self.marker.model_copy(update=claims))
         body = f"{forged}\n{self.body.partition(chr(10))[2]}".replace("No-Go", "Go")
         self.change.pull.edit_comment(self.change.sticky_id(), body, "writer")
 
@@ -64,7 +64,7 @@ def rewritten(no_go: NoGo, **claims: object) -> None:
     """Another workflow of the repository removes the comment and writes its own, marker only."""
     change = no_go.change
     change.pull.delete_comment(change.sticky_id(), BOT)
-    change.pull.add_comment(encode_marker(no_go.marker.model_copy(update=claims)), BOT)
+    change.pull.add_comment(encode_comment_marker(no_go.marker.model_copy(update=claims)), BOT)
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_apply__says_which_decision_counted(scene: Scene) -> None:
     assert re.search(r"the comment said .*Go.*reviewed the plan once more: .*Review", top)
     assert re.search(r"Decision with this data: .*Review", top)
     assert outcome.document("report")["decision"] == "review"
-    assert decode_marker(change.sticky()) is not None
+    assert decode_comment_marker(change.sticky()) is not None

@@ -23,9 +23,9 @@ from ci_bot.bot.handlers.own_review import (
     find_why_own_review_has_other_plan,
 )
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, HandlerPublisher, make_comment_context
-from ci_bot.bot.report.markdown.comments import render_apply
-from ci_bot.bot.report.markdown.marker import MarkerFacts
-from ci_bot.bot.report.model.context import CommentContext, DisplayProgress, RenderedText
+from ci_bot.bot.report.markdown.comments import render_apply_comment
+from ci_bot.bot.report.markdown.marker import CommentMarkerFacts
+from ci_bot.bot.report.model.context import CommentViewContext, ProgressView, RenderedText
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.comment import Marker, Phase
@@ -103,18 +103,20 @@ class Conversation:
     def applying(self, own: Report, step: Progress | None, phase: Phase) -> Conversation:
         """An apply is building, or was told to stop there (`phase` is `cancelled`)."""
 
-        def render(context: CommentContext, budget: int | None) -> RenderedText:
-            return render_apply(None, context, budget, review=own)
+        def render(context: CommentViewContext, budget: int | None) -> RenderedText:
+            return render_apply_comment(None, context, budget, review=own)
 
         with self._run() as publisher:
             marker = self._taken_over(own, publisher)
             progress = None
             if step is not None and step.done and step.total:
                 left = APPLYING_SECONDS / step.done * (step.total - step.done)
-                progress = DisplayProgress(
+                progress = ProgressView(
                     done=step.done, total=step.total, seconds_left=left, message=step.message
                 )
-            publisher.try_post(phase, MarkerFacts.from_marker(marker), render, progress=progress)
+            publisher.try_post(
+                phase, CommentMarkerFacts.from_marker(marker), render, progress=progress
+            )
         return self
 
     def apply(self, own: Report, document: ApplyDocument) -> Conversation:

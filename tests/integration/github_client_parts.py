@@ -9,7 +9,7 @@ from typing import Any
 from ci_bot.bot.github.client import GitHubClient
 from ci_bot.bot.github.failures import PATIENT, GitHubRateLimits
 from ci_bot.bot.github.transport import GitHubClientTime
-from ci_bot.bot.report.markdown.marker import encode_marker
+from ci_bot.bot.report.markdown.marker import encode_comment_marker
 from ci_bot.protocol.comment import Marker
 from tests.github_standin.script import (
     Reply,
@@ -103,4 +103,4 @@ def body(text: str, **changes: Any) -> str:
         "run_id": 100,
         "valid_at": "2026-08-22T10:00:00Z",
     }
-    return f"{encode_marker(Marker(**{**facts, **changes}))}\n{text}"
+    return f"{encode_comment_marker(Marker(**{**facts, **changes}))}\n{text}"

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from ci_bot.bot.report.html.page import render_page, render_page_of_document
+from ci_bot.bot.report.html.page import render_html_page, render_html_page_of_document
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from tests.accessibility import list_violations, load_axe, read_axe
@@ -26,9 +26,9 @@ CONTEXT = make_context()
 # A telephone, a window beside another, a whole screen.
 WIDTHS = (390, 900, 1600)
 PAGES: dict[str, Callable[[], str]] = {
-    "review": lambda: render_page(recorded("wide_change"), CONTEXT),
-    "review-no-go": lambda: render_page(recorded("leaked_key"), CONTEXT),
-    "apply": lambda: render_page(
+    "review": lambda: render_html_page(recorded("wide_change"), CONTEXT),
+    "review-no-go": lambda: render_html_page(recorded("leaked_key"), CONTEXT),
+    "apply": lambda: render_html_page(
         recorded("small_change"), CONTEXT, applied=cast(ApplyDocument, read("applied"))
     ),
     "cleanup": lambda: show_cleanup(make_cleanup()),
@@ -40,7 +40,7 @@ CASES = cases(PAGES, by_day=["apply", "cleanup-left"])
 
 
 def show_cleanup(document: CleanupDocument) -> str:
-    return "".join(render_page_of_document(document, CONTEXT))
+    return "".join(render_html_page_of_document(document, CONTEXT))
 
 
 _READY = """new Promise(done => {

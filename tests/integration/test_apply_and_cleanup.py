@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.protocol.plan_identity import GivenFlags
 from tests.conftest import run_python
 from tests.factories import make_context
@@ -51,7 +51,7 @@ def test_views_of_all_models__can_be_built_without_a_change(shop: Shop, worker: 
     flags = GivenFlags(include_unmodified=True)
     report = worker.review("pr_9", flags=flags)
     assert (report.decision, report.appliable) == ("no_changes", True)
-    text = render_review(report, make_context(phase="no_changes", environment="pr_9")).text
+    text = render_review_comment(report, make_context(phase="no_changes", environment="pr_9")).text
     assert "because `include-unmodified` asks for it" in text
     assert "/sqlmesh apply" in text
 
@@ -108,7 +108,8 @@ def test_life__review_apply_review_cleanup_twice(shop: Shop, worker: Client) -> 
     # A unit test of the shop knows nothing of the new column, and a No-Go asks for no apply.
     passing = {"decision": "go", "risks": [], "findings": []}
     texts = [
-        render_review(report.model_copy(update=passing), context).text for report in (first, second)
+        render_review_comment(report.model_copy(update=passing), context).text
+        for report in (first, second)
     ]
     assert ["/sqlmesh apply" in text for text in texts] == [True, False]
 

@@ -67,7 +67,7 @@ class Team:
                 **facts,
             }
         )
-        self.pull.add_comment(f"{markers.encode_marker(marker)}\nThe review.", BOT)
+        self.pull.add_comment(f"{markers.encode_comment_marker(marker)}\nThe review.", BOT)
 
     def say(self, text: str, login: str = "writer") -> tuple[Ran, dict[str, Any]]:
         """Somebody comments, and GitHub starts comments.yml."""
@@ -81,7 +81,7 @@ class Team:
     @property
     def replies(self) -> list[str]:
         bodies = [str(each["body"]) for each in self.pull.comments_by(BOT)]
-        return [body for body in bodies if markers.decode_marker(body) is None]
+        return [body for body in bodies if markers.decode_comment_marker(body) is None]
 
 
 @pytest.fixture

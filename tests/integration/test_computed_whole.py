@@ -8,8 +8,8 @@ import duckdb
 import pytest
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.report.model.build_table import build_rows
-from ci_bot.bot.report.model.headline import make_headline
+from ci_bot.bot.report.model.build_table import list_build_row_views
+from ci_bot.bot.report.model.headline import make_headline_view
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
 from tests import nights
@@ -33,7 +33,7 @@ def shop(tmp_path: Path) -> Shop:
 
 def texts(report: Report) -> str:
     evidence = " ".join(risk.evidence for risk in report.risks)
-    return f"{make_headline(report).sentence} {evidence}"
+    return f"{make_headline_view(report).sentence} {evidence}"
 
 
 @pytest.mark.night
@@ -50,7 +50,7 @@ def test_full__past_numbers_change_with_the_next_run(shop: Shop) -> None:
     assert "history stays" not in texts(report)
     assert "new data only" not in texts(report)
     assert "prod's next run computes the whole table again" in texts(report)
-    assert make_headline(report).sentence.startswith("Past numbers change")
+    assert make_headline_view(report).sentence.startswith("Past numbers change")
 
 
 def test_incremental__keeps_its_history_and_its_full_reader_does_not(shop: Shop) -> None:
@@ -218,13 +218,13 @@ def test_old_rows__are_said_to_stay_only_where_they_do(
 
     assert report.failure is None
     said = texts(report)
-    table = [str(row.later) for row in build_rows(report)]
+    table = [str(row.later) for row in list_build_row_views(report)]
     if kind in KEEPS:
         assert "history keeps the old numbers" in said
         assert "history stays" in said
         assert "history stays" in table
     else:
-        assert make_headline(report).sentence.startswith(
+        assert make_headline_view(report).sentence.startswith(
             "Past numbers may change: `amount` in `shop.m`"
         )
         assert "history stays" not in said

@@ -85,7 +85,7 @@ def test_post__writes_the_report_as_our_comment_and_then_edits_it(fork: Fork) ->
     ran = fork.post()
     assert ran.exit_code == 0, ran.stdout
     (comment,) = fork.comments
-    marker = markers.decode_marker(comment)
+    marker = markers.decode_comment_marker(comment)
     assert marker is not None
     assert (marker.pr, marker.env) == (fork.pull.number, f"pr_{fork.pull.number}")
     assert (marker.head, marker.phase) == (fork.pull.head_sha, "planned")

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.report.model.headline import baseline_notice
+from ci_bot.bot.report.model.headline import make_baseline_notice_view
 from ci_bot.protocol.review_report import Report
 from tests.integration.test_postgres_state import connect, own_database, server
 from tests.projects.history import Repository
@@ -304,7 +304,7 @@ def test_state_on_postgres__that_the_account_may_not_read_is_never_go(
     report = client.review("pr_7", commits=commits)
 
     assert (report.baseline, report.decision) == ("base-branch", "review")
-    notice = baseline_notice(report)
+    notice = make_baseline_notice_view(report)
     assert notice is not None
     expected = "permission denied for table" if rights == "one table" else "no table of SQLMesh"
     assert expected in notice.render_unmarked()
@@ -324,7 +324,7 @@ def test_gateway__with_another_and_empty_state_is_never_go(
     report = named.review("pr_7", commits=commits)
 
     assert (report.baseline, report.decision) == ("base-branch", "review")
-    notice = baseline_notice(report)
+    notice = make_baseline_notice_view(report)
     assert notice is not None
     assert str(tmp_path / "other.duckdb") in notice.render_unmarked()
     assert "no table of SQLMesh is there" in notice.render_unmarked()

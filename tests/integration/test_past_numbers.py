@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.report.model.headline import make_headline
+from ci_bot.bot.report.model.headline import make_headline_view
 from ci_bot.protocol.review_report import Report
 from tests.projects.history import Repository
 from tests.worker import reviewed_on_base
@@ -57,7 +57,7 @@ def test_statement__that_writes_no_row_is_go_and_says_so(tmp_path: Path, stateme
     assert not report.past_numbers.changed
     assert "R06-past-numbers" not in rules(report)
     assert report.decision == "go"
-    assert make_headline(report).sentence == (
+    assert make_headline_view(report).sentence == (
         "`shop.totals` is built again; no column or row is defined differently."
     )
 
@@ -67,7 +67,7 @@ def test_statement__that_writes_rows_asks_what_its_headline_says(tmp_path: Path)
     report = review(tmp_path, {"models/totals.sql": gone})
     assert "R06-past-numbers" in rules(report)
     assert report.decision == "review"
-    assert make_headline(report).sentence == (
+    assert make_headline_view(report).sentence == (
         "Past numbers change: `shop.totals` gets other rows; 1 other model reads what changes, and "
         "no other model is rebuilt."
     )
@@ -75,7 +75,7 @@ def test_statement__that_writes_rows_asks_what_its_headline_says(tmp_path: Path)
 
 def test_column__that_nobody_reads_still_rebuilds_what_is_below(tmp_path: Path) -> None:
     report = review(tmp_path, {"models/totals.sql": TOTALS.replace("* 2", "* 3")})
-    assert make_headline(report).sentence == (
+    assert make_headline_view(report).sentence == (
         "Past numbers change: `twice` in `shop.totals` is computed differently; no other model "
         "reads what changes, and 1 model is rebuilt anyway."
     )
@@ -83,14 +83,14 @@ def test_column__that_nobody_reads_still_rebuilds_what_is_below(tmp_path: Path) 
 
 def test_seed__that_gets_a_row_says_so(tmp_path: Path) -> None:
     report = review(tmp_path, {"seeds/orders.csv": f"{ROWS}3,30\n"})
-    assert make_headline(report).sentence == (
+    assert make_headline_view(report).sentence == (
         "Past numbers change: `shop.orders` gets 1 more row; 2 other models read what changes."
     )
 
 
 def test_seed__of_which_one_value_is_mended_names_its_column(tmp_path: Path) -> None:
     report = review(tmp_path, {"seeds/orders.csv": ROWS.replace("20", "21")})
-    assert make_headline(report).sentence.startswith(
+    assert make_headline_view(report).sentence.startswith(
         "Past numbers change: `amount` in `shop.orders` holds other values; 2 other models read"
     )
 
@@ -105,7 +105,7 @@ def test_query__that_only_a_run_renders_otherwise_is_not_go(tmp_path: Path) -> N
     assert report.decision == "review"
     assert "changed-in-runs" in rules(report)
     assert "metadata-only" not in rules(report)
-    assert make_headline(report).sentence == (
+    assert make_headline_view(report).sentence == (
         "The next runs of `shop.totals` may compute other rows; nothing is built again."
     )
 
@@ -134,4 +134,4 @@ def test_new_column__behind_a_star_changes_old_numbers_or_is_passed_on(
     report = reviewed_on_base(Repository(tmp_path / "c"), base, {"models/totals.sql": TAXED})
     assert ("R06-past-numbers" in rules(report)) == takes_in
     assert report.decision == ("review" if takes_in else "go")
-    assert make_headline(report).sentence.startswith("Past numbers change") == takes_in
+    assert make_headline_view(report).sentence.startswith("Past numbers change") == takes_in

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft4Validator as Validator
 from jsonschema import ValidationError
 
-from ci_bot.bot.report import make_sarif
+from ci_bot.bot.report import make_sarif_view_of_report
 from ci_bot.protocol.review_report import Report
 from tests.conftest import REPOSITORY, missing
 from tests.factories import make_context, make_report, make_risk
@@ -59,7 +59,7 @@ def validator() -> Validator:
 
 def make_log(given: Report) -> dict[str, Any]:
     log: dict[str, Any] = json.loads(
-        make_sarif(given, make_context(rules_url=RULES_URL.rstrip("/")))
+        make_sarif_view_of_report(given, make_context(rules_url=RULES_URL.rstrip("/")))
     )
     return log
 

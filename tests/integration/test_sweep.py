@@ -182,7 +182,7 @@ def test_sweep__rescues_what_is_closed_and_touches_nothing_else(night: Night) ->
     assert len(pages) <= 5
     for number, how in ((41, "pull request merged"), (42, "closed without a merge")):
         (comment,) = night.comments(number)
-        marker = markers.decode_marker(comment)
+        marker = markers.decode_comment_marker(comment)
         assert marker is not None
         assert (marker.phase, marker.env) == ("closed", f"pr_{number}")
         assert how in comment
@@ -214,7 +214,7 @@ def test_sweep__that_cannot_finish_one_removes_the_others_and_is_exit_4(night: N
     assert ["shop__pr_42"] not in namespaces
     assert notes == [["1"]]
     sticky, note = night.comments(41)
-    marker = markers.decode_marker(sticky)
+    marker = markers.decode_comment_marker(sticky)
     assert marker is not None
     assert marker.phase == "cleanup_failed"
     assert "incomplete" in note

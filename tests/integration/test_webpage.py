@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.report.html.page import render_page
+from ci_bot.bot.report.html.page import render_html_page
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.comment import PlanHistoryEntry
 from tests.browser import Tab, browser, chromium
@@ -66,7 +66,7 @@ def test_page__of_a_recorded_report__is_drawn_in_peace(
     tab: Tab, tmp_path: Path, called: str
 ) -> None:
     report = recorded(called)
-    shown(tab, tmp_path, render_page(report, CONTEXT, history=HISTORY))
+    shown(tab, tmp_path, render_html_page(report, CONTEXT, history=HISTORY))
     assert (tab.console, tab.requests, tab.dialogs) == ([], [], [])
     assert tab.ask("document.documentElement.dataset.drawn") is not None
     rules = texts(tab, ".t-findings .rule")
@@ -80,7 +80,7 @@ def test_page__of_an_apply__shows_data_beside_the_review(tab: Tab, tmp_path: Pat
     assert (RECORDED / "applied.json").is_file()
     document = read("applied")
     assert isinstance(document, ApplyDocument)
-    shown(tab, tmp_path, render_page(recorded("small_change"), CONTEXT, applied=document))
+    shown(tab, tmp_path, render_html_page(recorded("small_change"), CONTEXT, applied=document))
     assert (tab.console, tab.requests) == ([], [])
     # What was changed itself stands before what only reads it.
     row = ".t-data tbody tr:first-child "
@@ -102,7 +102,7 @@ def test_page__nothing_of_a_project_runs(tab: Tab, tmp_path: Path, attack: str) 
     document = apply.model_copy(
         update={"models": models, "table_diff": diffs, "evidence_missing": attack}
     )
-    shown(tab, tmp_path, render_page(hostile(attack), context, applied=document))
+    shown(tab, tmp_path, render_html_page(hostile(attack), context, applied=document))
     tab.ask(
         """(() => {
           for (const one of document.querySelectorAll('details')) one.open = true;
@@ -126,7 +126,7 @@ def test_page__nothing_of_a_project_runs(tab: Tab, tmp_path: Path, attack: str) 
 
 def test_page__a_script_that_got_in__is_refused_by_the_policy(tab: Tab, tmp_path: Path) -> None:
     """If every escape failed. Without the policy the same text does run, so the test can fail."""
-    text = render_page(recorded("small_change"), CONTEXT)
+    text = render_html_page(recorded("small_change"), CONTEXT)
     bad = "<script>ran=1</script><p onclick='ran=1' id=bad>x</p><img src='https://example.org/x'>"
     broken = text.replace("<noscript>", f"{bad}<noscript>")
     assert broken != text
@@ -141,7 +141,7 @@ def test_page__a_script_that_got_in__is_refused_by_the_policy(tab: Tab, tmp_path
 
 
 def test_table__is_sorted_by_numbers_not_by_their_letters(tab: Tab, tmp_path: Path) -> None:
-    shown(tab, tmp_path, render_page(large(40, 25), CONTEXT))
+    shown(tab, tmp_path, render_html_page(large(40, 25), CONTEXT))
 
     def click() -> list[int]:
         tab.ask("document.querySelector('.t-building th:nth-child(3) button').click()")
@@ -157,7 +157,7 @@ def test_table__is_sorted_by_numbers_not_by_their_letters(tab: Tab, tmp_path: Pa
 
 
 def test_table__is_sorted_with_the_keyboard(tab: Tab, tmp_path: Path) -> None:
-    shown(tab, tmp_path, render_page(recorded("destructive_change"), CONTEXT))
+    shown(tab, tmp_path, render_html_page(recorded("destructive_change"), CONTEXT))
     before = texts(tab, ".t-findings .rule")
     tab.ask("document.querySelector('.t-findings th:nth-child(2) button').focus()")
     tab.press("Enter")
@@ -168,7 +168,7 @@ def test_table__is_sorted_with_the_keyboard(tab: Tab, tmp_path: Path) -> None:
 
 def test_search__narrows_tables_diffs_and_lineage(tab: Tab, tmp_path: Path) -> None:
     models = 200
-    shown(tab, tmp_path, render_page(large(models, 50), CONTEXT))
+    shown(tab, tmp_path, render_html_page(large(models, 50), CONTEXT))
     assert len(texts(tab, ".t-models tbody tr")) == 25
     tab.press("/", "/")
     tab.type("model_0199")
@@ -189,7 +189,7 @@ def test_search__narrows_tables_diffs_and_lineage(tab: Tab, tmp_path: Path) -> N
 
 
 def test_lineage__is_zoomed_moved_and_shown_whole(tab: Tab, tmp_path: Path) -> None:
-    shown(tab, tmp_path, render_page(large(1_000, 100), CONTEXT))
+    shown(tab, tmp_path, render_html_page(large(1_000, 100), CONTEXT))
     world = "document.querySelector('svg.lineage > g').getAttribute('transform')"
     whole = tab.ask(world)
     assert texts(tab, ".node") == [], "a thousand names are no help"
@@ -217,13 +217,17 @@ def test_lineage__is_zoomed_moved_and_shown_whole(tab: Tab, tmp_path: Path) -> N
 def test_lineage__takes_the_height_that_it_needs_and_the_window_has(
     tab: Tab, tmp_path: Path, many: bool
 ) -> None:
-    shown(tab, tmp_path, render_page(large(300, 40) if many else recorded("small_change"), CONTEXT))
+    shown(
+        tab,
+        tmp_path,
+        render_html_page(large(300, 40) if many else recorded("small_change"), CONTEXT),
+    )
     height = tab.ask("document.querySelector('svg.lineage').clientHeight / innerHeight")
     assert (0.75 < height < 0.85) if many else (height < 0.75)
 
 
 def test_lineage__fills_the_screen_and_comes_back(tab: Tab, tmp_path: Path) -> None:
-    shown(tab, tmp_path, render_page(large(300, 40), CONTEXT))
+    shown(tab, tmp_path, render_html_page(large(300, 40), CONTEXT))
     wanted = "document.querySelector('.tools button[title^=\"Full screen\"]')"
     assert tab.ask(f"{wanted} !== null || !document.fullscreenEnabled")
     if not tab.ask("document.fullscreenEnabled"):
@@ -240,7 +244,7 @@ def test_lineage__fills_the_screen_and_comes_back(tab: Tab, tmp_path: Path) -> N
 
 def test_page__of_thousand_models__is_drawn_in_time(tab: Tab, tmp_path: Path) -> None:
     """Generous, for slow machines; `tests.benchmarks.bench_webpage` prints the figures."""
-    shown(tab, tmp_path, render_page(large(1_000, 1_000), CONTEXT))
+    shown(tab, tmp_path, render_html_page(large(1_000, 1_000), CONTEXT))
     assert int(tab.ask("document.documentElement.dataset.drawn")) < SECONDS * 1_000
     assert tab.console == []
     drawn = tab.ask(
@@ -251,7 +255,7 @@ def test_page__of_thousand_models__is_drawn_in_time(tab: Tab, tmp_path: Path) ->
 
 
 def test_links__inside_of_the_page__open_what_they_lead_to(tab: Tab, tmp_path: Path) -> None:
-    shown(tab, tmp_path, render_page(large(600, 400), CONTEXT))
+    shown(tab, tmp_path, render_html_page(large(600, 400), CONTEXT))
     last = name(599, 600)
     tab.ask(f"location.hash = Page.anchor('diff', {last!r})")
     tab.settle()
@@ -263,7 +267,7 @@ def test_links__inside_of_the_page__open_what_they_lead_to(tab: Tab, tmp_path: P
 
 
 def test_page__on_a_phone_and_in_the_dark(tab: Tab, tmp_path: Path) -> None:
-    text = render_page(recorded("destructive_change"), CONTEXT, history=HISTORY)
+    text = render_html_page(recorded("destructive_change"), CONTEXT, history=HISTORY)
     colour = "getComputedStyle(document.body).backgroundColor"
     try:
         tab.resize(400)
@@ -276,7 +280,7 @@ def test_page__on_a_phone_and_in_the_dark(tab: Tab, tmp_path: Path) -> None:
 
 
 def test_page__on_paper__is_some_pages(tab: Tab, tmp_path: Path) -> None:
-    shown(tab, tmp_path, render_page(recorded("small_change"), CONTEXT))
+    shown(tab, tmp_path, render_html_page(recorded("small_change"), CONTEXT))
     tab.pdf(tmp_path / "report.pdf")
     pages = (tmp_path / "report.pdf").read_bytes().count(b"/Type /Page\n")
     assert 2 <= pages <= 20

@@ -28,7 +28,7 @@ WINDOW = Window(start=None, end=None, execution_time="2026-08-22T10:00:00Z")
 
 def planned(**facts: Any) -> str:
     marker = make_marker(**{"window": WINDOW, **facts})
-    return f"{markers.encode_marker(marker)}\nThe review."
+    return f"{markers.encode_comment_marker(marker)}\nThe review."
 
 
 def give(github: Memory, line: comment_command.CommandLine, *, branch: str | None = "trunk") -> int:
@@ -296,9 +296,9 @@ _EVIL = st.lists(st.sampled_from(_ATOMS) | st.text(max_size=12), max_size=6).map
 @given(_EVIL, _EVIL)
 def test_reply__holds_no_markup_of_anybody_else(message: str, hint: str) -> None:
     context = make_context(marker=None)
-    plain = parse(notices.render_refused("permission", "words", "words", context))
+    plain = parse(notices.render_refused_comment("permission", "words", "words", context))
     shown = parse(
-        notices.render_refused("permission", f"{message} words", f"{hint} words", context)
+        notices.render_refused_comment("permission", f"{message} words", f"{hint} words", context)
     )
     assert set(shown.tags - plain.tags) <= {"code"}
     assert shown.links == plain.links
@@ -309,9 +309,9 @@ def test_reply__holds_no_markup_of_anybody_else(message: str, hint: str) -> None
 def test_reply__of_a_marker_holds_no_markup_of_anybody_else(name: str) -> None:
     """Our own marker names the environment; a person may have edited the comment."""
     context = make_context(marker=None)
-    plain = parse(notices.render_status(make_marker(), context, comment_url=None))
+    plain = parse(notices.render_status_comment(make_marker(), context, comment_url=None))
     marker = make_marker(env=f"pr {name}")
-    shown = parse(notices.render_status(marker, context, comment_url=None))
+    shown = parse(notices.render_status_comment(marker, context, comment_url=None))
     assert set(shown.tags - plain.tags) <= {"code"}
     assert shown.tags["td"] == plain.tags["td"]
     assert not [text for text in shown.plain if LIVE.search(text)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.actions.inputs import ActionInputs
-from ci_bot.bot.report.markdown.marker import decode_marker
+from ci_bot.bot.report.markdown.marker import decode_comment_marker
 from tests.golden.conversation import Conversation
 from tests.golden.samples import report
 
@@ -35,7 +35,7 @@ def test_changes__whatever_else_there_is_to_say_is_said(name: str) -> None:
     found = report(name)
     said = Conversation(found, CHANGES).announce(NEXT_HEAD).review(found)
     assert said.has_comment
-    marker = decode_marker(said.comment)
+    marker = decode_comment_marker(said.comment)
     assert marker is not None
     assert marker.decision == found.decision
 

@@ -13,7 +13,7 @@ from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.actions.workflow_commands import ActionStepOutputs, ActionStepSummary
 from ci_bot.bot.handlers import review
-from ci_bot.bot.report.markdown.marker import decode_marker, encode_marker
+from ci_bot.bot.report.markdown.marker import decode_comment_marker, encode_comment_marker
 from ci_bot.errors import GitHubUnavailable
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import Report
@@ -27,7 +27,7 @@ LIMITED = GitHubUnavailable("GitHub limits this token.", hint="Run the job again
 
 def shows(github: Memory, decision: Decision, author: str | None = None, **facts: Any) -> None:
     given = {"head": OLD_HEAD, "decision": decision, "phase": "planned", "run_id": 3, **facts}
-    text = f"{encode_marker(make_marker(**given))}\nThe review."
+    text = f"{encode_comment_marker(make_marker(**given))}\nThe review."
     github.say(text, author) if author else github.say(text)
 
 
@@ -79,7 +79,7 @@ def test_announcement__that_is_refused__is_one_line_and_the_report_comes(tmp_pat
     assert "does not say yet that a plan is being made: GitHub limits this token." in run.log
     del github.failing["update_comment"]
     assert run.end(report("review")) == 0
-    marker = decode_marker(github.comments[0].body)
+    marker = decode_comment_marker(github.comments[0].body)
     assert marker is not None and (marker.head, marker.decision) == (HEAD, "review")
     assert "could not be" not in run.log
 
@@ -94,8 +94,8 @@ def test_announcement__whose_comments_cannot_be_read__leaves_the_report_its_comm
     review.announce_planning_in_comment(HEAD, run.publisher)
     github.failing.clear()
     assert run.end(report("go")) == 0
-    assert len([text for text in github.comments if decode_marker(text.body)]) == 1
-    marker = decode_marker(github.comments[0].body)
+    assert len([text for text in github.comments if decode_comment_marker(text.body)]) == 1
+    marker = decode_comment_marker(github.comments[0].body)
     assert marker is not None and marker.head == HEAD
 
 

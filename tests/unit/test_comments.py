@@ -40,10 +40,10 @@ from ci_bot.bot.report.markdown.marker import (
     CLOSING,
     LONGEST,
     OPENING,
-    decode_marker,
-    encode_marker,
-    is_news_claim,
-    mark_news,
+    decode_comment_marker,
+    encode_comment_marker,
+    is_claim_of_news_comment,
+    mark_news_comment,
 )
 from ci_bot.errors import GitHubUnavailable
 from ci_bot.protocol.comment import Marker, Phase, PlanHistoryEntry
@@ -70,7 +70,7 @@ def marker(**changes: Any) -> Marker:
 
 
 def body(text: str = "a report", **changes: Any) -> str:
-    return f"{encode_marker(marker(**changes))}\n{text}"
+    return f"{encode_comment_marker(marker(**changes))}\n{text}"
 
 
 def comment(number: int = 1, text: str | None = None, **changes: Any) -> PullComment:
@@ -130,10 +130,10 @@ MARKERS = st.builds(
 @settings(max_examples=200, deadline=None)
 @given(MARKERS, st.text(max_size=40))
 def test_marker__round_trip(written: Marker, below: str) -> None:
-    line = encode_marker(written)
-    assert decode_marker(line) == written
-    assert decode_marker(f"{line}\r\n{below}") == written
-    assert decode_marker(f"{line}\n{below}") == written
+    line = encode_comment_marker(written)
+    assert decode_comment_marker(line) == written
+    assert decode_comment_marker(f"{line}\r\n{below}") == written
+    assert decode_comment_marker(f"{line}\n{below}") == written
 
 
 def is_one_html_comment(line: str) -> bool:
@@ -157,13 +157,13 @@ def means_nothing_to_github(line: str) -> bool:
 @settings(max_examples=200, deadline=None)
 @given(MARKERS)
 def test_marker__is_one_html_comment_and_nothing_else(written: Marker) -> None:
-    assert is_one_html_comment(encode_marker(written))
+    assert is_one_html_comment(encode_comment_marker(written))
 
 
 @settings(max_examples=200, deadline=None)
 @given(MARKERS)
 def test_marker__holds_only_characters_that_mean_nothing_to_github(written: Marker) -> None:
-    line = encode_marker(written)
+    line = encode_comment_marker(written)
     assert means_nothing_to_github(line)
     assert json.loads(line.removeprefix(OPENING).removesuffix(CLOSING))["v"] == 1
 
@@ -176,7 +176,7 @@ def test_marker__without_its_escape_the_properties_do_not_hold(name: str) -> Non
     plain = OPENING + marker(key=name).model_dump_json() + CLOSING
     assert not (is_one_html_comment(plain) and means_nothing_to_github(plain))
     assert not means_nothing_to_github(plain)
-    assert is_one_html_comment(encode_marker(marker(key=name)))
+    assert is_one_html_comment(encode_comment_marker(marker(key=name)))
 
 
 def test_marker__drops_its_oldest_history_rather_than_grow_beyond_reading() -> None:
@@ -184,11 +184,11 @@ def test_marker__drops_its_oldest_history_rather_than_grow_beyond_reading() -> N
         at="2026-08-22T10:00:00Z", head=HEAD, plan=None, decision="go", run="x" * 900
     )
     history = [entry.model_copy(update={"run": f"{n}" + "\u202e" * 900}) for n in range(20)]
-    kept = decode_marker(encode_marker(marker(history=history)))
+    kept = decode_comment_marker(encode_comment_marker(marker(history=history)))
     assert kept is not None
     assert 0 < len(kept.history) < 20
     assert kept.history == history[-len(kept.history) :]
-    assert len(encode_marker(marker(history=history))) <= LONGEST
+    assert len(encode_comment_marker(marker(history=history))) <= LONGEST
 
 
 @pytest.mark.parametrize(
@@ -196,10 +196,10 @@ def test_marker__drops_its_oldest_history_rather_than_grow_beyond_reading() -> N
     [
         "",
         "no marker",
-        " " + encode_marker(marker()),
-        "text first\n" + encode_marker(marker()),
-        encode_marker(marker()).removesuffix(CLOSING),
-        encode_marker(marker()) + " more",
+        " " + encode_comment_marker(marker()),
+        "text first\n" + encode_comment_marker(marker()),
+        encode_comment_marker(marker()).removesuffix(CLOSING),
+        encode_comment_marker(marker()) + " more",
         OPENING + CLOSING,
         OPENING + "{}" + CLOSING,
         OPENING + "[1]" + CLOSING,
@@ -207,25 +207,25 @@ def test_marker__drops_its_oldest_history_rather_than_grow_beyond_reading() -> N
         OPENING + "[" * 9_000 + CLOSING,
         OPENING + "9" * 5_000 + CLOSING,
         OPENING + " " * LONGEST + CLOSING,
-        encode_marker(marker()).replace('"v":1', '"v":2'),
-        encode_marker(marker()).replace('"pr":7', '"pr":"7"'),
-        encode_marker(marker()).replace('"pr":7', '"pr":-7'),
-        encode_marker(marker()).replace('"pr":7', '"pr":7,"more":1'),
-        encode_marker(marker()).replace('"pr":7', '"pr":NaN'),
-        encode_marker(marker()).replace("planned", "plan\u0000ned"),
+        encode_comment_marker(marker()).replace('"v":1', '"v":2'),
+        encode_comment_marker(marker()).replace('"pr":7', '"pr":"7"'),
+        encode_comment_marker(marker()).replace('"pr":7', '"pr":-7'),
+        encode_comment_marker(marker()).replace('"pr":7', '"pr":7,"more":1'),
+        encode_comment_marker(marker()).replace('"pr":7', '"pr":NaN'),
+        encode_comment_marker(marker()).replace("planned", "plan\u0000ned"),
         OPENING + marker(key="a-->b").model_dump_json() + CLOSING,
-        encode_marker(marker()).replace("sqlmesh-plan-review", "other-tool"),
+        encode_comment_marker(marker()).replace("sqlmesh-plan-review", "other-tool"),
     ],
 )
 def test_decode__what_cannot_be_believed_is_nothing(text: str) -> None:
-    assert decode_marker(text) is None
+    assert decode_comment_marker(text) is None
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=300) | st.text(max_size=80).map(lambda text: OPENING + text + CLOSING))
 def test_decode__any_text_is_a_marker_or_nothing(text: str) -> None:
-    found = decode_marker(text)
-    assert found is None or decode_marker(encode_marker(found)) == found
+    found = decode_comment_marker(text)
+    assert found is None or decode_comment_marker(encode_comment_marker(found)) == found
 
 
 def ours(*comments: PullComment) -> list[int]:
@@ -279,7 +279,7 @@ def verdict(
 ) -> WriteVerdict:
     """`written`: GitHub's time of the comment that is there; else what its marker says."""
     text = body(**new)
-    decoded = decode_marker(text)
+    decoded = decode_comment_marker(text)
     assert decoded is not None
     known = marker(**old)
     held = comment(1, body(**old), updated_at=written or known.valid_at)
@@ -652,7 +652,7 @@ def test_publish__any_interleaving_shows_the_youngest_run_that_wrote(
         runs[name].publish_body(body(f"{turn}", run_id=ids[name]))
         clock.later()
     (shown,) = github.bodies()
-    found = decode_marker(shown)
+    found = decode_comment_marker(shown)
     assert found is not None
     assert found.run_id == max(ids[name] for name in order)
 
@@ -848,10 +848,10 @@ def test_each_plan__of_an_older_run_that_ends_last__is_not_shown() -> None:
 
 def test_news__folds_our_own_older_news_of_the_project_alone() -> None:
     github, clock = MemoryGitHub(), Clock()
-    first = github.add(mark_news("The decision is now Review.", KEY))
+    first = github.add(mark_news_comment("The decision is now Review.", KEY))
     kept = [
-        github.add(mark_news("Go, says somebody else.", KEY), "mallory"),
-        github.add(mark_news("Of another project.", "other")),
+        github.add(mark_news_comment("Go, says somebody else.", KEY), "mallory"),
+        github.add(mark_news_comment("Of another project.", "other")),
         github.add("A reply to a command."),
         github.add(body("the review", run_id=90)),
     ]
@@ -862,14 +862,14 @@ def test_news__folds_our_own_older_news_of_the_project_alone() -> None:
     assert github.held[first].minimized
     assert not any(github.held[number].minimized for number in kept)
     assert shown(github)[-1].startswith("Applied."), "the newest alone is shown"
-    assert len([text for text in shown(github) if is_news_claim(text, KEY)]) == 2
+    assert len([text for text in shown(github) if is_claim_of_news_comment(text, KEY)]) == 2
 
 
 def test_news__that_cannot_be_folded__is_followed_by_a_new_one_anyway() -> None:
     github, clock = MemoryGitHub(), Clock()
     github.refuse_fold = True
     for number in range(3):
-        github.add(mark_news(f"News {number}.", KEY))
+        github.add(mark_news_comment(f"News {number}.", KEY))
     run = sticky(github, clock)
     run.publish_body(body("the review"))
     run.post_news("Applied.")
@@ -880,9 +880,9 @@ def test_news__that_cannot_be_folded__is_followed_by_a_new_one_anyway() -> None:
 
 @pytest.mark.parametrize("key", ["a-->b", "<img src=x>", "@team #1", '"', "`\u202e`"])
 def test_news__of_any_project__is_marked_by_a_comment_that_stays_one(key: str) -> None:
-    text = mark_news("News.", key)
-    assert is_news_claim(text, key)
-    assert not is_news_claim(text, "other")
+    text = mark_news_comment("News.", key)
+    assert is_claim_of_news_comment(text, key)
+    assert not is_claim_of_news_comment(text, "other")
     page = cmarkgfm.github_flavored_markdown_to_html(text)
     assert page.startswith("<p>News.</p>")
     assert "@team" not in page and "<img" not in page

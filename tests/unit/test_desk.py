@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.actions.workflow_commands import ActionStepOutputs
-from ci_bot.bot.report.markdown.comments import render_review
-from ci_bot.bot.report.markdown.marker import MarkerFacts
-from ci_bot.bot.report.model.context import CommentContext, RenderedText
+from ci_bot.bot.report.markdown.comments import render_review_comment
+from ci_bot.bot.report.markdown.marker import CommentMarkerFacts
+from ci_bot.bot.report.model.context import CommentViewContext, RenderedText
 from ci_bot.bot.worker_client.failures import make_activity_failure
 from ci_bot.errors import BotError, GitHubUnavailable, RunCancelled
 from ci_bot.redaction import Redactor
@@ -23,14 +23,14 @@ def unwilling(error: BotError) -> Memory:
     return Memory(failing={"list_comments": error, "create_comment": error})
 
 
-def render(_context: CommentContext, _budget: int | None) -> RenderedText:
+def render(_context: CommentViewContext, _budget: int | None) -> RenderedText:
     return RenderedText("text", [])
 
 
 def test_try__a_failure_of_github_is_told_and_nothing_more() -> None:
     desk = publisher_of(unwilling(GitHubUnavailable("GitHub is down.")))
 
-    assert not desk.try_post("applying", MarkerFacts(), render)
+    assert not desk.try_post("applying", CommentMarkerFacts(), render)
     assert not desk.try_note("a note")
 
     out = desk.machine.out
@@ -43,14 +43,14 @@ def test_try__a_wish_to_stop_goes_through() -> None:
     desk = publisher_of(unwilling(RunCancelled("The run was terminated.")))
 
     with pytest.raises(RunCancelled):
-        desk.try_post("applying", MarkerFacts(), render)
+        desk.try_post("applying", CommentMarkerFacts(), render)
     with pytest.raises(RunCancelled):
         desk.try_note("a note")
 
 
 def test_earlier_review__loses_what_only_this_run_knows() -> None:
     """The comment was written by a run that was not told of this secret."""
-    body = render_review(make_report(), make_context()).text.replace(
+    body = render_review_comment(make_report(), make_context()).text.replace(
         "how to reproduce", "how to hunter22x"
     )
     assert "hunter22x" in body

@@ -14,7 +14,7 @@ from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.github.port import PullComment
 from ci_bot.bot.handlers import estimate
 from ci_bot.bot.handlers.apply import _get_budget, _get_price
-from ci_bot.bot.report.model.context import DecisionOverride
+from ci_bot.bot.report.model.context import DecisionOverrideView
 from ci_bot.errors import BotError
 from ci_bot.protocol.apply_report import EstimateDocument
 from ci_bot.protocol.base import Failure
@@ -229,5 +229,5 @@ def test_budget__is_what_makes_a_plan_no_go(
     settings = ActionSettings(inputs=ActionInputs(max_executor_hours=given), runner=RUNNER)
     used = PolicyUsed(source="base", **policy) if policy is not None else None
     own = make_report(policy=used)
-    overridden = DecisionOverride(by="ada", reason="now") if override else None
+    overridden = DecisionOverrideView(by="ada", reason="now") if override else None
     assert _get_budget(settings, own, overridden=overridden) == wanted

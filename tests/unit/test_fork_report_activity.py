@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ci_bot.bot.actions import activities
 from ci_bot.bot.github.port import NotFound, PullRequest
 from ci_bot.bot.handlers import fork_report
-from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.errors import RequestRefused
 from ci_bot.protocol.review_inputs import ProdRestatement
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Report
@@ -289,7 +289,7 @@ def test_rewrite__of_a_forged_report__names_nobody_who_decided_something() -> No
     assert sum(len(group.places) for group in found.findings) == 4
     assert (found.owners, found.prod_restatements) == ([], [])
     assert (found.environment_now, found.environment_holds_plan) == (None, False)
-    text = render_review(found, make_context(phase="planned", fork=True)).text
+    text = render_review_comment(found, make_context(phase="planned", fork=True)).text
     assert not [name for name in ("alice", "@ada", "finance.invoices") if name in text]
 
 

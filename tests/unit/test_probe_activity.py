@@ -42,7 +42,7 @@ def document(**overrides: Any) -> ApplyDocument:
 
 def published(found: ApplyDocument, limit: float | None = None) -> tuple[int, Memory, str]:
     github = Memory()
-    github.say(f"{marker.encode_marker(make_marker(window=WINDOW))}\nThe review.")
+    github.say(f"{marker.encode_comment_marker(make_marker(window=WINDOW))}\nThe review.")
     before = list(github.comments)
     publisher = publisher_of(github)
     code = estimate.publish_estimate(found, publisher, limit)
@@ -138,7 +138,7 @@ def test_probe__is_refused_for_what_refuses_an_apply(
     pull: dict[str, Any], role: Any, plan: str, reason: str
 ) -> None:
     github = Memory(role=role)
-    github.say(f"{marker.encode_marker(make_marker(window=WINDOW))}\nThe review.")
+    github.say(f"{marker.encode_comment_marker(make_marker(window=WINDOW))}\nThe review.")
     github.pull = replace(github.pull, **pull)
     publisher = publisher_of(github)
     activity = activities.Apply(

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ci_bot.bot.report.model.sarif_log import MOST_RESULTS, make_sarif
+from ci_bot.bot.report.model.sarif_log import MOST_RESULTS, make_sarif_view_of_report
 from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.rules import RULES
 from tests.factories import make_change, make_context, make_report, make_risk
@@ -130,7 +130,7 @@ GITHUB: dict[str, Any] = {
 
 
 def log(given: Report, **context: Any) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(make_sarif(given, make_context(**context)))
+    made: dict[str, Any] = json.loads(make_sarif_view_of_report(given, make_context(**context)))
     jsonschema.Draft202012Validator(GITHUB).validate(made)
     (run,) = made["runs"]
     assert all(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.github.urls import find_github_repository, find_github_token
-from ci_bot.bot.report.markdown.comments import render_sweep
+from ci_bot.bot.report.markdown.comments import render_sweep_markdown
 from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
 from ci_bot.bot.sandbox.worker_run import WorkerTimedOut
 from ci_bot.bot.worker_client import cleanup
@@ -171,7 +171,7 @@ def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
     }
     assert not swept.leftover_environments
     assert cleanup.sweep_exit_code(swept) == 0
-    shown = render_sweep(swept.make_report(), make_context())
+    shown = render_sweep_markdown(swept.make_report(), make_context())
     assert "is closed, and it was made under another prefix" in shown
 
 
@@ -340,11 +340,11 @@ def row_of(name: str, **changes: Any) -> SweepRow:
 @given(st.text(min_size=1, max_size=40), st.sampled_from(["remove", "not_recorded", "open"]))
 def test_summary__holds_no_markup_of_anybody_else(name: str, standing: str) -> None:
     context = make_context(marker=None)
-    plain = render_sweep(
+    plain = render_sweep_markdown(
         SweepReport(dry_run=False, rows=[row_of("x", standing=standing)], others=0), context
     )
     report = SweepReport(dry_run=False, rows=[row_of(name, standing=standing)], others=0)
-    page, expected = parse(render_sweep(report, context)), parse(plain)
+    page, expected = parse(render_sweep_markdown(report, context)), parse(plain)
     assert set(page.tags - expected.tags) <= {"code"}
     assert page.tags["td"] == expected.tags["td"]
     assert page.links == expected.links
@@ -353,7 +353,7 @@ def test_summary__holds_no_markup_of_anybody_else(name: str, standing: str) -> N
 def test_summary__of_thousands_of_environments_stays_below_the_runners_limit() -> None:
     rows = [row_of(f"pr_{number}", pr_number=number) for number in range(5_000)]
     rows += [row_of(f"pr_{number}", standing="not_recorded") for number in range(5_000)]
-    text = render_sweep(SweepReport(dry_run=False, rows=rows, others=0), make_context())
+    text = render_sweep_markdown(SweepReport(dry_run=False, rows=rows, others=0), make_context())
     assert len(text.encode()) < 500_000
     assert "4,500 more" in text
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.report.markdown.comments import render_cleanup, render_sweep
+from ci_bot.bot.report.markdown.comments import render_cleanup_comment, render_sweep_markdown
 from ci_bot.bot.worker_client import cleanup
 from ci_bot.protocol.cleanup_report import (
     FoundEnvironment,
@@ -100,7 +100,7 @@ def test_report__counts_tables_and_bytes() -> None:
     swept = run(Worker([removed(1)], clean=reclaim), answers(_1=CLOSED))
     (row,) = swept.make_report().rows
     assert (row.tables_reclaimed, row.bytes_reclaimed, row.tables_kept) == (2, 2_000_000, 1)
-    text = render_sweep(swept.make_report(), make_context(marker=None))
+    text = render_sweep_markdown(swept.make_report(), make_context(marker=None))
     assert "2 tables reclaimed, 1 kept" in text
     assert "| 2.0 MB |" in text
     assert re.search(
@@ -110,12 +110,12 @@ def test_report__counts_tables_and_bytes() -> None:
 
 def test_report__of_a_size_that_is_not_known_says_so() -> None:
     known = report(result="removed", tables_reclaimed=1, bytes_reclaimed=None)
-    assert "| unknown |" in render_sweep(known, make_context(marker=None))
+    assert "| unknown |" in render_sweep_markdown(known, make_context(marker=None))
 
 
 def test_report__of_a_dry_run_names_them() -> None:
     planned = report(dry_run=True)
-    text = render_sweep(planned, make_context(marker=None))
+    text = render_sweep_markdown(planned, make_context(marker=None))
     assert "0 environments would be removed, tables of 1 reclaimed" in text
     assert "would be reclaimed" in text
     assert re.search(r"pr_1 .* would be reclaimed", on_terminal(planned))
@@ -123,20 +123,20 @@ def test_report__of_a_dry_run_names_them() -> None:
 
 def test_report__says_until_when_the_others_stay() -> None:
     waiting = report(standing="grace")
-    text = render_sweep(waiting, make_context(marker=None))
+    text = render_sweep_markdown(waiting, make_context(marker=None))
     assert "removed already; its physical tables stay until 2026-08-03 10:00 UTC" in text
     assert "nothing was left behind" in text
 
 
 def test_report__of_what_could_not_be_reclaimed_is_a_warning() -> None:
     stuck = report(result="incomplete", waits="1 object is left of pr_1.")
-    text = render_sweep(stuck, make_context(marker=None))
+    text = render_sweep_markdown(stuck, make_context(marker=None))
     assert "⚠️ Sweep: 1 of 1 environment could not be removed" in text
     assert "1 object is left of `pr_1`." in text
 
 
 def test_tombstone__of_tables_that_went_later() -> None:
-    text = render_cleanup(RECLAIMED, make_context(phase="closed")).text
+    text = render_cleanup_comment(RECLAIMED, make_context(phase="closed")).text
     assert "## 🧹 `pr_142` is removed, its physical tables too · " in text
     assert "**Nothing is left**, checked with Spark after the drop: " in text
     assert "2.0 MB freed" in text

@@ -15,14 +15,14 @@ from pathlib import Path
 from ci_bot.bot.report import (
     COMMENT_BYTES,
     PLACE,
-    CommentContext,
+    CommentViewContext,
     Document,
     DocumentTexts,
-    FencedBlock,
+    FencedMarkdownBlock,
     extract_code_spans,
+    render_html_page_of_document,
     render_markdown_text,
-    render_page_of_document,
-    split_passages,
+    split_markdown_passages,
     write_files,
 )
 from ci_bot.protocol.base import Timestamp
@@ -101,14 +101,14 @@ def _render_demo_article(markdown: str, nowhere: str) -> str:
 
 
 def _render_demo_blocks(markdown: str, inline: Callable[[str], str]) -> Iterator[str]:
-    for passage in split_passages(markdown):
-        if isinstance(passage, FencedBlock):
+    for passage in split_markdown_passages(markdown):
+        if isinstance(passage, FencedMarkdownBlock):
             yield _render_demo_fence(passage)
         else:
             yield from _render_demo_texts(passage, inline)
 
 
-def _render_demo_fence(fence: FencedBlock) -> str:
+def _render_demo_fence(fence: FencedMarkdownBlock) -> str:
     body = [html.escape(line) for line in fence.lines]
     if fence.language == "diff":
         tags = {"+": "ins", "-": "del"}
@@ -215,7 +215,7 @@ class ShownDemoFiles:
         self, heading: str, name: str, document: Document, now: Timestamp, *, number: int
     ) -> None:
         """Keeps a document as pull request `number` would show it, and as files."""
-        context = CommentContext(
+        context = CommentViewContext(
             project="flights",
             environment=name_demo_environment(number),
             now=now,
@@ -233,7 +233,7 @@ class ShownDemoFiles:
             page=lambda: (
                 None
                 if isinstance(document, CleanupDocument)
-                else render_page_of_document(document, context, self._review)
+                else render_html_page_of_document(document, context, self._review)
             ),
         )
         write_files(self._directory, name, document, texts)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_bot.bot.github.port import PER_PAGE, GitHub, NotFound, PullComment, RepositoryIssue
-from ci_bot.bot.report import decode_marker, is_news_claim, mark_news
+from ci_bot.bot.report import decode_comment_marker, is_claim_of_news_comment, mark_news_comment
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.comment import Marker, Phase
@@ -73,7 +73,7 @@ def list_marked_github_comments(
     """The comments that claim to be ours, oldest first. Who wrote them is not checked yet."""
     found = []
     for comment in comments:
-        marker = None if comment.minimized else decode_marker(comment.body)
+        marker = None if comment.minimized else decode_comment_marker(comment.body)
         if marker is not None and marker.key == key and marker.pr == number:
             found.append(MarkedComment(comment=comment, marker=marker))
     return sorted(found, key=lambda each: each.comment.id)
@@ -282,7 +282,7 @@ class GitHubStickyComment:
             ValueError: The body has no such first line, so nobody would find the comment again.
             BotError: GitHub did not take it; see `ci_bot.bot.github.port`.
         """
-        marker = decode_marker(body)
+        marker = decode_comment_marker(body)
         if marker is None or marker.key != self._key or marker.pr != self._number:
             raise ValueError("the comment's first line must be the marker of this pull request")
         self._look_if_old()
@@ -300,7 +300,7 @@ class GitHubStickyComment:
         Raises:
             ValueError: The body starts with a marker; it would be taken for our comment.
         """
-        if decode_marker(body) is not None:
+        if decode_comment_marker(body) is not None:
             raise ValueError("a note must not carry the comment's marker")
         return self._github.create_comment(self._number, body)
 
@@ -311,7 +311,7 @@ class GitHubStickyComment:
             for each in self._news.values()
             if is_github_comment_by(each, self._github.my_login())
         ]
-        written = self.post_note(mark_news(body, self._key))
+        written = self.post_note(mark_news_comment(body, self._key))
         self._news = {written.id: written}
         for comment in older[-_MOST_EXTRA:]:
             if not self._try_fold(comment):
@@ -371,7 +371,7 @@ class GitHubStickyComment:
 
     def _match_marker(self, marker: Marker) -> Callable[[PullComment], bool]:
         def is_it(comment: PullComment) -> bool:
-            return decode_marker(comment.body) == marker and is_github_comment_by(
+            return decode_comment_marker(comment.body) == marker and is_github_comment_by(
                 comment, self._github.my_login()
             )
 
@@ -412,7 +412,7 @@ class GitHubStickyComment:
             return
         # If a person's edit has broken the marker, the comment is ours all the same.
         self._found = MarkedComment(
-            comment=comment, marker=decode_marker(comment.body) or known.marker
+            comment=comment, marker=decode_comment_marker(comment.body) or known.marker
         )
         self._looked_at = self._monotonic()
 
@@ -425,7 +425,7 @@ class GitHubStickyComment:
         self._news |= {
             each.id: each
             for each in comments
-            if not each.minimized and is_news_claim(each.body, self._key)
+            if not each.minimized and is_claim_of_news_comment(each.body, self._key)
         }
         login = self._github.my_login() if found else ""
         mine = choose_own_github_comment(found, login)

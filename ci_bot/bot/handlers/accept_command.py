@@ -305,7 +305,7 @@ def _publish_acceptance_of_owner(
 ) -> int:
     sentence = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`."
     publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
-    note = notices.render_accepted(acceptance, report, publisher.template)
+    note = notices.render_accepted_comment(acceptance, report, publisher.template)
     return publish_review_decided_by_owner(report, note, marker, settings, publisher, pull)
 
 

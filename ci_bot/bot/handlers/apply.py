@@ -31,13 +31,13 @@ from ci_bot.bot.handlers.pull_request_context import (
 )
 from ci_bot.bot.handlers.review import read_plan_flags_of_run
 from ci_bot.bot.report import (
-    CommentContext,
-    DecisionOverride,
-    DisplayProgress,
-    MarkerFacts,
+    CommentMarkerFacts,
+    CommentViewContext,
+    DecisionOverrideView,
+    ProgressView,
     RenderedText,
-    render_apply,
-    render_review,
+    render_apply_comment,
+    render_review_comment,
 )
 from ci_bot.bot.worker_client import (
     WorkerClient,
@@ -99,7 +99,7 @@ def handle_apply_of_reviewed_plan(
     if command.override:
         reason = publisher.redactor.redact(command.override)
         publisher.template = replace(
-            publisher.template, override=DecisionOverride(by=by, reason=reason)
+            publisher.template, override=DecisionOverrideView(by=by, reason=reason)
         )
     wanted = _build_request_of_apply_handler(
         settings, publisher, client, pull=pull, own=own, marker=marker
@@ -179,8 +179,8 @@ def show_own_review_in_run(own: Report, marker: Marker, publisher: HandlerPublis
     publisher.own_review = own
     publisher.template = replace(publisher.template, judged=own.decision, said=marker.decision)
 
-    def render_own_review(context: CommentContext, budget: int | None) -> RenderedText:
-        return render_review(own, context, budget)
+    def render_own_review(context: CommentViewContext, budget: int | None) -> RenderedText:
+        return render_review_comment(own, context, budget)
 
     publisher.keep_report_files("report", own, render_own_review, review_phase(own))
 
@@ -208,13 +208,16 @@ def _apply_with_progress_in_comment(
     review = publisher.get_review_below()
     started = publisher.machine.monotonic()
 
-    def render_applying(context: CommentContext, budget: int | None) -> RenderedText:
-        return render_apply(None, context, budget, review=review)
+    def render_applying(context: CommentViewContext, budget: int | None) -> RenderedText:
+        return render_apply_comment(None, context, budget, review=review)
 
-    def show_progress(progress: DisplayProgress | None) -> None:
+    def show_progress(progress: ProgressView | None) -> None:
         with publisher.leave_out_if_refused("The comment does not say how far the apply is"):
             publisher.post_comment(
-                "applying", MarkerFacts.from_marker(marker), render_applying, progress=progress
+                "applying",
+                CommentMarkerFacts.from_marker(marker),
+                render_applying,
+                progress=progress,
             )
 
     begun = not apply_evidence.does_comment_hold_apply_evidence(marker)
@@ -236,13 +239,11 @@ def _apply_with_progress_in_comment(
         last = now
         done, total = step.done or 0, step.total
         left = (now - started) / done * (total - done) if done else None
-        show_progress(
-            DisplayProgress(done=done, total=total, seconds_left=left, message=step.message)
-        )
+        show_progress(ProgressView(done=done, total=total, seconds_left=left, message=step.message))
 
     def on_cancel() -> None:
         if begun:
-            publisher.try_post("cancelled", MarkerFacts.from_marker(marker), render_applying)
+            publisher.try_post("cancelled", CommentMarkerFacts.from_marker(marker), render_applying)
 
     client.add_listener(
         WorkListener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel)
@@ -304,7 +305,7 @@ def _get_price(settings: ActionSettings, own: Report) -> Price | None:
 
 
 def _get_budget(
-    settings: ActionSettings, own: Report, *, overridden: DecisionOverride | None
+    settings: ActionSettings, own: Report, *, overridden: DecisionOverrideView | None
 ) -> float | None:
     """The most executor-hours that may be built without a word: what makes a plan No-Go, unless a
     maintainer goes ahead in spite of it."""

@@ -9,14 +9,14 @@ from ci_bot.bot.handlers.gate import UnmetApplyCondition
 from ci_bot.bot.handlers.publisher import HandlerPublisher, Render
 from ci_bot.bot.report import (
     ApplyEnd,
-    ApplyRefusal,
+    ApplyRefusalView,
     ApplyView,
-    CommentContext,
-    MarkerFacts,
+    CommentMarkerFacts,
+    CommentViewContext,
     RenderedText,
     notices,
-    render_apply,
-    render_review,
+    render_apply_comment,
+    render_review_comment,
     words,
 )
 from ci_bot.bot.worker_client import apply, make_activity_failure
@@ -39,8 +39,8 @@ def judge_evidence_of_apply_run(
     after, verdict = found
     publisher.own_review = after
 
-    def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
-        return render_review(after, context, budget)
+    def render_comment(context: CommentViewContext, budget: int | None) -> RenderedText:
+        return render_review_comment(after, context, budget)
 
     publisher.keep_report_files("report", after, render_comment, review_phase(after))
     return document.model_copy(update={"verdict": verdict})
@@ -111,7 +111,7 @@ def publish_refused_apply(
 ) -> int:
     """Says in the comment, the log and the outputs what stands against it. Nothing is touched."""
     first = against[0]
-    refusal = ApplyRefusal(
+    refusal = ApplyRefusalView(
         reason_code=first.reason_code,
         message=publisher.redactor.redact(" ".join(item.message for item in against)),
         hint=publisher.redactor.redact(" ".join(item.hint for item in against)),
@@ -121,8 +121,8 @@ def publish_refused_apply(
     )
     review = publisher.get_review_below()
 
-    def render_refusal(context: CommentContext, budget: int | None) -> RenderedText:
-        return render_apply(None, context, budget, review=review)
+    def render_refusal(context: CommentViewContext, budget: int | None) -> RenderedText:
+        return render_apply_comment(None, context, budget, review=review)
 
     def post_refusal() -> bool:
         if does_comment_hold_apply_evidence(marker):
@@ -130,7 +130,7 @@ def publish_refused_apply(
                 publisher, "refused", refusal.message, marker.plan if marker else None
             )
         return _may_show_in_comment(marker) and publisher.try_post(
-            "refused", MarkerFacts.from_marker(marker), render_refusal, refusal=refusal
+            "refused", CommentMarkerFacts.from_marker(marker), render_refusal, refusal=refusal
         )
 
     publisher.write_summary(render_refusal, "refused", refusal=refusal)
@@ -176,8 +176,8 @@ def _publish_apply_files(document: ApplyDocument, publisher: HandlerPublisher) -
     phase = apply_phase(document.result)
     review = publisher.get_review_below()
 
-    def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
-        return render_apply(document, context, budget, review=review)
+    def render_comment(context: CommentViewContext, budget: int | None) -> RenderedText:
+        return render_apply_comment(document, context, budget, review=review)
 
     publisher.keep_report_files("apply", document, render_comment, phase)
     publisher.write_summary(render_comment, phase)
@@ -217,7 +217,7 @@ def publish_apply(
             return _post_note_of_apply(publisher, "refused", why, document.plan_id)
         phase = apply_phase(document.result)
         return _may_show_in_comment(marker) and publisher.try_post(
-            phase, MarkerFacts.from_marker(marker), render
+            phase, CommentMarkerFacts.from_marker(marker), render
         )
 
     publisher.annotate_findings(list_annotations_of_differences(document, publisher))
@@ -238,10 +238,10 @@ def publish_apply(
     return apply.exit_code(document)
 
 
-def _refuse_apply_without_reviewed_sets(document: ApplyDocument) -> ApplyRefusal:
+def _refuse_apply_without_reviewed_sets(document: ApplyDocument) -> ApplyRefusalView:
     """The worker's refusal, and that nobody can say any more in what the plans differ."""
     failure = document.failure
-    return ApplyRefusal(
+    return ApplyRefusalView(
         reason_code="plan_changed",
         message=failure.message if failure else "The plan is no longer the reviewed one.",
         hint=failure.hint if failure else None,
@@ -265,7 +265,7 @@ def _describe_end_for_note(document: ApplyDocument) -> str:
 def _post_note_of_apply(
     publisher: HandlerPublisher, result: ApplyResult, summary: str, plan_id: PlanId | None
 ) -> bool:
-    text = notices.apply_ended(
+    text = notices.render_apply_ended_notice(
         result,
         summary,
         replace(publisher.template, phase=apply_phase(result)),

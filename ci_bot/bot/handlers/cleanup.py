@@ -12,11 +12,11 @@ from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import read_command_for_handler
 from ci_bot.bot.report import (
     SENTENCES,
-    CommentContext,
-    MarkerFacts,
+    CommentMarkerFacts,
+    CommentViewContext,
     RenderedText,
     notices,
-    render_cleanup,
+    render_cleanup_comment,
 )
 from ci_bot.bot.worker_client import (
     WorkerClient,
@@ -224,8 +224,8 @@ def publish_cleanup(document: CleanupDocument, publisher: HandlerPublisher) -> i
     before = publisher.read_marker()
     review = publisher.read_earlier_review()
 
-    def render_tombstone(context: CommentContext, budget: int | None) -> RenderedText:
-        return render_cleanup(document, context, budget, review=review)
+    def render_tombstone(context: CommentViewContext, budget: int | None) -> RenderedText:
+        return render_cleanup_comment(document, context, budget, review=review)
 
     code = cleaning.choose_cleanup_exit_code(document)
     publisher.keep_report_files("cleanup", document, render_tombstone, phase)
@@ -246,7 +246,7 @@ def publish_cleanup(document: CleanupDocument, publisher: HandlerPublisher) -> i
         },
         lambda: (
             is_news_for_cleanup_comment(document, before)
-            and publisher.try_post(phase, MarkerFacts.from_marker(before), render_tombstone)
+            and publisher.try_post(phase, CommentMarkerFacts.from_marker(before), render_tombstone)
         ),
     )
     if not done:
@@ -268,7 +268,7 @@ def is_news_for_cleanup_comment(document: CleanupDocument, before: Marker | None
 
 def notify_people_of_leftovers(why: str | None, publisher: HandlerPublisher) -> None:
     """Notifies people that something is left; `why` is a sentence, if anybody knows it."""
-    text = notices.cleanup_failed(
+    text = notices.render_cleanup_failed_notice(
         why or f"{SENTENCES.cleanup_incomplete.capitalize()}.",
         replace(publisher.template, phase="cleanup_failed"),
         comment_url=publisher.comment_url,

@@ -57,7 +57,9 @@ def _carry_out_comment_command(
         found = publisher.sticky.find_comment() if publisher.sticky else None
         marker = found.marker if found else None
         url = found.comment.url if found else None
-        publisher.post_note(notices.render_status(marker, publisher.template, comment_url=url))
+        publisher.post_note(
+            notices.render_status_comment(marker, publisher.template, comment_url=url)
+        )
         _add_reaction_to_command(activity, publisher, github, "rocket")
         _set_command_outputs(activity, publisher, "answered", marker.phase if marker else "no_plan")
         return EXIT_DONE
@@ -84,7 +86,7 @@ def _answer_help_command(
     github: GitHub,
 ) -> int:
     publisher.post_note(
-        notices.render_usage(comment_command.USAGE, line.problem, publisher.template)
+        notices.render_usage_comment(comment_command.USAGE, line.problem, publisher.template)
     )
     if line.problem is None:
         _set_command_outputs(activity, publisher, "answered", "help")
@@ -223,7 +225,7 @@ def _refuse_command(
     _set_command_outputs(activity, publisher, "refused", error.reason_code)
     _add_reaction_to_command(activity, publisher, github, "-1")
     publisher.try_note(
-        notices.render_refused(
+        notices.render_refused_comment(
             failure.reason_code, failure.message, failure.hint, publisher.template
         )
     )

@@ -12,7 +12,7 @@ from ci_bot.bot.actions import ActionSettings, activities
 from ci_bot.bot.github import GitHub, require_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
-from ci_bot.bot.report import render_doctor
+from ci_bot.bot.report import render_doctor_markdown
 from ci_bot.bot.sandbox import parse_worker_variables
 from ci_bot.bot.worker_client import (
     find_doctor_exit_code,
@@ -73,7 +73,7 @@ def _publish_doctor(document: DoctorDocument, context: HandlerContext, branch: s
     ]
     document = document.model_copy(update={"checks": [*document.checks, *own]})
     document = publisher.redactor.redact_document(document)
-    publisher.summary.append_markdown(render_doctor(document))
+    publisher.summary.append_markdown(render_doctor_markdown(document))
     _annotate_doctor_checks_in_run(document, publisher)
     code = find_doctor_exit_code(document)
     reason = "missing" if code else "nothing_missing"

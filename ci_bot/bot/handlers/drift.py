@@ -8,7 +8,7 @@ from ci_bot.bot.actions import activities
 from ci_bot.bot.github import publish_drift_issue_on_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
-from ci_bot.bot.report import render_drift
+from ci_bot.bot.report import render_drift_markdown
 from ci_bot.bot.worker_client import (
     DriftOptions,
     find_drift,
@@ -42,7 +42,7 @@ def publish_drift_of_run(
 
     Without the right to write issues the summary has it all, and a warning says so.
     """
-    text = render_drift(report, publisher.template)
+    text = render_drift_markdown(report, publisher.template)
     publisher.summary.append_markdown(text)
     code = report.failure.exit_code if report.failure is not None else EXIT_DONE
     if report.failure is not None:

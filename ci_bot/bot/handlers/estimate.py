@@ -137,8 +137,8 @@ def handle_estimate_of_environment(
     )
     if isinstance(document, Failure):
         raise make_error_of_failure(document)
-    above = notices.is_above(document, limit)
-    publisher.try_note(notices.render_estimated(document, limit, publisher.template))
+    above = notices.is_estimate_above_in_comment(document, limit)
+    publisher.try_note(notices.render_estimated_comment(document, limit, publisher.template))
     code = EXIT_FAILED if above else EXIT_DONE
     reason = "over_budget" if above else "estimated"
     set_outputs_of_estimate_run(
@@ -179,8 +179,8 @@ def publish_estimate(
             answer_refused_run(error, "probe", publisher)
         _set_outputs_of_estimate_document(document, failure.reason_code, code, publisher)
         return code
-    above = notices.is_above(document, limit)
-    publisher.try_note(notices.render_probed(document, limit, publisher.template))
+    above = notices.is_estimate_above_in_comment(document, limit)
+    publisher.try_note(notices.render_probed_comment(document, limit, publisher.template))
     code = EXIT_FAILED if above else code
     reason = "over_budget" if above else document.reason_code or document.result
     _set_outputs_of_estimate_document(document, reason, code, publisher)

@@ -21,7 +21,13 @@ from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher, make_handler_publisher_for
 from ci_bot.bot.handlers.review import list_apply_conditions_for_comment
 from ci_bot.bot.policy import UNWEIGHED
-from ci_bot.bot.report import SENTENCES, CommentContext, MarkerFacts, RenderedText, render_review
+from ci_bot.bot.report import (
+    SENTENCES,
+    CommentMarkerFacts,
+    CommentViewContext,
+    RenderedText,
+    render_review_comment,
+)
 from ci_bot.bot.sandbox import AnswerRefusedError, check_json
 from ci_bot.errors import EXIT_DONE, RequestRefused
 from ci_bot.protocol.comment import review_phase
@@ -246,11 +252,11 @@ def _publish_fork_report(
     )
     phase = review_phase(report)
 
-    def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
-        return render_review(report, context, budget)
+    def render_comment(context: CommentViewContext, budget: int | None) -> RenderedText:
+        return render_review_comment(report, context, budget)
 
     publisher.write_summary(render_comment, phase)
-    facts = MarkerFacts(
+    facts = CommentMarkerFacts(
         head=activity.head_sha,
         base=pull.base_sha,
         # No plan, no window and no artifact: nothing that an apply could ever start from.

@@ -18,17 +18,17 @@ from ci_bot.bot.github import GitHub, GitHubStickyComment, MarkedComment, Publis
 from ci_bot.bot.report import (
     COMMENT_BYTES,
     ApplyEnd,
-    CarriedReview,
-    CommentContext,
+    CarriedCommentReview,
+    CommentMarkerFacts,
+    CommentViewContext,
     DocumentTexts,
-    MarkerFacts,
     RenderedText,
     ReviewSource,
-    decode_marker,
-    list_plans_before,
-    make_check_run,
-    make_sarif,
-    render_page_of_document,
+    decode_comment_marker,
+    list_plans_before_in_comment,
+    make_check_run_markdown,
+    make_sarif_view_of_report,
+    render_html_page_of_document,
     render_prose,
     words,
     write_within,
@@ -50,7 +50,7 @@ MAX_HISTORY = 20
 _MAX_ANNOTATIONS = 10
 # The most to wait for GitHub, where the comment will be written again.
 _PASSING_SECONDS = 5.0
-Render = Callable[[CommentContext, int | None], RenderedText]
+Render = Callable[[CommentViewContext, int | None], RenderedText]
 
 
 @dataclass
@@ -71,7 +71,7 @@ class HandlerPublisher:
     number: int | None
     github: GitHub | None
     sticky: GitHubStickyComment | None
-    template: CommentContext
+    template: CommentViewContext
     key: str
     comment_url: str | None = None
     report_run: int | None = None
@@ -106,10 +106,12 @@ class HandlerPublisher:
             self.annotate_problem("The comment cannot be read, so it stays as it is", error)
             return None
 
-    def read_earlier_review(self) -> CarriedReview | None:
+    def read_earlier_review(self) -> CarriedCommentReview | None:
         """The review in our comment, to be kept below another state."""
         found = self._find_comment()
-        earlier = CarriedReview.from_body(found.comment.body, found.marker) if found else None
+        earlier = (
+            CarriedCommentReview.from_body(found.comment.body, found.marker) if found else None
+        )
         # Its secrets were taken out when it was made, but this run may know more than that one.
         return replace(earlier, text=self.redactor.redact(earlier.text)) if earlier else None
 
@@ -139,7 +141,7 @@ class HandlerPublisher:
     def post_comment(
         self,
         phase: Phase,
-        facts: MarkerFacts,
+        facts: CommentMarkerFacts,
         render: Render,
         *,
         current_head: Sha | None = None,
@@ -173,12 +175,14 @@ class HandlerPublisher:
         """The states that begin no comment, and only replace what one says that is there."""
         return ("planning", "no_changes") if self.settings.inputs.comment == "changes" else ()
 
-    def _make_marker(self, phase: Phase, facts: MarkerFacts, before: Marker | None) -> Marker:
+    def _make_marker(
+        self, phase: Phase, facts: CommentMarkerFacts, before: Marker | None
+    ) -> Marker:
         runner = self.settings.runner
         # This run's own "planning" repeats the facts of the plan before it, and not its time.
         same = before and self._first and self._first.plan == before.plan
         made = self._first if same else before
-        history = list_plans_before(made, facts.plan, before.history if before else ())
+        history = list_plans_before_in_comment(made, facts.plan, before.history if before else ())
         return Marker(
             key=self.key,
             pr=self.number or 0,
@@ -214,7 +218,7 @@ class HandlerPublisher:
         if self.github is None or self.template.fork or self.left_newer:
             return False
         context = replace(self.template, now=self.machine.format_timestamp())
-        check = make_check_run(report, context, apply_end=apply_end)
+        check = make_check_run_markdown(report, context, apply_end=apply_end)
         if check is None:
             return False
         try:
@@ -256,7 +260,11 @@ class HandlerPublisher:
         texts = DocumentTexts(
             markdown=lambda: render(context, None).text,
             page=lambda: self._render_page(document, context),
-            sarif=lambda: make_sarif(document, context) if isinstance(document, Report) else None,
+            sarif=lambda: (
+                make_sarif_view_of_report(document, context)
+                if isinstance(document, Report)
+                else None
+            ),
         )
         workspace = Path(self.settings.runner.workspace)
         try:
@@ -269,13 +277,13 @@ class HandlerPublisher:
             self.outputs.set_output("sarif-path", f"{REPORT_DIRECTORY}/{name}.sarif")
         return written
 
-    def _render_page(self, document: Contract, context: CommentContext) -> Iterator[str] | None:
+    def _render_page(self, document: Contract, context: CommentViewContext) -> Iterator[str] | None:
         """The pieces of its page; an apply's has the review that it built."""
         if not isinstance(document, Report | ApplyDocument | CleanupDocument):
             return None
         review = document if isinstance(document, Report) else self.own_review
-        history = list_plans_before(self._first, review.plan_id if review else None)
-        return render_page_of_document(document, context, review, history)
+        history = list_plans_before_in_comment(self._first, review.plan_id if review else None)
+        return render_html_page_of_document(document, context, review, history)
 
     def write_summary(self, render: Render, phase: Phase, **extra: Any) -> None:
         """The same text as the comment, with more room, in the step's summary."""
@@ -363,7 +371,7 @@ class HandlerPublisher:
         if published is None or published.action != "superseded":
             return published is not None
         self.left_newer = True
-        there = decode_marker(published.comment.body)
+        there = decode_comment_marker(published.comment.body)
         by = f" run {there.run_id}" if there and there.run_id else " another run"
         shown = f" {_describe_what_comment_shows(there)}" if there else ""
         self._say_everywhere(
@@ -413,10 +421,10 @@ def make_project_key(settings: ActionSettings) -> str:
 
 def make_comment_context(
     settings: ActionSettings, number: int | None, machine: Machine
-) -> CommentContext:
+) -> CommentViewContext:
     """The context that all states of this run's comment share."""
     runner = settings.runner
-    return CommentContext(
+    return CommentViewContext(
         project=make_project_key(settings),
         environment=EnvironmentName.for_pull_request(settings.prefix, number or 0),
         now=machine.format_timestamp(),

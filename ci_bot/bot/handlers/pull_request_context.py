@@ -162,7 +162,7 @@ def answer_refused_run(error: BotError, stage: str, publisher: HandlerPublisher)
     failure = make_activity_failure(error, stage, publisher.redactor)
     publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
     publisher.try_note(
-        notices.render_refused(
+        notices.render_refused_comment(
             failure.reason_code, failure.message, failure.hint, publisher.template
         )
     )

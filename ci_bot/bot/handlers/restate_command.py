@@ -95,7 +95,7 @@ def handle_restate_command_of_owner(
     )
     sentence = f"`@{by}` lets prod build `{model}` again after the merge."
     publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
-    note = notices.render_restated(sentence, publisher.template)
+    note = notices.render_restated_comment(sentence, publisher.template)
     return publish_review_decided_by_owner(own, note, marker, settings, publisher, pull)
 
 
@@ -170,7 +170,7 @@ def _take_restatement_command_back(
     own = review_again_in_apply_run(
         settings, publisher, client, pull=pull, marker=marker, github=github
     )
-    note = notices.render_restated(sentence, publisher.template)
+    note = notices.render_restated_comment(sentence, publisher.template)
     return publish_review_decided_by_owner(own, note, marker, settings, publisher, pull)
 
 

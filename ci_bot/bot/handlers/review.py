@@ -18,15 +18,15 @@ from ci_bot.bot.handlers.pull_request_context import (
     make_change_author_finder_for_run,
 )
 from ci_bot.bot.report import (
-    ApplyCondition,
-    CommentContext,
-    MarkerFacts,
+    ApplyConditionView,
+    CommentMarkerFacts,
+    CommentViewContext,
     RenderedText,
-    baseline_notice,
-    describe_baseline,
+    describe_baseline_in_view,
+    make_baseline_notice_view,
     notices,
-    render_planning,
-    render_review,
+    render_planning_comment,
+    render_review_comment,
 )
 from ci_bot.bot.worker_client import (
     ReviewCommits,
@@ -140,8 +140,8 @@ def announce_planning_in_comment(
         before, earlier = publisher.read_marker(), publisher.read_earlier_review()
         publisher.post_comment(
             "planning",
-            MarkerFacts.from_marker(before),
-            lambda context, budget: render_planning(context, budget, review=earlier),
+            CommentMarkerFacts.from_marker(before),
+            lambda context, budget: render_planning_comment(context, budget, review=earlier),
             current_head=head,
         )
 
@@ -291,13 +291,13 @@ def publish_review(
     )
     last_good = publisher.read_earlier_review() if report.failure is not None else None
 
-    def render_comment(context: CommentContext, budget: int | None) -> RenderedText:
-        return render_review(report, context, budget, last_good=last_good)
+    def render_comment(context: CommentViewContext, budget: int | None) -> RenderedText:
+        return render_review_comment(report, context, budget, last_good=last_good)
 
     digest = publisher.keep_report_files("report", report, render_comment, phase)
     publisher.report_run = settings.runner.run_id or None
     publisher.write_summary(render_comment, phase)
-    facts = MarkerFacts(
+    facts = CommentMarkerFacts(
         head=report.head_sha,
         base=report.base_sha,
         merge=report.merge_sha,
@@ -321,7 +321,7 @@ def publish_review(
             "reason-code": report.failure.reason_code if report.failure else report.decision,
             "plan-id": report.plan_id or "",
             "blockers": str(sum(risk.severity == "blocker" for risk in report.risks)),
-            "compared-with": describe_baseline(report),
+            "compared-with": describe_baseline_in_view(report),
         },
         result,
         lambda: publisher.try_post(phase, facts, render_comment, current_head=report.head_sha),
@@ -354,7 +354,7 @@ def _annotate_review_in_run(report: Report, publisher: HandlerPublisher) -> None
     """The failure if there is one, which says more than the risk that stands for it."""
     if report.failure is not None:
         publisher.annotate_failure(report.failure)
-    compared = baseline_notice(report)
+    compared = make_baseline_notice_view(report)
     if compared is not None and not compared.expected:
         publisher.annotate_findings([("warning", compared.render_unmarked(), None, None)])
 
@@ -379,7 +379,7 @@ def _notify_of_review(publisher: HandlerPublisher, before: Marker, report: Repor
     if before.decision is None:
         return
     summary = report.reasons[0] if report.reasons else "Nothing stands against this plan."
-    text = notices.decision_changed(
+    text = notices.render_decision_changed_notice(
         before.decision,
         report.decision,
         summary,
@@ -392,18 +392,18 @@ def _notify_of_review(publisher: HandlerPublisher, before: Marker, report: Repor
 
 def list_apply_conditions_for_comment(
     report: Report, *, untrusted: str | None
-) -> tuple[ApplyCondition, ...]:
+) -> tuple[ApplyConditionView, ...]:
     """What an apply of this plan still needs, shown before anybody asks for it."""
     no_blocker = report.decision != "no_go"
     return (
-        ApplyCondition(label="planned with prod's state", met=report.baseline == "state"),
-        ApplyCondition(label="a change to apply", met=report.plan_id is not None),
-        ApplyCondition(
+        ApplyConditionView(label="planned with prod's state", met=report.baseline == "state"),
+        ApplyConditionView(label="a change to apply", met=report.plan_id is not None),
+        ApplyConditionView(
             label="no blocker",
             met=no_blocker,
             next_command=None if no_blocker else "fix the blockers and push",
         ),
-        ApplyCondition(label="not from a fork", met=untrusted is None),
+        ApplyConditionView(label="not from a fork", met=untrusted is None),
     )
 
 

@@ -16,11 +16,11 @@ from ci_bot.bot.handlers.cleanup import (
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher, make_handler_publisher_for
 from ci_bot.bot.report import (
-    CommentContext,
-    MarkerFacts,
+    CommentMarkerFacts,
+    CommentViewContext,
     RenderedText,
-    render_cleanup,
-    render_sweep,
+    render_cleanup_comment,
+    render_sweep_markdown,
 )
 from ci_bot.bot.worker_client import (
     SweepOptions,
@@ -128,7 +128,7 @@ def publish_sweep(swept: cleaning.SweepOutcome, publisher: HandlerPublisher) -> 
     """The table and the outputs first, then each pull request's comment."""
     report = publisher.redactor.redact_document(swept.make_report())
     context = replace(publisher.template, now=publisher.machine.format_timestamp())
-    publisher.summary.append_markdown(render_sweep(report, context))
+    publisher.summary.append_markdown(render_sweep_markdown(report, context))
     code = cleaning.sweep_exit_code(swept)
     left = swept.leftover_environments
     if swept.failure is not None:
@@ -225,10 +225,10 @@ def _publish_swept_environment(
         return True
     review = publisher.read_earlier_review()
 
-    def render_tombstone(context: CommentContext, budget: int | None) -> RenderedText:
-        return render_cleanup(document, context, budget, review=review)
+    def render_tombstone(context: CommentViewContext, budget: int | None) -> RenderedText:
+        return render_cleanup_comment(document, context, budget, review=review)
 
-    posted = publisher.try_post(phase, MarkerFacts.from_marker(before), render_tombstone)
+    posted = publisher.try_post(phase, CommentMarkerFacts.from_marker(before), render_tombstone)
     # The comment may have said so before tonight; then nobody is notified again.
     if posted and not row.is_gone and (before is None or before.phase != phase):
         notify_people_of_leftovers(row.waits, publisher)

@@ -100,7 +100,7 @@ def apply_locally(
             head_branch=read_branch(client),
         )
         raise_bad_input(document.failure)
-        given = reports.advice.format_plan_flags(flags, start, end)
+        given = reports.advice.format_plan_flags_in_view(flags, start, end)
         if probe and document.failure is None:
             return _show_probe(machine, client, document, limit, form, given)
         show_document(machine, client, "apply", document, output, form, given)
@@ -120,13 +120,17 @@ def _show_probe(
     text = (
         document.to_json(indent=2)
         if form == "json"
-        else reports.notices.render_probed(document, limit, context)
+        else reports.notices.render_probed_comment(document, limit, context)
     )
     if form == "terminal":
         screen = reports.make_screen(machine)
         text = reports.render_plain(text, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
-    return EXIT_FAILED if reports.notices.is_above(document, limit) else apply.exit_code(document)
+    return (
+        EXIT_FAILED
+        if reports.notices.is_estimate_above_in_comment(document, limit)
+        else apply.exit_code(document)
+    )
 
 
 def cleanup_locally(
@@ -172,16 +176,16 @@ def check_files(machine: Machine, output: str | None) -> None:
 
 def make_laptop_context(
     machine: Machine, client: WorkerClient, environment: str, plan_options: str = ""
-) -> reports.CommentContext:
+) -> reports.CommentViewContext:
     """Makes the context that a laptop's reports are rendered with; nothing in them links to
     GitHub.
     """
-    return reports.CommentContext(
+    return reports.CommentViewContext(
         project=client.project_title,
         environment=environment,
         now=machine.format_timestamp(),
         phase="planned",
-        options=reports.advice.format_project_options(
+        options=reports.advice.format_project_options_in_view(
             client.projects, client.python_path, client.gateway
         ),
         plan_options=plan_options,
@@ -206,7 +210,7 @@ def show_document(
 def _render_document(
     machine: Machine,
     document: reports.Document,
-    context: reports.CommentContext,
+    context: reports.CommentViewContext,
     form: reports.Format,
 ) -> str:
     if form == "json":
@@ -221,16 +225,18 @@ def write_documents(
     machine: Machine,
     name: str,
     document: reports.Document,
-    context: reports.CommentContext,
+    context: reports.CommentViewContext,
     output: str | None,
 ) -> None:
     """Writes the complete files of a document, where `--output` names a directory for them."""
     if output is not None:
         texts = reports.DocumentTexts(
             markdown=lambda: reports.render_markdown_text(document, context),
-            page=lambda: reports.render_page_of_document(document, context),
+            page=lambda: reports.render_html_page_of_document(document, context),
             sarif=lambda: (
-                reports.make_sarif(document, context) if isinstance(document, Report) else None
+                reports.make_sarif_view_of_report(document, context)
+                if isinstance(document, Report)
+                else None
             ),
         )
         reports.write_files(machine.directory / output, name, document, texts)
@@ -285,7 +291,9 @@ def sweep_locally(
             remote.pull_states,
         )
         report = client.redactor.redact_document(swept.make_report())
-        summary = reports.render_sweep(report, make_laptop_context(machine, client, environment=""))
+        summary = reports.render_sweep_markdown(
+            report, make_laptop_context(machine, client, environment="")
+        )
     screen = reports.make_screen(machine)
     text = reports.render_plain(summary, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
@@ -343,10 +351,12 @@ def estimate_locally(
         document.to_json(indent=2)
         if form == "json"
         else reports.render_plain(
-            reports.notices.render_estimated(document, limit, context),
+            reports.notices.render_estimated_comment(document, limit, context),
             colour=screen.colour,
             width=screen.width,
         )
     )
     print(text, file=machine.out, flush=True)
-    return EXIT_FAILED if reports.notices.is_above(document, limit) else EXIT_DONE
+    return (
+        EXIT_FAILED if reports.notices.is_estimate_above_in_comment(document, limit) else EXIT_DONE
+    )

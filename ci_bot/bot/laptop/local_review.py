@@ -378,7 +378,7 @@ def _make_review_options(
 def _show_review(
     machine: Machine, client: WorkerClient, report: Report, local_review: LocalReview
 ) -> None:
-    given = reports.advice.format_plan_flags(
+    given = reports.advice.format_plan_flags_in_view(
         local_review.flags, local_review.start, local_review.end
     )
     context = make_laptop_context(machine, client, report.environment, given)
@@ -396,4 +396,4 @@ def _show_review(
         )
     if local_review.open_report:
         output = machine.directory / local_review.output if local_review.output else None
-        open_page(reports.render_page(report, context), output, machine)
+        open_page(reports.render_html_page(report, context), output, machine)

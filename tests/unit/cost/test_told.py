@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from ci_bot.bot.laptop.surveys import render_learned
-from ci_bot.bot.report.markdown.comments import render_apply, render_review
+from ci_bot.bot.report.markdown.comments import render_apply_comment, render_review_comment
 from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
 from ci_bot.bot.worker_client.surveys import describe_learned
 from ci_bot.protocol.base import Versions
@@ -19,14 +19,17 @@ from tests.factories import make_apply, make_context, make_cost, make_report
 
 def test_review__says_how_far_off_earlier_estimates_were() -> None:
     known = Accuracy(estimates=20, median=0.18, nine_of_ten=0.41)
-    text = render_review(make_report(cost=make_cost(accuracy=known)), make_context()).text
+    text = render_review_comment(make_report(cost=make_cost(accuracy=known)), make_context()).text
     assert text.count("the last 20 estimates: median error 18 %, 90&nbsp;% within 41 %") == 1
-    assert "median error" not in render_review(make_report(cost=make_cost()), make_context()).text
+    assert (
+        "median error"
+        not in render_review_comment(make_report(cost=make_cost()), make_context()).text
+    )
 
 
 def test_review__names_the_price_of_rebuilds_that_nobody_needs() -> None:
     part = make_cost(unneeded=["a.b", "a.c"], unneeded_hours=3.1667)
-    text = render_review(make_report(cost=part), make_context()).text
+    text = render_review_comment(make_report(cost=part), make_context()).text
     assert "2 of 4 rebuilt tables read nothing that changes: 3 h 10 min" in text
 
 
@@ -44,13 +47,13 @@ def test_review__names_the_price_of_rebuilds_that_nobody_needs() -> None:
 def test_review__names_what_of_prod_is_read_and_not_built(
     parts: dict[str, Any], told: str | None
 ) -> None:
-    text = render_review(make_report(cost=make_cost(**parts)), make_context()).text
+    text = render_review_comment(make_report(cost=make_cost(**parts)), make_context()).text
     assert ("not built" in text) == (told is not None)
     assert told is None or told in text
 
 
 def test_review__shows_the_currency() -> None:
-    text = render_review(
+    text = render_review_comment(
         make_report(cost=make_cost(price=14.2, currency="EUR")), make_context()
     ).text
     assert "about 14.20 EUR at your rate" in text
@@ -67,7 +70,7 @@ def test_apply__shows_what_was_allocated_used_and_moved() -> None:
         counters=Counters(input_bytes=1_200_000_000, shuffle_write_bytes=5_000_000),
         remarks=["m spilled 3.2 GB to disk."],
     )
-    text = render_apply(make_apply(cost=actual), make_context(phase="applied")).text
+    text = render_apply_comment(make_apply(cost=actual), make_context(phase="applied")).text
     (row,) = [line for line in text.splitlines() if line.startswith("Cost:")]
     assert "**30 min** of executor time, 39 % of its cores' time used, 0.21 EUR" in row
     assert "read 1.2 GB" in row

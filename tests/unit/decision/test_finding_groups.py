@@ -5,8 +5,8 @@ from __future__ import annotations
 from ci_bot.bot.decision import judge_review
 from ci_bot.bot.decision.judgement import judge_again
 from ci_bot.bot.policy.model_owners import AcceptancesByOwners
-from ci_bot.bot.report.html.findings import ReviewedReport, make_findings_section
-from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.html.findings import HtmlReportSources, make_html_findings_section
+from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.text.report_text import render_terminal_text
 from ci_bot.protocol.finding_groups import EACH_ALONE, group_findings, group_risks
 from ci_bot.protocol.review_report import Acceptance, Report, Weighed
@@ -64,13 +64,13 @@ def reviewed() -> Report:
 
 def test_report__comment_page_and_terminal_show_one_finding_with_its_places() -> None:
     report = reviewed()
-    text = render_review(report, make_context()).text
+    text = render_review_comment(report, make_context()).text
     assert "`mart.m00`" in text
     assert "and 41 more" in text
     assert "1 finding</summary>" in text
     rows = next(
         part["rows"]
-        for section in make_findings_section(ReviewedReport(report, make_context()))
+        for section in make_html_findings_section(HtmlReportSources(report, make_context()))
         for part in section["parts"]
         if part.get("key") == "findings"
     )

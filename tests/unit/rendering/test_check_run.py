@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.check_run import ApplyEnd, CheckRun, make_check_run, name_check
+from ci_bot.bot.report.markdown.check_run import (
+    ApplyEnd,
+    CheckRun,
+    make_check_run_markdown,
+    name_check_run,
+)
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import ModelOwners, Report
 from tests.factories import HEAD, make_change, make_context, make_report, make_risk
@@ -21,7 +26,9 @@ RUN = "https://github.com/octo/shop/actions/runs/8"
 
 
 def check(given: Report, apply_end: ApplyEnd | None = None, **context: Any) -> CheckRun:
-    made = make_check_run(given, make_context(report_url=RUN, **context), apply_end=apply_end)
+    made = make_check_run_markdown(
+        given, make_context(report_url=RUN, **context), apply_end=apply_end
+    )
     assert made is not None
     return made
 
@@ -159,10 +166,11 @@ def test_check__of_foreign_text__is_inert(text: str) -> None:
 
 def test_report__about_no_commit__has_no_check() -> None:
     assert (
-        make_check_run(decided("go").model_copy(update={"head_sha": None}), make_context()) is None
+        make_check_run_markdown(decided("go").model_copy(update={"head_sha": None}), make_context())
+        is None
     )
 
 
 def test_name__tells_projects_apart_and_is_one_line() -> None:
-    assert name_check("shop/local") == "sqlmesh plan (shop/local)"
-    assert len(name_check("x" * 500 + "\n")) < 130
+    assert name_check_run("shop/local") == "sqlmesh plan (shop/local)"
+    assert len(name_check_run("x" * 500 + "\n")) < 130

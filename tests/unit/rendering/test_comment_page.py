@@ -11,7 +11,7 @@ import pytest
 from cmarkgfm.cmark import Options
 
 from ci_bot.bot.demo.demo_pages import ShownDemoFiles, render_demo_page_of_comments
-from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.markdown.comments import render_review_comment
 from tests.factories import make_apply, make_context, make_report, make_risk
 from tests.golden.samples import SAMPLES
 
@@ -71,7 +71,7 @@ def test_page__shows_hostile_text_and_runs_none_of_it() -> None:
         risks=[make_risk(model=HOSTILE, evidence=HOSTILE)], reasons=[HOSTILE, f"`{HOSTILE}`"]
     )
     page = render_demo_page_of_comments(
-        HOSTILE, {HOSTILE: render_review(report, make_context()).text}
+        HOSTILE, {HOSTILE: render_review_comment(report, make_context()).text}
     )
     found = read(page)
     allowed = {"a": {"href"}, "meta": {"charset", "http-equiv", "content", "name"}}

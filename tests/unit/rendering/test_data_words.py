@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.comments import render_apply
+from ci_bot.bot.report.markdown.comments import render_apply_comment
 from ci_bot.bot.report.model import sentences
 from ci_bot.bot.report.model.sentences import DiffView
 from ci_bot.protocol.apply_report import (
@@ -31,7 +31,9 @@ def column(name: str, rate: float | None = 0.71) -> dict[str, Any]:
 
 
 def said(**parts: Any) -> str:
-    return sentences.describe_main_difference(DiffView(make_table_diff("m.x", **SAME | parts)))
+    return sentences.describe_main_difference_in_view(
+        DiffView(make_table_diff("m.x", **SAME | parts))
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,29 +86,35 @@ def test_sentence__says_the_one_thing(parts: dict[str, Any], expected: str) -> N
 def test_changed__a_new_column_is_no_difference() -> None:
     found = make_table_diff(**SAME | WHOLE, schema=SchemaDifference(added=["c"]))
     assert DiffView(found).state == "same"
-    assert sentences.describe_changed_columns(DiffView(found)) == "new: `c`"
-    assert sentences.render_row_bar(DiffView(found)) == "none of 100 rows<br>0 gone, 0 new"
+    assert sentences.describe_columns_changed_in_diff_view(DiffView(found)) == "new: `c`"
+    assert (
+        sentences.render_row_bar_of_diff_view(DiffView(found))
+        == "none of 100 rows<br>0 gone, 0 new"
+    )
 
 
 def test_changed__a_small_share_is_not_an_empty_bar() -> None:
     found = make_table_diff(**{**SAME, **WHOLE, "full_match": 99, "columns": [column("a", 0.99)]})
-    assert sentences.render_row_bar(DiffView(found)).startswith(
+    assert sentences.render_row_bar_of_diff_view(DiffView(found)).startswith(
         "`▏░░░░░░░` 1\u00a0%<br>of 100 rows"
     )
 
 
 def test_changed__says_which_part_was_compared() -> None:
     found = make_table_diff(**SAME)
-    assert sentences.describe_changed_columns(DiffView(found)) == "compared: 7 of 730 days"
+    assert (
+        sentences.describe_columns_changed_in_diff_view(DiffView(found))
+        == "compared: 7 of 730 days"
+    )
 
 
 def test_name__a_long_one_takes_two_lines() -> None:
-    assert sentences.wrap_model_name("m.short") == "`m.short`"
-    assert sentences.wrap_model_name("marts.daily_carrier_performance") == (
+    assert sentences.wrap_model_name_in_view("m.short") == "`m.short`"
+    assert sentences.wrap_model_name_in_view("marts.daily_carrier_performance") == (
         "`marts.`<br>`daily_carrier_performance`"
     )
     assert (
-        sentences.wrap_model_name("a_name_without_any_schema_at_all")
+        sentences.wrap_model_name_in_view("a_name_without_any_schema_at_all")
         == "`a_name_without_any_schema_at_all`"
     )
 
@@ -137,7 +145,7 @@ def test_how__names_what_is_different(
     prod: dict[str, Any], pr: dict[str, Any], expected: str
 ) -> None:
     found = ColumnMatch(name="v", match_rate=0.5, prod=Profile(**prod), pr=Profile(**pr))
-    assert sentences.describe_value_change(found, (100, 100)) == expected
+    assert sentences.describe_value_change_in_view(found, (100, 100)) == expected
 
 
 def test_audits__are_named_with_what_prod_has() -> None:
@@ -153,14 +161,14 @@ def test_audits__are_named_with_what_prod_has() -> None:
         for answer in answers
     ]
     model = AppliedModel(model="m.x", table="t", intervals=1, batches=1, seconds=1, audits=audits)
-    assert sentences.list_failed_audits([model], blocking=False) == [
+    assert sentences.list_failed_audits_of_view([model], blocking=False) == [
         "`a` on `m.x`, 7 rows (same in `prod`)",
         "`a` on `m.x`, 7 rows (0 rows in `prod`)",
         "`a` on `m.x`, 7 rows (1 row in `prod`)",
         "`a` on `m.x`, 7 rows (`prod` could not be asked)",
         "`a` on `m.x`, 7 rows",
     ]
-    assert sentences.list_failed_audits([model], blocking=True) == []
+    assert sentences.list_failed_audits_of_view([model], blocking=True) == []
 
 
 @pytest.mark.parametrize(
@@ -184,7 +192,7 @@ def test_audits__are_named_with_what_prod_has() -> None:
     ],
 )
 def test_heading__is_the_verdict_on_the_data(diffs: list[Any], heading: str) -> None:
-    text = render_apply(make_apply(table_diff=diffs), make_context(phase="applied")).text
+    text = render_apply_comment(make_apply(table_diff=diffs), make_context(phase="applied")).text
     assert f"## {heading} · `analytics`\n" in text
 
 
@@ -192,7 +200,7 @@ def test_first__is_the_model_that_was_changed_itself() -> None:
     most = make_table_diff("m.reader", **{**SAME, "full_match": 1, "columns": [column("r", 0.01)]})
     self_ = make_table_diff("m.x", **{**SAME, "full_match": 71, "columns": [column("late")]})
     diffs = [most.model_copy(update={"direct": False}), self_.model_copy(update={"direct": True})]
-    text = render_apply(make_apply(table_diff=diffs), make_context(phase="applied")).text
+    text = render_apply_comment(make_apply(table_diff=diffs), make_context(phase="applied")).text
     assert "**`late` changes in 29 % of the rows of `m.x`; no row is gone or new.** 1 more" in text
 
 
@@ -202,7 +210,7 @@ def test_verdict__says_what_is_cleared_what_stands_and_the_decision() -> None:
     stands = NotCleared(rule="R06-breaking-rebuild", model="m.y", why="only a part was compared")
     verdict = ApplyVerdict(decision="review", reasons=["x"], cleared=[cleared], standing=[stands])
     context = make_context(phase="applied", judged="no_go")
-    text = render_apply(make_apply(verdict=verdict), context).text
+    text = render_apply_comment(make_apply(verdict=verdict), context).text
     assert "✅ `R06-breaking-rebuild` on `stg.orders` is cleared. Past results did not" in text
     assert (
         "does not clear it:\n\n- `m.y`: only a part was compared. (`R06-breaking-rebuild`)" in text
@@ -223,5 +231,5 @@ def test_verdict__says_what_is_cleared_what_stands_and_the_decision() -> None:
 )
 def test_verdict__names_the_rule_behind_its_reason(reason: str, shown: str) -> None:
     verdict = ApplyVerdict(decision="review", reasons=[reason])
-    text = render_apply(make_apply(verdict=verdict), make_context(phase="applied")).text
+    text = render_apply_comment(make_apply(verdict=verdict), make_context(phase="applied")).text
     assert f"**Decision with this data: 🟡 Review**: {shown}\n" in text

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.comments import render_drift
+from ci_bot.bot.report.markdown.comments import render_drift_markdown
 from ci_bot.protocol.cleanup_report import DriftReport, StateSurvey
 from tests.factories import HEAD, NOW, PLAN, make_context
 
@@ -38,7 +38,7 @@ def make_drift(survey: dict[str, Any] | None = None, **overrides: Any) -> DriftR
 
 
 def text_of(report: DriftReport) -> str:
-    return render_drift(report, make_context())
+    return render_drift_markdown(report, make_context())
 
 
 def test_drift__of_nothing__is_one_sentence_without_a_table() -> None:

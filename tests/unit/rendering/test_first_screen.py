@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from ci_bot.bot.report.markdown.comments import render_review
-from ci_bot.bot.report.markdown.marker import decode_marker
-from ci_bot.bot.report.model.headline import make_headline
+from ci_bot.bot.report.markdown.comments import render_review_comment
+from ci_bot.bot.report.markdown.marker import decode_comment_marker
+from ci_bot.bot.report.model.headline import make_headline_view
 from ci_bot.bot.report.model.markdown_text import shorten_prose
 from ci_bot.bot.report.words import CUT_OFF, unify_spelling
 from ci_bot.protocol.base import Failure
@@ -37,7 +37,7 @@ def recorded(name: str) -> Report:
 @pytest.mark.parametrize("name", REVIEWS)
 def test_first_screen__is_short(name: str) -> None:
     comment = SAMPLES[name]()
-    marker = decode_marker(comment)
+    marker = decode_comment_marker(comment)
     assert marker is not None
     assert marker.decision is not None
     assert words(comment) <= MOST_WORDS[marker.decision]
@@ -85,20 +85,22 @@ def test_rules__are_links_to_their_pages_at_the_actions_own_tag(name: str) -> No
 def test_rules__of_the_linter_have_no_page_and_a_laptop_has_no_links() -> None:
     risk = make_risk("select-star", severity="high")
     url = "https://github.com/octo/x/blob/v1/docs/rules"
-    linked = render_review(make_report(risks=[risk]), make_context(rules_url=url)).text
+    linked = render_review_comment(make_report(risks=[risk]), make_context(rules_url=url)).text
     assert f"[why]({url}/select-star.md)" in linked
     other = make_report(risks=[make_risk("no-such-rule")])
-    assert "no-such-rule.md" not in render_review(other, make_context(rules_url=url)).text
-    assert "docs/rules" not in render_review(make_report(risks=[risk]), make_context()).text
+    assert "no-such-rule.md" not in render_review_comment(other, make_context(rules_url=url)).text
+    assert "docs/rules" not in render_review_comment(make_report(risks=[risk]), make_context()).text
 
 
 def test_last_line__leads_to_the_page_that_explains_the_comment() -> None:
     url = "https://github.com/octo/action/blob/v1.2.3/docs/rules"
     guide = "https://github.com/octo/action/blob/v1.2.3/docs/reading-the-comment.md"
-    last = render_review(make_report(), make_context(rules_url=url)).text.splitlines()[-1]
+    last = render_review_comment(make_report(), make_context(rules_url=url)).text.splitlines()[-1]
     assert f"[How to read this comment]({guide})" in last
     assert (REPOSITORY / "docs" / "reading-the-comment.md").is_file()
-    assert "How to read" not in render_review(make_report(), make_context(rules_url=None)).text
+    assert (
+        "How to read" not in render_review_comment(make_report(), make_context(rules_url=None)).text
+    )
 
 
 def test_counts__of_tables_agree_in_sentence_table_and_fold() -> None:
@@ -120,7 +122,7 @@ def test_not_checked__files_are_named_below() -> None:
     about = {"severity": "info", "model": None, "path": None, "line": None}
     evidence = "Too large to be read: 1 changed file (`a.sql`)."
     large = make_risk("R10-not-checked", subject="large files", evidence=evidence, **about)
-    text = render_review(make_report(risks=[large]), make_context()).text
+    text = render_review_comment(make_report(risks=[large]), make_context()).text
     assert "⬜ not checked: large files" in above(text)
     assert text.count("1 changed file (`a.sql`)") == 1
 
@@ -136,7 +138,7 @@ def test_time__is_in_words_and_a_part_is_a_lower_bound() -> None:
         price=3.1,
         basis="b",
     )
-    text = render_review(make_report(cost=cost), make_context()).text
+    text = render_review_comment(make_report(cost=cost), make_context()).text
     assert "| Executor time | at least 15 min, at least 3.10 | – |" in text
 
 
@@ -152,7 +154,7 @@ def test_picture__shows_columns_and_dashes_what_keeps_its_history() -> None:
 def test_picture__is_left_out_of_a_go_and_of_what_is_too_large() -> None:
     assert "```mermaid" not in above(SAMPLES["small_go"]())
     assert "```mermaid" not in above(SAMPLES["wide_change"]())
-    assert "```mermaid" in above(render_review(make_report(), make_context()).text)
+    assert "```mermaid" in above(render_review_comment(make_report(), make_context()).text)
 
 
 def test_picture__of_twelve_models_is_the_largest() -> None:
@@ -165,7 +167,7 @@ def test_picture__of_twelve_models_is_the_largest() -> None:
                 "edges": [("stg.orders", name) for name in names],
             }
         )
-        return above(render_review(make_report(lineage=lineage), make_context()).text)
+        return above(render_review_comment(make_report(lineage=lineage), make_context()).text)
 
     assert "```mermaid" in top(11)
     assert "```mermaid" not in top(12)
@@ -193,7 +195,7 @@ def test_fixes__of_two_causes_stay_two() -> None:
         make_risk("R02-test-fails", severity="blocker", model="a.b", evidence="Test `x` fails."),
         make_risk("R02-test-fails", severity="blocker", model="a.c", evidence="Test `y` fails."),
     ]
-    text = render_review(make_report(decision="no_go", risks=risks), make_context()).text
+    text = render_review_comment(make_report(decision="no_go", risks=risks), make_context()).text
     assert "2 things to fix" in text
     assert "Test `x` fails." in text
     assert "Test `y` fails." in text
@@ -208,7 +210,7 @@ def test_fixes__a_name_inside_another_name_is_no_cause() -> None:
     ]
     changes = [make_change(columns=[gone])]
     document = make_report(decision="no_go", risks=risks, changes=changes)
-    text = render_review(document, make_context()).text
+    text = render_review_comment(document, make_context()).text
     assert "3 things to fix" in text
 
 
@@ -222,7 +224,7 @@ def test_fixes__a_name_inside_another_name_is_no_cause() -> None:
 )
 def test_fixes__say_how_in_a_sentence(rule: str, clears_when: str, expected: str) -> None:
     risks = [make_risk(rule, severity="blocker", clears_when=clears_when)]
-    text = render_review(make_report(decision="no_go", risks=risks), make_context()).text
+    text = render_review_comment(make_report(decision="no_go", risks=risks), make_context()).text
     assert expected in text
 
 
@@ -240,7 +242,7 @@ def test_refused_plan__keeps_the_statement_and_the_column_once() -> None:
 
 
 def told(**overrides: object) -> str:
-    return make_headline(make_report(**overrides)).sentence
+    return make_headline_view(make_report(**overrides)).sentence
 
 
 def added(name: str) -> ColumnChange:
@@ -370,7 +372,7 @@ def test_sentence__is_about_this_change(expected: str, document: dict[str, objec
 
 
 def test_sentence__leads_with_the_weightiest_and_counts_the_rest() -> None:
-    head = make_headline(report("small_change"))
+    head = make_headline_view(report("small_change"))
     assert head.kind == "past"
     assert head.rest == "1 new column, 1 new model, 1 metadata-only change"
     assert sentence(SAMPLES["small_change"]()).startswith("Past numbers change: late_arrivals in")
@@ -388,7 +390,7 @@ def test_review__that_the_bot_asks_for_says_why() -> None:
         risks=[],
         reasons=["This report was computed in the pull request's own run."],
     )
-    text = above(render_review(document, make_context()).text)
+    text = above(render_review_comment(document, make_context()).text)
     assert "computed in the pull request's own run." in text
 
 
@@ -418,13 +420,15 @@ def test_spelling__of_a_model_is_one() -> None:
 def test_forward_only__and_daily_work_are_told_apart() -> None:
     backfill = [make_backfill("a.b", preview=True, intervals=1), make_backfill("a.c", intervals=2)]
     plan = ProdPlan(changes=2, backfill=[], full_backfill=backfill[1:], would_fail=False)
-    text = render_review(make_report(backfill=backfill, prod_plan=plan), make_context()).text
+    text = render_review_comment(
+        make_report(backfill=backfill, prod_plan=plan), make_context()
+    ).text
     assert re.search(r"\| Forward-only \| preview, 1 interval since \S+ \| history stays \|", text)
     assert re.search(r"\| Incremental \| 2 intervals since ", text)
 
 
 def test_thousand_models__keep_the_first_screen() -> None:
-    comment = render_review(large_report(1_000), make_context()).text
+    comment = render_review_comment(large_report(1_000), make_context()).text
     assert len(comment.encode()) <= 60_000
     assert words(comment) <= MOST_WORDS["review"]
     assert folds(comment) <= 4
@@ -434,7 +438,7 @@ def test_thousand_models__keep_the_first_screen() -> None:
 def test_no_plan__of_a_run_that_was_cut_off_blames_no_sqlmesh(reason: str, why: str) -> None:
     failure = Failure(stage="plan", reason_code=reason, exit_code=1, message="It ended.")
     cut_off = make_report(failure=failure, decision="no_go")
-    assert make_headline(cut_off).sentence == f"There is no plan: {why}."
-    comment = render_review(cut_off, make_context()).text
+    assert make_headline_view(cut_off).sentence == f"There is no plan: {why}."
+    comment = render_review_comment(cut_off, make_context()).text
     assert "SQLMesh" not in above(comment)
     assert "| Project loads | ⬜ not known |" in comment

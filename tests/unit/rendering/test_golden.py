@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-from ci_bot.bot.report.markdown.marker import decode_marker
+from ci_bot.bot.report.markdown.marker import decode_comment_marker
 from ci_bot.protocol.comment import Phase
 from tests.golden.record import KINDS, RECORDED, read
 from tests.golden.samples import HERE, SAMPLES
@@ -23,7 +23,7 @@ def test_sample__is_unchanged(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sample__starts_with_its_marker_and_fits(name: str) -> None:
     text = SAMPLES[name]()
-    marker = decode_marker(text)
+    marker = decode_comment_marker(text)
     assert marker is not None
     assert bool(marker.cut) == (name in ("wide_change", "large_go"))
     assert len(text.encode()) <= COMMENT_BYTES
@@ -35,7 +35,7 @@ def test_samples__no_file_is_left_from_a_sample_that_is_gone() -> None:
 
 
 def test_samples__show_each_state_of_the_comment() -> None:
-    found = [decode_marker(sample()) for sample in SAMPLES.values()]
+    found = [decode_comment_marker(sample()) for sample in SAMPLES.values()]
     assert {marker.phase for marker in found if marker} == set(get_args(Phase))
 
 

@@ -7,14 +7,14 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.model.lineage import (
     MAX_LINEAGE_NODES,
-    draw_lineage,
-    list_impact_rows,
-    make_lineage_notes,
-    make_node_label,
-    reads_nothing,
+    draw_lineage_view,
+    list_impact_row_views,
+    list_models_that_read_nothing,
+    make_lineage_node_label,
+    make_lineage_notes_of_view,
 )
 from ci_bot.protocol.plan import Lineage, LineageNode
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
@@ -34,7 +34,7 @@ def chain(*names: str, change: str | None = "indirect") -> Lineage:
 
 
 def lines(lineage: Lineage, limit: int = MAX_LINEAGE_NODES) -> list[str]:
-    drawn = draw_lineage(lineage, limit)
+    drawn = draw_lineage_view(lineage, limit)
     assert drawn is not None
     return drawn.text.split("\n")[1:-1]
 
@@ -55,13 +55,13 @@ def test_draw__colours_say_what_happened() -> None:
         assert f'["{name}"]:::{style}' in text
         assert f"classDef {style} " in text
     assert "stroke-dasharray" in text
-    drawn = draw_lineage(lineage)
+    drawn = draw_lineage_view(lineage)
     assert drawn is not None
     assert "removed" in drawn.legend
 
 
 def test_draw__stops_at_forty_models_and_counts_what_is_hidden() -> None:
-    drawn = draw_lineage(large_report(1_000).lineage)
+    drawn = draw_lineage_view(large_report(1_000).lineage)
     assert drawn is not None
     assert drawn.drawn == 40
     assert drawn.total == 1_000
@@ -84,8 +84,8 @@ def test_draw__edges_join_drawn_models_only() -> None:
 
 
 def test_draw__a_lone_model_is_no_graph() -> None:
-    assert draw_lineage(Lineage(nodes=[LineageNode(model="a", change="direct")])) is None
-    assert draw_lineage(Lineage()) is None
+    assert draw_lineage_view(Lineage(nodes=[LineageNode(model="a", change="direct")])) is None
+    assert draw_lineage_view(Lineage()) is None
 
 
 def test_draw__edges_to_unknown_models_and_cycles_do_no_harm() -> None:
@@ -96,14 +96,14 @@ def test_draw__edges_to_unknown_models_and_cycles_do_no_harm() -> None:
 
 @given(text=TEXTS)
 def test_label__holds_nothing_that_mermaid_reads(text: str) -> None:
-    assert re.fullmatch(r"(?:[A-Za-z0-9_. ]|#\d+;)+", make_node_label(text))
+    assert re.fullmatch(r"(?:[A-Za-z0-9_. ]|#\d+;)+", make_lineage_node_label(text))
 
 
 @given(text=TEXTS)
 def test_draw__every_line_keeps_its_form(text: str) -> None:
     # A contract takes no lone surrogate; `test_label` sees those.
     name = text.encode(errors="replace").decode()[:1_000] or "b"
-    drawn = draw_lineage(chain("first model", name, "last model"))
+    drawn = draw_lineage_view(chain("first model", name, "last model"))
     assert drawn is not None
     for line in drawn.text.split("\n")[2:-1]:
         assert _NODE.match(line) or _EDGE.match(line) or line.startswith("  classDef ")
@@ -139,11 +139,11 @@ IMPACT = Impact(
 
 
 def comment(impact: Impact) -> str:
-    return render_review(make_report(impact=impact), make_context()).text
+    return render_review_comment(make_report(impact=impact), make_context()).text
 
 
 def test_rows__columns_that_reach_the_same_share_one() -> None:
-    rows = list_impact_rows(IMPACT)
+    rows = list_impact_row_views(IMPACT)
     assert [(row.columns, row.how) for row in rows] == [
         (("amount", "tax"), "computed"),
         ((), "rows"),
@@ -154,7 +154,7 @@ def test_rows__columns_that_reach_the_same_share_one() -> None:
 
 
 def test_rows__leave_out_what_is_not_the_pull_requests() -> None:
-    assert [row.model for row in list_impact_rows(IMPACT, {"stg.orders"})] == ["mart.scores"]
+    assert [row.model for row in list_impact_row_views(IMPACT, {"stg.orders"})] == ["mart.scores"]
 
 
 def test_comment__says_what_each_change_reaches() -> None:
@@ -180,7 +180,7 @@ def test_comment__names_rebuilds_that_read_nothing_that_changes() -> None:
         indirect=[IndirectModel(model="mart.revenue", reached="no", why="Reads nothing.")],
     )
     assert "**Rebuilt but not affected** (1): `mart.revenue`." in comment(impact)
-    assert reads_nothing(impact, ["another.table"]) == []
+    assert list_models_that_read_nothing(impact, ["another.table"]) == []
 
 
 def test_comment__without_an_impact_has_no_section() -> None:
@@ -190,7 +190,7 @@ def test_comment__without_an_impact_has_no_section() -> None:
 
 
 def test_notes__say_what_changes_and_what_is_reached() -> None:
-    assert make_lineage_notes(IMPACT) == {
+    assert make_lineage_notes_of_view(IMPACT) == {
         "stg.orders": "rows, amount, tax, note +1",
         "mart.revenue": "total",
         "mart.paid": "rows",
@@ -200,7 +200,7 @@ def test_notes__say_what_changes_and_what_is_reached() -> None:
 
 
 def test_notes__are_none_where_nothing_is_reached() -> None:
-    assert make_lineage_notes(Impact(changed=[part("amount")])) == {}
+    assert make_lineage_notes_of_view(Impact(changed=[part("amount")])) == {}
 
 
 def test_draw__notes_stand_below_the_names() -> None:
@@ -211,7 +211,7 @@ def test_draw__notes_stand_below_the_names() -> None:
         ],
         edges=[("stg.orders", "mart.revenue")],
     )
-    drawn = draw_lineage(lineage, notes={"mart.revenue": "total"})
+    drawn = draw_lineage_view(lineage, notes={"mart.revenue": "total"})
     assert drawn is not None
     assert 'n0["stg.orders"]:::direct' in drawn.text
     assert 'n1["mart.revenue<br/>total"]:::indirect' in drawn.text

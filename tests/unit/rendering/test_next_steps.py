@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.html.head import make_page_head
-from ci_bot.bot.report.markdown.comments import render_apply, render_cleanup, render_review
-from ci_bot.bot.report.model.advice import list_recommendations
+from ci_bot.bot.report.html.head import make_html_page_head
+from ci_bot.bot.report.markdown.comments import (
+    render_apply_comment,
+    render_cleanup_comment,
+    render_review_comment,
+)
+from ci_bot.bot.report.model.advice import list_recommendations_of_view
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.plan import FormatCheck, LintCheck, ProjectCheck, TestsCheck
 from tests.factories import (
@@ -25,7 +29,7 @@ from tests.golden.samples import report
 
 
 def planned(**overrides: Any) -> str:
-    return render_review(make_report(**overrides), make_context(phase="planned")).text
+    return render_review_comment(make_report(**overrides), make_context(phase="planned")).text
 
 
 def test_next__of_what_is_built_already_is_no_apply() -> None:
@@ -33,7 +37,7 @@ def test_next__of_what_is_built_already_is_no_apply() -> None:
     assert "`pr_142` holds this plan already, with all of its data." in text
     assert "**All of this is built already** in `pr_142`" in text
     assert "/sqlmesh apply" not in text
-    page = make_page_head(make_report(environment_holds_plan=True, work=[]), make_context())
+    page = make_html_page_head(make_report(environment_holds_plan=True, work=[]), make_context())
     assert page.next == "Nothing to build: `pr_142` holds this plan, with all data."
     assert not page.command
 
@@ -51,7 +55,7 @@ def test_cleanup__that_was_not_its_turn_says_how_to_run_it_again(reason: str) ->
 def refused_cleanup(reason: str) -> str:
     failure = Failure(stage="cleanup", reason_code=reason, exit_code=3, message="No.", hint="Hint.")
     document = make_cleanup(result="refused", failure=failure, state_record_removed=False)
-    return render_cleanup(document, laptop_context(phase="cleanup_failed")).text
+    return render_cleanup_comment(document, laptop_context(phase="cleanup_failed")).text
 
 
 def test_checks__say_each_thing_once_and_with_its_noun() -> None:
@@ -79,18 +83,20 @@ def test_advice__ends_each_sentence_once() -> None:
             )
         ]
     )
-    assert "There is no state yet. Build." in list_recommendations(make_report(checks=checks))
+    assert "There is no state yet. Build." in list_recommendations_of_view(
+        make_report(checks=checks)
+    )
 
 
 def test_no_changes__can_be_built_where_unmodified_models_are_asked_for() -> None:
     nothing: dict[str, Any] = {"changes": [], "backfill": [], "work": [], "decision": "no_changes"}
     context = make_context(phase="no_changes")
-    text = render_review(
+    text = render_review_comment(
         make_report(**nothing, identity=report("small_change").identity), context
     ).text
     assert "gets a view of every model, because `include-unmodified` asks for it" in text
     assert "/sqlmesh apply" in text
-    assert "/sqlmesh apply" not in render_review(make_report(**nothing), context).text
+    assert "/sqlmesh apply" not in render_review_comment(make_report(**nothing), context).text
 
 
 @pytest.mark.parametrize(
@@ -102,6 +108,6 @@ def test_no_changes__can_be_built_where_unmodified_models_are_asked_for() -> Non
 )
 def test_applied__says_what_is_wrong_with_the_keys(keys: dict[str, int], told: str) -> None:
     document = make_apply(table_diff=[make_table_diff(**keys)])
-    text = render_apply(document, make_context(phase="applied")).text
+    text = render_apply_comment(document, make_context(phase="applied")).text
     assert f"· {told} ·" in text
     assert ("keys are not unique" in text) == (told == "keys are not unique")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.comments import render_apply, render_review
+from ci_bot.bot.report.markdown.comments import render_apply_comment, render_review_comment
 from ci_bot.bot.report.words import describe_options, executor_time, short_window
 from ci_bot.protocol.apply_report import AppliedModel
 from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, WindowCause, sum_planned_work
@@ -50,7 +50,7 @@ def test_executor_time__is_no_decimal_of_an_hour(hours: float, text: str) -> Non
 def test_estimate__that_knows_one_of_four_tables_is_a_lower_bound() -> None:
     part = make_cost(price=14.2, unknown=["a.b", "a.c", "a.d"])
 
-    comment = render_review(make_report(cost=part), make_context()).text
+    comment = render_review_comment(make_report(cost=part), make_context()).text
     assert (
         "at least **20 s** of executor time, at least 14.20 at your rate; 3 of 4 tables unknown"
         in comment
@@ -63,7 +63,7 @@ def test_estimate__that_knows_one_of_four_tables_is_a_lower_bound() -> None:
 
 
 def test_estimate__that_knows_all_of_them_has_a_spread() -> None:
-    comment = render_review(make_report(cost=make_cost(price=14.2)), make_context()).text
+    comment = render_review_comment(make_report(cost=make_cost(price=14.2)), make_context()).text
 
     assert "about **20 s** of executor time (12 s to 32 s), about 14.20 at your rate" in comment
     assert "about 20 s of executor time (12 s to 32 s)" in on_terminal(
@@ -74,7 +74,7 @@ def test_estimate__that_knows_all_of_them_has_a_spread() -> None:
 def test_estimate__of_an_apply_is_in_the_same_words() -> None:
     document = make_apply(estimate=make_cost(price=14.2, unknown=["a.b"]), executor_hours=0.0041)
 
-    text = render_apply(document, make_context(phase="applied")).text
+    text = render_apply_comment(document, make_context(phase="applied")).text
 
     assert "expected at least 20 s of executor time, took 15 s" in text
 
@@ -98,9 +98,11 @@ def test_counts__of_a_review_and_of_its_apply_are_the_same() -> None:
         make_backfill("a.small", intervals=1, batches=1),
         make_backfill("a.view", **VIEW),
     ]
-    review = render_review(make_report(backfill=backfill, work=backfill), make_context()).text
+    review = render_review_comment(
+        make_report(backfill=backfill, work=backfill), make_context()
+    ).text
     document = make_apply(models=[applied(item) for item in backfill])
-    done = render_apply(document, make_context(phase="applied")).text
+    done = render_apply_comment(document, make_context(phase="applied")).text
 
     assert "**3 tables, 368 intervals** in 7 batches" in review
     assert "**3 tables, 368 intervals** in 7 batches" in done
@@ -129,7 +131,7 @@ def test_merge__says_what_prod_builds_and_what_an_apply_saves() -> None:
     assert (
         "`prod` builds **1 table, 1,055 intervals**, 2024-01-01 → 2026-08-21; after an apply of "
         "this plan 1 table, 1,054 intervals"
-        in render_review(report, make_context()).text.replace("\u00a0", " ")
+        in render_review_comment(report, make_context()).text.replace("\u00a0", " ")
     )
     assert "prod builds 1 table, 1,055 intervals" in on_terminal(report, width=300)
 
@@ -142,7 +144,7 @@ def test_merge__a_plan_that_cannot_be_applied_saves_nothing() -> None:
         ),
     )
 
-    for text in (render_review(report, make_context()).text, on_terminal(report)):
+    for text in (render_review_comment(report, make_context()).text, on_terminal(report)):
         assert "after an apply of this plan" not in text
         assert "reuses every table" not in text
 
@@ -237,7 +239,7 @@ def test_options__stand_in_comment_and_terminal_with_who_said_them() -> None:
         ]
     )
 
-    comment = render_review(report, make_context()).text
+    comment = render_review_comment(report, make_context()).text
     assert (
         "**Options of the plan:** `skip-backfill: true` (project's `cicd_bot.skip_pr_backfill`), "
         "`select-model: a'b | c` (input)" in comment
@@ -247,7 +249,8 @@ def test_options__stand_in_comment_and_terminal_with_who_said_them() -> None:
     assert "skip-backfill: true (project's cicd_bot.skip_pr_backfill)" in shown
     assert "new tables stay empty" in shown
     assert (
-        "**Options of the plan" not in render_review(make_report(options=[]), make_context()).text
+        "**Options of the plan"
+        not in render_review_comment(make_report(options=[]), make_context()).text
     )
 
 
@@ -268,7 +271,7 @@ def test_short_window__stands_in_comment_and_terminal() -> None:
         )
     )
 
-    comment = render_review(report, make_context()).text
+    comment = render_review_comment(report, make_context()).text
     assert "because forward-only `shop.country_sales` is in the plan" in comment
     shown = on_terminal(report, width=300)
     assert (
@@ -315,7 +318,7 @@ def test_later__reuse_of_a_part_is_told() -> None:
 
 def test_commands__name_the_gateway_and_the_base() -> None:
     merged = make_report()
-    comment = render_review(merged, make_context()).text
+    comment = render_review_comment(merged, make_context()).text
 
     assert (
         "git fetch origin pull/142/merge && git checkout FETCH_HEAD\n"
@@ -325,6 +328,6 @@ def test_commands__name_the_gateway_and_the_base() -> None:
     assert (
         "ci-bot review --project analytics --gateway spark_prod --environment pr_142 "
         "--baseline base-branch --base-ref 'HEAD^1'\n"
-        in render_review(make_report(baseline="base-branch"), make_context()).text
+        in render_review_comment(make_report(baseline="base-branch"), make_context()).text
     )
     assert "--gateway spark_prod --environment pr_142 --plan-id" in on_terminal(merged, width=200)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.report.markdown import notices
-from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.model import markdown_text
 from ci_bot.bot.report.text.report_text import render_terminal_text
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Report, Weighed
@@ -54,7 +54,7 @@ def report(**more: Any) -> Report:
 
 
 def comment(document: Report) -> str:
-    return " ".join(render_review(document, make_context()).text.split())
+    return " ".join(render_review_comment(document, make_context()).text.split())
 
 
 def test_comment__says_what_weighs_otherwise_and_lists_what_does_not_count() -> None:
@@ -108,7 +108,9 @@ def test_comment__takes_nothing_of_a_reason_for_markup() -> None:
 
 def test_reply__says_what_was_accepted_where_the_comment_cannot() -> None:
     item = acceptance(reason="<!-- x --> @everyone")
-    text = notices.render_accepted(item, make_report(decision="go"), make_context(marker=None))
+    text = notices.render_accepted_comment(
+        item, make_report(decision="go"), make_context(marker=None)
+    )
     assert "`@alice` accepts `join-changed` on `mart.a`: `<!--` x `-->` `@everyone`" in text
     assert "A review would say 🟢 Go now." in text
 

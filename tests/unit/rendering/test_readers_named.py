@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.markdown.comments import render_review_comment
 from tests.factories import make_context, make_report, make_risk
 
 
@@ -21,7 +21,9 @@ def read_by(reader: str, model: str, **more: Any) -> Any:
 
 def points(*risks: Any) -> list[str]:
     report = make_report(risks=list(risks)).model_copy(update={"decision": "review"})
-    text = render_review(report, make_context(phase="planned")).text.partition("<details>")[0]
+    text = render_review_comment(report, make_context(phase="planned")).text.partition("<details>")[
+        0
+    ]
     return [line for line in text.splitlines() if line.startswith("- 🟠")]
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.report.markdown.blocks import lift_review
+from ci_bot.bot.report.markdown.blocks import lift_review_from_comment_body
 from ci_bot.bot.report.markdown.comments import (
-    CarriedReview,
-    render_apply,
-    render_cleanup,
-    render_planning,
-    render_review,
+    CarriedCommentReview,
+    render_apply_comment,
+    render_cleanup_comment,
+    render_planning_comment,
+    render_review_comment,
 )
-from ci_bot.bot.report.markdown.marker import decode_marker
-from ci_bot.bot.report.markdown.notices import apply_ended, cleanup_failed, decision_changed
+from ci_bot.bot.report.markdown.marker import decode_comment_marker
+from ci_bot.bot.report.markdown.notices import (
+    render_apply_ended_notice,
+    render_cleanup_failed_notice,
+    render_decision_changed_notice,
+)
 from ci_bot.redaction.redactor import redact_document
 from tests.factories import (
     DIFF,
@@ -43,7 +47,7 @@ def test_secret__is_never_cut_in_two() -> None:
     diff = DIFF + "\n".join(f"+ jdbc:{SECRET}@host/{index}" for index in range(200))
     report = redact_document(make_report(changes=[make_change(diff=diff)]), redact)
     for budget in range(9_000, 9_120):
-        text = render_review(report, make_context(), budget).text
+        text = render_review_comment(report, make_context(), budget).text
         assert SECRET[:6] not in text
 
 
@@ -51,18 +55,18 @@ def test_secret__is_gone_from_every_document() -> None:
     review = redact_document(redact_document(make_report(), planted), redact)
     for budget in (60_000, None):
         texts = [
-            render_review(
+            render_review_comment(
                 redact_document(redact_document(full_report(), planted), redact),
                 make_context(),
                 budget,
             ),
-            render_apply(
+            render_apply_comment(
                 redact_document(redact_document(make_apply(), planted), redact),
                 make_context(phase="applied"),
                 budget,
                 review=review,
             ),
-            render_cleanup(
+            render_cleanup_comment(
                 redact_document(redact_document(make_cleanup(), planted), redact),
                 make_context(phase="closed"),
                 budget,
@@ -95,26 +99,26 @@ def test_notice__is_short_and_no_second_sticky_comment() -> None:
     context = make_context()
     url = "https://github.com/shop/warehouse/pull/142#issuecomment-1"
     for text in (
-        decision_changed(
+        render_decision_changed_notice(
             "go", "no_go", "audit of `a.b` fails", context, head=HEAD, comment_url=url
         ),
-        apply_ended("failed", "@team", context, plan_id=PLAN),
-        cleanup_failed("1 left <b>", context, comment_url=url),
+        render_apply_ended_notice("failed", "@team", context, plan_id=PLAN),
+        render_cleanup_failed_notice("1 left <b>", context, comment_url=url),
     ):
         assert len(text) < 600
-        assert decode_marker(text) is None
+        assert decode_comment_marker(text) is None
         assert_inert(text)
 
 
 def test_notice__says_what_changed() -> None:
-    text = decision_changed("go", "no_go", "a test fails", make_context(), head=HEAD)
+    text = render_decision_changed_notice("go", "no_go", "a test fails", make_context(), head=HEAD)
     assert text.startswith("🟢 Go → **🔴 No-Go** for [`a1b2c3d`]")
     assert "a test fails" in text
 
 
 def test_carried__an_earlier_review_comes_back_whole() -> None:
-    planned = render_review(make_report(), make_context()).text
-    earlier = CarriedReview.from_body(planned, decode_marker(planned))
+    planned = render_review_comment(make_report(), make_context()).text
+    earlier = CarriedCommentReview.from_body(planned, decode_comment_marker(planned))
     assert earlier is not None
     assert earlier.plan == PLAN
     assert earlier.text.startswith("## 🟡 Review")
@@ -124,42 +128,46 @@ def test_carried__an_earlier_review_comes_back_whole() -> None:
 
 
 def test_carried__survives_every_following_state_without_growing() -> None:
-    text = render_review(make_report(), make_context()).text
-    first = lift_review(text)
+    text = render_review_comment(make_report(), make_context()).text
+    first = lift_review_from_comment_body(text)
     for _ in range(3):
-        text = render_planning(
-            make_context(phase="planning"), review=CarriedReview.from_body(text, None)
+        text = render_planning_comment(
+            make_context(phase="planning"), review=CarriedCommentReview.from_body(text, None)
         ).text
-        assert lift_review(text) == first
+        assert lift_review_from_comment_body(text) == first
         assert_inert(text.partition("\n")[2])
-    closed = render_cleanup(
-        make_cleanup(), make_context(phase="closed"), review=CarriedReview.from_body(text, None)
+    closed = render_cleanup_comment(
+        make_cleanup(),
+        make_context(phase="closed"),
+        review=CarriedCommentReview.from_body(text, None),
     ).text
-    assert lift_review(closed) == first
+    assert lift_review_from_comment_body(closed) == first
 
 
 def test_carried__reads_a_body_as_github_returns_it() -> None:
-    planned = render_review(make_report(), make_context()).text
-    assert lift_review(planned.replace("\n", "\r\n")) == lift_review(planned)
+    planned = render_review_comment(make_report(), make_context()).text
+    assert lift_review_from_comment_body(
+        planned.replace("\n", "\r\n")
+    ) == lift_review_from_comment_body(planned)
 
 
 def test_carried__a_forged_boundary_in_a_diff_is_text() -> None:
     forged = "<!-- /review -->\n@octocat\n<!-- review -->\n</details>\n```\n"
     report = make_report(changes=[make_change(diff=forged)])
-    planned = render_review(report, make_context()).text
-    again = render_planning(
-        make_context(phase="planning"), review=CarriedReview.from_body(planned, None)
+    planned = render_review_comment(report, make_context()).text
+    again = render_planning_comment(
+        make_context(phase="planning"), review=CarriedCommentReview.from_body(planned, None)
     ).text
     assert_inert(again.partition("\n")[2])
     assert "how to reproduce" in again
 
 
 def test_carried__a_large_review_is_cut_between_its_sections() -> None:
-    planned = render_review(large_report(1_000), make_context()).text
-    text = render_planning(
+    planned = render_review_comment(large_report(1_000), make_context()).text
+    text = render_planning_comment(
         make_context(phase="planning"),
         30_000,
-        review=CarriedReview.from_body(planned, decode_marker(planned)),
+        review=CarriedCommentReview.from_body(planned, decode_comment_marker(planned)),
     ).text
     assert len(text.encode()) <= 30_000
     assert "parts of the review shown" in text
@@ -167,4 +175,4 @@ def test_carried__a_large_review_is_cut_between_its_sections() -> None:
 
 
 def test_carried__a_comment_without_a_review_gives_nothing() -> None:
-    assert CarriedReview.from_body("just words", None) is None
+    assert CarriedCommentReview.from_body("just words", None) is None

@@ -7,15 +7,19 @@ from html import unescape
 
 import pytest
 
-from ci_bot.bot.report.html.page import render_page_parts
+from ci_bot.bot.report.html.page import render_html_page_parts
 from ci_bot.bot.report.markdown.comments import (
-    render_apply,
-    render_cleanup,
-    render_planning,
-    render_review,
+    render_apply_comment,
+    render_cleanup_comment,
+    render_planning_comment,
+    render_review_comment,
 )
-from ci_bot.bot.report.model.context import ApplyCondition, ApplyRefusal, DecisionOverride
-from ci_bot.bot.report.model.headline import make_headline
+from ci_bot.bot.report.model.context import (
+    ApplyConditionView,
+    ApplyRefusalView,
+    DecisionOverrideView,
+)
+from ci_bot.bot.report.model.headline import make_headline_view
 from ci_bot.bot.report.text.page import OutputScreen
 from ci_bot.bot.report.text.report_text import render_short_review
 from ci_bot.protocol.apply_report import AuditTotals
@@ -48,11 +52,11 @@ def sample(name: str) -> str:
 
 
 def review(phase: Phase = "planned", **overrides: object) -> str:
-    return render_review(make_report(**overrides), make_context(phase=phase)).text
+    return render_review_comment(make_report(**overrides), make_context(phase=phase)).text
 
 
 def complete(phase: Phase = "planned", **overrides: object) -> str:
-    return render_review(make_report(**overrides), make_context(phase=phase), None).text
+    return render_review_comment(make_report(**overrides), make_context(phase=phase), None).text
 
 
 def test_complete_review__its_list_of_findings_says_how_many() -> None:
@@ -106,20 +110,20 @@ def test_planned__a_blocked_plan_offers_no_command() -> None:
 
 
 def test_planned__unmet_conditions_say_what_to_do() -> None:
-    condition = ApplyCondition(label="write access", met=False, next_command="ask `admins`")
-    text = render_review(make_report(), make_context(conditions=(condition,))).text
+    condition = ApplyConditionView(label="write access", met=False, next_command="ask `admins`")
+    text = render_review_comment(make_report(), make_context(conditions=(condition,))).text
     assert "Needs: ☐ write access (ask `admins`)" in text
 
 
 def test_planned__an_override_stays_visible() -> None:
-    override = DecisionOverride(by="maria", reason="agreed in the review meeting")
-    text = render_review(make_report(), make_context(override=override)).text
+    override = DecisionOverrideView(by="maria", reason="agreed in the review meeting")
+    text = render_review_comment(make_report(), make_context(override=override)).text
     assert "> [!WARNING]" in text
     assert "`maria`, let this plan through in spite of its blockers: agreed in the review" in text
 
 
 def test_planned__a_fork_says_what_was_not_asked() -> None:
-    text = render_review(make_report(), make_context(fork=True)).text
+    text = render_review_comment(make_report(), make_context(fork=True)).text
     assert "comes from a fork" in text
     assert "without access to the warehouse" in text
 
@@ -184,7 +188,7 @@ def test_planned__light_risks_are_counted_only() -> None:
 
 
 def test_no_changes__explains_fingerprints_and_prints_the_command() -> None:
-    text = render_review(report("no_changes"), make_context(phase="no_changes"), None).text
+    text = render_review_comment(report("no_changes"), make_context(phase="no_changes"), None).text
     assert "fingerprints follow code, not data" in text
     assert "sqlmesh plan prod --restate-model MODEL --start START --end END" in text
     assert "The bot runs neither" in text
@@ -252,7 +256,7 @@ def test_applied__evidence_stands_beside_the_estimate() -> None:
 def test_applied__a_comparison_of_nothing_is_no_match() -> None:
     empty = {"rows_prod": 0, "rows_pr": 0, "matched": 0, "full_match": 0, "columns": []}
     document = make_apply(table_diff=[make_table_diff(**empty)])
-    text = render_apply(document, make_context(phase="applied")).text
+    text = render_apply_comment(document, make_context(phase="applied")).text
     assert "no rows on either side" in text
     assert "## ⚪ Built in `pr_142` · nothing to compare · " in text
     assert "same rows" not in text
@@ -260,21 +264,21 @@ def test_applied__a_comparison_of_nothing_is_no_match() -> None:
 
 def test_applied__broken_keys_are_no_match() -> None:
     document = make_apply(table_diff=[make_table_diff(duplicate_keys=4, full_match=412_904)])
-    text = render_apply(document, make_context(phase="applied")).text
+    text = render_apply_comment(document, make_context(phase="applied")).text
     assert "## 🟡 Built in `pr_142` · keys are not unique · " in text
     assert "4 duplicate keys" in text
 
 
 def test_applied__nothing_to_apply_is_no_success() -> None:
     document = make_apply(result="nothing_to_apply", models=[], views=[], table_diff=[])
-    text = render_apply(document, make_context(phase="applied")).text
+    text = render_apply_comment(document, make_context(phase="applied")).text
     assert "## ⚪ Nothing to apply" in text
     assert "✅" not in text
 
 
 def test_applied__a_view_that_does_not_resolve_is_no_clean_apply() -> None:
     document = make_apply(views=[{"view": "a.b", "resolves": False, "error": "table not found"}])
-    text = render_apply(document, make_context(phase="applied")).text
+    text = render_apply_comment(document, make_context(phase="applied")).text
     assert "## 🟡 Built in" in text
     assert "❌ 1 view does not resolve" in text
     assert "❌ `table not found`" in text
@@ -282,7 +286,7 @@ def test_applied__a_view_that_does_not_resolve_is_no_clean_apply() -> None:
 
 def test_applied__without_evidence_is_no_clean_apply_and_says_why() -> None:
     document = make_apply(table_diff=[], evidence_missing="it could not be collected: NOT_FOUND")
-    text = render_apply(document, make_context(phase="applied")).text
+    text = render_apply_comment(document, make_context(phase="applied")).text
     assert "## 🟡 Built in `pr_142` · the data was not checked" in text
     assert "⚠️ **Evidence not collected:** it could not be collected" in text
     assert "compared" not in text.partition("<details")[0]
@@ -292,7 +296,7 @@ def test_applied__of_what_prod_has_by_now_does_not_speak_of_the_environment() ->
     document = make_apply(
         result="nothing_to_apply", reason_code="no_changes", models=[], views=[], table_diff=[]
     )
-    text = render_apply(document, make_context(phase="applied")).text
+    text = render_apply_comment(document, make_context(phase="applied")).text
     assert "`prod` already is what the project makes of it" in text
     assert "The environment already is" not in text
 
@@ -306,7 +310,7 @@ def test_cleanup_failed__of_an_environment_that_is_not_ours_proposes_no_second_t
         hint="`ci-bot cleanup --project . --environment pr_142 --claim` removes it.",
     )
     document = make_cleanup(result="refused", leftovers=[], failure=failure)
-    text = render_cleanup(document, make_context(phase="cleanup_failed")).text
+    text = render_cleanup_comment(document, make_context(phase="cleanup_failed")).text
     assert "Nothing was touched." in text
     assert "--claim" in text
     assert "Done so far" not in text
@@ -319,7 +323,7 @@ def test_closed__says_for_each_reason_what_stays_and_until_when() -> None:
         {"table": "s.a__2__dev", "why": "it is a preview", "until": None},
         {"table": "s.b__1", "why": "prod reads it", "until": "2026-08-31T12:00:00Z"},
     ]
-    text = render_cleanup(make_cleanup(tables_kept=kept), make_context(phase="closed")).text
+    text = render_cleanup_comment(make_cleanup(tables_kept=kept), make_context(phase="closed")).text
     assert [line for line in text.splitlines() if " stay" in line and "<" not in line] == [
         "2 physical tables stay until 2026-08-31 12:00 UTC at the latest: prod reads it.",
         "1 physical table stays: it is a preview.",
@@ -345,7 +349,7 @@ def test_apply_failed__lists_what_may_be_half_built() -> None:
 )
 def test_apply__each_audit_is_counted_once(failed: int, blocking: int, told: str) -> None:
     totals = AuditTotals(passed=4, failed=failed, blocking_failed=blocking)
-    text = render_apply(make_apply(audits=totals), make_context(phase="applied")).text
+    text = render_apply_comment(make_apply(audits=totals), make_context(phase="applied")).text
     assert told in text
 
 
@@ -359,15 +363,15 @@ def test_refused__shows_the_difference() -> None:
 
 def test_refused__names_a_setting_that_differs() -> None:
     document = make_apply(result="refused", difference={"fields_changed": ["statements"]})
-    text = render_apply(document, make_context(phase="refused")).text
+    text = render_apply_comment(document, make_context(phase="refused")).text
     assert "- this setting differs: `statements`" in text
 
 
 def test_refused__says_that_the_reviewed_sets_are_gone() -> None:
-    refusal = ApplyRefusal(
+    refusal = ApplyRefusalView(
         reason_code="plan_changed", message="It differs.", reviewed_sets_gone=True
     )
-    text = render_apply(None, make_context(phase="refused", refusal=refusal)).text
+    text = render_apply_comment(None, make_context(phase="refused", refusal=refusal)).text
     assert "gone with their artifact" in text
 
 
@@ -380,14 +384,14 @@ def test_closed__proves_that_nothing_is_left() -> None:
 
 
 def test_closed__a_rescue_by_the_sweep_is_a_warning() -> None:
-    text = render_cleanup(make_cleanup(), make_context(phase="closed", rescued=True)).text
+    text = render_cleanup_comment(make_cleanup(), make_context(phase="closed", rescued=True)).text
     assert "> [!WARNING]" in text
     assert "its own cleanup never ran" in text
 
 
 def test_closed__an_environment_that_never_existed_is_no_failure() -> None:
     document = make_cleanup(result="nothing_to_do", existed=False, views_dropped=[])
-    text = render_cleanup(document, make_context(phase="closed")).text
+    text = render_cleanup_comment(document, make_context(phase="closed")).text
     assert "## 🧹 `pr_142`: nothing to remove" in text
 
 
@@ -406,7 +410,7 @@ def test_state__keeps_the_review_below(name: str) -> None:
 
 def test_planning__a_first_plan_has_nothing_to_keep() -> None:
     context = make_context(phase="planning", new_head=HEAD)
-    text = render_planning(context).text
+    text = render_planning_comment(context).text
     assert "## 🔄 Planning [`a1b2c3d`]" in text
     assert "<details" not in text
 
@@ -416,23 +420,23 @@ def test_renderers__refuse_a_state_that_is_not_theirs(phase: Phase) -> None:
     context = make_context(phase=phase)
     if phase != "planned":
         with pytest.raises(ValueError, match="no phase"):
-            render_review(make_report(), context)
+            render_review_comment(make_report(), context)
     if phase != "applied":
         with pytest.raises(ValueError, match="no phase"):
-            render_apply(make_apply(), context)
+            render_apply_comment(make_apply(), context)
     if phase != "closed":
         with pytest.raises(ValueError, match="no phase"):
-            render_cleanup(make_cleanup(), context)
+            render_cleanup_comment(make_cleanup(), context)
 
 
 def test_apply__an_ended_apply_needs_its_document() -> None:
     with pytest.raises(ValueError, match="shows a document"):
-        render_apply(None, make_context(phase="applied"))
+        render_apply_comment(None, make_context(phase="applied"))
 
 
 def test_laptop__nothing_is_linked_without_a_repository() -> None:
     context = make_context(repository=None, run_url=None, report_url=None, marker=None)
-    text = render_review(make_report(), context).text
+    text = render_review_comment(make_report(), context).text
     assert "](http" not in text
     assert text.startswith("<!-- review -->")
 
@@ -448,13 +452,13 @@ def test_state_failure__is_in_the_first_lines_of_comment_and_terminal() -> None:
     report = make_report(baseline="base-branch", state_failure=failure)
 
     for phase in ("planned", "no_changes"):
-        text = render_review(report, make_context(phase=phase)).text
+        text = render_review_comment(report, make_context(phase=phase)).text
         top = "\n".join(text.splitlines()[:8])
         assert "> **The state of `prod` was not read**" in top
         assert "Connection refused Check `host` and `port`." in top
     first = " ".join(on_terminal(report).split()[:40])
     assert "The state of prod was not read, so this compares with the base branch: The" in first
-    assert "was not read" not in render_review(make_report(), make_context()).text
+    assert "was not read" not in render_review_comment(make_report(), make_context()).text
 
 
 MISSING = ProdNotFound(
@@ -480,7 +484,7 @@ def test_prod_not_found__is_in_the_first_lines_of_every_output(
     whole = "db.example:5432', database 'state', schema 'sqlmesh'"
 
     for phase in ("planned", "no_changes"):
-        lines = render_review(report, make_context(phase=phase)).text.splitlines()
+        lines = render_review_comment(report, make_context(phase=phase)).text.splitlines()
         top = "\n".join(lines[:8]).replace("**", "").replace("`", "")
         assert lead in top
         assert "was found in the state (" in top
@@ -489,7 +493,7 @@ def test_prod_not_found__is_in_the_first_lines_of_every_output(
     short = " ".join(
         render_short_review(report, make_context(), OutputScreen(width=100, colour=False)).split()
     )
-    page = "".join(render_page_parts(report, make_context()))
+    page = "".join(render_html_page_parts(report, make_context()))
     for text in (on_terminal(report), short, page):
         plainly = " ".join(unescape(re.sub(r"<[^>]*>", "", text)).replace("`", "").split())
         assert lead in plainly
@@ -504,6 +508,6 @@ def test_prod_not_found__no_sentence_says_that_nothing_existing_changes() -> Non
         changes=[make_change("shop.a", change="added", category=None)], risks=[], decision="go"
     )
 
-    assert "nothing that exists today changes" in make_headline(added).sentence
+    assert "nothing that exists today changes" in make_headline_view(added).sentence
     first = added.model_copy(update={"prod_not_found": FIRST, "baseline": "empty"})
-    assert make_headline(first).sentence == "Adds the model `shop.a`."
+    assert make_headline_view(first).sentence == "Adds the model `shop.a`."

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-from ci_bot.bot.report.markdown.comments import render_review
+from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.model.markdown_text import render_team_message, render_team_words
 from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part
 from ci_bot.protocol.review_report import PolicyUsed, Report
@@ -153,7 +153,7 @@ def test_header_and_footer__stand_above_the_heading_and_at_the_end() -> None:
     report = reviewed(
         header="**Data platform**: {decision}", footer="Ask in [chat](https://a.example/c)."
     )
-    lines = render_review(report, make_context(phase="planned")).text.splitlines()
+    lines = render_review_comment(report, make_context(phase="planned")).text.splitlines()
     told = [line for line in lines if line and not line.startswith("<!--")]
     assert told[0].startswith("**Data platform**: ")
     assert told[1].startswith("## ")
@@ -165,9 +165,11 @@ def test_words__of_full_length__leave_room_for_the_review(words: str) -> None:
     assert find_unfit_part(words) is None
     used = PolicyUsed(source="base", files=["x"], entries=1, header=words, footer=words)
     told = report("wide_change").model_copy(update={"policy": used})
-    text = render_review(told, make_context(phase="planned"), COMMENT_BYTES).text
+    text = render_review_comment(told, make_context(phase="planned"), COMMENT_BYTES).text
     assert len(text.encode()) <= COMMENT_BYTES
-    plain = render_review(report("wide_change"), make_context(phase="planned"), COMMENT_BYTES).text
+    plain = render_review_comment(
+        report("wide_change"), make_context(phase="planned"), COMMENT_BYTES
+    ).text
     top = plain.partition("<details>")[0].splitlines()[1:]  # without the marker
     assert [line for line in top if line.startswith(("## ", "**", "1. "))]
     assert not [line for line in top if line not in text]
@@ -177,7 +179,7 @@ def test_message__stands_with_its_finding() -> None:
     said = "[The joins runbook](https://wiki.acme.example/joins) says whom to ask."
     risk = make_risk(rule="join-changed", message=said)
     report = make_report(risks=[risk]).model_copy(update={"decision": "review"})
-    text = render_review(report, make_context(phase="planned")).text
+    text = render_review_comment(report, make_context(phase="planned")).text
     assert text.count(said) == 1
-    complete = render_review(report, make_context(phase="planned"), None).text
+    complete = render_review_comment(report, make_context(phase="planned"), None).text
     assert f"**Your team says:** {said}" in complete

@@ -10,16 +10,18 @@ from jinja2.exceptions import SecurityError
 
 from ci_bot.bot.report.markdown import templating
 from ci_bot.bot.report.markdown.templating import (
-    finalize_value,
-    find_templates_directory,
-    get_comment_environment,
+    finalize_value_in_comment,
+    find_directory_of_comment_templates,
+    get_environment_of_comment_templates,
 )
-from ci_bot.bot.report.model.sentences import list_for_templates
+from ci_bot.bot.report.model.sentences import list_view_sentences_for_templates
 from ci_bot.bot.report.resources import find_directory
 from ci_bot.protocol.comment import Phase
 
 NAMES = sorted(
-    item.name for item in find_templates_directory().iterdir() if item.name.endswith(".j2")
+    item.name
+    for item in find_directory_of_comment_templates().iterdir()
+    if item.name.endswith(".j2")
 )
 PRINTING = templating.ESCAPES.keys() | templating.WORDS.keys()
 # Values that the Python side made: finished pieces, labels of our own vocabulary, plain integers.
@@ -32,7 +34,9 @@ MADE_BY_US = {"later", "text", "word", "outcome", "state_schema", "number", "win
 
 
 def _tree(name: str) -> nodes.Template:
-    return get_comment_environment().parse((find_templates_directory() / name).read_text("utf-8"))
+    return get_environment_of_comment_templates().parse(
+        (find_directory_of_comment_templates() / name).read_text("utf-8")
+    )
 
 
 def _printed(name: str) -> list[nodes.Expr]:
@@ -54,7 +58,9 @@ def test_template__prints_nothing_raw(name: str) -> None:
         if isinstance(expression, nodes.Filter):
             assert expression.name in PRINTING, f"{name}: |{expression.name}"
         elif isinstance(expression, nodes.Getattr) and _is_sentence(expression):
-            assert expression.attr in list_for_templates(), f"{name}: {expression.attr}"
+            assert expression.attr in list_view_sentences_for_templates(), (
+                f"{name}: {expression.attr}"
+            )
         elif isinstance(expression, nodes.Getattr):
             assert expression.attr in MADE_BY_US, f"{name}: {expression.attr}"
         elif isinstance(expression, nodes.Name):
@@ -83,24 +89,24 @@ def test_every_state_has_its_template() -> None:
 
 def test_environment__a_forgotten_filter_fails_safe() -> None:
     source = "{{ x }} {% macro m(y) %}{{ y }}{% endmacro %}{{ m(x) }} {{ 3 }}"
-    text = get_comment_environment().from_string(source).render(x="a|b` <img>")
+    text = get_environment_of_comment_templates().from_string(source).render(x="a|b` <img>")
     assert text == "``a\\|b` <img>`` ``a\\|b` <img>`` 3"
 
 
 def test_environment__an_undefined_name_is_an_error() -> None:
     with pytest.raises(UndefinedError):
-        get_comment_environment().from_string("{{ missing }}").render()
+        get_environment_of_comment_templates().from_string("{{ missing }}").render()
 
 
 def test_environment__is_sandboxed() -> None:
     with pytest.raises(SecurityError):
-        get_comment_environment().from_string("{{ x.__class__.__mro__ }}").render(x=1)
+        get_environment_of_comment_templates().from_string("{{ x.__class__.__mro__ }}").render(x=1)
 
 
 def test_finalize__floats_and_other_types_are_data() -> None:
-    assert finalize_value(3) == 3
-    assert finalize_value(0.5) == "`0.5`"
-    assert finalize_value(["@a"]) == "`['@a']`"
+    assert finalize_value_in_comment(3) == 3
+    assert finalize_value_in_comment(0.5) == "`0.5`"
+    assert finalize_value_in_comment(["@a"]) == "`['@a']`"
 
 
 def test_find__the_installed_ones_come_first(tmp_path: Path) -> None:
@@ -112,5 +118,5 @@ def test_find__the_installed_ones_come_first(tmp_path: Path) -> None:
 
 
 def test_templates__are_found_in_a_checkout() -> None:
-    assert Path(str(find_templates_directory())).name == "templates"
+    assert Path(str(find_directory_of_comment_templates())).name == "templates"
     assert "planned.md.j2" in NAMES

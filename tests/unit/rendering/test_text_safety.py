@@ -9,16 +9,16 @@ from hypothesis import HealthCheck, given, settings
 
 from ci_bot.bot.report.markdown import templating
 from ci_bot.bot.report.markdown.comments import (
-    render_apply,
-    render_cleanup,
-    render_planning,
-    render_review,
+    render_apply_comment,
+    render_cleanup_comment,
+    render_planning_comment,
+    render_review_comment,
 )
 from ci_bot.bot.report.model.context import (
-    ApplyCondition,
-    ApplyRefusal,
-    DecisionOverride,
-    DisplayProgress,
+    ApplyConditionView,
+    ApplyRefusalView,
+    DecisionOverrideView,
+    ProgressView,
 )
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.redaction.redactor import redact_document
@@ -34,26 +34,30 @@ Replace = Callable[[str], str]
 
 
 def _planned(replace: Replace, budget: int | None) -> str:
-    return render_review(redact_document(full_report(), replace), make_context(), budget).text
+    return render_review_comment(
+        redact_document(full_report(), replace), make_context(), budget
+    ).text
 
 
 def _failed(replace: Replace, budget: int | None) -> str:
     failure = {"stage": "load", "reason_code": "x", "exit_code": 1, "message": "m", "hint": "h"}
     report = make_report(failure=failure | {"model": "m", "path": "p", "line": 3})
     context = make_context(phase="plan_failed")
-    return render_review(redact_document(report, replace), context, budget).text
+    return render_review_comment(redact_document(report, replace), context, budget).text
 
 
 def _unchanged(replace: Replace, budget: int | None) -> str:
     report = make_report(decision="no_changes")
     context = make_context(phase="no_changes")
-    return render_review(redact_document(report, replace), context, budget).text
+    return render_review_comment(redact_document(report, replace), context, budget).text
 
 
 def _applying(replace: Replace, budget: int | None) -> str:
-    progress = DisplayProgress(done=1, total=3, message=replace("m"))
+    progress = ProgressView(done=1, total=3, message=replace("m"))
     context = make_context(phase="applying", progress=progress)
-    return render_apply(None, context, budget, review=redact_document(make_report(), replace)).text
+    return render_apply_comment(
+        None, context, budget, review=redact_document(make_report(), replace)
+    ).text
 
 
 def _applied(replace: Replace, budget: int | None) -> str:
@@ -63,7 +67,7 @@ def _applied(replace: Replace, budget: int | None) -> str:
     ]
     broken = [{"view": "v", "resolves": False, "error": "e"}]
     document = make_apply(attempts=attempts, views=broken)
-    return render_apply(
+    return render_apply_comment(
         redact_document(document, replace),
         make_context(phase="applied"),
         budget,
@@ -75,7 +79,7 @@ def _refused(replace: Replace, budget: int | None) -> str:
     difference = {"snapshots_added": ["a"], "snapshots_changed": ["c"], "fields_changed": ["f"]}
     document = make_apply(result="refused", reason_code="x", difference=difference, partial=["p"])
     context = make_context(phase="refused")
-    return render_apply(redact_document(document, replace), context, budget).text
+    return render_apply_comment(redact_document(document, replace), context, budget).text
 
 
 def _left(replace: Replace, budget: int | None) -> str:
@@ -86,12 +90,12 @@ def _left(replace: Replace, budget: int | None) -> str:
         failure={"stage": "c", "reason_code": "x", "exit_code": 4, "message": "m", "path": "p"},
     )
     context = make_context(phase="cleanup_failed")
-    return render_cleanup(redact_document(document, replace), context, budget).text
+    return render_cleanup_comment(redact_document(document, replace), context, budget).text
 
 
 def _closed(replace: Replace, budget: int | None) -> str:
     context = make_context(phase="closed")
-    return render_cleanup(redact_document(make_cleanup(), replace), context, budget).text
+    return render_cleanup_comment(redact_document(make_cleanup(), replace), context, budget).text
 
 
 STATES = [_planned, _failed, _unchanged, _applying, _applied, _refused, _left, _closed]
@@ -145,7 +149,7 @@ def test_comment__its_check_fails_when_an_escape_is_gone(
         return SafeMarkdown(text)
 
     monkeypatch.setitem(templating.ESCAPES, name, unescaped)
-    templating.get_comment_environment.cache_clear()
+    templating.get_environment_of_comment_templates.cache_clear()
     caught = set()
     try:
         for state in STATES:
@@ -155,7 +159,7 @@ def test_comment__its_check_fails_when_an_escape_is_gone(
                 except AssertionError:
                     caught.add(state.__name__)
     finally:
-        templating.get_comment_environment.cache_clear()
+        templating.get_environment_of_comment_templates.cache_clear()
     assert caught
 
 
@@ -175,14 +179,14 @@ def test_context__hostile_branch_names_and_reasons_stay_inert(text: str) -> None
         "project": text,
         "environment": text,
         "base_name": text,
-        "override": DecisionOverride(by=text, reason=text),
-        "conditions": (ApplyCondition(label=text, met=False, next_command=text),),
+        "override": DecisionOverrideView(by=text, reason=text),
+        "conditions": (ApplyConditionView(label=text, met=False, next_command=text),),
     }
-    refusal = ApplyRefusal(reason_code=text, message=text, hint=text)
+    refusal = ApplyRefusalView(reason_code=text, message=text, hint=text)
     for rendered in (
-        render_review(full_report(), make_context(**shared)),
-        render_apply(None, make_context(phase="refused", refusal=refusal, **shared)),
-        render_cleanup(
+        render_review_comment(full_report(), make_context(**shared)),
+        render_apply_comment(None, make_context(phase="refused", refusal=refusal, **shared)),
+        render_cleanup_comment(
             make_cleanup(result="incomplete"),
             make_context(phase="cleanup_failed", apply_workflow=text, **shared),
         ),
@@ -197,7 +201,7 @@ def test_planning__an_earlier_review_is_as_safe() -> None:
         def replace(_: str, text: str = text) -> str:
             return text
 
-        rendered = render_planning(context, review=redact_document(full_report(), replace))
+        rendered = render_planning_comment(context, review=redact_document(full_report(), replace))
         assert_inert(rendered.text.partition("\n")[2])
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.report.markdown.comments import render_apply, render_review
-from ci_bot.bot.report.model.headline import make_headline
+from ci_bot.bot.report.markdown.comments import render_apply_comment, render_review_comment
+from ci_bot.bot.report.model.headline import make_headline_view
 from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.protocol.apply_report import AppliedModel, ApplyVerdict, AuditTotals, ModelAudit
 from ci_bot.protocol.base import Failure
@@ -45,7 +45,7 @@ def failed_apply(*audits: ModelAudit, **overrides: Any) -> str:
         models=[model],
         audits=AuditTotals(failed=len(audits), blocking_failed=len(audits)),
     )
-    return render_apply(document, make_context(phase="apply_failed")).text
+    return render_apply_comment(document, make_context(phase="apply_failed")).text
 
 
 def audit(**overrides: Any) -> ModelAudit:
@@ -100,7 +100,7 @@ def test_apply_failed__without_an_audit_shows_the_message(model: str | None, tol
 def ended_apply(decision: str, **overrides: Any) -> str:
     verdict = ApplyVerdict(decision=decision, reasons=["x"])
     document = make_apply(verdict=verdict, **overrides)
-    return render_apply(document, make_context(phase="applied"), review=make_report()).text
+    return render_apply_comment(document, make_context(phase="applied"), review=make_report()).text
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_refused__says_what_moved_the_plan_and_how_to_review_again(
         },
     )
     context = make_context(phase="refused", base_moves=moves)
-    text = render_apply(document, context).text
+    text = render_apply_comment(document, context).text
     assert (told in text) if told else ("**Why:**" not in text)
     assert "```\n/sqlmesh plan\n```" in text
     assert (
@@ -164,7 +164,7 @@ def test_refused__says_what_moved_the_plan_and_how_to_review_again(
 
 def test_refused__on_a_laptop_gives_the_shell_line() -> None:
     document = make_apply(result="refused", reason_code="plan_changed")
-    text = render_apply(document, laptop_context(phase="refused")).text
+    text = render_apply_comment(document, laptop_context(phase="refused")).text
     assert "ci-bot review --project analytics --gateway spark_prod --environment pr_142" in text
 
 
@@ -181,7 +181,7 @@ def test_headline__of_a_go_says_that_prod_builds_much(
         prod_plan=ProdPlan(would_fail=False, changes=1, backfill=[work], full_backfill=[work]),
     )
     told = "changes, but `prod` builds 1,000 intervals after the merge."
-    assert (told in make_headline(report).sentence) is (is_told and decision == "go")
+    assert (told in make_headline_view(report).sentence) is (is_told and decision == "go")
 
 
 def test_rules__stand_behind_a_word_where_they_can_be_linked() -> None:
@@ -206,7 +206,7 @@ def test_asked__says_who_may_accept_or_how_an_owner_becomes_known(known: bool) -
     model = next(risk.model for risk in report.risks if risk.rule == rule) or ""
     owner = ModelOwners(model=model, logins=["ana"], teams=[], place="CODEOWNERS, line 1")
     report = report.model_copy(update={"owners": [owner] if known else []})
-    text = render_review(report, make_context(phase="planned", rules_url=RULES_URL)).text
+    text = render_review_comment(report, make_context(phase="planned", rules_url=RULES_URL)).text
     assert "intended?" in text
     page = RULES_URL.removesuffix("/rules") + "/policy.md#owners-accept-findings"
     accept = f'`@ana` may accept it, as an owner: `/sqlmesh accept {rule} {model} "reason"`'

@@ -16,7 +16,7 @@ from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, HandlerPublisher
 from ci_bot.bot.laptop.local_review import open_page
-from ci_bot.bot.report.html.page import render_page_of_document
+from ci_bot.bot.report.html.page import render_html_page_of_document
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.review_report import Report
@@ -138,13 +138,13 @@ def test_cleanup__that_left_something_says_so_first(
 def test_to_page__on_a_laptop() -> None:
     context = make_context()
     document = cast(ApplyDocument, read("applied"))
-    alone = render_page_of_document(document, context)
-    reviewed = render_page_of_document(document, context, recorded("small_change"))
+    alone = render_html_page_of_document(document, context)
+    reviewed = render_html_page_of_document(document, context, recorded("small_change"))
     assert "findings" not in {section["id"] for section in Seen("".join(alone)).data()}
     assert "findings" in {section["id"] for section in Seen("".join(reviewed)).data()}
     assert [
         each["id"]
-        for each in Seen("".join(render_page_of_document(make_cleanup(), context))).data()
+        for each in Seen("".join(render_html_page_of_document(make_cleanup(), context))).data()
     ] == ["proof"]
 
 

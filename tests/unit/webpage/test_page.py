@@ -14,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.report.html.head import make_page_head
+from ci_bot.bot.report.html.head import make_html_page_head
 from ci_bot.bot.report.html.page import (
     SCRIPTS,
     STYLES,
-    embed_json,
-    find_webpage_directory,
-    render_page,
+    embed_json_in_html,
+    find_directory_of_html_page,
+    render_html_page,
     render_prose_html,
 )
-from ci_bot.bot.report.markdown.marker import list_plans_before
-from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.markdown.marker import list_plans_before_in_comment
+from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment import PlanHistoryEntry
@@ -76,7 +76,7 @@ def part(seen: Seen, key: str) -> dict[str, Any]:
 
 
 def test_policy__allows_what_stands_in_the_page_and_nothing_else() -> None:
-    seen = Seen(render_page(full_report(), CONTEXT))
+    seen = Seen(render_html_page(full_report(), CONTEXT))
     policy = next(a["content"] for tag, a in seen.elements if tag == "meta" and "http-equiv" in a)
     assert policy is not None
     rules = {rule.split(" ")[0]: rule.split(" ")[1:] for rule in policy.split("; ")}
@@ -97,7 +97,7 @@ def test_policy__allows_what_stands_in_the_page_and_nothing_else() -> None:
 def test_page__a_hostile_report_adds_no_element(attack: str) -> None:
     def counted(report: Report) -> list[str]:
         return sorted(
-            tag for tag, _ in Seen(render_page(report, CONTEXT)).elements if tag in watched
+            tag for tag, _ in Seen(render_html_page(report, CONTEXT)).elements if tag in watched
         )
 
     watched = {"script", "style", "meta", "link", "img", "svg", "iframe", "nav", "main", "title"}
@@ -106,14 +106,14 @@ def test_page__a_hostile_report_adds_no_element(attack: str) -> None:
 
 @given(st.recursive(st.text() | st.integers() | st.none(), st.lists))
 def test_embedded__is_json_that_ends_no_element(data: Any) -> None:
-    text = embed_json([data, "</script>\u2028"])
+    text = embed_json_in_html([data, "</script>\u2028"])
     assert not set("<>&\u2028\u2029") & set(text)
     text.encode("utf-8")
     json.loads(text)
 
 
 def test_embedded__shows_what_is_invisible() -> None:
-    assert json.loads(embed_json("a\u202eb\nc\ud800")) == "a\\u{202e}b\nc\\u{d800}"
+    assert json.loads(embed_json_in_html("a\u202eb\nc\ud800")) == "a\\u{202e}b\nc\\u{d800}"
 
 
 def test_prose__makes_code_and_nothing_else() -> None:
@@ -132,20 +132,20 @@ def test_vendored__files_are_the_pinned_ones() -> None:
 
 def test_page__is_small_without_a_report() -> None:
     """What each report costs before anything is in it."""
-    parts = [(find_webpage_directory() / name).read_bytes() for name in (*SCRIPTS, *STYLES)]
+    parts = [(find_directory_of_html_page() / name).read_bytes() for name in (*SCRIPTS, *STYLES)]
     assert sum(len(content) for content in parts) < 150_000
     assert not any(re.search(rb"</(script|style)", content) for content in parts)
 
 
 def test_template__marks_nothing_safe() -> None:
-    source = (find_webpage_directory() / "report.html.j2").read_text("utf-8")
+    source = (find_directory_of_html_page() / "report.html.j2").read_text("utf-8")
     assert not re.search(r"safe|autoescape", source)
 
 
 @pytest.mark.parametrize("called", REPORTS)
 def test_page__of_a_recorded_report__holds_it_whole(called: str) -> None:
     report = recorded(called)
-    seen = Seen(render_page(report, CONTEXT))
+    seen = Seen(render_html_page(report, CONTEXT))
     found = [p for s in seen.data() for p in s["parts"]]
     tables = {p["key"]: p["rows"] for p in found if p["type"] == "table"}
     rows = tables.get("findings", ())
@@ -165,7 +165,7 @@ def test_page__of_a_recorded_report__holds_it_whole(called: str) -> None:
 
 def test_findings__name_owner_place_rule_and_what_clears_them() -> None:
     report = recorded("small_change")
-    seen = Seen(render_page(report, make_context(repository="octo/flights")))
+    seen = Seen(render_html_page(report, make_context(repository="octo/flights")))
     rows = part(seen, "findings")["rows"]
     ranks = [row[0][2] for row in rows]
     assert ranks == sorted(ranks)
@@ -182,7 +182,7 @@ def test_findings__name_owner_place_rule_and_what_clears_them() -> None:
 
 def test_strip__shows_both_plans_on_one_axis() -> None:
     report = recorded("small_change")
-    rows = part(Seen(render_page(report, CONTEXT)), "building")["rows"]
+    rows = part(Seen(render_html_page(report, CONTEXT)), "building")["rows"]
     daily = next(row for row in rows if row[0][0] == "marts.daily_carrier_performance")
     strip = daily[5]
     year = [1356998400, 1388534400]
@@ -198,36 +198,36 @@ def test_strip__shows_both_plans_on_one_axis() -> None:
 def test_head__of_an_apply__is_the_verdict_of_the_data() -> None:
     document = read("applied")
     assert isinstance(document, ApplyDocument)
-    head = make_page_head(recorded("small_change"), CONTEXT, document)
+    head = make_html_page_head(recorded("small_change"), CONTEXT, document)
     assert head.word == "Built in `pr_7` · the numbers differ from `prod`"
     assert head.reviewed == "The review said: Review"
     assert ("Audits", "17 passed · 1 warning") in head.facts
     same = document.model_copy(
         update={"table_diff": [d for d in document.table_diff if d.model == "marts.route_ranking"]}
     )
-    assert "the same rows" in make_page_head(None, CONTEXT, same).word
+    assert "the same rows" in make_html_page_head(None, CONTEXT, same).word
     nothing = document.model_copy(update={"table_diff": []})
-    assert "nothing to compare" in make_page_head(None, CONTEXT, nothing).word
+    assert "nothing to compare" in make_html_page_head(None, CONTEXT, nothing).word
 
 
 def test_head__needs_something_to_show() -> None:
     with pytest.raises(ValueError, match="a review, an apply, or both"):
-        render_page(None, CONTEXT)
+        render_html_page(None, CONTEXT)
 
 
 def test_head__says_what_comes_next() -> None:
-    assert make_page_head(make_report(), CONTEXT).command == CONTEXT.apply_command(PLAN)
+    assert make_html_page_head(make_report(), CONTEXT).command == CONTEXT.apply_command(PLAN)
     stopped = make_report(decision="no_go", risks=[make_risk(severity="blocker")])
-    head = make_page_head(stopped, CONTEXT)
+    head = make_html_page_head(stopped, CONTEXT)
     assert (head.word, head.command) == ("No-Go · 1 thing to fix", "")
     assert head.next == "Fix these and push; the comment follows."
-    failed = make_page_head(recorded("failed_plan"), CONTEXT)
+    failed = make_html_page_head(recorded("failed_plan"), CONTEXT)
     assert "sqlmesh info" in failed.points[0].text
     assert "Expected table name but got 'WHERE'" in failed.said
 
 
 def test_head__says_what_this_change_does_in_the_words_of_the_comment() -> None:
-    head = make_page_head(recorded("small_change"), CONTEXT)
+    head = make_html_page_head(recorded("small_change"), CONTEXT)
     assert head.sentence.startswith("Past numbers change: `late_arrivals` in")
     assert head.asked == "Owner `network-planning`: is that intended?"
     rules = [point.rule for point in head.points]
@@ -237,7 +237,7 @@ def test_head__says_what_this_change_does_in_the_words_of_the_comment() -> None:
 
 def test_history__ends_with_the_decision_of_now() -> None:
     before = PlanHistoryEntry(at=NOW, head="a" * 40, plan="c" * 64, decision="no_go", run="1.2")
-    seen = Seen(render_page(make_report(), CONTEXT, history=[before]))
+    seen = Seen(render_html_page(make_report(), CONTEXT, history=[before]))
     steps = next(p for s in seen.data() for p in s["parts"] if p["type"] == "timeline")["steps"]
     assert [step[0] for step in steps] == ["no_go", "review"]
     assert steps[0][6].endswith("/actions/runs/1")
@@ -245,9 +245,9 @@ def test_history__ends_with_the_decision_of_now() -> None:
 
 def test_plans_before__are_those_of_other_plans() -> None:
     marker = make_marker(plan="c" * 64, history=[])
-    assert [entry.plan for entry in list_plans_before(marker, "d" * 64)] == ["c" * 64]
-    assert list_plans_before(marker, "c" * 64) == []
-    assert list_plans_before(None, "c" * 64) == []
+    assert [entry.plan for entry in list_plans_before_in_comment(marker, "d" * 64)] == ["c" * 64]
+    assert list_plans_before_in_comment(marker, "c" * 64) == []
+    assert list_plans_before_in_comment(None, "c" * 64) == []
 
 
 @pytest.mark.parametrize("place", ["evidence", "diff", "owner", "note", "failure"])
@@ -266,8 +266,8 @@ def test_page__of_a_redacted_report__holds_no_secret(place: str) -> None:
         },
     }[place]
     leaking = make_report(**whole)
-    assert secret in render_page(leaking, CONTEXT)
-    page = render_page(Redactor([]).redact_document(leaking), CONTEXT)
+    assert secret in render_html_page(leaking, CONTEXT)
+    page = render_html_page(Redactor([]).redact_document(leaking), CONTEXT)
     assert secret not in page
     assert MASK in page
 
@@ -278,16 +278,16 @@ def test_page__of_five_thousand_models__is_written_in_time() -> None:
 
     report = large(5_000, 2_000)
     start = time.process_time()
-    text = render_page(report, CONTEXT)
+    text = render_html_page(report, CONTEXT)
     assert time.process_time() - start < 15
     assert len(text) < 20_000_000
 
 
 def test_page__of_an_apply_alone() -> None:
     seen = Seen(
-        render_page(
+        render_html_page(
             None,
-            CommentContext(project="p", environment="pr_1", now=NOW, phase="applied"),
+            CommentViewContext(project="p", environment="pr_1", now=NOW, phase="applied"),
             applied=make_apply(),
         )
     )

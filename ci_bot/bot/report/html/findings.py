@@ -9,7 +9,7 @@ from functools import cached_property
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.model import markdown_text
-from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.base import Sha
@@ -20,11 +20,11 @@ from ci_bot.protocol.rules import RULES, find_rule, read_rule_page
 
 
 @dataclass(frozen=True)
-class ReviewedReport:
+class HtmlReportSources:
     """A report, and what only the bot knows of it."""
 
     report: Report
-    context: CommentContext
+    context: CommentViewContext
 
     @cached_property
     def links(self) -> CommentLinks:
@@ -37,7 +37,9 @@ class ReviewedReport:
 
     def make_model_cell(self, model: str, note: str = "") -> list[str | None]:
         """A cell with a model, linked to its file at the reviewed commit."""
-        return cells.name_cell(model, self.links.file_url(self.model_paths.get(model)), note)
+        return cells.make_html_name_cell(
+            model, self.links.file_url(self.model_paths.get(model)), note
+        )
 
     def make_commit_url(self, sha: Sha | None) -> str | None:
         """Where GitHub shows a commit."""
@@ -70,21 +72,25 @@ class ReviewedReport:
         return names or self.project_owners.get(risk.model or "", "")
 
 
-def is_gap(risk: Risk) -> bool:
+def is_gap_in_html_findings(risk: Risk) -> bool:
     """Whether it only says that something was not checked, and weighs nothing."""
     is_evidence_rule = risk.rule in RULES and find_rule(risk.rule).scope == "evidence"
     return is_evidence_rule and risk.severity == "info"
 
 
-def make_findings_section(sources: ReviewedReport) -> list[PageItem]:
+def make_html_findings_section(sources: HtmlReportSources) -> list[PageItem]:
     """The findings that count, those that do not, and the pages of their rules."""
     report = sources.report
-    groups = group_risks(risk for risk in sort_by_weight(report.risks) if not is_gap(risk))
-    aside = group_risks(sort_by_weight(report.set_aside))
+    groups = group_risks(
+        risk
+        for risk in sort_html_findings_by_weight(report.risks)
+        if not is_gap_in_html_findings(risk)
+    )
+    aside = group_risks(sort_html_findings_by_weight(report.set_aside))
     policy = markdown_text.describe_policy(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [
-        *cells.make_table_part(
+        *cells.make_html_table_part(
             [
                 ("Severity", "chip"),
                 ("Rule", "rule"),
@@ -95,16 +101,19 @@ def make_findings_section(sources: ReviewedReport) -> list[PageItem]:
             ],
             [
                 [
-                    *_make_first_row(group, sources),
-                    [_describe_finding(group[0]), _list_other_places(group, sources)],
+                    *_make_first_html_row_of_finding(group, sources),
+                    [
+                        _describe_finding_in_html_row(group[0]),
+                        _list_other_html_places_of_finding(group, sources),
+                    ],
                     group[0].clears_when,
-                    _list_owners_of(group, sources),
+                    _list_owners_of_html_finding(group, sources),
                 ]
                 for group in groups
             ],
             key="findings",
         ),
-        *cells.make_table_part(
+        *cells.make_html_table_part(
             [
                 ("Severity", "chip"),
                 ("Rule", "rule"),
@@ -114,8 +123,8 @@ def make_findings_section(sources: ReviewedReport) -> list[PageItem]:
             ],
             [
                 [
-                    *_make_first_row(group, sources),
-                    [group[0].evidence, _list_other_places(group, sources)],
+                    *_make_first_html_row_of_finding(group, sources),
+                    [group[0].evidence, _list_other_html_places_of_finding(group, sources)],
                     markdown_text.describe_weight(group[0]),
                 ]
                 for group in aside
@@ -123,58 +132,78 @@ def make_findings_section(sources: ReviewedReport) -> list[PageItem]:
             title=SENTENCES.aside_and_why,
             key="aside",
         ),
-        *cells.make_prose_part(
+        *cells.make_html_prose_part(
             policy,
             f"{SENTENCES.nothing_lighter} {lighter}" if lighter else None,
         ),
     ]
     if not groups:
-        parts = [*cells.make_prose_part(SENTENCES.no_problem), *parts]
-    return cells.make_section_part("findings", "Findings", parts, len(groups))
+        parts = [*cells.make_html_prose_part(SENTENCES.no_problem), *parts]
+    return cells.make_html_section_part("findings", "Findings", parts, len(groups))
 
 
-def sort_by_weight(risks: Iterable[Risk]) -> list[Risk]:
+def sort_html_findings_by_weight(risks: Iterable[Risk]) -> list[Risk]:
     """Sorts risks, the heaviest first."""
     return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
 
 
-def _make_first_row(group: Sequence[Risk], sources: ReviewedReport) -> list[object]:
+def _make_first_html_row_of_finding(
+    group: Sequence[Risk], sources: HtmlReportSources
+) -> list[object]:
     risk, more = group[0], len(group) - 1
     url = sources.links.file_url(risk.path, risk.line)
-    severity = cells.make_chip_cell(risk.severity, risk.severity, SEVERITIES.index(risk.severity))
-    note = f"and {more:,} more" if more else _describe_file_position(risk) if risk.model else ""
-    return [severity, risk.rule, cells.name_cell(describe_location(risk), url, note)]
+    severity = cells.make_html_chip_cell(
+        risk.severity, risk.severity, SEVERITIES.index(risk.severity)
+    )
+    note = (
+        f"and {more:,} more"
+        if more
+        else _describe_file_position_in_html_row(risk)
+        if risk.model
+        else ""
+    )
+    return [
+        severity,
+        risk.rule,
+        cells.make_html_name_cell(describe_location_in_html_row(risk), url, note),
+    ]
 
 
-def _list_other_places(group: Sequence[Risk], sources: ReviewedReport) -> list[list[str | None]]:
+def _list_other_html_places_of_finding(
+    group: Sequence[Risk], sources: HtmlReportSources
+) -> list[list[str | None]]:
     """The other places, each with its address and what is found there."""
     return [
-        [describe_location(risk), sources.links.file_url(risk.path, risk.line), risk.evidence]
+        [
+            describe_location_in_html_row(risk),
+            sources.links.file_url(risk.path, risk.line),
+            risk.evidence,
+        ]
         for risk in group[1:]
     ]
 
 
-def describe_location(risk: Risk) -> str:
+def describe_location_in_html_row(risk: Risk) -> str:
     """The model, else the file and line, else the plan as a whole."""
-    return risk.model or _describe_file_position(risk) or "the plan"
+    return risk.model or _describe_file_position_in_html_row(risk) or "the plan"
 
 
-def _describe_file_position(risk: Risk) -> str:
+def _describe_file_position_in_html_row(risk: Risk) -> str:
     return f"{risk.path}:{risk.line}" if risk.path and risk.line else risk.path or ""
 
 
-def _describe_finding(risk: Risk) -> str:
+def _describe_finding_in_html_row(risk: Risk) -> str:
     weighed = markdown_text.describe_weight(risk)
     team_message = f"Your team says: {risk.message}" if risk.message else ""
     return " ".join(filter(None, (risk.evidence, weighed, team_message)))
 
 
-def _list_owners_of(group: Sequence[Risk], sources: ReviewedReport) -> str:
+def _list_owners_of_html_finding(group: Sequence[Risk], sources: HtmlReportSources) -> str:
     found = (sources.name_owners(risk) for risk in group)
     return "; ".join(dict.fromkeys(owner for owner in found if owner))
 
 
-def make_rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]:
+def make_html_rules_section(names: Iterable[str], rules_url: str | None) -> list[PageItem]:
     """The pages of the rules that have found something, so that a reader needs no network."""
     known = sorted({name for name in names if name in RULES})
     pages = [
@@ -187,4 +216,4 @@ def make_rules_section(names: Iterable[str], rules_url: str | None) -> list[Page
         for name in known
     ]
     parts = [{"type": "rules", "pages": pages}] if pages else []
-    return cells.make_section_part("rules", "Rules", parts, len(pages))
+    return cells.make_html_section_part("rules", "Rules", parts, len(pages))

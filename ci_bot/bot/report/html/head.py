@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.html.builds import describe_cost, describe_work_in_row
-from ci_bot.bot.report.html.evidence import describe_lint_short
-from ci_bot.bot.report.html.findings import describe_location
+from ci_bot.bot.report.html.builds import describe_cost_in_html, describe_work_in_html_row
+from ci_bot.bot.report.html.evidence import describe_lint_in_html_head
+from ci_bot.bot.report.html.findings import describe_location_in_html_row
 from ci_bot.bot.report.model.apply_evidence import ApplyView
-from ci_bot.bot.report.model.build_table import describe_restated
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.finding_groups import BlockerFix
-from ci_bot.bot.report.model.headline import baseline_notice
+from ci_bot.bot.report.model.build_table import describe_restated_in_view
+from ci_bot.bot.report.model.context import CommentViewContext
+from ci_bot.bot.report.model.finding_groups import BlockerFixView
+from ci_bot.bot.report.model.headline import make_baseline_notice_view
 from ci_bot.bot.report.model.sentences import BASELINES, SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.bot.report.words import MARKS, describe_tests
@@ -33,7 +33,7 @@ _OTHERS = 4
 
 
 @dataclass(frozen=True)
-class HeadPoint:
+class HtmlHeadPoint:
     """Something to fix or to look at, and the rule that says so."""
 
     text: str
@@ -41,7 +41,7 @@ class HeadPoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PageHead:
+class HtmlPageHead:
     """What the template prints. Texts are untrusted; what stands between backticks is code.
 
     Attributes:
@@ -60,7 +60,7 @@ class PageHead:
     sentence: str
     asked: str
     said: str
-    points: Sequence[HeadPoint]
+    points: Sequence[HtmlHeadPoint]
     more: int
     facts: Sequence[tuple[str, str]]
     checks: Sequence[str]
@@ -72,9 +72,9 @@ class PageHead:
     title: str
 
 
-def make_page_head(
-    report: Report | None, context: CommentContext, applied: ApplyDocument | None = None
-) -> PageHead:
+def make_html_page_head(
+    report: Report | None, context: CommentViewContext, applied: ApplyDocument | None = None
+) -> HtmlPageHead:
     """The first screen of a review, of an apply, or of an apply with the review before it.
 
     Raises:
@@ -84,13 +84,21 @@ def make_page_head(
         raise ValueError("a page shows a review, an apply, or both")
     view = ReviewView(report, context) if report is not None else None
     evidence = ApplyView(applied) if applied is not None else None
-    tone, icon, word = _describe_build(evidence) if evidence else _describe_decision(view)
+    tone, icon, word = (
+        _describe_build_in_html_head(evidence)
+        if evidence
+        else _describe_decision_in_html_head(view)
+    )
     reviewed = ""
     if report is not None and applied is not None:
         reviewed = f"The review said: {words.DECISIONS[report.decision]}"
-    points = _list_evidence_points(evidence) if evidence else _list_head_points(view)
-    following, command = _describe_next_step(view, context, applied)
-    return PageHead(
+    points = (
+        _list_evidence_points_of_html_head(evidence)
+        if evidence
+        else _list_points_of_html_head(view)
+    )
+    following, command = _describe_next_step_in_html_head(view, context, applied)
+    return HtmlPageHead(
         tone=tone,
         icon=icon,
         word=word,
@@ -98,23 +106,27 @@ def make_page_head(
         project=context.project,
         environment=context.environment,
         number=context.pr_number,
-        sentence=_make_sentence(view, evidence),
-        asked=_describe_applied_decision(applied) if applied else view.asked_people if view else "",
-        said="" if applied else _describe_no_plan(report),
+        sentence=_make_sentence_of_html_head(view, evidence),
+        asked=_describe_applied_decision_in_html_head(applied)
+        if applied
+        else view.asked_people
+        if view
+        else "",
+        said="" if applied else _describe_no_plan_in_html_head(report),
         points=points[:MOST_POINTS],
         more=max(len(points) - MOST_POINTS, 0),
-        facts=[*_list_applied_facts(evidence), *_list_facts(report)],
-        checks=_list_checks(report),
-        warnings=_list_warnings(report, context),
+        facts=[*_list_applied_facts_of_html_head(evidence), *_list_facts_of_html_head(report)],
+        checks=_list_checks_of_html_head(report),
+        warnings=_list_warnings_of_html_head(report, context),
         next=following,
         command=command,
-        meta=_list_meta(report, context, applied),
+        meta=_list_meta_of_html_head(report, context, applied),
         run_url=context.run_url,
         title=f"{word} · {context.project} → {context.environment}".replace("`", ""),
     )
 
 
-def _describe_decision(view: ReviewView | None) -> tuple[str, str, str]:
+def _describe_decision_in_html_head(view: ReviewView | None) -> tuple[str, str, str]:
     if view is None:
         return "no_changes", "", ""
     decision = view.report.decision
@@ -123,7 +135,7 @@ def _describe_decision(view: ReviewView | None) -> tuple[str, str, str]:
     return decision, words.DECISION_ICONS[decision], f"{words.DECISIONS[decision]}{more}"
 
 
-def _describe_build(view: ApplyView) -> tuple[str, str, str]:
+def _describe_build_in_html_head(view: ApplyView) -> tuple[str, str, str]:
     if view.doc.result != "applied":
         return _RESULTS[view.doc.result]
     word = f"Built in `{view.doc.environment}` · {view.heading}"
@@ -132,7 +144,7 @@ def _describe_build(view: ApplyView) -> tuple[str, str, str]:
     return ("no_changes", "⚪", word) if view.data == "nothing" else ("go", "✅", word)
 
 
-def _make_sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
+def _make_sentence_of_html_head(view: ReviewView | None, evidence: ApplyView | None) -> str:
     if evidence is not None:
         failure = evidence.doc.failure
         if failure is not None:
@@ -145,7 +157,7 @@ def _make_sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
     return f"{view.head.sentence}{rest}"
 
 
-def _describe_applied_decision(applied: ApplyDocument) -> str:
+def _describe_applied_decision_in_html_head(applied: ApplyDocument) -> str:
     verdict = applied.verdict
     if verdict is None:
         return ""
@@ -154,76 +166,85 @@ def _describe_applied_decision(applied: ApplyDocument) -> str:
     return f"{decided}: {reasons}" if reasons else f"{decided}."
 
 
-def _list_head_points(view: ReviewView | None) -> list[HeadPoint]:
+def _list_points_of_html_head(view: ReviewView | None) -> list[HtmlHeadPoint]:
     """What to fix, and what to look at."""
     if view is None:
         return []
     found = [
-        HeadPoint(
-            f"{fix.icon} `{describe_location(fix.shown)}`: {_describe_fix(fix)}", fix.shown.rule
+        HtmlHeadPoint(
+            f"{fix.icon} `{describe_location_in_html_row(fix.shown)}`: "
+            f"{_describe_fix_in_html_head(fix)}",
+            fix.shown.rule,
         )
         for fix in view.findings.fixes
     ]
     for point in view.findings.points:
         more = f" and {point.more_places:,} more" if point.more_places else ""
-        text = f"`{describe_location(point.risk)}`{more}: {point.sentence}"
-        found.append(HeadPoint(text, point.risk.rule))
+        text = f"`{describe_location_in_html_row(point.risk)}`{more}: {point.sentence}"
+        found.append(HtmlHeadPoint(text, point.risk.rule))
     return found
 
 
-def _describe_fix(fix: BlockerFix) -> str:
+def _describe_fix_in_html_head(fix: BlockerFixView) -> str:
     """What is wrong, how to fix it, and what fails because of it, in a comment's words."""
     revoke = f"{SENTENCES.revoke_now} {SENTENCES.revoke_rest}"
     how = revoke if fix.is_secret else fix.remedy
     what = SENTENCES.message_below if fix.is_failure else fix.shown.evidence
-    broken = list(dict.fromkeys(other.path or describe_location(other) for other in fix.follow_ups))
+    broken = list(
+        dict.fromkeys(
+            other.path or describe_location_in_html_row(other) for other in fix.follow_ups
+        )
+    )
     others = ", ".join(f"`{name}`" for name in broken[:_OTHERS])
     more = words.and_more(broken, _OTHERS)
     return f"{what} {how}" + (f" {SENTENCES.fails_because} {others}{more}." if others else "")
 
 
-def _describe_no_plan(report: Report | None) -> str:
+def _describe_no_plan_in_html_head(report: Report | None) -> str:
     """What SQLMesh says if there is no plan."""
     failures = [report.failure, *report.base_failures] if report else []
     return next((failure.message for failure in failures if failure is not None), "")
 
 
-def _list_evidence_points(evidence: ApplyView) -> list[HeadPoint]:
+def _list_evidence_points_of_html_head(evidence: ApplyView) -> list[HtmlHeadPoint]:
     """What an apply shows that somebody should look at."""
     verdict = evidence.doc.verdict
     cleared = verdict.cleared if verdict else []
     return [
-        *(HeadPoint(f"Audit failed: {text}.") for text in evidence.blocking_audits),
-        *(HeadPoint(f"Audit warns: {text}.") for text in evidence.warning_audits),
-        *(HeadPoint(f"`{describe_location(r)}`: cleared by the data.", r.rule) for r in cleared),
+        *(HtmlHeadPoint(f"Audit failed: {text}.") for text in evidence.blocking_audits),
+        *(HtmlHeadPoint(f"Audit warns: {text}.") for text in evidence.warning_audits),
+        *(
+            HtmlHeadPoint(f"`{describe_location_in_html_row(r)}`: cleared by the data.", r.rule)
+            for r in cleared
+        ),
     ]
 
 
-def _list_facts(report: Report | None) -> list[tuple[str, str]]:
+def _list_facts_of_html_head(report: Report | None) -> list[tuple[str, str]]:
     if report is None or report.failure is not None:
         return []
-    found = [("Changes", _describe_changes(report))]
+    found = [("Changes", _describe_changes_in_html_head(report))]
     if report.changes:
         env, plan = report.environment, report.prod_plan
         found.append(
-            ("In the environment", describe_work_in_row(report.backfill, f"`{env}` builds"))
+            ("In the environment", describe_work_in_html_row(report.backfill, f"`{env}` builds"))
         )
         if plan is not None:
-            after = describe_work_in_row(plan.full_backfill, "`prod` builds")
+            after = describe_work_in_html_row(plan.full_backfill, "`prod` builds")
             if plan.would_fail:
                 after = f"{SENTENCES.prod_plan_fails}: {plan.failure or ''}"
             found.append(("After the merge", after))
         later = plan.cost if plan else None
         known = later is not None and later.executor_hours_mid is not None
-        prod = f"; in `prod` {describe_cost(later)}" if later is not None and known else ""
-        found.append(("Executor time", f"{describe_cost(report.cost)}{prod}"))
-    restated = describe_restated(report.prod_restatements)
+        prod = f"; in `prod` {describe_cost_in_html(later)}" if later is not None and known else ""
+        found.append(("Executor time", f"{describe_cost_in_html(report.cost)}{prod}"))
+    restated = describe_restated_in_view(report.prod_restatements)
     if restated:
         found.append(("After it", f"`prod` {restated}"))
     return found
 
 
-def _describe_changes(report: Report) -> str:
+def _describe_changes_in_html_head(report: Report) -> str:
     counts: Counter[str] = Counter(
         change.change for change in report.changes if not change.from_base
     )
@@ -234,7 +255,7 @@ def _describe_changes(report: Report) -> str:
     return f"{' · '.join(named) or 'none'}, out of {models}{more}"
 
 
-def _list_applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
+def _list_applied_facts_of_html_head(view: ApplyView | None) -> list[tuple[str, str]]:
     if view is None or view.doc.result not in ("applied", "failed", "cancelled"):
         return []
     applied = view.doc
@@ -266,16 +287,16 @@ def _list_applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
     return found
 
 
-def _list_checks(report: Report | None) -> list[str]:
+def _list_checks_of_html_head(report: Report | None) -> list[str]:
     if report is None:
         return []
-    checks = (describe_tests(report.checks.tests), describe_lint_short(report.checks.lint))
+    checks = (describe_tests(report.checks.tests), describe_lint_in_html_head(report.checks.lint))
     return [f"{MARKS[found.result]} {found.text}" for found in checks]
 
 
-def _list_warnings(report: Report | None, context: CommentContext) -> list[str]:
+def _list_warnings_of_html_head(report: Report | None, context: CommentViewContext) -> list[str]:
     found = []
-    notice = None if report is None else baseline_notice(report)
+    notice = None if report is None else make_baseline_notice_view(report)
     if notice is not None:
         found.append(notice.render_unmarked())
     if report is not None and report.base_failures:
@@ -298,17 +319,19 @@ def _list_warnings(report: Report | None, context: CommentContext) -> list[str]:
     return found
 
 
-def _describe_next_step(
-    view: ReviewView | None, context: CommentContext, applied: ApplyDocument | None
+def _describe_next_step_in_html_head(
+    view: ReviewView | None, context: CommentViewContext, applied: ApplyDocument | None
 ) -> tuple[str, str]:
     if applied is not None:
         return (applied.failure.hint or "") if applied.failure else "", ""
     if view is None:
         return "", ""
-    return _describe_next_of_review(view, context)
+    return _describe_next_of_review_in_html_head(view, context)
 
 
-def _describe_next_of_review(view: ReviewView, context: CommentContext) -> tuple[str, str]:
+def _describe_next_of_review_in_html_head(
+    view: ReviewView, context: CommentViewContext
+) -> tuple[str, str]:
     report = view.report
     if report.failure is not None:
         return ("" if view.findings.tells_hint else report.failure.hint or ""), ""
@@ -326,8 +349,8 @@ def _describe_next_of_review(view: ReviewView, context: CommentContext) -> tuple
     )
 
 
-def _list_meta(
-    report: Report | None, context: CommentContext, applied: ApplyDocument | None
+def _list_meta_of_html_head(
+    report: Report | None, context: CommentViewContext, applied: ApplyDocument | None
 ) -> list[str]:
     plan = report.plan_id if report else applied.plan_id if applied else None
     found = [f"plan `{shorten_plan_id(plan)}`"] if plan else []

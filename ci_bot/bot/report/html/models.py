@@ -16,9 +16,9 @@ from math import ceil, sqrt
 from ci_bot.bot.report import words
 from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.cells import PageItem
-from ci_bot.bot.report.html.findings import ReviewedReport
+from ci_bot.bot.report.html.findings import HtmlReportSources
 from ci_bot.bot.report.model import execution_examples
-from ci_bot.bot.report.model.lineage import make_lineage_notes
+from ci_bot.bot.report.model.lineage import make_lineage_notes_of_view
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.plan import Change, ColumnChange
 from ci_bot.protocol.review_report import ChangedPart, Impact
@@ -33,14 +33,16 @@ _FEWEST_ROWS = 14
 
 
 @dataclass(frozen=True)
-class PlacedModel:
+class PlacedModelInHtml:
     """The middle of a model's box."""
 
     x: float
     y: float
 
 
-def place_models(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict[str, PlacedModel]:
+def place_models_in_html_picture(
+    nodes: Sequence[str], edges: Iterable[tuple[str, str]]
+) -> dict[str, PlacedModelInHtml]:
     """A place for each of `nodes`, none given twice; the same for the same graph.
 
     Args:
@@ -50,30 +52,32 @@ def place_models(nodes: Sequence[str], edges: Iterable[tuple[str, str]]) -> dict
     order = list(dict.fromkeys(nodes))
     known = set(order)
     pairs = list(dict.fromkeys(e for e in edges if e[0] != e[1] and {*e} <= known))
-    below, above = _list_neighbours(pairs)
-    parts = _split_connected_parts(order, below, above)
+    below, above = _list_neighbours_in_html_picture(pairs)
+    parts = _split_connected_parts_of_html_picture(order, below, above)
     drawn = [part for part in parts if len(part) > 1]
     alone = [part[0] for part in parts if len(part) == 1]
     tall = max(_FEWEST_ROWS, ceil(sqrt(len(order) * COLUMN / ROW / _SHAPE)))
-    places: dict[str, PlacedModel] = {}
+    places: dict[str, PlacedModelInHtml] = {}
     top = 0.0
     for part in sorted(drawn, key=len, reverse=True):
-        rows, columns = _place_part(part, below, above, tall)
+        rows, columns = _place_part_of_html_picture(part, below, above, tall)
         high = max(rows.values()) - min(rows.values())
         first = min(rows.values())
         for node in part:
-            places[node] = PlacedModel(columns[node] * COLUMN, (top + rows[node] - first) * ROW)
+            places[node] = PlacedModelInHtml(
+                columns[node] * COLUMN, (top + rows[node] - first) * ROW
+            )
         top += high + 1 + _GAP
     wide = max(4, ceil(sqrt(len(alone) * ROW * _SHAPE / COLUMN)))
     for index, node in enumerate(alone):
-        places[node] = PlacedModel(index % wide * COLUMN, (top + index // wide) * ROW)
+        places[node] = PlacedModelInHtml(index % wide * COLUMN, (top + index // wide) * ROW)
     return places
 
 
 _Links = Mapping[str, Sequence[str]]
 
 
-def _list_neighbours(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
+def _list_neighbours_in_html_picture(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
     below: dict[str, list[str]] = defaultdict(list)
     above: dict[str, list[str]] = defaultdict(list)
     for parent, reader in pairs:
@@ -82,7 +86,9 @@ def _list_neighbours(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
     return below, above
 
 
-def _split_connected_parts(order: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
+def _split_connected_parts_of_html_picture(
+    order: Sequence[str], below: _Links, above: _Links
+) -> list[list[str]]:
     """The nodes, those together that are connected in some way; each list in the given order."""
     rank = {node: index for index, node in enumerate(order)}
     seen: set[str] = set()
@@ -104,12 +110,12 @@ def _split_connected_parts(order: Sequence[str], below: _Links, above: _Links) -
     return parts
 
 
-def _place_part(
+def _place_part_of_html_picture(
     part: Sequence[str], below: _Links, above: _Links, tall: int
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Row and column of each node of a connected part."""
-    layers = _layer_models(part, below, above)
-    _untangle_layers(layers, below, above)
+    layers = _layer_models_of_html_picture(part, below, above)
+    _untangle_layers_of_html_picture(layers, below, above)
     columns: dict[str, int] = {}
     groups: list[list[str]] = []
     for layer in layers:
@@ -124,14 +130,18 @@ def _place_part(
         towards, turned = (above, groups) if sweep % 2 == 0 else (below, groups[::-1])
         for group in turned:
             wanted = [
-                _average_values([rows[n] for n in towards.get(node, ())], rows[node])
+                _average_places_in_html_picture(
+                    [rows[n] for n in towards.get(node, ())], rows[node]
+                )
                 for node in group
             ]
-            rows.update(zip(group, _spread_apart(wanted), strict=True))
+            rows.update(zip(group, _spread_places_in_html_picture(wanted), strict=True))
     return rows, columns
 
 
-def _layer_models(part: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
+def _layer_models_of_html_picture(
+    part: Sequence[str], below: _Links, above: _Links
+) -> list[list[str]]:
     """Each node as far right as its longest way from a source; sources stand beside a reader."""
     missing = {node: len(above.get(node, ())) for node in part}
     depth: dict[str, int] = {}
@@ -159,22 +169,25 @@ def _layer_models(part: Sequence[str], below: _Links, above: _Links) -> list[lis
     return [layers[number] for number in sorted(layers)]
 
 
-def _untangle_layers(layers: list[list[str]], below: _Links, above: _Links) -> None:
+def _untangle_layers_of_html_picture(layers: list[list[str]], below: _Links, above: _Links) -> None:
     """Sorts each layer by where its neighbours stand, to and fro, so that few edges cross."""
     at = {n: index / len(layer) for layer in layers for index, n in enumerate(layer)}
     for sweep in range(2 * _SWEEPS):
         towards, turned = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
         for layer in turned:
-            wanted = {n: _average_values([at[o] for o in towards.get(n, ())], at[n]) for n in layer}
+            wanted = {
+                n: _average_places_in_html_picture([at[o] for o in towards.get(n, ())], at[n])
+                for n in layer
+            }
             layer.sort(key=wanted.__getitem__)
             at.update((node, index / len(layer)) for index, node in enumerate(layer))
 
 
-def _average_values(values: Sequence[float], otherwise: float) -> float:
+def _average_places_in_html_picture(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _spread_apart(wanted: Sequence[float]) -> list[float]:
+def _spread_places_in_html_picture(wanted: Sequence[float]) -> list[float]:
     """Numbers near `wanted`, in the same order, each at least 1 from the next: least squares, by
     pooling neighbours that want the same place."""
     blocks: list[tuple[float, int]] = []  # sum and count of what is wanted, less the rank
@@ -193,31 +206,31 @@ def _spread_apart(wanted: Sequence[float]) -> list[float]:
 _READERS = "Who reads what changes"
 
 
-def rank_changes(changes: list[Change]) -> list[Change]:
+def rank_changes_in_html_table(changes: list[Change]) -> list[Change]:
     """Changes of the pull request before those of the base branch, the weightiest first."""
     return sorted(changes, key=lambda c: (c.from_base, words.CHANGE_ORDER.index(c.change), c.model))
 
 
-def make_models_section(sources: ReviewedReport) -> list[PageItem]:
+def make_html_models_section(sources: HtmlReportSources) -> list[PageItem]:
     """All changed models in one table."""
-    changes = rank_changes(sources.report.changes)
-    reached = _list_reached(sources.report.impact)
+    changes = rank_changes_in_html_table(sources.report.changes)
+    reached = _list_reached_in_html_row(sources.report.impact)
     rows = [
         [
-            sources.make_model_cell(change.model, _describe_notes(change)),
-            cells.make_chip_cell(
+            sources.make_model_cell(change.model, _describe_notes_in_html_row(change)),
+            cells.make_html_chip_cell(
                 change.change, words.CHANGES[change.change], words.CHANGE_ORDER.index(change.change)
             ),
             words.CATEGORIES.get(change.category or "", "–"),
             words.KINDS.get(change.kind, change.kind),
             change.owner or "",
-            ", ".join(_describe_column(column) for column in change.columns),
+            ", ".join(_describe_column_in_html_row(column) for column in change.columns),
             reached.get(change.model, [] if change.change == "indirect" else None),
             change.model if change.diff else None,
         ]
         for change in changes
     ]
-    table = cells.make_table_part(
+    table = cells.make_html_table_part(
         [
             ("Model", "name"),
             ("Change", "chip"),
@@ -231,22 +244,22 @@ def make_models_section(sources: ReviewedReport) -> list[PageItem]:
         rows,
         key="models",
     )
-    return cells.make_section_part(
+    return cells.make_html_section_part(
         "models",
         "Changed models",
-        [*table, *_make_impact_part(sources), *_make_example_parts(sources)],
+        [*table, *_make_html_impact_part(sources), *_make_html_example_parts(sources)],
         len(rows),
         short="Models",
     )
 
 
-def _describe_notes(change: Change) -> str:
+def _describe_notes_in_html_row(change: Change) -> str:
     base = SENTENCES.from_base if change.from_base else ""
     also = f"also in {', '.join(change.also_in)}" if change.also_in else ""
     return "; ".join(text for text in (base, also, ", ".join(change.tags)) if text)
 
 
-def _describe_column(column: ColumnChange) -> str:
+def _describe_column_in_html_row(column: ColumnChange) -> str:
     readers = (
         f", read by {words.format_count(len(column.readers), 'model')}" if column.readers else ""
     )
@@ -257,17 +270,17 @@ def _describe_column(column: ColumnChange) -> str:
     return f"`{column.name}` {column.before} → {column.after}{readers}"
 
 
-def _list_reached(impact: Impact) -> dict[str, list[str]]:
+def _list_reached_in_html_row(impact: Impact) -> dict[str, list[str]]:
     found: dict[str, dict[str, None]] = {}
     for part in impact.changed:
         found.setdefault(part.model, {}).update(dict.fromkeys(r.model for r in part.reached))
     return {model: list(models) for model, models in found.items()}
 
 
-def _make_impact_part(sources: ReviewedReport) -> list[PageItem]:
+def _make_html_impact_part(sources: HtmlReportSources) -> list[PageItem]:
     impact = sources.report.impact
     more = impact.more_changed
-    return cells.make_table_part(
+    return cells.make_html_table_part(
         [
             ("Model", "name"),
             ("Column", "text"),
@@ -280,7 +293,7 @@ def _make_impact_part(sources: ReviewedReport) -> list[PageItem]:
                 sources.make_model_cell(part.model),
                 f"`{part.column}`" if part.column else "all rows",
                 words.HOW_CHANGED[part.how],
-                _list_depending(part),
+                _list_depending_in_html_row(part),
                 part.why or "",
             ]
             for part in impact.changed
@@ -291,43 +304,47 @@ def _make_impact_part(sources: ReviewedReport) -> list[PageItem]:
     )
 
 
-def _make_example_parts(sources: ReviewedReport) -> list[PageItem]:
+def _make_html_example_parts(sources: HtmlReportSources) -> list[PageItem]:
     """What changed queries give on generated rows: a table of each input, and one of results."""
     report = sources.report
-    examples = execution_examples.list_examples(report)
-    unproved = execution_examples.list_unproved(report)
+    examples = execution_examples.list_example_views(report)
+    unproved = execution_examples.list_unproved_in_view(report)
     parts: list[PageItem] = []
     if examples or unproved:
         title = "On generated rows"
-        parts += cells.make_prose_part(execution_examples.GENERATED, *unproved, title=title)
+        parts += cells.make_html_prose_part(execution_examples.GENERATED, *unproved, title=title)
     for one in examples:
         if one.example is None:
             continue
         for table in one.example.inputs:
-            shown = [[execution_examples.show_value(cell) for cell in row] for row in table.rows]
-            parts += cells.make_table_part(
+            shown = [
+                [execution_examples.show_example_value(cell) for cell in row] for row in table.rows
+            ]
+            parts += cells.make_html_table_part(
                 [(name, "text") for name in table.columns] or [("rows", "text")],
                 shown if table.columns else [["a row"] for _ in table.rows],
                 title=f"{one.model} reads {table.table}",
             )
-        parts += cells.make_table_part(
+        parts += cells.make_html_table_part(
             [("Result", "text"), *((name, "text") for name in one.example.columns)],
             [
                 [line.side, *(f"{'● ' * cell.changed}{cell.text}" for cell in line.cells)]
-                for line in execution_examples.list_lines(one.example)
+                for line in execution_examples.list_lines_of_example_view(one.example)
             ],
             title=f"{one.model} before and after",
             note="● marks what changes.",
         )
         if one.witness is not None:
             title = f"{execution_examples.WITNESS}: {one.witness.path}"
-            parts += cells.make_code_part(one.witness.text, title=title)
+            parts += cells.make_html_code_part(one.witness.text, title=title)
         elif one.no_witness is not None:
-            parts += cells.make_prose_part(f"{execution_examples.NO_WITNESS} {one.no_witness}.")
+            parts += cells.make_html_prose_part(
+                f"{execution_examples.NO_WITNESS} {one.no_witness}."
+            )
     return parts
 
 
-def _list_depending(part: ChangedPart) -> list[str]:
+def _list_depending_in_html_row(part: ChangedPart) -> list[str]:
     found = []
     for reached in part.reached:
         names = [*(["rows"] if reached.rows else []), *reached.columns]
@@ -336,14 +353,14 @@ def _list_depending(part: ChangedPart) -> list[str]:
     return [*found, *([f"and {part.more_models} more"] if part.more_models else [])]
 
 
-def make_lineage_section(sources: ReviewedReport) -> list[PageItem]:
+def make_html_lineage_section(sources: HtmlReportSources) -> list[PageItem]:
     """The changed models and their readers, each with its place in the picture."""
     report = sources.report
     names = [node.model for node in report.lineage.nodes]
     if len(names) < 2:  # noqa: PLR2004 - one box says nothing
         return []
-    places = place_models(names, report.lineage.edges)
-    notes = make_lineage_notes(report.impact)
+    places = place_models_in_html_picture(names, report.lineage.edges)
+    notes = make_lineage_notes_of_view(report.impact)
     forward = {c.model for c in report.changes if c.category == "forward_only"}
     index = {name: number for number, name in enumerate(places)}
     changes = {node.model: node.change for node in report.lineage.nodes}
@@ -374,22 +391,22 @@ def make_lineage_section(sources: ReviewedReport) -> list[PageItem]:
         ],
         "forward": bool(forward & index.keys()),
     }
-    return cells.make_section_part("lineage", "Lineage", [part], len(names))
+    return cells.make_html_section_part("lineage", "Lineage", [part], len(names))
 
 
-def make_diffs_section(sources: ReviewedReport) -> list[PageItem]:
+def make_html_diffs_section(sources: HtmlReportSources) -> list[PageItem]:
     """The diffs of the definitions, to be read side by side."""
     diffs = [
         [
             change.model,
-            cells.make_chip_cell(change.change, words.CHANGES[change.change]),
+            cells.make_html_chip_cell(change.change, words.CHANGES[change.change]),
             change.diff,
             sources.links.file_url(change.path),
         ]
-        for change in rank_changes(sources.report.changes)
+        for change in rank_changes_in_html_table(sources.report.changes)
         if change.diff
     ]
     parts = [{"type": "diffs", "diffs": diffs}] if diffs else []
-    return cells.make_section_part(
+    return cells.make_html_section_part(
         "diffs", "SQL, before and after", parts, len(diffs), short="Diffs"
     )

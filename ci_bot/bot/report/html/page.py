@@ -24,25 +24,30 @@ from ci_bot.bot.report.html import cells
 from ci_bot.bot.report.html.builds import make_building_section, make_cost_section
 from ci_bot.bot.report.html.cells import PageItem
 from ci_bot.bot.report.html.evidence import (
-    make_built_section,
-    make_checks_section,
-    make_data_section,
-    make_details_section,
-    make_history_section,
+    make_html_built_section,
+    make_html_checks_section,
+    make_html_data_section,
+    make_html_details_section,
+    make_html_history_section,
 )
 from ci_bot.bot.report.html.findings import (
-    ReviewedReport,
-    make_findings_section,
-    make_rules_section,
+    HtmlReportSources,
+    make_html_findings_section,
+    make_html_rules_section,
 )
-from ci_bot.bot.report.html.head import MOST_POINTS, HeadPoint, PageHead, make_page_head
+from ci_bot.bot.report.html.head import (
+    MOST_POINTS,
+    HtmlHeadPoint,
+    HtmlPageHead,
+    make_html_page_head,
+)
 from ci_bot.bot.report.html.models import (
-    make_diffs_section,
-    make_lineage_section,
-    make_models_section,
+    make_html_diffs_section,
+    make_html_lineage_section,
+    make_html_models_section,
 )
-from ci_bot.bot.report.markdown.templating import make_sandbox
-from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.markdown.templating import make_sandbox_of_comment_templates
+from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.markdown_text import reveal_invisible
 from ci_bot.bot.report.resources import find_resource
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -60,21 +65,21 @@ _RESULTS = {
     "incomplete": ("no_go", "⚠️", "Cleanup incomplete"),
     "refused": ("no_go", "⚠️", "Cleanup refused"),
 }
-_LEFT = cells.make_chip_cell("blocker", "left over", 0)
-_FOREIGN = cells.make_chip_cell("medium", "not ours, left alone", 1)
-_KEPT = cells.make_chip_cell("low", "stays", 2)
-_DROPPED = cells.make_chip_cell("good", "dropped", 3)
-_RECLAIMED = cells.make_chip_cell("good", "reclaimed", 4)
+_LEFT = cells.make_html_chip_cell("blocker", "left over", 0)
+_FOREIGN = cells.make_html_chip_cell("medium", "not ours, left alone", 1)
+_KEPT = cells.make_html_chip_cell("low", "stays", 2)
+_DROPPED = cells.make_html_chip_cell("good", "dropped", 3)
+_RECLAIMED = cells.make_html_chip_cell("good", "reclaimed", 4)
 
 
-def make_cleanup_head(document: CleanupDocument, context: CommentContext) -> PageHead:
+def make_html_cleanup_head(document: CleanupDocument, context: CommentViewContext) -> HtmlPageHead:
     """The first screen of a cleanup."""
     tone, icon, word = _RESULTS[document.result]
     failure = document.failure
-    left = [HeadPoint(f"`{left.object}`: {left.why}") for left in document.leftovers]
+    left = [HtmlHeadPoint(f"`{left.object}`: {left.why}") for left in document.leftovers]
     failed = document.result in ("incomplete", "refused")
     hint = (failure.hint if failure else None) or "A cleanup can be repeated at any time:"
-    return PageHead(
+    return HtmlPageHead(
         tone=tone,
         icon=icon,
         word=word,
@@ -87,7 +92,7 @@ def make_cleanup_head(document: CleanupDocument, context: CommentContext) -> Pag
         said="",
         points=left[:MOST_POINTS],
         more=max(len(left) - MOST_POINTS, 0),
-        facts=_list_cleanup_facts(document),
+        facts=_list_cleanup_facts_of_html_head(document),
         checks=(),
         warnings=(),
         next=hint if failed else "",
@@ -98,7 +103,7 @@ def make_cleanup_head(document: CleanupDocument, context: CommentContext) -> Pag
     )
 
 
-def _list_cleanup_facts(document: CleanupDocument) -> list[tuple[str, str]]:
+def _list_cleanup_facts_of_html_head(document: CleanupDocument) -> list[tuple[str, str]]:
     views, schemas = len(document.views_dropped), len(document.schemas_dropped)
     tables, size = len(document.tables_reclaimed), document.bytes_reclaimed
     freed = f", {words.format_size(size)} freed" if size is not None else ""
@@ -114,12 +119,12 @@ def _list_cleanup_facts(document: CleanupDocument) -> list[tuple[str, str]]:
     if document.foreign:
         found.append(("Not ours", words.format_count(len(document.foreign), "object")))
     if document.result != "refused":
-        found.append(("Checked after the drop", _describe_check(document)))
-        found.append(("SQLMesh's record", _describe_record(document)))
+        found.append(("Checked after the drop", _describe_cleanup_check_in_html(document)))
+        found.append(("SQLMesh's record", _describe_cleanup_record_in_html(document)))
     return found
 
 
-def _describe_check(document: CleanupDocument) -> str:
+def _describe_cleanup_check_in_html(document: CleanupDocument) -> str:
     if document.leftovers:
         return f"{words.format_count(len(document.leftovers), 'object')} left over"
     if document.result == "incomplete":
@@ -127,7 +132,7 @@ def _describe_check(document: CleanupDocument) -> str:
     return "Spark finds nothing left of the environment"
 
 
-def _describe_record(document: CleanupDocument) -> str:
+def _describe_cleanup_record_in_html(document: CleanupDocument) -> str:
     if document.state_record_removed:
         return "removed, as the last step"
     if document.state_record_left:
@@ -135,13 +140,13 @@ def _describe_record(document: CleanupDocument) -> str:
     return "not checked" if document.state_record_left is None else "was gone before"
 
 
-def list_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
+def list_html_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
     """The proof: each object of the environment in one row, what needs a person first."""
-    rows = list(_list_objects(document))
-    yield from cells.make_section_part(
+    rows = list(_list_objects_of_html_cleanup(document))
+    yield from cells.make_html_section_part(
         "proof",
         "What became of each object",
-        cells.make_table_part(
+        cells.make_html_table_part(
             (
                 ("Object", "name"),
                 ("Kind", "text"),
@@ -157,20 +162,20 @@ def list_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
         short="Proof",
     )
     spent = [f"{phase}: {words.duration(took)}" for phase, took in document.timings.items()]
-    yield from cells.make_section_part("details", "Time", cells.make_prose_part(*spent))
+    yield from cells.make_html_section_part("details", "Time", cells.make_html_prose_part(*spent))
 
 
-def _list_objects(document: CleanupDocument) -> Iterator[Sequence[Any]]:
+def _list_objects_of_html_cleanup(document: CleanupDocument) -> Iterator[Sequence[Any]]:
     def make_row(
         name: str, kind: str, result: Any, why: str = "", until: str | None = None, size: Any = None
     ) -> Sequence[Any]:
         return (
-            cells.name_cell(name),
+            cells.make_html_name_cell(name),
             kind,
             result,
             why,
             words.format_clock(until) if until else "",
-            cells.make_value_cell(words.format_size(size) if size is not None else "", size),
+            cells.make_html_value_cell(words.format_size(size) if size is not None else "", size),
         )
 
     for left in document.leftovers:
@@ -206,20 +211,20 @@ _CODE = re.compile(r"`([^`]+)`")
 _HARMFUL = ("<", ">", "&", "\u2028", "\u2029")
 
 
-def render_page(
+def render_html_page(
     report: Report | None,
-    context: CommentContext,
+    context: CommentViewContext,
     *,
     applied: ApplyDocument | None = None,
     history: Sequence[PlanHistoryEntry] = (),
 ) -> str:
-    """The whole page; see `render_page_parts`."""
-    return "".join(render_page_parts(report, context, applied=applied, history=history))
+    """The whole page; see `render_html_page_parts`."""
+    return "".join(render_html_page_parts(report, context, applied=applied, history=history))
 
 
-def render_page_parts(
+def render_html_page_parts(
     report: Report | None,
-    context: CommentContext,
+    context: CommentViewContext,
     *,
     applied: ApplyDocument | None = None,
     history: Sequence[PlanHistoryEntry] = (),
@@ -235,13 +240,13 @@ def render_page_parts(
     Raises:
         ValueError: there is neither a report nor an apply.
     """
-    sections = list_page_sections(report, context, applied, history)
-    return _generate_page(make_page_head(report, context, applied), sections)
+    sections = list_html_page_sections(report, context, applied, history)
+    return _generate_html_page(make_html_page_head(report, context, applied), sections)
 
 
-def render_page_of_document(
+def render_html_page_of_document(
     document: Report | ApplyDocument | CleanupDocument,
-    context: CommentContext,
+    context: CommentViewContext,
     review: Report | None = None,
     history: Sequence[PlanHistoryEntry] = (),
 ) -> Iterator[str]:
@@ -249,95 +254,97 @@ def render_page_of_document(
 
     Args:
         review: What an apply has built, if that is known.
-        history: as `render_page_parts` has it.
+        history: as `render_html_page_parts` has it.
     """
     if isinstance(document, Report):
-        return render_page_parts(document, context, history=history)
+        return render_html_page_parts(document, context, history=history)
     if isinstance(document, ApplyDocument):
-        return render_page_parts(review, context, applied=document, history=history)
-    return _generate_page(make_cleanup_head(document, context), list_cleanup_sections(document))
+        return render_html_page_parts(review, context, applied=document, history=history)
+    return _generate_html_page(
+        make_html_cleanup_head(document, context), list_html_cleanup_sections(document)
+    )
 
 
-def _generate_page(head: PageHead, sections: Iterator[dict[str, object]]) -> Iterator[str]:
-    styles = [_read_source(name) for name in STYLES]
-    scripts = [_read_source(name) for name in SCRIPTS]
+def _generate_html_page(head: HtmlPageHead, sections: Iterator[dict[str, object]]) -> Iterator[str]:
+    styles = [_read_source_of_html_page(name) for name in STYLES]
+    scripts = [_read_source_of_html_page(name) for name in SCRIPTS]
     return (
-        _make_environment()
+        _make_environment_of_html_page()
         .get_template(TEMPLATE)
         .generate(
             head=head,
             # One after the other: all of them at once take 30 MB for 5,000 models.
-            sections=(_mark_as_safe(embed_json(section)) for section in sections),
-            styles=[_mark_as_safe(text) for text in styles],
-            scripts=[_mark_as_safe(text) for text in scripts],
-            policy=make_content_policy(scripts, styles),
+            sections=(_mark_as_safe_html(embed_json_in_html(section)) for section in sections),
+            styles=[_mark_as_safe_html(text) for text in styles],
+            scripts=[_mark_as_safe_html(text) for text in scripts],
+            policy=make_content_policy_of_html_page(scripts, styles),
         )
     )
 
 
-def _mark_as_safe(text: str) -> Markup:
+def _mark_as_safe_html(text: str) -> Markup:
     """For our own files, and for JSON in which nothing is left that could end an element."""
     return Markup(text)  # noqa: S704 - escaped  # nosec B704
 
 
-def list_page_sections(
+def list_html_page_sections(
     report: Report | None,
-    context: CommentContext,
+    context: CommentViewContext,
     applied: ApplyDocument | None,
     history: Sequence[PlanHistoryEntry],
 ) -> Iterator[dict[str, object]]:
     """What the scripts draw, in the order of the page."""
     if applied is not None:
-        yield from make_data_section(applied)
-        yield from make_built_section(applied)
+        yield from make_html_data_section(applied)
+        yield from make_html_built_section(applied)
     if report is None:
         yield from make_cost_section(None, applied)
         return
-    sources = ReviewedReport(report, context)
-    yield from make_findings_section(sources)
-    yield from make_lineage_section(sources)
-    yield from make_models_section(sources)
-    yield from make_diffs_section(sources)
+    sources = HtmlReportSources(report, context)
+    yield from make_html_findings_section(sources)
+    yield from make_html_lineage_section(sources)
+    yield from make_html_models_section(sources)
+    yield from make_html_diffs_section(sources)
     yield from make_building_section(sources)
     yield from make_cost_section(report, applied)
-    yield from make_checks_section(sources)
-    yield from make_history_section(sources, history)
-    yield from make_details_section(sources)
-    yield from make_rules_section(_list_rules(report, applied), context.rules_url)
+    yield from make_html_checks_section(sources)
+    yield from make_html_history_section(sources, history)
+    yield from make_html_details_section(sources)
+    yield from make_html_rules_section(_list_rules_of_html_page(report, applied), context.rules_url)
 
 
-def _list_rules(report: Report, applied: ApplyDocument | None) -> list[str]:
+def _list_rules_of_html_page(report: Report, applied: ApplyDocument | None) -> list[str]:
     verdict = applied.verdict if applied else None
     data = [*verdict.risks, *verdict.cleared] if verdict else []
     return [risk.rule for risk in (*report.risks, *report.set_aside, *data)]
 
 
-def embed_json(data: Any) -> str:
+def embed_json_in_html(data: Any) -> str:
     """JSON that can stand inside of an HTML element, all that is invisible in it made visible."""
-    text = json.dumps(_reveal_texts(data), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(_reveal_texts_in_html_data(data), ensure_ascii=False, separators=(",", ":"))
     for char in _HARMFUL:
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
 
 
-def _reveal_texts(data: Any) -> Any:
+def _reveal_texts_in_html_data(data: Any) -> Any:
     if isinstance(data, str):
         # Line by line, because a line that is plain costs nothing.
         return "\n".join(reveal_invisible(line, keep="\t") for line in data.split("\n"))
     if isinstance(data, dict):
-        return {key: _reveal_texts(value) for key, value in data.items()}
+        return {key: _reveal_texts_in_html_data(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_reveal_texts(item) for item in data]
+        return [_reveal_texts_in_html_data(item) for item in data]
     return data
 
 
-def make_content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+def make_content_policy_of_html_page(scripts: Sequence[str], styles: Sequence[str]) -> str:
     """The page's Content-Security-Policy: these scripts and styles, and no other load."""
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src {' '.join(_hash_source(text) for text in scripts)}",
-            f"style-src {' '.join(_hash_source(text) for text in styles)}",
+            f"script-src {' '.join(_hash_source_of_html_page(text) for text in scripts)}",
+            f"style-src {' '.join(_hash_source_of_html_page(text) for text in styles)}",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -347,18 +354,18 @@ def make_content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     )
 
 
-def _hash_source(text: str) -> str:
+def _hash_source_of_html_page(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def find_webpage_directory() -> Traversable:
+def find_directory_of_html_page() -> Traversable:
     """Where this installation's scripts and styles of the page are."""
     return find_resource("templates") / "webpage"
 
 
 @cache
-def _read_source(name: str) -> str:
-    return (find_webpage_directory() / name).read_text("utf-8")
+def _read_source_of_html_page(name: str) -> str:
+    return (find_directory_of_html_page() / name).read_text("utf-8")
 
 
 def render_prose_html(text: str) -> Markup:
@@ -373,7 +380,7 @@ def render_prose_html(text: str) -> Markup:
 
 
 @cache
-def _make_environment() -> SandboxedEnvironment:
-    created = make_sandbox(find_webpage_directory())
+def _make_environment_of_html_page() -> SandboxedEnvironment:
+    created = make_sandbox_of_comment_templates(find_directory_of_html_page())
     created.filters |= {"prose": render_prose_html}
     return created

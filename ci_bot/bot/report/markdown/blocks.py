@@ -18,20 +18,20 @@ REVIEW_END = "<!-- /review -->"
 
 
 @dataclass(frozen=True)
-class FencedBlock:
+class FencedMarkdownBlock:
     """What stands between two lines of backticks, without them."""
 
     language: str
     lines: tuple[str, ...]
 
 
-def iterate_lines_with_fences(text: str) -> Iterator[tuple[str, bool]]:
+def iterate_markdown_lines_with_fences(text: str) -> Iterator[tuple[str, bool]]:
     """Every line of `text`, with whether it stands outside of every fence."""
-    for line, where in _iterate_lines(text):
+    for line, where in _iterate_markdown_lines(text):
         yield line, where == "outside"
 
 
-def split_passages(text: str) -> Iterator[list[str] | FencedBlock]:
+def split_markdown_passages(text: str) -> Iterator[list[str] | FencedMarkdownBlock]:
     """The fences of `text`, and the lines before, between and after them; every line once.
 
     A fence that is never closed is none of ours, and is left out.
@@ -39,7 +39,7 @@ def split_passages(text: str) -> Iterator[list[str] | FencedBlock]:
     outside: list[str] = []
     inside: list[str] = []
     language = ""
-    for line, where in _iterate_lines(text):
+    for line, where in _iterate_markdown_lines(text):
         if where == "outside":
             outside.append(line)
         elif where == "opens":
@@ -47,17 +47,17 @@ def split_passages(text: str) -> Iterator[list[str] | FencedBlock]:
             outside, inside = [], []
             language = line.lstrip("`")
         elif where == "closes":
-            yield FencedBlock(language, tuple(inside))
+            yield FencedMarkdownBlock(language, tuple(inside))
         else:
             inside.append(line)
     yield outside
 
 
-def _iterate_lines(
+def _iterate_markdown_lines(
     text: str,
 ) -> Iterator[tuple[str, Literal["outside", "opens", "inside", "closes"]]]:
     fence = ""
-    for line in _split_lines(text):
+    for line in _split_markdown_lines(text):
         match = _FENCE.match(line)
         if not fence:
             yield line, "opens" if match else "outside"
@@ -69,7 +69,7 @@ def _iterate_lines(
             yield line, "inside"
 
 
-def _split_lines(text: str) -> Iterator[str]:
+def _split_markdown_lines(text: str) -> Iterator[str]:
     """`text.split("\\n")`, a line at a time: a large report has tens of thousands."""
     begin = 0
     while (end := text.find("\n", begin)) >= 0:
@@ -78,11 +78,11 @@ def _split_lines(text: str) -> Iterator[str]:
     yield text[begin:]
 
 
-def split_blocks(text: str) -> list[str]:
+def split_markdown_blocks(text: str) -> list[str]:
     """The top-level blocks: paragraphs, tables, fences, and each `<details>` with all it holds."""
     blocks: list[list[str]] = [[]]
     depth = 0
-    for line, outside in iterate_lines_with_fences(text):
+    for line, outside in iterate_markdown_lines_with_fences(text):
         if outside and depth == 0 and not line.strip():
             blocks.append([])
             continue
@@ -93,12 +93,12 @@ def split_blocks(text: str) -> list[str]:
     return ["\n".join(block) for block in blocks if block]
 
 
-def trim_blocks(text: str, budget: int | None) -> tuple[str, int, int]:
+def trim_markdown_blocks(text: str, budget: int | None) -> tuple[str, int, int]:
     """The blocks of `text` that fit into `budget` bytes, their number, and the number of all.
 
     A block that is too large is left out whole, and later ones may still fit.
     """
-    blocks = split_blocks(text)
+    blocks = split_markdown_blocks(text)
     if budget is None:
         return text, len(blocks), len(blocks)
     kept: list[str] = []
@@ -111,19 +111,19 @@ def trim_blocks(text: str, budget: int | None) -> tuple[str, int, int]:
     return "\n\n".join(kept), len(kept), len(blocks)
 
 
-def tidy_blank_lines(text: str) -> str:
+def tidy_blank_markdown_lines(text: str) -> str:
     """`text` without doubled blank lines; fences keep theirs."""
     result: list[str] = []
-    for line, outside in iterate_lines_with_fences(text):
+    for line, outside in iterate_markdown_lines_with_fences(text):
         if outside and not line.strip():
             if result and result[-1] != "":
                 result.append("")
             continue
         result.append(line.rstrip() if outside else line)
-    return join_lines(result)
+    return join_markdown_lines(result)
 
 
-def join_lines(lines: Sequence[str]) -> str:
+def join_markdown_lines(lines: Sequence[str]) -> str:
     """A text of these lines without empty ones at its ends, and one newline at its end.
 
     Made at once, without a copy: an icon makes four bytes of every letter of a text.
@@ -136,14 +136,14 @@ def join_lines(lines: Sequence[str]) -> str:
     return "\n".join([*lines[begin:end], ""]) or "\n"
 
 
-def lift_review(body: str) -> str:
+def lift_review_from_comment_body(body: str) -> str:
     """The review inside a comment that this package rendered; empty if there is none."""
     parts: list[str] = []
     inside = False
-    for line, outside in iterate_lines_with_fences(body.replace("\r\n", "\n")):
+    for line, outside in iterate_markdown_lines_with_fences(body.replace("\r\n", "\n")):
         if outside and line in (REVIEW_START, REVIEW_END):
             inside = line == REVIEW_START
             parts.append("")
         elif inside:
             parts.append(line)
-    return tidy_blank_lines("\n".join(parts)).strip("\n")
+    return tidy_blank_markdown_lines("\n".join(parts)).strip("\n")

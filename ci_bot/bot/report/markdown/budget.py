@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ci_bot.bot.report.markdown import marker
-from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
-from ci_bot.bot.report.markdown.templating import get_comment_environment
-from ci_bot.bot.report.model.context import CommentContext, RenderedText
+from ci_bot.bot.report.markdown.blocks import tidy_blank_markdown_lines, trim_markdown_blocks
+from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
+from ci_bot.bot.report.model.context import CommentViewContext, RenderedText
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _ROUNDS = (1.0, 0.25, 0.0)
 
 
 @dataclass(frozen=True)
-class FittedPiece:
+class FittedMarkdownPiece:
     """A section as far as it fits; `total` counts its items, of which `shown` are in the text."""
 
     text: SafeMarkdown
@@ -45,16 +45,16 @@ class FittedPiece:
         return self.shown < self.total
 
 
-EMPTY = FittedPiece(SafeMarkdown(""), 0, 0)
+EMPTY = FittedMarkdownPiece(SafeMarkdown(""), 0, 0)
 
 
-class ReportSection(Protocol):
+class MarkdownSection(Protocol):
     """A part of the text that can be shortened."""
 
     @property
     def name(self) -> str: ...
 
-    def fit_section(self, budget: int | None) -> FittedPiece:
+    def fit_section(self, budget: int | None) -> FittedMarkdownPiece:
         """The best version of at most `budget` bytes (plus a note of one line, if it was cut)."""
         ...
 
@@ -63,18 +63,23 @@ class ReportSection(Protocol):
 class SectionShare:
     """A section and the bytes that it keeps in the first round, in a comment of 60,000."""
 
-    section: ReportSection
+    section: MarkdownSection
     reserve: int
 
 
-def make_first_pieces(shares: Sequence[SectionShare], budget: int | None) -> dict[str, FittedPiece]:
+def make_first_markdown_pieces(
+    shares: Sequence[SectionShare], budget: int | None
+) -> dict[str, FittedMarkdownPiece]:
     """Every section as if it had the whole budget to itself."""
     return {share.section.name: share.section.fit_section(budget) for share in shares}
 
 
-def fit_sections(
-    frame: int, shares: Sequence[SectionShare], pieces: dict[str, FittedPiece], budget: int | None
-) -> dict[str, FittedPiece]:
+def fit_markdown_sections(
+    frame: int,
+    shares: Sequence[SectionShare],
+    pieces: dict[str, FittedMarkdownPiece],
+    budget: int | None,
+) -> dict[str, FittedMarkdownPiece]:
     """`pieces`, shortened until they fit beside `frame` bytes, in the order of `shares`."""
     if budget is None:
         return pieces
@@ -96,7 +101,7 @@ def fit_sections(
     return fitted
 
 
-def cut_names(pieces: dict[str, FittedPiece]) -> list[str]:
+def list_cut_markdown_sections(pieces: dict[str, FittedMarkdownPiece]) -> list[str]:
     """The sections that are not complete."""
     return [name for name, piece in pieces.items() if piece.is_cut]
 
@@ -104,7 +109,7 @@ def cut_names(pieces: dict[str, FittedPiece]) -> list[str]:
 NOTE_BYTES = 400
 
 
-def cut_note(shown: int, total: int, noun: str, full_report: SafeMarkdown) -> SafeMarkdown:
+def note_markdown_cut(shown: int, total: int, noun: str, full_report: SafeMarkdown) -> SafeMarkdown:
     """What a cut leaves behind: never silence."""
     counted = f"{shown:,} of {total:,} {noun} shown" if shown else f"{total:,} {noun} left out here"
     return SafeMarkdown(f"<sub>{counted}; all are in {full_report}.</sub>")
@@ -119,11 +124,11 @@ _CUT_NAMES_BYTES = 400
 CELL_LIMIT = 400
 
 
-def compose_text(
+def compose_markdown_text(
     template: str,
     values: dict[str, object],
     shares: Sequence[SectionShare],
-    context: CommentContext,
+    context: CommentViewContext,
     budget: int | None,
 ) -> RenderedText:
     """The text of `template` with at most `budget` bytes; None means complete.
@@ -131,39 +136,39 @@ def compose_text(
     Raises:
         jinja2.UndefinedError: a template names something that `values` does not have.
     """
-    source = get_comment_environment().get_template(template)
+    source = get_environment_of_comment_templates().get_template(template)
 
-    def render_pieces(pieces: dict[str, FittedPiece]) -> str:
-        return tidy_blank_lines(source.render(values | {"c": context, "pieces": pieces}))
+    def render_pieces(pieces: dict[str, FittedMarkdownPiece]) -> str:
+        return tidy_blank_markdown_lines(source.render(values | {"c": context, "pieces": pieces}))
 
-    pieces = make_first_pieces(shares, budget)
+    pieces = make_first_markdown_pieces(shares, budget)
     frame = render_pieces({name: replace(p, text=SafeMarkdown("")) for name, p in pieces.items()})
-    head = _make_marker_line(context, [])
+    head = _make_marker_line_of_comment(context, [])
     reserved = len(head.encode()) + _CUT_NAMES_BYTES
-    pieces = fit_sections(len(frame.encode()) + reserved, shares, pieces, budget)
-    cut = cut_names(pieces)
+    pieces = fit_markdown_sections(len(frame.encode()) + reserved, shares, pieces, budget)
+    cut = list_cut_markdown_sections(pieces)
     text = render_pieces(pieces)
     if budget is not None and len(text.encode()) > budget - reserved:
         # Only names and reasons of absurd length get here; whole blocks go, from the end.
-        text = trim_blocks(text, budget - reserved)[0] + "\n"
+        text = trim_markdown_blocks(text, budget - reserved)[0] + "\n"
         cut = [*cut, "frame"]
-    return RenderedText(_make_marker_line(context, cut) + text, cut)
+    return RenderedText(_make_marker_line_of_comment(context, cut) + text, cut)
 
 
-def _make_marker_line(context: CommentContext, cut: list[str]) -> str:
+def _make_marker_line_of_comment(context: CommentViewContext, cut: list[str]) -> str:
     if context.marker is None:
         return ""
-    return marker.encode_marker(context.marker.model_copy(update={"cut": cut})) + "\n"
+    return marker.encode_comment_marker(context.marker.model_copy(update={"cut": cut})) + "\n"
 
 
-def full_report(context: CommentContext) -> SafeMarkdown:
+def full_report(context: CommentViewContext) -> SafeMarkdown:
     """How a note of a cut calls the place if nothing is cut."""
     return make_link(SafeMarkdown("the full report"), context.report_url)
 
 
-def load_row_macro(name: str) -> Callable[..., str]:
+def load_markdown_row_macro(name: str) -> Callable[..., str]:
     """The macro `name` of the rows' template."""
-    macro = getattr(get_comment_environment().get_template("_rows.md.j2").module, name)
+    macro = getattr(get_environment_of_comment_templates().get_template("_rows.md.j2").module, name)
 
     def render_macro(*args: Any) -> str:
         return str(macro(*args)).strip("\n")
@@ -171,12 +176,14 @@ def load_row_macro(name: str) -> Callable[..., str]:
     return render_macro
 
 
-def make_row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
+def make_markdown_row_renderer(name: str, *args: Any) -> Callable[[Any], str]:
     """The macro `name` of the rows' template as a function of one item."""
-    macro = load_row_macro(name)
+    macro = load_markdown_row_macro(name)
     return lambda item: macro(item, *args)
 
 
-def make_base_values(context: CommentContext, head: Sha | None = None) -> dict[str, object]:
+def make_base_values_of_comment_template(
+    context: CommentViewContext, head: Sha | None = None
+) -> dict[str, object]:
     """What every template of a comment may use."""
     return {"v": None, "carried": None, "links": CommentLinks(context, head), "earlier_head": None}

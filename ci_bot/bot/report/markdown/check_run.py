@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.markdown.blocks import tidy_blank_lines, trim_blocks
-from ci_bot.bot.report.markdown.budget import COMMENT_BYTES, make_base_values
-from ci_bot.bot.report.markdown.templating import get_comment_environment
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.finding_groups import PlacedFinding, place_findings
+from ci_bot.bot.report.markdown.blocks import tidy_blank_markdown_lines, trim_markdown_blocks
+from ci_bot.bot.report.markdown.budget import COMMENT_BYTES, make_base_values_of_comment_template
+from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
+from ci_bot.bot.report.model.context import CommentViewContext
+from ci_bot.bot.report.model.finding_groups import PlacedFindingView, place_finding_views
 from ci_bot.bot.report.model.markdown_text import clip_text, one_line
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.plan import Severity
@@ -70,8 +70,8 @@ class ApplyEnd:
     failed: bool = False
 
 
-def make_check_run(
-    report: Report, context: CommentContext, *, apply_end: ApplyEnd | None = None
+def make_check_run_markdown(
+    report: Report, context: CommentViewContext, *, apply_end: ApplyEnd | None = None
 ) -> CheckRun | None:
     """The check of a report; None if it is about no commit.
 
@@ -83,31 +83,37 @@ def make_check_run(
     if report.head_sha is None:
         return None
     view = ReviewView(report, context, pictured=False, is_applied=apply_end is not None)
-    placed = place_findings(view.findings.listed_risks, report.changes)
-    values = make_base_values(context, report.head_sha) | {
+    placed = place_finding_views(view.findings.listed_risks, report.changes)
+    values = make_base_values_of_comment_template(context, report.head_sha) | {
         "v": view,
         "apply_end": apply_end,
         "elsewhere": len(view.findings.listed_risks) - len(placed),
         "placed": len(placed),
     }
-    text = get_comment_environment().get_template("check_run.md.j2").render(values | {"c": context})
+    text = (
+        get_environment_of_comment_templates()
+        .get_template("check_run.md.j2")
+        .render(values | {"c": context})
+    )
     return CheckRun(
-        name=name_check(context.project),
+        name=name_check_run(context.project),
         head=report.head_sha,
-        conclusion=choose_conclusion(view, apply_end),
-        title=_make_title(view, apply_end),
-        summary=trim_blocks(tidy_blank_lines(text), COMMENT_BYTES)[0],
-        annotations=tuple(_make_annotation(item) for item in placed),
+        conclusion=choose_conclusion_of_check_run(view, apply_end),
+        title=_make_title_of_check_run(view, apply_end),
+        summary=trim_markdown_blocks(tidy_blank_markdown_lines(text), COMMENT_BYTES)[0],
+        annotations=tuple(_make_annotation_of_check_run(item) for item in placed),
         details_url=context.report_url,
     )
 
 
-def name_check(project: str) -> str:
+def name_check_run(project: str) -> str:
     """The name by which a branch rule asks for the check of a project."""
     return f"sqlmesh plan ({one_line(project, _NAME)})"
 
 
-def choose_conclusion(view: ReviewView, apply_end: ApplyEnd | None = None) -> Conclusion:
+def choose_conclusion_of_check_run(
+    view: ReviewView, apply_end: ApplyEnd | None = None
+) -> Conclusion:
     """What GitHub shows of a decision.
 
     A Review waits for an action only if an action can end it: an owner who may accept. A plan that
@@ -122,7 +128,7 @@ def choose_conclusion(view: ReviewView, apply_end: ApplyEnd | None = None) -> Co
             return "action_required" if view.may_accept else "neutral"
 
 
-def _make_title(view: ReviewView, apply_end: ApplyEnd | None) -> str:
+def _make_title_of_check_run(view: ReviewView, apply_end: ApplyEnd | None) -> str:
     decision = words.DECISIONS[view.report.decision]
     if apply_end is not None and apply_end.failed:
         text = f"{decision}, but the apply failed: {apply_end.text.replace('`', '')}"
@@ -133,7 +139,7 @@ def _make_title(view: ReviewView, apply_end: ApplyEnd | None) -> str:
     return clip_text(one_line(f"{decision}: {sentence.replace('`', '')}"), _TITLE)
 
 
-def _make_annotation(item: PlacedFinding) -> CheckAnnotation:
+def _make_annotation_of_check_run(item: PlacedFindingView) -> CheckAnnotation:
     risk = item.risk
     clearing = words.describe_clearing(risk.clears_when)
     team_message = f"Your team says: {one_line(risk.message)}" if risk.message else ""

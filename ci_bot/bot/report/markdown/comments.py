@@ -10,20 +10,27 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.markdown.blocks import lift_review, tidy_blank_lines
+from ci_bot.bot.report.markdown.blocks import (
+    lift_review_from_comment_body,
+    tidy_blank_markdown_lines,
+)
 from ci_bot.bot.report.markdown.budget import (
     CELL_LIMIT,
     COMMENT_BYTES,
     SectionShare,
-    compose_text,
+    compose_markdown_text,
     full_report,
-    make_base_values,
-    make_row_renderer,
+    make_base_values_of_comment_template,
+    make_markdown_row_renderer,
 )
-from ci_bot.bot.report.markdown.sections import OlderReviewSection, RowsSection, make_review_shares
-from ci_bot.bot.report.markdown.templating import get_comment_environment
-from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences
-from ci_bot.bot.report.model.context import CommentContext, RenderedText
+from ci_bot.bot.report.markdown.sections import (
+    OlderReviewMarkdownSection,
+    RowsMarkdownSection,
+    make_shares_of_review_comment,
+)
+from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
+from ci_bot.bot.report.model.apply_evidence import ApplyView, list_plan_differences_of_view
+from ci_bot.bot.report.model.context import CommentViewContext, RenderedText
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown, make_link
 from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -36,7 +43,7 @@ from ci_bot.protocol.review_report import Report
 
 
 @dataclass(frozen=True, kw_only=True)
-class CarriedReview:
+class CarriedCommentReview:
     """An earlier review that exists only as the text of our own comment."""
 
     text: str
@@ -45,29 +52,29 @@ class CarriedReview:
     decision: Decision | None = None
 
     @classmethod
-    def from_body(cls, body: str, marker: Marker | None) -> CarriedReview | None:
+    def from_body(cls, body: str, marker: Marker | None) -> CarriedCommentReview | None:
         """The review in `body`, a comment that is known to be ours; None if it holds none.
 
         Never call it with somebody else's comment: the text goes into the next one as it is.
         """
-        text = lift_review(body)
+        text = lift_review_from_comment_body(body)
         if not text or marker is None:
             return cls(text=text) if text else None
         return cls(text=text, head=marker.head, plan=marker.plan, decision=marker.decision)
 
 
-ReviewSource = Report | CarriedReview | None
+ReviewSource = Report | CarriedCommentReview | None
 
 _REVIEW_PHASES = ("planned", "no_changes", "plan_failed")
 _OLDER_BYTES = 6_000
 
 
-def render_review(
+def render_review_comment(
     report: Report,
-    context: CommentContext,
+    context: CommentViewContext,
     budget_bytes: int | None = COMMENT_BYTES,
     *,
-    last_good: CarriedReview | None = None,
+    last_good: CarriedCommentReview | None = None,
 ) -> RenderedText:
     """The review as Markdown; `context.phase` says in which state.
 
@@ -82,51 +89,55 @@ def render_review(
     """
     if context.phase not in _REVIEW_PHASES:
         raise ValueError(f"a review has no phase {context.phase!r}")
-    values, shares = review_parts(report, context, budget_bytes)
+    values, shares = make_parts_of_review_comment(report, context, budget_bytes)
     if last_good:
         values["carried"] = last_good
-    shares.insert(0, _make_older_share(last_good, context))
-    return compose_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
+    shares.insert(0, _make_older_share_of_comment(last_good, context))
+    return compose_markdown_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
 
 
-def render_planning(
-    context: CommentContext,
+def render_planning_comment(
+    context: CommentViewContext,
     budget_bytes: int | None = COMMENT_BYTES,
     *,
     review: ReviewSource = None,
 ) -> RenderedText:
     """The comment while a plan is being made, with the earlier review collapsed below."""
-    values, shares = make_earlier_parts(review, context, budget_bytes)
-    return compose_text("planning.md.j2", values, shares, context, budget_bytes)
+    values, shares = make_earlier_parts_of_comment(review, context, budget_bytes)
+    return compose_markdown_text("planning.md.j2", values, shares, context, budget_bytes)
 
 
-def review_parts(
-    report: Report, context: CommentContext, budget: int | None
+def make_parts_of_review_comment(
+    report: Report, context: CommentViewContext, budget: int | None
 ) -> tuple[dict[str, object], list[SectionShare]]:
     """Values and sections of a report."""
     view = ReviewView(report, context, complete=budget is None)
-    values = make_base_values(context, report.head_sha) | {
+    values = make_base_values_of_comment_template(context, report.head_sha) | {
         "v": view,
         "earlier_head": report.head_sha,
     }
-    return values, make_review_shares(view, complete=budget is None)
+    return values, make_shares_of_review_comment(view, complete=budget is None)
 
 
-def make_earlier_parts(
-    review: ReviewSource, context: CommentContext, budget: int | None
+def make_earlier_parts_of_comment(
+    review: ReviewSource, context: CommentViewContext, budget: int | None
 ) -> tuple[dict[str, object], list[SectionShare]]:
     """Values and sections of an earlier review, as a report or as the text of our own comment."""
     if isinstance(review, Report):
-        return review_parts(review, context, budget)
-    values = make_base_values(context)
+        return make_parts_of_review_comment(review, context, budget)
+    values = make_base_values_of_comment_template(context)
     if review:
         values |= {"carried": review, "earlier_head": review.head}
-    return values, [_make_older_share(review, context)]
+    return values, [_make_older_share_of_comment(review, context)]
 
 
-def _make_older_share(carried: CarriedReview | None, context: CommentContext) -> SectionShare:
+def _make_older_share_of_comment(
+    carried: CarriedCommentReview | None, context: CommentViewContext
+) -> SectionShare:
     text = carried.text if carried else ""
-    return SectionShare(OlderReviewSection("review", text, full_report(context)), _OLDER_BYTES)
+    return SectionShare(
+        OlderReviewMarkdownSection("review", text, full_report(context)), _OLDER_BYTES
+    )
 
 
 _APPLY_PHASES = ("applying", "applied", "apply_failed", "refused", "cancelled")
@@ -159,9 +170,9 @@ _TURNS = ("held", "state_locked")
 _KEPT = "| Table | Why | Until |\n|:--|:--|:--|"
 
 
-def render_apply(
+def render_apply_comment(
     document: ApplyDocument | None,
-    context: CommentContext,
+    context: CommentViewContext,
     budget_bytes: int | None = COMMENT_BYTES,
     *,
     review: ReviewSource = None,
@@ -181,14 +192,14 @@ def render_apply(
         raise ValueError(f"an apply has no phase {phase!r}")
     if document is None and phase in ("applied", "apply_failed"):
         raise ValueError(f"phase {phase!r} shows a document, and there is none")
-    values, shares = make_earlier_parts(review, context, budget_bytes)
-    shares += _make_apply_shares(document, context, complete=budget_bytes is None)
-    values |= _apply_values(document, context, values)
-    return compose_text(f"{phase}.md.j2", values, shares, context, budget_bytes)
+    values, shares = make_earlier_parts_of_comment(review, context, budget_bytes)
+    shares += _make_shares_of_apply_comment(document, context, complete=budget_bytes is None)
+    values |= _make_values_of_apply_comment(document, context, values)
+    return compose_markdown_text(f"{phase}.md.j2", values, shares, context, budget_bytes)
 
 
-def _apply_values(
-    document: ApplyDocument | None, context: CommentContext, values: dict[str, object]
+def _make_values_of_apply_comment(
+    document: ApplyDocument | None, context: CommentViewContext, values: dict[str, object]
 ) -> dict[str, object]:
     refusal, failure = context.refusal, document.failure if document else None
     review = cast("ReviewView | None", values.get("v"))
@@ -208,8 +219,8 @@ def _apply_values(
     }
 
 
-def _make_apply_shares(
-    document: ApplyDocument | None, context: CommentContext, *, complete: bool
+def _make_shares_of_apply_comment(
+    document: ApplyDocument | None, context: CommentViewContext, *, complete: bool
 ) -> list[SectionShare]:
     view = ApplyView(document) if document else None
     full = full_report(context)
@@ -217,8 +228,10 @@ def _make_apply_shares(
 
     def make_table(
         name: str, items: Sequence[Any], header: str, noun: str, *macro: Any
-    ) -> RowsSection[Any]:
-        return RowsSection(name, items, make_row_renderer(*macro), noun, full, header)
+    ) -> RowsMarkdownSection[Any]:
+        return RowsMarkdownSection(
+            name, items, make_markdown_row_renderer(*macro), noun, full, header
+        )
 
     models = sorted(document.models if document else [], key=lambda m: (-m.seconds, m.model))
     views = sorted(document.views if document else [], key=lambda item: item.resolves)
@@ -227,7 +240,7 @@ def _make_apply_shares(
     compared = view.compared if view else []
     columns = view.columns if view else []
     rows = view.rows_of_diff if view else []
-    differing = list_plan_differences(document.difference if document else None)
+    differing = list_plan_differences_of_view(document.difference if document else None)
     return [
         SectionShare(
             make_table("attempts", attempts, _ATTEMPTS, "attempts", "attempt", limit), 1_500
@@ -244,15 +257,17 @@ def _make_apply_shares(
         SectionShare(make_table("table_diff", rows, _DIFF, "models", "table_diff"), 6_000),
         SectionShare(make_table("difference", differing, "", "differences", "difference"), 6_000),
         SectionShare(
-            RowsSection("partial", partial, make_row_renderer("sentence", limit), "lines", full),
+            RowsMarkdownSection(
+                "partial", partial, make_markdown_row_renderer("sentence", limit), "lines", full
+            ),
             4_000,
         ),
     ]
 
 
-def render_cleanup(
+def render_cleanup_comment(
     document: CleanupDocument,
-    context: CommentContext,
+    context: CommentViewContext,
     budget_bytes: int | None = COMMENT_BYTES,
     *,
     review: ReviewSource = None,
@@ -264,20 +279,20 @@ def render_cleanup(
     """
     if context.phase not in _CLEANUP_PHASES:
         raise ValueError(f"a cleanup has no phase {context.phase!r}")
-    values, shares = make_earlier_parts(review, context, budget_bytes)
+    values, shares = make_earlier_parts_of_comment(review, context, budget_bytes)
     refused = document.result == "refused"
     why = document.failure.reason_code if document.failure else None
     values |= {
         "k": document,
-        "kept": count_kept_by_reason(document)[:_REASONS],
+        "kept": count_kept_by_reason_in_comment(document)[:_REASONS],
         # What was refused is refused again, unless it was only somebody's turn.
         "retry": None if refused and why not in _TURNS else context.cleanup_command,
     }
-    shares += _make_cleanup_shares(document, context, complete=budget_bytes is None)
-    return compose_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
+    shares += _make_shares_of_cleanup_comment(document, context, complete=budget_bytes is None)
+    return compose_markdown_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
 
 
-def count_kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
+def count_kept_by_reason_in_comment(document: CleanupDocument) -> list[tuple[str, int, str | None]]:
     """Why physical tables stay, how many for that reason, and until when at the longest (None if
     that is not known of one of them); what most of them stay for comes first."""
     groups: dict[str, list[str | None]] = {}
@@ -291,8 +306,8 @@ def count_kept_by_reason(document: CleanupDocument) -> list[tuple[str, int, str 
     return sorted(found, key=lambda group: -group[1])
 
 
-def _make_cleanup_shares(
-    document: CleanupDocument, context: CommentContext, *, complete: bool
+def _make_shares_of_cleanup_comment(
+    document: CleanupDocument, context: CommentViewContext, *, complete: bool
 ) -> list[SectionShare]:
     full = full_report(context)
     limit = None if complete else CELL_LIMIT
@@ -302,7 +317,10 @@ def _make_cleanup_shares(
     ) -> SectionShare:
         reserve = 8_000 if name in ("leftovers", "foreign") else 3_000
         return SectionShare(
-            RowsSection(name, items, make_row_renderer(*macro), noun, full, header), reserve
+            RowsMarkdownSection(
+                name, items, make_markdown_row_renderer(*macro), noun, full, header
+            ),
+            reserve,
         )
 
     dropped = [*document.schemas_dropped, *document.views_dropped]
@@ -328,14 +346,14 @@ _MOST_DRIFTED = 50
 _GONE = ("removed", "nothing_to_do")
 
 
-def render_sweep(report: SweepReport, context: CommentContext) -> str:
+def render_sweep_markdown(report: SweepReport, context: CommentViewContext) -> str:
     """The whole report as Markdown; `context` says where links lead and what time it is."""
     rescued = [row for row in report.rows if row.standing == "remove"]
     # Of environments that were removed before.
     tables = [row for row in report.rows if row.standing == "tables"]
     kept = [row for row in report.rows if row.standing not in ("remove", "tables")]
-    template = get_comment_environment().get_template("sweep.md.j2")
-    return tidy_blank_lines(
+    template = get_environment_of_comment_templates().get_template("sweep.md.j2")
+    return tidy_blank_markdown_lines(
         template.render(
             s=report,
             c=context,
@@ -344,39 +362,39 @@ def render_sweep(report: SweepReport, context: CommentContext) -> str:
             left=[row for row in [*rescued, *tables] if row.result not in _GONE],
             kept=kept,
             most=MOST_ROWS,
-            pull=lambda number: _link_pull_request(context, number),
+            pull=lambda number: _link_pull_request_in_markdown(context, number),
         )
     )
 
 
-def render_doctor(document: DoctorDocument) -> str:
+def render_doctor_markdown(document: DoctorDocument) -> str:
     """What a doctor found, as Markdown for the step summary: what is missing comes first."""
     order = ("fail", "warn", "not_run", "ok")
-    template = get_comment_environment().get_template("doctor.md.j2")
+    template = get_environment_of_comment_templates().get_template("doctor.md.j2")
     checks = sorted(document.checks, key=lambda check: order.index(check.status))
     counts = {status: sum(c.status == status for c in checks) for status in order}
-    return tidy_blank_lines(template.render(d=document, checks=checks, counts=counts))
+    return tidy_blank_markdown_lines(template.render(d=document, checks=checks, counts=counts))
 
 
-def render_drift(report: DriftReport, context: CommentContext) -> str:
+def render_drift_markdown(report: DriftReport, context: CommentViewContext) -> str:
     """What a drift run found, as Markdown for its issue and its summary.
 
     It holds no time of the run: the same drift at the same commit gives the same text, and an issue
     is edited only if something changed.
     """
-    return tidy_blank_lines(
-        get_comment_environment()
+    return tidy_blank_markdown_lines(
+        get_environment_of_comment_templates()
         .get_template("drift.md.j2")
         .render(
             d=report,
             commit=CommentLinks(context).link_commit(report.commit),
             most=_MOST_DRIFTED,
-            pull=lambda number: _link_pull_request(context, number),
+            pull=lambda number: _link_pull_request_in_markdown(context, number),
         )
     )
 
 
-def _link_pull_request(context: CommentContext, number: int | None) -> SafeMarkdown:
+def _link_pull_request_in_markdown(context: CommentViewContext, number: int | None) -> SafeMarkdown:
     if number is None:
         return SafeMarkdown("–")
     root = f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None

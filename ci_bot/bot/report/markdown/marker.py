@@ -32,43 +32,45 @@ _NOTE = "<!-- sqlmesh-plan-review-note "
 _OUTSIDE_OF_PLAIN = re.compile(r'[^A-Za-z0-9{}\[\]":,._/\\ ]')
 
 
-def encode_marker(marker: Marker) -> str:
+def encode_comment_marker(marker: Marker) -> str:
     """The marker as one line, to be the first line of the comment's body.
 
     Where it would grow beyond `LONGEST` the oldest entries of its history (the first ones) go.
     """
-    line = _encode_document(marker)
+    line = _encode_document_of_comment_marker(marker)
     while len(line) > LONGEST and marker.history:
         marker = marker.model_copy(update={"history": marker.history[1:]})
-        line = _encode_document(marker)
+        line = _encode_document_of_comment_marker(marker)
     return line
 
 
-def _encode_document(marker: Marker) -> str:
+def _encode_document_of_comment_marker(marker: Marker) -> str:
     record = {"v": marker.v, **marker.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
-    return OPENING + escape_json(json.dumps(record, separators=(",", ":"))) + CLOSING
+    return (
+        OPENING + escape_json_of_comment_marker(json.dumps(record, separators=(",", ":"))) + CLOSING
+    )
 
 
-def escape_json(text: str) -> str:
+def escape_json_of_comment_marker(text: str) -> str:
     """ASCII JSON as the same JSON without any character that means something outside of it."""
     return _OUTSIDE_OF_PLAIN.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)
 
 
-def mark_news(body: str, key: str) -> str:
+def mark_news_comment(body: str, key: str) -> str:
     """A short comment with the news of a project, so that a later one can fold it."""
-    return f"{body.rstrip()}\n\n{_mark_of_news(key)}\n"
+    return f"{body.rstrip()}\n\n{_make_mark_of_news_comment(key)}\n"
 
 
-def is_news_claim(body: str, key: str) -> bool:
+def is_claim_of_news_comment(body: str, key: str) -> bool:
     """Whether a body claims to be such a comment of this project. Anybody can paste the mark."""
-    return body.rstrip().endswith(f"\n{_mark_of_news(key)}")
+    return body.rstrip().endswith(f"\n{_make_mark_of_news_comment(key)}")
 
 
-def _mark_of_news(key: str) -> str:
-    return _NOTE + escape_json(json.dumps(key)) + CLOSING
+def _make_mark_of_news_comment(key: str) -> str:
+    return _NOTE + escape_json_of_comment_marker(json.dumps(key)) + CLOSING
 
 
-def decode_marker(body: str) -> Marker | None:
+def decode_comment_marker(body: str) -> Marker | None:
     """The marker in a body's first line; None if there is none that can be trusted.
 
     Unknown versions, unknown keys, wrong types and text of any other kind are all None: a comment
@@ -89,7 +91,7 @@ def decode_marker(body: str) -> Marker | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarkerFacts:
+class CommentMarkerFacts:
     """What the marker says of the plan that the comment shows; null if there is none."""
 
     head: Sha | None = None
@@ -101,7 +103,7 @@ class MarkerFacts:
     report_sha256: str | None = None
 
     @classmethod
-    def from_marker(cls, marker: Marker | None) -> MarkerFacts:
+    def from_marker(cls, marker: Marker | None) -> CommentMarkerFacts:
         """The facts that an earlier run wrote."""
         if marker is None:
             return cls()
@@ -116,7 +118,7 @@ class MarkerFacts:
         )
 
 
-def list_plans_before(
+def list_plans_before_in_comment(
     marker: Marker | None,
     plan: PlanId | None,
     history: Sequence[PlanHistoryEntry] | None = None,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ci_bot.bot.report.markdown.blocks import tidy_blank_lines
-from ci_bot.bot.report.markdown.templating import get_comment_environment
-from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.markdown.blocks import tidy_blank_markdown_lines
+from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
+from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import (
@@ -30,11 +30,11 @@ _OUTCOMES: dict[ApplyResult, str] = {
 }
 
 
-def decision_changed(
+def render_decision_changed_notice(
     before: Decision,
     after: Decision,
     summary: str,
-    context: CommentContext,
+    context: CommentViewContext,
     *,
     head: Sha | None,
     comment_url: str | None = None,
@@ -44,10 +44,10 @@ def decision_changed(
     return _render_notice("decision_changed", context, summary, comment_url, **values)
 
 
-def apply_ended(
+def render_apply_ended_notice(
     result: ApplyResult,
     summary: str,
-    context: CommentContext,
+    context: CommentViewContext,
     *,
     plan_id: PlanId | None,
     comment_url: str | None = None,
@@ -57,9 +57,9 @@ def apply_ended(
     return _render_notice("apply_ended", context, summary, comment_url, **values)
 
 
-def cleanup_failed(
+def render_cleanup_failed_notice(
     summary: str,
-    context: CommentContext,
+    context: CommentViewContext,
     *,
     comment_url: str | None = None,
 ) -> str:
@@ -69,13 +69,13 @@ def cleanup_failed(
 
 def _render_notice(
     kind: str,
-    context: CommentContext,
+    context: CommentViewContext,
     summary: str,
     comment_url: str | None,
     **values: object,
 ) -> str:
-    template = get_comment_environment().get_template("notice.md.j2")
-    return tidy_blank_lines(
+    template = get_environment_of_comment_templates().get_template("notice.md.j2")
+    return tidy_blank_markdown_lines(
         template.render(
             kind=kind,
             c=context,
@@ -110,14 +110,14 @@ _MODELS_SHOWN = 20
 _CAN_BE_APPLIED: frozenset[Phase] = frozenset({"planned", "apply_failed", "refused", "cancelled"})
 
 
-def render_refused(
+def render_refused_comment(
     reason_code: str,
     message: str,
     hint: str | None,
-    context: CommentContext,
+    context: CommentViewContext,
 ) -> str:
     """Why a command is not carried out, and what to do instead."""
-    return _render_reply(
+    return _render_reply_comment(
         "refused",
         context,
         reason_code=reason_code,
@@ -126,15 +126,19 @@ def render_refused(
     )
 
 
-def render_usage(commands: Sequence[str], problem: str | None, context: CommentContext) -> str:
+def render_usage_comment(
+    commands: Sequence[str], problem: str | None, context: CommentViewContext
+) -> str:
     """The commands; `problem` says what was wrong with a line that is none of them."""
-    return _render_reply("help", context, problem=problem, usage="\n".join(commands))
+    return _render_reply_comment("help", context, problem=problem, usage="\n".join(commands))
 
 
-def render_accepted(acceptance: Acceptance, report: Report, context: CommentContext) -> str:
+def render_accepted_comment(
+    acceptance: Acceptance, report: Report, context: CommentViewContext
+) -> str:
     """What was accepted, where the comment goes on to show something else."""
     summary = f"`@{acceptance.by}` accepts `{acceptance.rule}` on `{acceptance.model}`:"
-    return _render_reply(
+    return _render_reply_comment(
         "accepted",
         context,
         summary=summary,
@@ -143,27 +147,29 @@ def render_accepted(acceptance: Acceptance, report: Report, context: CommentCont
     )
 
 
-def render_restated(summary: str, context: CommentContext) -> str:
+def render_restated_comment(summary: str, context: CommentViewContext) -> str:
     """What is recorded or taken back, where the comment goes on to show something else."""
-    return _render_reply("restated", context, summary=summary)
+    return _render_reply_comment("restated", context, summary=summary)
 
 
-def render_estimated(
-    document: EstimateDocument, hours: float | None, context: CommentContext
+def render_estimated_comment(
+    document: EstimateDocument, hours: float | None, context: CommentViewContext
 ) -> str:
     """What building will cost, model by model, and what prod builds after the merge; `hours` is the
     limit that both are held against."""
-    return _render_figures(
+    return _render_figures_comment(
         "estimate", document, document.cost, document.after_merge, hours, context
     )
 
 
-def render_probed(document: ApplyDocument, hours: float | None, context: CommentContext) -> str:
+def render_probed_comment(
+    document: ApplyDocument, hours: float | None, context: CommentViewContext
+) -> str:
     """What a probe has built, what all of the plan will cost by that, and which models it left out;
     for `hours` see `estimated`. The document must be one of a probe that came to its end."""
     if document.estimate is None:
-        return _render_reply("nothing_to_probe", context, plan_id=document.plan_id)
-    return _render_figures(
+        return _render_reply_comment("nothing_to_probe", context, plan_id=document.plan_id)
+    return _render_figures_comment(
         "probe",
         document,
         document.estimate,
@@ -177,13 +183,13 @@ def render_probed(document: ApplyDocument, hours: float | None, context: Comment
     )
 
 
-def _render_figures(
+def _render_figures_comment(
     kind: str,
     document: EstimateDocument | ApplyDocument,
     cost: Cost,
     after_merge: Cost | None,
     hours: float | None,
-    context: CommentContext,
+    context: CommentViewContext,
     **values: object,
 ) -> str:
     """An answer with the figures of the environment and of prod, model by model."""
@@ -191,7 +197,7 @@ def _render_figures(
     there = {item.model: item for item in after_merge.models} if after_merge else {}
     models = [(here.get(name), there.get(name)) for name in {**here, **there}]
     unknown = [*cost.unknown, *(after_merge.unknown if after_merge else [])]
-    return _render_reply(
+    return _render_reply_comment(
         kind,
         context,
         cost=cost,
@@ -202,32 +208,34 @@ def _render_figures(
         from_words=COST_SOURCES,
         plan_id=document.plan_id,
         limit=hours,
-        above=is_above(document, hours),
+        above=is_estimate_above_in_comment(document, hours),
         **values,
     )
 
 
-def is_above(document: EstimateDocument | ApplyDocument, hours: float | None) -> bool:
+def is_estimate_above_in_comment(
+    document: EstimateDocument | ApplyDocument, hours: float | None
+) -> bool:
     """Whether what is known of one of both is above a limit."""
     return any(cost.find_hours_above(hours) is not None for cost in list_limited_costs(document))
 
 
-def render_status(
-    marker: Marker | None, context: CommentContext, *, comment_url: str | None
+def render_status_comment(
+    marker: Marker | None, context: CommentViewContext, *, comment_url: str | None
 ) -> str:
     """What our comment's marker says; None if there is no such comment."""
-    return _render_reply(
+    return _render_reply_comment(
         "status",
         context,
         comment_url=comment_url,
         m=marker,
         phase_word=_PHASES[marker.phase] if marker else None,
-        next_command=_describe_next_step(marker, context) if marker else None,
+        next_command=_describe_next_step_in_comment(marker, context) if marker else None,
         links=CommentLinks(context),
     )
 
 
-def _describe_next_step(marker: Marker, context: CommentContext) -> str | None:
+def _describe_next_step_in_comment(marker: Marker, context: CommentViewContext) -> str | None:
     if marker.phase == "plan_failed":
         return context.plan_command
     if marker.phase == "cleanup_failed":
@@ -237,8 +245,8 @@ def _describe_next_step(marker: Marker, context: CommentContext) -> str | None:
     return None
 
 
-def _render_reply(kind: str, context: CommentContext, **values: object) -> str:
-    template = get_comment_environment().get_template("reply.md.j2")
-    return tidy_blank_lines(
+def _render_reply_comment(kind: str, context: CommentViewContext, **values: object) -> str:
+    template = get_environment_of_comment_templates().get_template("reply.md.j2")
+    return tidy_blank_markdown_lines(
         template.render(**{"kind": kind, "c": context, "comment_url": None, **values})
     )

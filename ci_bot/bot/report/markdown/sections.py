@@ -6,22 +6,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ci_bot.bot.report.markdown.blocks import trim_blocks
+from ci_bot.bot.report.markdown.blocks import trim_markdown_blocks
 from ci_bot.bot.report.markdown.budget import (
     CELL_LIMIT,
     EMPTY,
     NOTE_BYTES,
-    FittedPiece,
+    FittedMarkdownPiece,
     SectionShare,
-    cut_note,
     full_report,
-    load_row_macro,
-    make_row_renderer,
+    load_markdown_row_macro,
+    make_markdown_row_renderer,
+    note_markdown_cut,
 )
 from ci_bot.bot.report.model import lineage as graph
 from ci_bot.bot.report.model import markdown_text
-from ci_bot.bot.report.model.execution_examples import NO_WITNESS, WITNESS, list_lines, show_value
-from ci_bot.bot.report.model.lineage import make_node_notes
+from ci_bot.bot.report.model.execution_examples import (
+    NO_WITNESS,
+    WITNESS,
+    list_lines_of_example_view,
+    show_example_value,
+)
+from ci_bot.bot.report.model.lineage import make_node_notes_of_lineage_view
 from ci_bot.bot.report.model.markdown_text import (
     SafeMarkdown,
     make_code_span,
@@ -34,17 +39,19 @@ from ci_bot.protocol.plan import Backfill, Change, Lineage, Stage
 from ci_bot.protocol.review_inputs import ExampleInput, ExecutionExample, ModelExecution
 
 
-def render_example(item: ModelExecution) -> SafeMarkdown:
+def render_example_markdown(item: ModelExecution) -> SafeMarkdown:
     """A heading, a table for each table that is read, and one for the results."""
     if item.example is None:
         raise ValueError(f"no example of {item.model}")
     parts = [f"**{make_code_span(item.model)}** gives another result if it reads these rows:"]
-    parts += [_render_input(table) for table in item.example.inputs]
+    parts += [_render_input_markdown(table) for table in item.example.inputs]
     parts += ["The result before and after, with what changes in bold:"]
-    return SafeMarkdown("\n\n".join([*parts, _render_outputs(item.example), *_render_test(item)]))
+    return SafeMarkdown(
+        "\n\n".join([*parts, _render_outputs_markdown(item.example), *_render_test_markdown(item)])
+    )
 
 
-def _render_test(item: ModelExecution) -> Iterator[str]:
+def _render_test_markdown(item: ModelExecution) -> Iterator[str]:
     """A fold with the unit test, or why there is none."""
     if item.witness is not None:
         place = make_code_span(item.witness.path)
@@ -56,23 +63,24 @@ def _render_test(item: ModelExecution) -> Iterator[str]:
         yield f"{NO_WITNESS} {make_code_span(item.no_witness)}."
 
 
-def _render_input(table: ExampleInput) -> str:
+def _render_input_markdown(table: ExampleInput) -> str:
     name = make_code_span(table.table)
     if not table.rows:
         return f"{name}, without rows"
     if not table.columns:
         return f"{name}, {len(table.rows)} of any rows"
-    rows = [[make_table_cell(show_value(value)) for value in row] for row in table.rows]
-    return f"{name}\n\n{_render_table([make_table_cell(column) for column in table.columns], rows)}"
+    rows = [[make_table_cell(show_example_value(value)) for value in row] for row in table.rows]
+    heads = [make_table_cell(column) for column in table.columns]
+    return f"{name}\n\n{_render_markdown_table(heads, rows)}"
 
 
-def _render_outputs(example: ExecutionExample) -> str:
+def _render_outputs_markdown(example: ExecutionExample) -> str:
     heads = ["", *(make_table_cell(column) for column in example.columns)]
-    return _render_table(heads, list(_list_outputs(example)))
+    return _render_markdown_table(heads, list(_list_outputs(example)))
 
 
 def _list_outputs(example: ExecutionExample) -> Iterator[list[str]]:
-    lines = list(list_lines(example))
+    lines = list(list_lines_of_example_view(example))
     none = ["" for _ in example.columns]
     if all(line.side == "after" for line in lines):
         yield ["before: no row", *none]
@@ -83,7 +91,7 @@ def _list_outputs(example: ExecutionExample) -> Iterator[list[str]]:
         yield ["after: no row", *none]
 
 
-def _render_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _render_markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, [":--"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -102,7 +110,7 @@ def _count_bytes(text: str) -> int:
 
 
 @dataclass
-class RowsSection(Generic[_Item]):
+class RowsMarkdownSection(Generic[_Item]):
     """A table, or with an empty `header` a list of blocks, whose first items are the weightiest.
 
     Rows are rendered only as far as they are needed: 5,000 models cost no more than what fits.
@@ -117,7 +125,7 @@ class RowsSection(Generic[_Item]):
     separator: str = "\n"
     _done: list[str] = field(default_factory=list, init=False, repr=False)
 
-    def fit_section(self, budget: int | None) -> FittedPiece:
+    def fit_section(self, budget: int | None) -> FittedMarkdownPiece:
         if not self.items:
             return EMPTY
         used = _count_bytes(self.header) + 1
@@ -133,9 +141,9 @@ class RowsSection(Generic[_Item]):
         parts = [self.header, *shown] if self.header and shown else shown
         text = self.separator.join(parts)
         if len(shown) < total:
-            remark = cut_note(len(shown), total, self.noun, self.full_report)
+            remark = note_markdown_cut(len(shown), total, self.noun, self.full_report)
             text = f"{text}\n\n{remark}" if shown else remark
-        return FittedPiece(SafeMarkdown(text), len(shown), total)
+        return FittedMarkdownPiece(SafeMarkdown(text), len(shown), total)
 
 
 @dataclass(frozen=True)
@@ -147,7 +155,7 @@ class ModelDiff:
 
 
 @dataclass
-class DiffsSection:
+class DiffsMarkdownSection:
     """Definition diffs: an equal share each; what a small diff leaves over goes to the large."""
 
     name: str
@@ -156,7 +164,7 @@ class DiffsSection:
     least: int = 500
     _lines: dict[int, list[str]] = field(default_factory=dict, init=False, repr=False)
 
-    def fit_section(self, budget: int | None) -> FittedPiece:
+    def fit_section(self, budget: int | None) -> FittedMarkdownPiece:
         if not self.items:
             return EMPTY
         if budget is None:
@@ -164,7 +172,7 @@ class DiffsSection:
                 _render_diff(item, markdown_text.split_visible_lines(item.text))
                 for item in self.items
             ]
-            return FittedPiece(SafeMarkdown("\n\n".join(blocks)), len(blocks), len(blocks))
+            return FittedMarkdownPiece(SafeMarkdown("\n\n".join(blocks)), len(blocks), len(blocks))
         count = min(len(self.items), budget // self.least)
         blocks, whole = [], 0
         left = budget
@@ -180,14 +188,16 @@ class DiffsSection:
         blocks = [texts[index] for index in range(count)]
         total = len(self.items)
         if whole < total:
-            blocks.append(cut_note(count, total, "diffs, long ones shortened,", self.full_report))
+            blocks.append(
+                note_markdown_cut(count, total, "diffs, long ones shortened,", self.full_report)
+            )
             if count == total:
                 long = total - whole
                 blocks[-1] = SafeMarkdown(
                     f"<sub>{long:,} of {total:,} diffs shortened; all are complete in "
                     f"{self.full_report}.</sub>"
                 )
-        return FittedPiece(SafeMarkdown("\n\n".join(blocks)), whole, total)
+        return FittedMarkdownPiece(SafeMarkdown("\n\n".join(blocks)), whole, total)
 
     def _fit_within(self, index: int, share: int) -> tuple[str, bool]:
         item = self.items[index]
@@ -215,29 +225,29 @@ def _render_diff(item: ModelDiff, lines: Sequence[str]) -> str:
 
 
 @dataclass
-class StagesSection:
+class StagesMarkdownSection:
     """What an apply would do, in order. The stages stay; their items are shortened first."""
 
     name: str
     items: Sequence[Stage]
     full_report: SafeMarkdown
 
-    def fit_section(self, budget: int | None) -> FittedPiece:
+    def fit_section(self, budget: int | None) -> FittedMarkdownPiece:
         total = sum(1 + len(stage.items) for stage in self.items)
         if not total:
             return EMPTY
         if budget is None:
-            return FittedPiece(self._render_fence(None), total, total)
+            return FittedMarkdownPiece(self._render_fence(None), total, total)
         largest = max(len(stage.items) for stage in self.items)
         for cap in (*([largest] if largest < _STAGE_CAPS[0] else []), *_STAGE_CAPS):
             text = self._render_fence(cap)
             if _count_bytes(text) <= budget:
                 shown = sum(1 + min(cap, len(stage.items)) for stage in self.items)
                 if shown == total:
-                    return FittedPiece(text, total, total)
-                remark = cut_note(shown, total, "lines", self.full_report)
-                return FittedPiece(SafeMarkdown(f"{text}\n\n{remark}"), shown, total)
-        return FittedPiece(cut_note(0, total, "lines", self.full_report), 0, total)
+                    return FittedMarkdownPiece(text, total, total)
+                remark = note_markdown_cut(shown, total, "lines", self.full_report)
+                return FittedMarkdownPiece(SafeMarkdown(f"{text}\n\n{remark}"), shown, total)
+        return FittedMarkdownPiece(note_markdown_cut(0, total, "lines", self.full_report), 0, total)
 
     def _render_fence(self, cap: int | None) -> SafeMarkdown:
         lines: list[str] = []
@@ -252,7 +262,7 @@ class StagesSection:
 
 
 @dataclass
-class GraphSection:
+class GraphMarkdownSection:
     """The lineage with as many models as fit; complete texts list every edge behind it."""
 
     name: str
@@ -260,25 +270,27 @@ class GraphSection:
     full_report: SafeMarkdown
     notes: Mapping[str, str] = field(default_factory=dict)
 
-    def fit_section(self, budget: int | None) -> FittedPiece:
+    def fit_section(self, budget: int | None) -> FittedMarkdownPiece:
         for cap in _NODE_CAPS:
-            drawn = graph.draw_lineage(self.lineage, cap, self.notes)
+            drawn = graph.draw_lineage_view(self.lineage, cap, self.notes)
             if drawn is None:
                 return EMPTY
             text = f"{drawn.text}\n\n<sub>{drawn.legend}</sub>"
             if budget is None:
-                return FittedPiece(
+                return FittedMarkdownPiece(
                     SafeMarkdown(text + self._list_edges(drawn)), drawn.total, drawn.total
                 )
             if _count_bytes(text) <= budget:
                 if drawn.drawn < drawn.total:
-                    remark = cut_note(drawn.drawn, drawn.total, "models", self.full_report)
+                    remark = note_markdown_cut(drawn.drawn, drawn.total, "models", self.full_report)
                     text = f"{text}\n\n{remark}"
-                return FittedPiece(SafeMarkdown(text), drawn.drawn, drawn.total)
+                return FittedMarkdownPiece(SafeMarkdown(text), drawn.drawn, drawn.total)
         total = len(self.lineage.nodes)
-        return FittedPiece(cut_note(0, total, "models of the lineage", self.full_report), 0, total)
+        return FittedMarkdownPiece(
+            note_markdown_cut(0, total, "models of the lineage", self.full_report), 0, total
+        )
 
-    def _list_edges(self, drawn: graph.DrawnLineage) -> str:
+    def _list_edges(self, drawn: graph.LineageView) -> str:
         if drawn.drawn == drawn.total:
             return ""
         edges = "\n".join(f"{parent} -> {reader}" for parent, reader in self.lineage.edges)
@@ -287,22 +299,22 @@ class GraphSection:
 
 
 @dataclass
-class OlderReviewSection:
+class OlderReviewMarkdownSection:
     """A review that exists only as the text of our own earlier comment; cut at block edges."""
 
     name: str
     text: str
     full_report: SafeMarkdown
 
-    def fit_section(self, budget: int | None) -> FittedPiece:
+    def fit_section(self, budget: int | None) -> FittedMarkdownPiece:
         if not self.text:
             return EMPTY
         room = None if budget is None else max(budget - NOTE_BYTES, 0)
-        kept, shown, total = trim_blocks(self.text, room)
+        kept, shown, total = trim_markdown_blocks(self.text, room)
         if shown < total:
-            remark = cut_note(shown, total, "parts of the review", self.full_report)
+            remark = note_markdown_cut(shown, total, "parts of the review", self.full_report)
             kept = f"{kept}\n\n{remark}" if kept else remark
-        return FittedPiece(SafeMarkdown(kept), shown, total)
+        return FittedMarkdownPiece(SafeMarkdown(kept), shown, total)
 
 
 # The sections of a review in the order in which a budget cuts them, each with what it keeps.
@@ -337,17 +349,19 @@ _GAPS = "| Model | Missing |\n|:--|:--|"
 _HISTORY = "| When | Head | Plan | Decision | Run |\n|:--|:--|:--|:--|:--|"
 
 
-def _make_work_rows(view: ReviewView, full: markdown_text.SafeMarkdown) -> RowsSection[Backfill]:
-    macro = load_row_macro("work")
+def _make_work_rows(
+    view: ReviewView, full: markdown_text.SafeMarkdown
+) -> RowsMarkdownSection[Backfill]:
+    macro = load_markdown_row_macro("work")
 
     def render_work(item: Backfill) -> str:
         change = view.change_of.get(item.model)
         return macro(item, change, view.links, view.describe_in_prod(item))
 
-    return RowsSection("work", view.backfill, render_work, "models", full, _WORK)
+    return RowsMarkdownSection("work", view.backfill, render_work, "models", full, _WORK)
 
 
-def make_review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare]:
+def make_shares_of_review_comment(view: ReviewView, *, complete: bool) -> list[SectionShare]:
     """All sections; those that a reader needs least come first, because they are cut first.
 
     `complete` texts also keep long cells whole.
@@ -358,11 +372,13 @@ def make_review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare
 
     def make_table(
         name: str, items: Sequence[Any], header: str, noun: str, *args: Any
-    ) -> RowsSection[Any]:
+    ) -> RowsMarkdownSection[Any]:
         macro, *rest = args
-        return RowsSection(name, items, make_row_renderer(macro, *rest), noun, full, header)
+        return RowsMarkdownSection(
+            name, items, make_markdown_row_renderer(macro, *rest), noun, full, header
+        )
 
-    change = make_row_renderer("diff_heading", links)
+    change = make_markdown_row_renderer("diff_heading", links)
 
     def make_diff(item: Change) -> ModelDiff:
         return ModelDiff(markdown_text.SafeMarkdown(change(item)), item.diff or "")
@@ -371,13 +387,15 @@ def make_review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare
     plan = report.prod_plan
     history = list(reversed(view.context.history))
 
-    def make_lines(name: str, items: Sequence[str], noun: str) -> RowsSection[str]:
-        return RowsSection(name, items, lambda text: f"- {render_prose(text, limit)}", noun, full)
+    def make_lines(name: str, items: Sequence[str], noun: str) -> RowsMarkdownSection[str]:
+        return RowsMarkdownSection(
+            name, items, lambda text: f"- {render_prose(text, limit)}", noun, full
+        )
 
-    tests = RowsSection(
+    tests = RowsMarkdownSection(
         "tests",
         checks.tests.failures,
-        make_row_renderer("test_failure", links, limit),
+        make_markdown_row_renderer("test_failure", links, limit),
         "failed tests",
         full,
         separator="\n\n",
@@ -389,7 +407,10 @@ def make_review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare
         SectionShare(make_lines("basis", [report.cost.basis], "remarks"), 500),
         SectionShare(make_table("gaps", view.gaps, _GAPS, "gaps", "gap"), 500),
         SectionShare(
-            RowsSection("alters", alters, make_row_renderer("named"), "tables", full), 500
+            RowsMarkdownSection(
+                "alters", alters, make_markdown_row_renderer("named"), "tables", full
+            ),
+            500,
         ),
         SectionShare(make_lines("prod_failure", failure, "lines"), 500),
         SectionShare(
@@ -409,18 +430,23 @@ def make_review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare
             make_table("history", history, _HISTORY, "earlier plans", "entry", links), 1_500
         ),
         SectionShare(
-            GraphSection("lineage", graph or Lineage(), full, make_node_notes(report)), 5_000
+            GraphMarkdownSection(
+                "lineage", graph or Lineage(), full, make_node_notes_of_lineage_view(report)
+            ),
+            5_000,
         ),
         SectionShare(
             make_table("metadata", view.metadata, _MINOR, "models", "minor", links), 1_000
         ),
-        SectionShare(DiffsSection("diffs", [make_diff(item) for item in view.diffs], full), 14_000),
+        SectionShare(
+            DiffsMarkdownSection("diffs", [make_diff(item) for item in view.diffs], full), 14_000
+        ),
         SectionShare(
             make_table("indirect", view.downstream, _MINOR, "models", "minor", links), 2_500
         ),
         SectionShare(
-            RowsSection(
-                "examples", view.examples, render_example, "models", full, separator="\n\n"
+            RowsMarkdownSection(
+                "examples", view.examples, render_example_markdown, "models", full, separator="\n\n"
             ),
             2_500,
         ),
@@ -448,7 +474,7 @@ def make_review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare
         ]
     blockers = [point for point in view.risks if point.risk.severity == "blocker"]
     risks = [point for point in view.risks if point.risk.severity != "blocker"]
-    advice = RowsSection(
+    advice = RowsMarkdownSection(
         "recommendations",
         view.recommendations,
         lambda text: f"1. {render_prose(text, limit)}",
@@ -459,7 +485,7 @@ def make_review_shares(view: ReviewView, *, complete: bool) -> list[SectionShare
     prod = make_table("prod_backfill", view.prod_backfill, _BACKFILL, "models", "backfill")
     return [
         *shared,
-        SectionShare(StagesSection("stages", report.stages, full), 0),
+        SectionShare(StagesMarkdownSection("stages", report.stages, full), 0),
         SectionShare(lint, 0),
         SectionShare(advice, 0),
         SectionShare(prod, 0),

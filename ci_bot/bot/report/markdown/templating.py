@@ -19,7 +19,7 @@ from markupsafe import Markup
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model import markdown_text
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.bot.report.model.sentences import BASELINES, list_for_templates
+from ci_bot.bot.report.model.sentences import BASELINES, list_view_sentences_for_templates
 from ci_bot.bot.report.resources import find_resource
 from ci_bot.bot.report.words import describe_lint, describe_tests
 from ci_bot.protocol.base import shorten_plan_id
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 _HEAD_LINES = 40
 
 
-def link_own_words(label: str, url: str | None) -> SafeMarkdown:
+def link_own_words_in_comment(label: str, url: str | None) -> SafeMarkdown:
     """One of the templates' own words, linked to a URL of the bot."""
     return markdown_text.make_link(SafeMarkdown(label), url)
 
 
-def format_optional_count(value: int | None) -> SafeMarkdown:
+def format_optional_count_in_comment(value: int | None) -> SafeMarkdown:
     """A count, or a dash where it is unknown: never 0."""
     return SafeMarkdown("–" if value is None else words.format_number(value))
 
 
-def keep_first_lines(text: str, limit: int | None) -> str:
+def keep_first_lines_in_comment(text: str, limit: int | None) -> str:
     """The first lines of a long message, unless there is no limit; still untrusted."""
     lines = text.strip().splitlines()
     if limit is None:
@@ -57,7 +57,7 @@ def keep_first_lines(text: str, limit: int | None) -> str:
     )
 
 
-def without_stop(text: str) -> str:
+def drop_stop_in_comment(text: str) -> str:
     """A sentence to go on after; still untrusted."""
     return text.strip().removesuffix(".")
 
@@ -65,19 +65,19 @@ def without_stop(text: str) -> str:
 _REASON = re.compile(r"(?P<rule>[\w-]*[a-z][\w-]*)(?: on |: )(?P<rest>.+)", re.DOTALL)
 
 
-def find_reason_rule(reason: str) -> str:
+def find_rule_of_reason_in_comment(reason: str) -> str:
     """The rule that a decision's reason begins with; "" if it begins with none."""
     found = _REASON.fullmatch(reason)
     return found["rule"] if found else ""
 
 
-def cut_reason_rule(reason: str) -> str:
+def cut_rule_of_reason_in_comment(reason: str) -> str:
     """A decision's reason without the rule that it begins with; still untrusted."""
     found = _REASON.fullmatch(reason)
     return found["rest"] if found else reason
 
 
-def _trust_own_words(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
+def _trust_own_words_in_comment(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
     """A filter whose words are all our own, for numbers and times."""
 
     def filter_value(*args: Any) -> SafeMarkdown:
@@ -86,7 +86,9 @@ def _trust_own_words(function: Callable[..., str]) -> Callable[..., SafeMarkdown
     return filter_value
 
 
-def _make_word_filter(vocabulary: Mapping[str, str]) -> Callable[[str | None], SafeMarkdown]:
+def _make_word_filter_of_comment(
+    vocabulary: Mapping[str, str],
+) -> Callable[[str | None], SafeMarkdown]:
     """A filter for the words of the field; one that we do not know is untrusted text."""
 
     def filter_word(value: str | None) -> SafeMarkdown:
@@ -125,60 +127,60 @@ ESCAPES: dict[str, Callable[..., SafeMarkdown]] = {
 }
 
 SHORTENERS: dict[str, Callable[..., str]] = {
-    "head": keep_first_lines,
+    "head": keep_first_lines_in_comment,
     "short": shorten_plan_id,
-    "without_stop": without_stop,
-    "reason_rule": find_reason_rule,
-    "without_rule": cut_reason_rule,
+    "without_stop": drop_stop_in_comment,
+    "reason_rule": find_rule_of_reason_in_comment,
+    "without_rule": cut_rule_of_reason_in_comment,
     "weighed": markdown_text.describe_weight,
 }
 
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {
-    "linked": link_own_words,
-    "maybe": format_optional_count,
-    "money": _trust_own_words(words.format_money),
-    "number": _trust_own_words(words.format_number),
-    "count": _trust_own_words(words.format_count),
-    "plural": _trust_own_words(words.pluralize),
-    "and_more": _trust_own_words(words.and_more),
-    "duration": _trust_own_words(words.duration),
-    "executor_time": _trust_own_words(words.executor_time),
-    "size": _trust_own_words(words.format_size),
-    "percent": _trust_own_words(words.format_percent),
-    "clock": _trust_own_words(words.format_clock),
-    "bar": _trust_own_words(words.render_text_bar),
-    "day": _trust_own_words(words.format_day),
-    "window": _trust_own_words(words.format_window),
-    "change": _make_word_filter(words.CHANGES),
-    "category": _make_word_filter(words.CATEGORIES),
-    "how_changed": _make_word_filter(words.HOW_CHANGED),
-    "kind": _make_word_filter(words.KINDS),
-    "action": _make_word_filter(words.ACTIONS),
-    "decision": _make_word_filter(_DECISIONS),
-    "severity": _make_word_filter(_SEVERITIES),
-    "severity_icon": _make_word_filter(words.SEVERITY_ICONS),
-    "severity_word": _make_word_filter({key: key for key in SEVERITIES}),
-    "difference": _make_word_filter(_DIFFERENCES),
-    "confidence": _make_word_filter(_CONFIDENCE),
-    "tests": _trust_own_words(lambda check: describe_tests(check).in_comment()),
-    "lint": _trust_own_words(lambda check: describe_lint(check).in_comment()),
-    "baseline": _make_word_filter(BASELINES),
+    "linked": link_own_words_in_comment,
+    "maybe": format_optional_count_in_comment,
+    "money": _trust_own_words_in_comment(words.format_money),
+    "number": _trust_own_words_in_comment(words.format_number),
+    "count": _trust_own_words_in_comment(words.format_count),
+    "plural": _trust_own_words_in_comment(words.pluralize),
+    "and_more": _trust_own_words_in_comment(words.and_more),
+    "duration": _trust_own_words_in_comment(words.duration),
+    "executor_time": _trust_own_words_in_comment(words.executor_time),
+    "size": _trust_own_words_in_comment(words.format_size),
+    "percent": _trust_own_words_in_comment(words.format_percent),
+    "clock": _trust_own_words_in_comment(words.format_clock),
+    "bar": _trust_own_words_in_comment(words.render_text_bar),
+    "day": _trust_own_words_in_comment(words.format_day),
+    "window": _trust_own_words_in_comment(words.format_window),
+    "change": _make_word_filter_of_comment(words.CHANGES),
+    "category": _make_word_filter_of_comment(words.CATEGORIES),
+    "how_changed": _make_word_filter_of_comment(words.HOW_CHANGED),
+    "kind": _make_word_filter_of_comment(words.KINDS),
+    "action": _make_word_filter_of_comment(words.ACTIONS),
+    "decision": _make_word_filter_of_comment(_DECISIONS),
+    "severity": _make_word_filter_of_comment(_SEVERITIES),
+    "severity_icon": _make_word_filter_of_comment(words.SEVERITY_ICONS),
+    "severity_word": _make_word_filter_of_comment({key: key for key in SEVERITIES}),
+    "difference": _make_word_filter_of_comment(_DIFFERENCES),
+    "confidence": _make_word_filter_of_comment(_CONFIDENCE),
+    "tests": _trust_own_words_in_comment(lambda check: describe_tests(check).in_comment()),
+    "lint": _trust_own_words_in_comment(lambda check: describe_lint(check).in_comment()),
+    "baseline": _make_word_filter_of_comment(BASELINES),
 }
 
 
-def finalize_value(value: Any) -> Any:
+def finalize_value_in_comment(value: Any) -> Any:
     """Numbers and Markdown made here pass; every other value becomes a code span."""
     if isinstance(value, SafeMarkdown | Markup | int):
         return value
     return markdown_text.make_table_cell(str(value))
 
 
-def find_templates_directory() -> Traversable:
+def find_directory_of_comment_templates() -> Traversable:
     """Where this installation's templates are."""
     return find_resource("templates")
 
 
-def make_sandbox(
+def make_sandbox_of_comment_templates(
     directory: Traversable, finalize: Callable[[Any], Any] | None = None
 ) -> SandboxedEnvironment:
     """An environment over one directory. Data is only ever context, never a template's source."""
@@ -199,9 +201,11 @@ def make_sandbox(
 
 
 @cache
-def get_comment_environment() -> SandboxedEnvironment:
+def get_environment_of_comment_templates() -> SandboxedEnvironment:
     """The one environment of comments."""
-    created = make_sandbox(find_templates_directory(), finalize_value)
+    created = make_sandbox_of_comment_templates(
+        find_directory_of_comment_templates(), finalize_value_in_comment
+    )
     created.filters |= ESCAPES | SHORTENERS | WORDS
-    created.globals["sentences"] = list_for_templates()
+    created.globals["sentences"] = list_view_sentences_for_templates()
     return created

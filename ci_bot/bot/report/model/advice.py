@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import TESTS_HINT
 from ci_bot.protocol.plan_identity import GivenFlags, PlanOption, Switch
@@ -17,7 +17,7 @@ from ci_bot.protocol.review_report import Report
 _MAX_RISKS = 5
 
 
-def list_recommendations(report: Report) -> list[str]:
+def list_recommendations_of_view(report: Report) -> list[str]:
     """A sentence for each thing to fix, in the order in which it pays.
 
     What makes every later step fail comes first, then what stops the decision, then what is only
@@ -67,7 +67,7 @@ def list_recommendations(report: Report) -> list[str]:
 _SWITCHES = get_args(Switch)
 
 
-def describe_reproduction(report: Report, context: CommentContext) -> str:
+def describe_reproduction_in_view(report: Report, context: CommentViewContext) -> str:
     """The same review in a clone on a laptop, of the tree that was reviewed."""
     lines = []
     base = report.base_sha
@@ -79,15 +79,15 @@ def describe_reproduction(report: Report, context: CommentContext) -> str:
     baseline = " --baseline base-branch" if report.baseline == "base-branch" else ""
     against = f" --base-ref {_quote_for_shell(base)}" if base else ""
     project = report.project
-    places = format_project_options(project.paths, project.python_path, project.gateway)
+    places = format_project_options_in_view(project.paths, project.python_path, project.gateway)
     lines.append(
         f"ci-bot review {places} --environment {_quote_for_shell(report.environment)}"
-        f"{baseline}{against}{_format_plan_inputs(report.options)}"
+        f"{baseline}{against}{_format_plan_inputs_in_view(report.options)}"
     )
     return "\n".join(lines)
 
 
-def make_restatement_command(report: Report) -> str:
+def make_restatement_command_of_view(report: Report) -> str:
     """The prod command for the models that were asked for, or with a place to fill in."""
     restated = report.identity.flags.restate_models if report.identity else []
     models = [_quote_for_shell(model) for model in restated] or ["MODEL"]
@@ -101,7 +101,7 @@ def make_restatement_command(report: Report) -> str:
     )
 
 
-def format_project_options(
+def format_project_options_in_view(
     projects: Sequence[str], python_path: Sequence[str], gateway: str | None
 ) -> str:
     """The projects as options of `ci-bot`."""
@@ -111,7 +111,7 @@ def format_project_options(
     return " ".join(found)
 
 
-def format_plan_flags(given: GivenFlags, start: str | None, end: str | None) -> str:
+def format_plan_flags_in_view(given: GivenFlags, start: str | None, end: str | None) -> str:
     """The options of a plan as a laptop was given them, each after a blank."""
     named_options: list[tuple[str, object]] = []
     for field, value in given:
@@ -126,7 +126,7 @@ def format_plan_flags(given: GivenFlags, start: str | None, end: str | None) -> 
     )
 
 
-def _format_plan_inputs(options: Sequence[PlanOption]) -> str:
+def _format_plan_inputs_in_view(options: Sequence[PlanOption]) -> str:
     """The inputs of a plan; what the project says, it says on a laptop as well."""
     given = [option for option in options if option.source != "project"]
     switches = {"true": True, "false": False}

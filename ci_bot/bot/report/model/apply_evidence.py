@@ -9,7 +9,7 @@ from typing import Literal
 from ci_bot.bot.report.model import sentences
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.bot.report.model.sentences import Data, DiffView
-from ci_bot.bot.report.model.view import take_first_lines
+from ci_bot.bot.report.model.view import take_first_lines_of_failure_view
 from ci_bot.protocol.apply_report import (
     AppliedModel,
     ApplyDocument,
@@ -22,7 +22,7 @@ from ci_bot.protocol.plan_identity import PlanDifference
 
 
 @dataclass(frozen=True)
-class DiffRow:
+class DiffRowView:
     """A model's row of the table; `rows_changed` is None if it was not compared."""
 
     diff: TableDiff | DiffView
@@ -32,7 +32,7 @@ class DiffRow:
 
 
 @dataclass(frozen=True)
-class ColumnRow:
+class ColumnRowView:
     """How a column changed; `share` is that of the rows in which it did."""
 
     model: str
@@ -42,7 +42,7 @@ class ColumnRow:
 
 
 @dataclass(frozen=True)
-class FailedModelAudit:
+class FailedModelAuditView:
     """A blocking audit that failed, and the model whose new table it was asked of."""
 
     model: AppliedModel
@@ -112,34 +112,39 @@ class ApplyView:
     def sentence(self) -> SafeMarkdown | None:
         """What the data says in one sentence; None if it says nothing."""
         if self.differing and self.data != "unseen":
-            return sentences.describe_main_difference(self.differing[0])
+            return sentences.describe_main_difference_in_view(self.differing[0])
         same = [diff for diff in self.compared if diff.state == "same"]
-        return sentences.describe_all_same(same) if same else None
+        return sentences.describe_all_same_in_view(same) if same else None
 
     @property
-    def rows_of_diff(self) -> list[DiffRow]:
+    def rows_of_diff(self) -> list[DiffRowView]:
         return [
             *(
-                DiffRow(
+                DiffRowView(
                     diff,
-                    sentences.wrap_model_name(diff.model),
-                    sentences.describe_changed_columns(diff),
-                    sentences.render_row_bar(diff),
+                    sentences.wrap_model_name_in_view(diff.model),
+                    sentences.describe_columns_changed_in_diff_view(diff),
+                    sentences.render_row_bar_of_diff_view(diff),
                 )
                 for diff in self.compared
             ),
-            *(DiffRow(diff, sentences.wrap_model_name(diff.model)) for diff in self.skipped),
+            *(
+                DiffRowView(diff, sentences.wrap_model_name_in_view(diff.model))
+                for diff in self.skipped
+            ),
         ]
 
     @property
-    def columns(self) -> list[ColumnRow]:
+    def columns(self) -> list[ColumnRowView]:
         """Columns that differ and were checked, of the models in their order."""
         return [
-            ColumnRow(
+            ColumnRowView(
                 diff.model,
                 column,
-                _get_column_share(column),
-                sentences.describe_value_change(column, (diff.rows_prod or 0, diff.rows_pr or 0)),
+                _get_column_share_of_view(column),
+                sentences.describe_value_change_in_view(
+                    column, (diff.rows_prod or 0, diff.rows_pr or 0)
+                ),
             )
             for diff in self.differing
             for column in diff.unequal_columns
@@ -149,11 +154,11 @@ class ApplyView:
     @property
     def blocking_audits(self) -> list[SafeMarkdown]:
         """Those that stopped the apply, by name."""
-        return sentences.list_failed_audits(self.doc.models, blocking=True)
+        return sentences.list_failed_audits_of_view(self.doc.models, blocking=True)
 
     @property
     def warning_audits(self) -> list[SafeMarkdown]:
-        return sentences.list_failed_audits(self.doc.models, blocking=False)
+        return sentences.list_failed_audits_of_view(self.doc.models, blocking=False)
 
     @property
     def first_view(self) -> str | None:
@@ -214,13 +219,13 @@ class ApplyView:
 
     @property
     def failure_head(self) -> tuple[str, int]:
-        return take_first_lines(self.doc.failure)
+        return take_first_lines_of_failure_view(self.doc.failure)
 
     @cached_property
-    def failed_audit(self) -> FailedModelAudit | None:
+    def failed_audit(self) -> FailedModelAuditView | None:
         """The audit that stopped the apply; the first if there are several."""
         found = [
-            FailedModelAudit(model, audit)
+            FailedModelAuditView(model, audit)
             for model in self.doc.models
             for audit in model.audits
             if audit.blocking and audit.status == "failed"
@@ -234,27 +239,27 @@ class ApplyView:
         return self.failed_audit is not None and not more and text.startswith("Audits failed:")
 
 
-def _get_column_share(column: ColumnMatch) -> float | None:
+def _get_column_share_of_view(column: ColumnMatch) -> float | None:
     return None if column.match_rate is None else 1 - column.match_rate
 
 
 @dataclass(frozen=True)
-class DifferingEntry:
+class DifferingEntryView:
     """What differs in one way between two plans: some models, or some settings."""
 
     names: tuple[str, ...]
     how: Literal["added", "gone", "changed", "field"]
 
 
-def list_plan_differences(difference: PlanDifference | None) -> list[DifferingEntry]:
+def list_plan_differences_of_view(difference: PlanDifference | None) -> list[DifferingEntryView]:
     """What explains a difference first: a new model, one that is gone, or a setting. The models
     that only have another version mostly follow from these, so they share one entry."""
     if difference is None:
         return []
     changed = tuple(difference.snapshots_changed)
     return [
-        *(DifferingEntry((name,), "added") for name in difference.snapshots_added),
-        *(DifferingEntry((name,), "gone") for name in difference.snapshots_gone),
-        *(DifferingEntry((name,), "field") for name in difference.fields_changed),
-        *([DifferingEntry(changed, "changed")] if changed else []),
+        *(DifferingEntryView((name,), "added") for name in difference.snapshots_added),
+        *(DifferingEntryView((name,), "gone") for name in difference.snapshots_gone),
+        *(DifferingEntryView((name,), "field") for name in difference.fields_changed),
+        *([DifferingEntryView(changed, "changed")] if changed else []),
     ]

@@ -23,7 +23,7 @@ _DAY_SECONDS = 86_400
 
 
 @dataclass(frozen=True)
-class BuildRow:
+class BuildRowView:
     """One kind of work. All words are ours; there are no names in it."""
 
     label: SafeMarkdown
@@ -31,7 +31,7 @@ class BuildRow:
     later: SafeMarkdown
 
 
-def build_rows(report: Report) -> list[BuildRow]:
+def list_build_row_views(report: Report) -> list[BuildRowView]:
     """The rows; empty if no table is built on either side."""
     here = report.backfill
     plan = report.prod_plan
@@ -40,28 +40,40 @@ def build_rows(report: Report) -> list[BuildRow]:
         return []
     kept = list_forward_only_models(report)
     rows = [
-        ("Incremental", _describe_history(here, kept), _describe_history(later, kept)),
-        ("Forward-only", _describe_previews(here, kept), _describe_old_rows(report)),
+        (
+            "Incremental",
+            _describe_history_in_view(here, kept),
+            _describe_history_in_view(later, kept),
+        ),
+        (
+            "Forward-only",
+            _describe_previews_in_view(here, kept),
+            _describe_old_rows_in_view(report),
+        ),
         (
             "Whole tables",
-            _format_number(_count_whole_tables(here, kept)),
-            _format_number(_count_whole_tables(later, kept)),
+            _format_number(_count_whole_tables_of_view(here, kept)),
+            _format_number(_count_whole_tables_of_view(later, kept)),
         ),
-        ("Views", _format_number(_count_views(here)), _format_number(_count_views(later))),
+        (
+            "Views",
+            _format_number(_count_views_of_build_table(here)),
+            _format_number(_count_views_of_build_table(later)),
+        ),
         (
             "Executor time",
-            _format_expected_time(report.cost),
-            _format_expected_time(_find_prod_cost(report)),
+            _format_expected_time_in_view(report.cost),
+            _format_expected_time_in_view(_find_prod_cost_of_view(report)),
         ),
     ]
     return [
-        BuildRow(*(SafeMarkdown(text or _NOTHING) for text in row))
+        BuildRowView(*(SafeMarkdown(text or _NOTHING) for text in row))
         for row in rows
         if row[1] or row[2]
     ]
 
 
-def _describe_old_rows(report: Report) -> str:
+def _describe_old_rows_in_view(report: Report) -> str:
     """What becomes of the rows that prod's forward-only tables hold."""
     forward, kept = list_forward_only_models(report), list_history_keepers(report)
     if not forward:
@@ -71,23 +83,25 @@ def _describe_old_rows(report: Report) -> str:
     return f"history stays in {len(kept)} of {len(forward)}" if kept else "old rows can change"
 
 
-def _describe_history(items: Iterable[Backfill], kept: frozenset[str]) -> str:
-    return _describe_intervals(
-        [item for item in _list_incremental(items) if item.model not in kept]
+def _describe_history_in_view(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+    return _describe_intervals_in_view(
+        [item for item in _list_incremental_of_view(items) if item.model not in kept]
     )
 
 
-def _describe_previews(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+def _describe_previews_in_view(items: Iterable[Backfill], kept: frozenset[str]) -> str:
     found = [item for item in select_tables(items) if item.model in kept]
-    return f"preview, {_describe_intervals(found)}" if found else ""
+    return f"preview, {_describe_intervals_in_view(found)}" if found else ""
 
 
-def _describe_intervals(items: Sequence[Backfill]) -> str:
+def _describe_intervals_in_view(items: Sequence[Backfill]) -> str:
     """ "365 days since 2013-01-01", "2 tables, 730 days since 2013-01-01", "3 tables"."""
     if not items:
         return ""
     tables = "" if len(items) == 1 else f"{words.format_count(len(items), 'table')}, "
-    amount = words.format_count(sum(item.intervals for item in items), _name_interval_unit(items))
+    amount = words.format_count(
+        sum(item.intervals for item in items), _name_interval_unit_in_view(items)
+    )
     starts = [item.start for item in items if item.start]
     if starts and amount == "1 day":
         return f"{amount}, {_format_day(starts[0])}"
@@ -100,7 +114,7 @@ def _format_day(moment: str) -> str:
     return words.format_day(moment).replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
-def _name_interval_unit(items: Sequence[Backfill]) -> str:
+def _name_interval_unit_in_view(items: Sequence[Backfill]) -> str:
     """What an interval is, where that can be known from the windows."""
     return "day" if all(map(_is_daily, items)) else "interval"
 
@@ -112,16 +126,16 @@ def _is_daily(item: Backfill) -> bool:
     return length.total_seconds() == item.intervals * _DAY_SECONDS
 
 
-def _list_incremental(items: Iterable[Backfill]) -> list[Backfill]:
+def _list_incremental_of_view(items: Iterable[Backfill]) -> list[Backfill]:
     return [item for item in select_tables(items) if item.action == "incremental"]
 
 
-def _count_whole_tables(items: Iterable[Backfill], kept: frozenset[str]) -> int:
+def _count_whole_tables_of_view(items: Iterable[Backfill], kept: frozenset[str]) -> int:
     tables = [item for item in select_tables(items) if item.model not in kept]
     return sum(item.action != "incremental" for item in tables)
 
 
-def _count_views(items: Iterable[Backfill]) -> int:
+def _count_views_of_build_table(items: Iterable[Backfill]) -> int:
     return sum_planned_work(items).views
 
 
@@ -129,11 +143,11 @@ def _format_number(value: int) -> str:
     return words.format_number(value) if value else ""
 
 
-def _find_prod_cost(report: Report) -> Cost | None:
+def _find_prod_cost_of_view(report: Report) -> Cost | None:
     return report.prod_plan.cost if report.prod_plan else None
 
 
-def _format_expected_time(cost: Cost | None) -> str:
+def _format_expected_time_in_view(cost: Cost | None) -> str:
     """The expected time in a few words; "" if nothing is known."""
     if cost is None or cost.executor_hours_mid is None:
         return ""
@@ -149,14 +163,14 @@ TOP_WORK = 5
 
 
 @dataclass(frozen=True)
-class DisplayWork(Work):
+class DisplayWorkView(Work):
     """Totals over a list of backfills, with what only a reader asks for."""
 
     previews: int = 0
     window: SafeMarkdown | None = None
 
 
-def describe_restated(items: Sequence[ProdRestatement]) -> str:
+def describe_restated_in_view(items: Sequence[ProdRestatement]) -> str:
     """How much restatements build again, and who asks; "" if none of them holds."""
     held = [item for item in items if item.problem is None]
     if not held:
@@ -166,23 +180,23 @@ def describe_restated(items: Sequence[ProdRestatement]) -> str:
     return f"builds {words.format_count(len(models), 'model')} again, as {askers}"
 
 
-def describe_displayed_work(backfill: Sequence[Backfill]) -> DisplayWork:
+def describe_displayed_work_in_view(backfill: Sequence[Backfill]) -> DisplayWorkView:
     """The totals of `backfill`."""
     tables = select_tables(backfill)
     covered = words.format_covering_window([(item.start, item.end) for item in tables])
-    return DisplayWork(
+    return DisplayWorkView(
         **asdict(sum_planned_work(backfill)),
         previews=sum(item.preview for item in tables),
         window=None if covered is None else SafeMarkdown(covered),
     )
 
 
-def _get_size_order(item: Backfill) -> tuple[bool, int, int, str]:
+def _get_size_order_in_view(item: Backfill) -> tuple[bool, int, int, str]:
     return item.action == "recreate_view", -item.intervals, -item.batches, item.model
 
 
 @dataclass(frozen=True)
-class PlannedWork:
+class PlannedWorkView:
     """What is built here and in prod, as lists in the order of weight and as totals."""
 
     report: Report
@@ -190,7 +204,7 @@ class PlannedWork:
     @cached_property
     def backfill(self) -> list[Backfill]:
         """The largest first: intervals, then whole tables, then views."""
-        return sorted(self.report.backfill, key=_get_size_order)
+        return sorted(self.report.backfill, key=_get_size_order_in_view)
 
     @cached_property
     def reused(self) -> list[Backfill]:
@@ -205,13 +219,13 @@ class PlannedWork:
         return select_tables(self.backfill)[:TOP_WORK]
 
     @cached_property
-    def planned(self) -> DisplayWork:
-        return describe_displayed_work(self.report.backfill)
+    def planned(self) -> DisplayWorkView:
+        return describe_displayed_work_in_view(self.report.backfill)
 
     @cached_property
-    def remaining_work(self) -> DisplayWork:
+    def remaining_work(self) -> DisplayWorkView:
         """What of the backfill is still to do."""
-        return describe_displayed_work(self.report.work)
+        return describe_displayed_work_in_view(self.report.work)
 
     @property
     def partly_done(self) -> bool:
@@ -226,28 +240,30 @@ class PlannedWork:
         return self.report.environment_holds_plan and not self.report.work
 
     @cached_property
-    def prod_work(self) -> DisplayWork | None:
+    def prod_work(self) -> DisplayWorkView | None:
         """What prod builds after the merge, if nothing is applied before."""
-        return describe_displayed_work(self.prod_backfill) if self.report.prod_plan else None
+        return (
+            describe_displayed_work_in_view(self.prod_backfill) if self.report.prod_plan else None
+        )
 
     @property
     def restated(self) -> str:
         """What prod builds again once the merge is deployed; "" if nobody asks for it."""
-        return describe_restated(self.report.prod_restatements)
+        return describe_restated_in_view(self.report.prod_restatements)
 
     @cached_property
-    def prod_left(self) -> DisplayWork | None:
+    def prod_left(self) -> DisplayWorkView | None:
         """What prod builds after an apply of this plan; None if an apply changes nothing."""
         plan = self.report.prod_plan
         if plan is None or self.report.baseline == "base-branch":
             return None
-        left = describe_displayed_work(plan.backfill)
+        left = describe_displayed_work_in_view(plan.backfill)
         return None if left == self.prod_work else left
 
     @cached_property
     def prod_backfill(self) -> list[Backfill]:
         plan = self.report.prod_plan
-        return sorted(plan.full_backfill, key=_get_size_order) if plan else []
+        return sorted(plan.full_backfill, key=_get_size_order_in_view) if plan else []
 
     def describe_in_prod(self, item: Backfill) -> SafeMarkdown:
         """What a table of the environment is to prod after the merge."""

@@ -11,7 +11,7 @@ from ci_bot.protocol.plan import Decision
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApplyCondition:
+class ApplyConditionView:
     """One requirement of the apply gate, shown ticked or not before anybody types a command.
 
     `next_command` says how to meet it, in a few words; a command in it stands between backticks.
@@ -23,7 +23,7 @@ class ApplyCondition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecisionOverride:
+class DecisionOverrideView:
     """A maintainer let a blocked plan through; it stays visible and belongs to one plan only."""
 
     by: str
@@ -31,7 +31,7 @@ class DecisionOverride:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DisplayProgress:
+class ProgressView:
     """Where a running apply is. `seconds_left` is null until a first batch was measured."""
 
     done: int
@@ -41,7 +41,7 @@ class DisplayProgress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApplyRefusal:
+class ApplyRefusalView:
     """Why the bot itself refused a request, if no worker was ever asked."""
 
     reason_code: str
@@ -51,7 +51,7 @@ class ApplyRefusal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CommentContext:
+class CommentViewContext:
     """Everything in a comment that comes from the bot.
 
     Args:
@@ -98,10 +98,10 @@ class CommentContext:
     options: str = "--project ."
     plan_options: str = ""
     apply_workflow: str | None = None
-    conditions: tuple[ApplyCondition, ...] = ()
-    override: DecisionOverride | None = None
-    progress: DisplayProgress | None = None
-    refusal: ApplyRefusal | None = None
+    conditions: tuple[ApplyConditionView, ...] = ()
+    override: DecisionOverrideView | None = None
+    progress: ProgressView | None = None
+    refusal: ApplyRefusalView | None = None
     fork: bool = False
     new_head: Sha | None = None
     new_base: str | None = None

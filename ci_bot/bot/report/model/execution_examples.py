@@ -24,7 +24,7 @@ _SAME_RULE = "same-result"
 
 
 @dataclass(frozen=True)
-class ExampleCell:
+class ExampleCellView:
     """A value, and whether the change changed it."""
 
     text: str
@@ -32,15 +32,15 @@ class ExampleCell:
 
 
 @dataclass(frozen=True)
-class ExampleLine:
+class ExampleLineView:
     """A row of a result: `before` and `after` where it changes, `both` where it does not."""
 
     side: str
-    cells: tuple[ExampleCell, ...]
+    cells: tuple[ExampleCellView, ...]
 
 
 @dataclass(frozen=True)
-class ExampleFact:
+class ExampleFactView:
     """A value of a generated row, with where it stands."""
 
     place: str
@@ -48,7 +48,7 @@ class ExampleFact:
 
 
 @dataclass(frozen=True)
-class ShortExample:
+class ShortExampleView:
     """An example that fits into a sentence: `column` from `before` to `after`, for `given`.
 
     Without a column a row goes (`after` is none) or comes.
@@ -58,15 +58,15 @@ class ShortExample:
     column: str | None
     before: str | None
     after: str | None
-    given: tuple[ExampleFact, ...]
+    given: tuple[ExampleFactView, ...]
 
 
-def list_examples(report: Report) -> list[ModelExecution]:
+def list_example_views(report: Report) -> list[ModelExecution]:
     """The models for which an example was found."""
     return [one for one in report.executions if one.example is not None]
 
 
-def list_unproved(report: Report) -> list[str]:
+def list_unproved_in_view(report: Report) -> list[str]:
     """Sentences about the changed models without an example and without a proof."""
     proved = {risk.model for risk in (*report.risks, *report.set_aside) if risk.rule == _SAME_RULE}
     left = [one for one in report.executions if one.example is None and one.model not in proved]
@@ -103,41 +103,45 @@ def _list_names(models: list[ModelExecution]) -> str:
     return f"{shown}{and_more(models, _NAMED)}"
 
 
-def list_lines(example: ExecutionExample) -> Iterator[ExampleLine]:
+def list_lines_of_example_view(example: ExecutionExample) -> Iterator[ExampleLineView]:
     """The rows of both results, those that belong together one below the other."""
     for pair in example.outputs:
         before, after = pair.before, pair.after
         if before is not None and before == after:
-            yield ExampleLine("both", tuple(ExampleCell(show_value(value)) for value in before))
+            yield ExampleLineView(
+                "both", tuple(ExampleCellView(show_example_value(value)) for value in before)
+            )
             continue
         for side, own, other in (("before", before, after), ("after", after, before)):
             if own is not None:
-                yield ExampleLine(
+                yield ExampleLineView(
                     side,
                     tuple(
-                        ExampleCell(show_value(value), other is None or value != other[place])
+                        ExampleCellView(
+                            show_example_value(value), other is None or value != other[place]
+                        )
                         for place, value in enumerate(own)
                     ),
                 )
 
 
-def show_value(value: str | None) -> str:
+def show_example_value(value: str | None) -> str:
     """A value of an example; NULL for none."""
     return NULL if value is None else value
 
 
-def list_short_examples(report: Report) -> list[ShortExample]:
+def list_short_example_views(report: Report) -> list[ShortExampleView]:
     """The examples that are short enough for the first screen."""
     return [
         found
-        for one in list_examples(report)
+        for one in list_example_views(report)
         if one.example is not None
-        and (found := _shorten_example(one.model, one.example)) is not None
+        and (found := _shorten_example_view(one.model, one.example)) is not None
     ]
 
 
-def _shorten_example(model: str, example: ExecutionExample) -> ShortExample | None:
-    given = tuple(_list_facts(example))
+def _shorten_example_view(model: str, example: ExecutionExample) -> ShortExampleView | None:
+    given = tuple(_list_facts_of_example_view(example))
     changed = [pair for pair in example.outputs if pair.before != pair.after]
     if len(changed) != 1 or not 0 < len(given) <= _MOST_VALUES:
         return None
@@ -145,7 +149,7 @@ def _shorten_example(model: str, example: ExecutionExample) -> ShortExample | No
         return None
     before, after = changed[0].before, changed[0].after
     if before is None or after is None:
-        return ShortExample(
+        return ShortExampleView(
             model, None, _render_row_or_none(before), _render_row_or_none(after), given
         )
     places = [place for place, value in enumerate(before) if value != after[place]]
@@ -153,16 +157,20 @@ def _shorten_example(model: str, example: ExecutionExample) -> ShortExample | No
         return None
     place = places[0]
     column = example.columns[place]
-    return ShortExample(model, column, show_value(before[place]), show_value(after[place]), given)
+    return ShortExampleView(
+        model, column, show_example_value(before[place]), show_example_value(after[place]), given
+    )
 
 
 def _render_row_or_none(row: Iterable[str | None] | None) -> str | None:
-    return None if row is None else ", ".join(map(show_value, row))
+    return None if row is None else ", ".join(map(show_example_value, row))
 
 
-def _list_facts(example: ExecutionExample) -> Iterator[ExampleFact]:
+def _list_facts_of_example_view(example: ExecutionExample) -> Iterator[ExampleFactView]:
     for table in example.inputs:
         for row in table.rows:
             for name, value in zip(table.columns, row, strict=True):
                 place = f"{table.table.rpartition('.')[2]}.{name}"
-                yield ExampleFact(place if len(example.inputs) > 1 else name, show_value(value))
+                yield ExampleFactView(
+                    place if len(example.inputs) > 1 else name, show_example_value(value)
+                )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_bot.bot.report.model.headline import ReportHeadline, Subject
+from ci_bot.bot.report.model.headline import HeadlineView, Subject
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
 from ci_bot.protocol.finding_groups import group_risks
 from ci_bot.protocol.plan import SEVERITIES, Change, Severity
@@ -45,7 +45,7 @@ _CAUSES = (
 
 
 @dataclass(frozen=True)
-class BlockerFix:
+class BlockerFixView:
     """One thing to fix: the finding that is shown, and what else it is the cause of."""
 
     shown: Risk
@@ -115,33 +115,33 @@ def _get_location(risk: Risk) -> tuple[str | None, str | None]:
     return risk.model, risk.path
 
 
-def list_fixes(blockers: Sequence[Risk], report: Report) -> list[BlockerFix]:
+def list_fix_views(blockers: Sequence[Risk], report: Report) -> list[BlockerFixView]:
     """The blockers by cause: leaked credentials first, then in the order in which they come."""
     groups: dict[object, list[Risk]] = {}
-    causes = _BlockerCauses(report, blockers)
+    causes = _BlockerCausesOfView(report, blockers)
     for risk in blockers:
         groups.setdefault(causes.find_cause(risk), []).append(risk)
-    found = [_make_fix(group) for group in groups.values()]
+    found = [_make_fix_view(group) for group in groups.values()]
     return sorted(found, key=lambda fix: (fix.shown.rule != _LEAK, -len(fix.also)))
 
 
-def _make_fix(group: Sequence[Risk]) -> BlockerFix:
+def _make_fix_view(group: Sequence[Risk]) -> BlockerFixView:
     order = {rule: index for index, rule in enumerate(_CAUSES)}
     first, *rest = sorted(group, key=lambda risk: order.get(risk.rule, len(order)))
-    return BlockerFix(first, tuple(rest))
+    return BlockerFixView(first, tuple(rest))
 
 
-class _BlockerCauses:
+class _BlockerCausesOfView:
     """What goes, as (model, name): columns of models, and models as a whole."""
 
     def __init__(self, report: Report, blockers: Iterable[Risk]) -> None:
         readers: dict[str, list[str]] = defaultdict(list)
         for parent, reader in report.lineage.edges:
             readers[parent].append(reader)
-        self._lost = _list_lost(report, blockers)[:_MOST_CAUSES]
+        self._lost = _list_lost_in_view(report, blockers)[:_MOST_CAUSES]
         self._near: dict[str | None, list[tuple[str, str]]] = defaultdict(list)
         for model, name in self._lost:
-            for affected in {model, *list_reached_models(model, readers)}:
+            for affected in {model, *list_reached_models_of_view(model, readers)}:
                 self._near[affected].append((model, name))
 
     def find_cause(self, risk: Risk) -> object:
@@ -156,7 +156,7 @@ class _BlockerCauses:
         return (risk.rule, risk.evidence, risk.path if risk.model is None else None)
 
 
-def _list_lost(report: Report, blockers: Iterable[Risk]) -> list[tuple[str, str]]:
+def _list_lost_in_view(report: Report, blockers: Iterable[Risk]) -> list[tuple[str, str]]:
     found = [
         (change.model, column.name)
         for change in report.changes
@@ -179,7 +179,7 @@ def _mentions_name(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", text) is not None
 
 
-def list_reached_models(model: str, readers: Mapping[str, Iterable[str]]) -> set[str]:
+def list_reached_models_of_view(model: str, readers: Mapping[str, Iterable[str]]) -> set[str]:
     """All that lies below a model."""
     found: set[str] = set()
     level = {model}
@@ -222,7 +222,7 @@ BASE_BROKEN = "R01-base-broken"
 
 
 @dataclass(frozen=True)
-class FindingPoint:
+class FindingPointView:
     """One question: what one rule found with one weight, at one place or at many."""
 
     risks: tuple[Risk, ...]
@@ -244,7 +244,7 @@ class FindingPoint:
     @property
     def sentence(self) -> str:
         """What is found, behind the model or the file that it is about."""
-        return describe_finding(self.risk)
+        return describe_finding_in_view(self.risk)
 
     @property
     def other_readers(self) -> list[str]:
@@ -257,16 +257,16 @@ class FindingPoint:
     @property
     def is_alike(self) -> bool:
         """Whether the same is known of every place."""
-        return len({describe_finding(risk) for risk in self.risks}) == 1
+        return len({describe_finding_in_view(risk) for risk in self.risks}) == 1
 
 
-def describe_finding(risk: Risk) -> str:
+def describe_finding_in_view(risk: Risk) -> str:
     """Describes a finding without its place in front."""
     return risk.evidence.removeprefix(f"`{risk.model or risk.path}` ")
 
 
 @dataclass(frozen=True)
-class ReportFindings:
+class ReportFindingsView:
     """The findings of one report, each in one place.
 
     Attributes:
@@ -274,7 +274,7 @@ class ReportFindings:
     """
 
     report: Report
-    head: ReportHeadline
+    head: HeadlineView
 
     @cached_property
     def ordered_risks(self) -> list[Risk]:
@@ -291,14 +291,14 @@ class ReportFindings:
         return [risk for risk in self.ordered_risks if not _is_one_word(risk)]
 
     @cached_property
-    def fixes(self) -> list[BlockerFix]:
+    def fixes(self) -> list[BlockerFixView]:
         """What blocks, one entry for each cause."""
-        return list_fixes(
+        return list_fix_views(
             [risk for risk in self.ordered_risks if risk.severity == "blocker"], self.report
         )
 
     @property
-    def top_fixes(self) -> list[BlockerFix]:
+    def top_fixes(self) -> list[BlockerFixView]:
         return self.fixes[:TOP_FIXES]
 
     @property
@@ -331,38 +331,42 @@ class ReportFindings:
         return tuple(dict.fromkeys(risk.rule for risk in self.headline_findings))
 
     @cached_property
-    def points(self) -> list[FindingPoint]:
+    def points(self) -> list[FindingPointView]:
         """What to look at, one for each rule and weight."""
         weights = _POINTS[self.report.decision]
         found = [
             risk for risk in self.ordered_risks if risk.severity in weights and self._is_open(risk)
         ]
-        return _group_points(found)[:TOP_POINTS]
+        return _group_finding_point_views(found)[:TOP_POINTS]
 
     @cached_property
-    def by_rule(self) -> list[FindingPoint]:
+    def by_rule(self) -> list[FindingPointView]:
         """All that weighs medium or more, one for each rule and weight."""
-        return _group_points([risk for risk in self.ordered_risks if risk.severity in _HEAVY])
+        return _group_finding_point_views(
+            [risk for risk in self.ordered_risks if risk.severity in _HEAVY]
+        )
 
     @cached_property
-    def lower_points(self) -> list[FindingPoint]:
+    def lower_points(self) -> list[FindingPointView]:
         """The findings that neither the sentence nor the lists at the top show as a whole."""
         shown = {id(risk) for point in self.points if not point.more_places for risk in point.risks}
         shown |= {id(risk) for fix in self.top_fixes for risk in fix.shown_findings}
         rest = [
             risk for risk in self.ordered_risks if self._is_open(risk) and id(risk) not in shown
         ]
-        return _group_points(rest)
+        return _group_finding_point_views(rest)
 
     @cached_property
-    def all_points(self) -> list[FindingPoint]:
+    def all_points(self) -> list[FindingPointView]:
         """All but what was not checked, one for each question."""
-        return _group_points(self.listed_risks)
+        return _group_finding_point_views(self.listed_risks)
 
     @cached_property
     def not_checked(self) -> list[str]:
         """What was not checked, in one or two words each."""
-        found = [risk.subject or risk.evidence for risk in self.ordered_risks if _is_gap(risk)]
+        found = [
+            risk.subject or risk.evidence for risk in self.ordered_risks if _is_gap_in_view(risk)
+        ]
         return list(dict.fromkeys(found))
 
     @cached_property
@@ -375,21 +379,21 @@ class ReportFindings:
         return not (fact or _is_one_word(risk) or id(risk) in self._headline_ids)
 
 
-def _group_points(risks: Sequence[Risk]) -> list[FindingPoint]:
-    return [FindingPoint(group) for group in group_risks(risks)]
+def _group_finding_point_views(risks: Sequence[Risk]) -> list[FindingPointView]:
+    return [FindingPointView(group) for group in group_risks(risks)]
 
 
 def _is_one_word(risk: Risk) -> bool:
     """Whether the line of what was not checked says it all; it does not name files."""
-    return _is_gap(risk) and risk.subject != _LARGE_FILES
+    return _is_gap_in_view(risk) and risk.subject != _LARGE_FILES
 
 
-def _is_gap(risk: Risk) -> bool:
+def _is_gap_in_view(risk: Risk) -> bool:
     return risk.rule == _NOT_CHECKED and risk.severity == "info"
 
 
 @dataclass(frozen=True)
-class PlacedFinding:
+class PlacedFindingView:
     """A finding at a line of a file, for forms that show it there: a check, code scanning."""
 
     risk: Risk
@@ -397,14 +401,16 @@ class PlacedFinding:
     line: int
 
 
-def place_findings(risks: Iterable[Risk], changes: Iterable[Change]) -> list[PlacedFinding]:
+def place_finding_views(
+    risks: Iterable[Risk], changes: Iterable[Change]
+) -> list[PlacedFindingView]:
     """The findings that have a file, of their own or their model's, each at its line.
 
     What is about the whole of a file stands at its first line: GitHub takes no other place.
     """
     files = {change.model: change.path for change in changes}
     return [
-        PlacedFinding(risk, path, max(risk.line or 1, 1) if risk.path else 1)
+        PlacedFindingView(risk, path, max(risk.line or 1, 1) if risk.path else 1)
         for risk in risks
         if (path := risk.path or files.get(risk.model or "")) is not None
     ]

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.model.sentences import SENTENCES, describe_past_numbers
+from ci_bot.bot.report.model.sentences import SENTENCES, describe_past_numbers_in_view
 from ci_bot.bot.report.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
@@ -50,7 +50,7 @@ _NO_PLAN = {
 
 
 @dataclass(frozen=True)
-class ReportHeadline:
+class HeadlineView:
     """The sentence, whose names stand between backticks.
 
     Attributes:
@@ -65,27 +65,27 @@ class ReportHeadline:
     rest: str = ""
 
 
-def make_headline(report: Report, *, base_name: str | None = None) -> ReportHeadline:
+def make_headline_view(report: Report, *, base_name: str | None = None) -> HeadlineView:
     """What the pull request does to the data, weightiest first."""
-    return _HeadlineFacts(
+    return _HeadlineViewFacts(
         report, quote_name(base_name) if base_name else "the base branch"
     ).make_headline()
 
 
-def ask_owners(owners: Sequence[str], kind: Subject) -> str:
+def ask_owners_in_headline_view(owners: Sequence[str], kind: Subject) -> str:
     """Who is asked whether the data is meant to change, or to go."""
     what = "the removal" if kind == "loss" else "that"
     if not owners:
         return f"Is {what} intended?"
-    return f"{describe_owners(owners)}: is {what} intended?"
+    return f"{describe_owners_in_headline_view(owners)}: is {what} intended?"
 
 
-def describe_owners(owners: Sequence[str]) -> str:
+def describe_owners_in_headline_view(owners: Sequence[str]) -> str:
     """ "Owner `a`", "Owners `a` and `b`"; "" of none."""
     return f"{words.pluralize(len(owners), 'Owner')} {list_names(owners)}" if owners else ""
 
 
-class _HeadlineFacts:
+class _HeadlineViewFacts:
     """The parts of a report that the sentence is made of."""
 
     def __init__(self, report: Report, base_name: str) -> None:
@@ -97,21 +97,21 @@ class _HeadlineFacts:
         self._elsewhere = sum(change.lies_elsewhere for change in others)
         self._drift = len(others) - self._elsewhere
 
-    def make_headline(self) -> ReportHeadline:
+    def make_headline(self) -> HeadlineView:
         if self._report.failure is not None:
             why = (
                 words.CUT_OFF.get(self._report.failure.reason_code)
                 or _NO_PLAN.get(self._report.failure.stage)
                 or "the review stopped before it"
             )
-            return ReportHeadline("no_plan", f"There is no plan: {why}.")
+            return HeadlineView("no_plan", f"There is no plan: {why}.")
         found = {
             kind: described
             for kind, describe in self._list_describers()
             if (described := describe()) is not None
         }
         if not found:
-            return ReportHeadline("other", self._describe_nothing())
+            return HeadlineView("other", self._describe_nothing())
         lead, *others = found
         rest = [self._describe_in_short(kind) for kind in others]
         if self._drift:
@@ -121,7 +121,7 @@ class _HeadlineFacts:
         sentence, models = found[lead]
         if self._report.decision == "go":
             sentence = f"{sentence.removesuffix('.')}{self._describe_large_build()}."
-        return ReportHeadline(lead, sentence, tuple(models), ", ".join(rest))
+        return HeadlineView(lead, sentence, tuple(models), ", ".join(rest))
 
     def _list_describers(
         self,
@@ -148,10 +148,13 @@ class _HeadlineFacts:
             )
             return f"{what} {words.format_count(len(models), 'model')}"
         amounts: dict[str, tuple[int, str]] = {
-            "retyped": (len(self._list_column_changes(_is_retyped)), "retyped column"),
+            "retyped": (
+                len(self._list_column_changes(_is_column_retyped_in_view)),
+                "retyped column",
+            ),
             "forward": (len(self._forward_only_models), "forward-only change"),
             "restated": (len(self._restated), "restatement of `prod`"),
-            "columns": (len(self._list_column_changes(_is_added)), "new column"),
+            "columns": (len(self._list_column_changes(_is_column_added_in_view)), "new column"),
             "models": (len(self._changes_of_kind("added")), "new model"),
             "metadata": (len(self._only_metadata), "metadata-only change"),
         }
@@ -193,7 +196,10 @@ class _HeadlineFacts:
     # ------------------------------------------------------------------ what goes
 
     def _describe_loss(self) -> tuple[str, list[str]] | None:
-        removed, dropped = self._changes_of_kind("removed"), self._list_column_changes(_is_dropped)
+        removed, dropped = (
+            self._changes_of_kind("removed"),
+            self._list_column_changes(_is_column_dropped_in_view),
+        )
         parts = []
         if removed:
             parts.append(
@@ -215,10 +221,10 @@ class _HeadlineFacts:
 
     def _describe_past_numbers(self) -> tuple[str, list[str]] | None:
         past = self._past_numbers
-        return (describe_past_numbers(self._report), past.models) if past.changed else None
+        return (describe_past_numbers_in_view(self._report), past.models) if past.changed else None
 
     def _describe_retyped(self) -> tuple[str, list[str]] | None:
-        found = self._list_column_changes(_is_retyped)
+        found = self._list_column_changes(_is_column_retyped_in_view)
         if not found:
             return None
         change, column = found[0]
@@ -269,7 +275,7 @@ class _HeadlineFacts:
         if not models:
             return None
         if len(held) == 1:
-            what = _describe_restated_model(held[0])
+            what = _describe_restated_model_in_headline_view(held[0])
         else:
             what = f"{list_names(models)} again, and what reads them"
         askers = words.describe_askers(item.recorded.by for item in held)
@@ -278,7 +284,7 @@ class _HeadlineFacts:
     # ------------------------------------------------------------------ what comes
 
     def _describe_columns(self) -> tuple[str, list[str]] | None:
-        found = self._list_column_changes(_is_added)
+        found = self._list_column_changes(_is_column_added_in_view)
         if not found:
             return None
         models = list(dict.fromkeys(change.model for change, _ in found))
@@ -357,7 +363,7 @@ def _list_names(changes: Sequence[Change]) -> list[str]:
     return [change.model for change in changes]
 
 
-def _describe_restated_model(item: ProdRestatement) -> str:
+def _describe_restated_model_in_headline_view(item: ProdRestatement) -> str:
     """What one restatement builds again, and for which dates, after "prod builds"."""
     name, span = quote_name(item.recorded.model), describe_range(item.recorded)
     readers = len({work.model for work in item.work} - {item.recorded.model})
@@ -377,15 +383,15 @@ def _list_read_tables(readers: int, gone: int) -> str:
     )
 
 
-def _is_dropped(column: ColumnChange) -> bool:
+def _is_column_dropped_in_view(column: ColumnChange) -> bool:
     return column.before is not None and column.after is None
 
 
-def _is_retyped(column: ColumnChange) -> bool:
+def _is_column_retyped_in_view(column: ColumnChange) -> bool:
     return column.before is not None and column.after is not None
 
 
-def _is_added(column: ColumnChange) -> bool:
+def _is_column_added_in_view(column: ColumnChange) -> bool:
     return column.before is None
 
 
@@ -393,7 +399,7 @@ def _is_added(column: ColumnChange) -> bool:
 
 
 @dataclass(frozen=True)
-class BaselineNotice:
+class BaselineNoticeView:
     """The first thing that a reader has to know. Names stand between backticks.
 
     Attributes:
@@ -417,7 +423,7 @@ class BaselineNotice:
         return f"{self.lead}{self.rest}".replace("`", "")
 
 
-def describe_baseline(report: Report) -> str:
+def describe_baseline_in_view(report: Report) -> str:
     """The output `compared-with`: `prod`, `base-branch` or `nothing`."""
     names = {"state": "prod", "base-branch": "base-branch", "empty": "nothing"}
     if report.prod_not_found is not None and report.baseline == "state":
@@ -425,7 +431,7 @@ def describe_baseline(report: Report) -> str:
     return names[report.baseline]
 
 
-def baseline_notice(report: Report) -> BaselineNotice | None:
+def make_baseline_notice_view(report: Report) -> BaselineNoticeView | None:
     """None if the review was compared with prod as its state has it."""
     missing = report.prod_not_found
     if missing is not None:
@@ -436,7 +442,7 @@ def baseline_notice(report: Report) -> BaselineNotice | None:
                 if missing.first_deployment == "base-without-models"
                 else "`baseline: state` was chosen by name, so that is taken for right."
             )
-            return BaselineNotice(
+            return BaselineNoticeView(
                 "First deployment", f": no `prod` was found{found} {why}", expected=True
             )
         so = (
@@ -445,10 +451,10 @@ def baseline_notice(report: Report) -> BaselineNotice | None:
             else "There is no base branch to compare with either: every model counts as new, and "
             "what this change does to existing data is not known."
         )
-        return BaselineNotice("No `prod` was found", f"{found} {so}", missing.hint)
+        return BaselineNoticeView("No `prod` was found", f"{found} {so}", missing.hint)
     failure = report.state_failure
     if failure is not None:
-        return BaselineNotice(
+        return BaselineNoticeView(
             "The state of `prod` was not read",
             f", {_WITH_BASE}: {failure.message}",
             failure.hint or "",

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ci_bot.bot.report.model.finding_groups import list_reached_models
+from ci_bot.bot.report.model.finding_groups import list_reached_models_of_view
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown, make_fenced_block, one_line
 from ci_bot.protocol.changed_rows import list_history_keepers
 from ci_bot.protocol.plan import Lineage
@@ -23,7 +23,7 @@ _SIGNS = {"dropped": "−", "added": "+"}
 
 
 @dataclass(frozen=True)
-class ImpactRow:
+class ImpactRowView:
     """Columns of one model that change alike and reach the same; none if it is the rows."""
 
     model: str
@@ -33,7 +33,7 @@ class ImpactRow:
     more: int
 
 
-def list_impact_rows(impact: Impact, left_out: Collection[str] = ()) -> list[ImpactRow]:
+def list_impact_row_views(impact: Impact, left_out: Collection[str] = ()) -> list[ImpactRowView]:
     """The changed parts, those that reach most first.
 
     Args:
@@ -45,7 +45,7 @@ def list_impact_rows(impact: Impact, left_out: Collection[str] = ()) -> list[Imp
             same = (part.model, part.how, part.column is None, part.more_models)
             groups.setdefault((*same, part.model_dump_json(include={"reached"})), []).append(part)
     found = [
-        ImpactRow(
+        ImpactRowView(
             model=parts[0].model,
             how=parts[0].how,
             columns=tuple(part.column for part in parts if part.column is not None),
@@ -57,13 +57,13 @@ def list_impact_rows(impact: Impact, left_out: Collection[str] = ()) -> list[Imp
     return sorted(found, key=lambda row: -(len(row.reached) + row.more))
 
 
-def reads_nothing(impact: Impact, rebuilt: Iterable[str]) -> list[str]:
+def list_models_that_read_nothing(impact: Impact, rebuilt: Iterable[str]) -> list[str]:
     """The models among `rebuilt` that change only because of others and read nothing of it."""
     names = set(rebuilt)
     return [m.model for m in impact.indirect if m.reached == "no" and m.model in names]
 
 
-def make_lineage_notes(impact: Impact) -> dict[str, str]:
+def make_lineage_notes_of_view(impact: Impact) -> dict[str, str]:
     """What to write below a model's name: its changed columns, or those that a change reaches.
 
     Empty if nothing stands below a changed model. A "?" stands where it cannot be known.
@@ -87,13 +87,13 @@ def make_lineage_notes(impact: Impact) -> dict[str, str]:
     notes |= {m.model: "?" for m in impact.indirect if m.reached == "unknown"}
     notes |= {part.model: "?" for part in impact.changed if part.how == "unknown"}
     for model in (*columns, *sorted(rows)):
-        note = _describe_impact(list(columns.get(model, ())), has_rows=model in rows)
+        note = _describe_impact_in_view(list(columns.get(model, ())), has_rows=model in rows)
         if note:
             notes[model] = f"{note}, ?" if notes.get(model) == "?" else note
     return notes
 
 
-def _describe_impact(columns: list[str], *, has_rows: bool) -> str:
+def _describe_impact_in_view(columns: list[str], *, has_rows: bool) -> str:
     shown = [*(["rows"] if has_rows else []), *columns[:_NOTED_COLUMNS]]
     rest = len(columns) - _NOTED_COLUMNS
     return ", ".join(shown) + (f" +{rest}" if rest > 0 else "")
@@ -133,7 +133,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 @dataclass(frozen=True)
-class DrawnLineage:
+class LineageView:
     """The drawn part: the fence, its legend, and how many of the models are in it."""
 
     text: SafeMarkdown
@@ -142,13 +142,13 @@ class DrawnLineage:
     total: int
 
 
-def draw_lineage(
+def draw_lineage_view(
     lineage: Lineage,
     max_nodes: int = MAX_LINEAGE_NODES,
     notes: Mapping[str, str] | None = None,
     *,
     dashed: Collection[str] = (),
-) -> DrawnLineage | None:
+) -> LineageView | None:
     """The graph with at most `max_nodes` models; None if there is nothing to draw.
 
     Args:
@@ -163,14 +163,16 @@ def draw_lineage(
     for parent, reader in lineage.edges:
         if parent in changes and reader in changes:
             readers[parent].append(reader)
-    drawn = _choose_models(changes, readers, max_nodes)
+    drawn = _choose_models_of_lineage_view(changes, readers, max_nodes)
     ids = {model: f"n{index}" for index, model in enumerate(drawn)}
     lines = ["flowchart LR"]
     for model in drawn:
         hidden = sum(reader not in ids for reader in readers[model])
         more = f" (+{hidden})" if hidden else ""
-        below = f"<br/>{make_node_label(notes[model])}" if model in notes else ""
-        lines.append(f'  {ids[model]}["{make_node_label(model)}{more}{below}"]:::{changes[model]}')
+        below = f"<br/>{make_lineage_node_label(notes[model])}" if model in notes else ""
+        lines.append(
+            f'  {ids[model]}["{make_lineage_node_label(model)}{more}{below}"]:::{changes[model]}'
+        )
     edges = [
         f"  {ids[parent]} --> {ids[reader]}"
         for parent in drawn
@@ -182,7 +184,7 @@ def draw_lineage(
     if kept:
         styles += [f"  class {','.join(kept)} kept", f"  classDef kept {_DASHED}"]
     words = [LEGEND[name] for name in used] + (["dashed: forward-only"] if kept else [])
-    return DrawnLineage(
+    return LineageView(
         text=make_fenced_block("\n".join(lines + edges[:MAX_EDGES] + styles), "mermaid"),
         legend=SafeMarkdown(" · ".join(words)),
         drawn=len(drawn),
@@ -190,7 +192,9 @@ def draw_lineage(
     )
 
 
-def _choose_models(changes: dict[str, str], readers: dict[str, list[str]], limit: int) -> list[str]:
+def _choose_models_of_lineage_view(
+    changes: dict[str, str], readers: dict[str, list[str]], limit: int
+) -> list[str]:
     """The models to draw: changed ones by weight and reach, then readers of those, and so on."""
 
     def sort_by_reach(models: Iterable[str]) -> list[str]:
@@ -215,7 +219,7 @@ def _choose_models(changes: dict[str, str], readers: dict[str, list[str]], limit
     return list(chosen)
 
 
-def make_node_label(model: str) -> str:
+def make_lineage_node_label(model: str) -> str:
     """A node's text in which every unusual character is one of mermaid's character codes."""
     # An empty label is a syntax error, and one of spaces is nothing to see.
     shown = one_line(model, LABEL_LIMIT).strip() or "no name"
@@ -230,30 +234,32 @@ MAX_PICTURE_NODES = 12
 _NEW_DATA_ONLY = "new data only"
 
 
-def draw_change_picture(report: Report) -> DrawnLineage | None:
+def draw_change_picture_of_view(report: Report) -> LineageView | None:
     """The changed models and all that read them; None if that is no help.
 
     That is a Go, a change that nothing reads, and more models than one look can take in.
     """
     if report.decision == "go":
         return None
-    lineage = select_affected_lineage(report.lineage)
+    lineage = select_affected_lineage_of_view(report.lineage)
     if not lineage.edges or len(lineage.nodes) > MAX_PICTURE_NODES:
         return None
     kept = list_history_keepers(report)
-    return draw_lineage(lineage, MAX_PICTURE_NODES, make_node_notes(report), dashed=kept)
+    return draw_lineage_view(
+        lineage, MAX_PICTURE_NODES, make_node_notes_of_lineage_view(report), dashed=kept
+    )
 
 
-def make_node_notes(report: Report) -> dict[str, str]:
+def make_node_notes_of_lineage_view(report: Report) -> dict[str, str]:
     """What stands below each model's name: its columns, and that its history stays."""
-    notes = make_lineage_notes(report.impact)
+    notes = make_lineage_notes_of_view(report.impact)
     drawn = {node.model for node in report.lineage.nodes}
     for model in list_history_keepers(report) & drawn:
         notes[model] = f"{notes[model]}, {_NEW_DATA_ONLY}" if model in notes else _NEW_DATA_ONLY
     return notes
 
 
-def select_affected_lineage(lineage: Lineage) -> Lineage:
+def select_affected_lineage_of_view(lineage: Lineage) -> Lineage:
     """The part of the lineage in which something changes: no parents, and nothing that is alone."""
     readers: dict[str, list[str]] = defaultdict(list)
     for parent, reader in lineage.edges:
@@ -261,7 +267,7 @@ def select_affected_lineage(lineage: Lineage) -> Lineage:
     keep: set[str] = set()
     for node in lineage.nodes:
         if node.change is not None and node.model not in keep:
-            keep |= {node.model, *list_reached_models(node.model, readers)}
+            keep |= {node.model, *list_reached_models_of_view(node.model, readers)}
     edges = [(one, other) for one, other in lineage.edges if one in keep and other in keep]
     joined = {model for edge in edges for model in edge}
     nodes = [node for node in lineage.nodes if node.model in joined]

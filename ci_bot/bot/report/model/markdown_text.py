@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.model.context import CommentContext
+from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.protocol.base import Sha, shorten_plan_id
 from ci_bot.protocol.comment import fill_variables, find_unfit_part
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed, find_owners
@@ -153,7 +153,7 @@ _SHORT_SHA = 7
 class CommentLinks:
     """Builds links for one comment. Without a repository every link is just its label."""
 
-    def __init__(self, context: CommentContext, head: Sha | None = None) -> None:
+    def __init__(self, context: CommentViewContext, head: Sha | None = None) -> None:
         self._root = (
             f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
         )

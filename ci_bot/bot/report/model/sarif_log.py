@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 from ci_bot import __version__
 from ci_bot.bot.report import words
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.finding_groups import PlacedFinding, place_findings
+from ci_bot.bot.report.model.context import CommentViewContext
+from ci_bot.bot.report.model.finding_groups import PlacedFindingView, place_finding_views
 from ci_bot.bot.report.model.markdown_text import clip_text, one_line
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.review_report import Report, Risk
@@ -39,7 +39,7 @@ _LEVELS: dict[Severity, str] = {
 }
 
 
-def make_sarif(report: Report, context: CommentContext) -> str:
+def make_sarif_view_of_report(report: Report, context: CommentViewContext) -> str:
     """The log, as JSON: every finding that counts and has a file, each with its rule's page.
 
     A finding without a file is none that code scanning could show; what takes no part in the
@@ -49,24 +49,24 @@ def make_sarif(report: Report, context: CommentContext) -> str:
         report: Without secrets.
         context: Says which project it is, and where the rules' pages are.
     """
-    placed = place_findings(report.risks, report.changes)[:MOST_RESULTS]
+    placed = place_finding_views(report.risks, report.changes)[:MOST_RESULTS]
     rules = sorted({item.risk.rule for item in placed})
     driver: dict[str, object] = {
         "name": TOOL,
         "semanticVersion": __version__,
-        "rules": [_describe_rule(rule, context) for rule in rules],
+        "rules": [_describe_rule_in_sarif_view(rule, context) for rule in rules],
     }
     run: dict[str, object] = {
         "tool": {"driver": driver},
         # Code scanning keeps the alerts of one project apart from those of another by this.
         "automationDetails": {"id": f"{TOOL}/{one_line(context.project, 100)}/"},
         "columnKind": "unicodeCodePoints",
-        "results": _describe_results(placed, rules),
+        "results": _describe_results_in_sarif_view(placed, rules),
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _describe_rule(rule: str, context: CommentContext) -> dict[str, object]:
+def _describe_rule_in_sarif_view(rule: str, context: CommentViewContext) -> dict[str, object]:
     """A rule with its page as help; the linter's rules have none."""
     if rule not in RULES:
         return {"id": rule, "shortDescription": {"text": rule}, "fullDescription": {"text": rule}}
@@ -82,7 +82,7 @@ def _describe_rule(rule: str, context: CommentContext) -> dict[str, object]:
         "properties": {
             "tags": ["sqlmesh", *([spec.topic] if spec.topic else [])],
             "precision": "high",
-            "problem.severity": _map_problem_severity(spec.severity),
+            "problem.severity": _map_severity_in_sarif_view(spec.severity),
         },
     }
     if context.rules_url is not None:
@@ -90,27 +90,29 @@ def _describe_rule(rule: str, context: CommentContext) -> dict[str, object]:
     return found
 
 
-def _map_problem_severity(severity: Severity) -> str:
+def _map_severity_in_sarif_view(severity: Severity) -> str:
     """GitHub's word for a level."""
     level = _LEVELS[severity]
     return "recommendation" if level == "note" else level
 
 
-def _describe_results(
-    placed: Sequence[PlacedFinding], rules: Sequence[str]
+def _describe_results_in_sarif_view(
+    placed: Sequence[PlacedFindingView], rules: Sequence[str]
 ) -> list[dict[str, object]]:
     """The results; findings about the same thing are counted in the order of their lines."""
     seen: Counter[str] = Counter()
     found: dict[int, dict[str, object]] = {}
     for at, item in sorted(enumerate(placed), key=lambda each: each[1].risk.line or 0):
-        fingerprint = fingerprint_finding(item.risk, item.path)
+        fingerprint = fingerprint_finding_in_sarif_view(item.risk, item.path)
         seen[fingerprint] += 1
-        found[at] = _describe_result(item, rules, f"{fingerprint}:{seen[fingerprint]}")
+        found[at] = _describe_result_in_sarif_view(
+            item, rules, f"{fingerprint}:{seen[fingerprint]}"
+        )
     return [found[at] for at in range(len(placed))]
 
 
-def _describe_result(
-    item: PlacedFinding, rules: Sequence[str], fingerprint: str
+def _describe_result_in_sarif_view(
+    item: PlacedFindingView, rules: Sequence[str], fingerprint: str
 ) -> dict[str, object]:
     risk = item.risk
     clearing = words.describe_clearing(one_line(risk.clears_when))
@@ -139,7 +141,7 @@ def _describe_result(
     }
 
 
-def fingerprint_finding(risk: Risk, path: str) -> str:
+def fingerprint_finding_in_sarif_view(risk: Risk, path: str) -> str:
     """What tells a finding from every other one, wherever its line moves.
 
     It is what a rule says that it is about, and no sentence and no line.

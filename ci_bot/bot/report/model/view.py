@@ -8,24 +8,24 @@ from functools import cached_property
 
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model import advice, execution_examples, markdown_text
-from ci_bot.bot.report.model.advice import list_recommendations
-from ci_bot.bot.report.model.build_table import BuildRow, PlannedWork, build_rows
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.finding_groups import FindingPoint, ReportFindings
+from ci_bot.bot.report.model.advice import list_recommendations_of_view
+from ci_bot.bot.report.model.build_table import BuildRowView, PlannedWorkView, list_build_row_views
+from ci_bot.bot.report.model.context import CommentViewContext
+from ci_bot.bot.report.model.finding_groups import FindingPointView, ReportFindingsView
 from ci_bot.bot.report.model.headline import (
-    BaselineNotice,
-    ReportHeadline,
-    ask_owners,
-    baseline_notice,
-    describe_owners,
-    make_headline,
+    BaselineNoticeView,
+    HeadlineView,
+    ask_owners_in_headline_view,
+    describe_owners_in_headline_view,
+    make_baseline_notice_view,
+    make_headline_view,
 )
 from ci_bot.bot.report.model.lineage import (
-    DrawnLineage,
-    ImpactRow,
-    draw_change_picture,
-    list_impact_rows,
-    reads_nothing,
+    ImpactRowView,
+    LineageView,
+    draw_change_picture_of_view,
+    list_impact_row_views,
+    list_models_that_read_nothing,
 )
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown
 from ci_bot.bot.report.words import (
@@ -52,7 +52,7 @@ _CATEGORY_ORDER = {
 }
 
 
-def take_first_lines(failure: Failure | None) -> tuple[str, int]:
+def take_first_lines_of_failure_view(failure: Failure | None) -> tuple[str, int]:
     """The first lines of a failure's message, and how many lines there are beyond them."""
     lines = failure.message.strip().splitlines() if failure else []
     return "\n".join(lines[:FAILURE_LINES]), max(len(lines) - FAILURE_LINES, 0)
@@ -63,14 +63,14 @@ FIRST_EXAMPLES = 2
 
 
 @dataclass(frozen=True)
-class ReviewView(PlannedWork):
+class ReviewView(PlannedWorkView):
     """What the review's templates read; `complete` is for files and terminals, without a limit.
 
     Without `pictured` nothing is drawn: not every place that reads Markdown draws Mermaid. After an
     apply (`is_applied`) nothing is offered that it has built.
     """
 
-    context: CommentContext
+    context: CommentViewContext
     complete: bool = False
     pictured: bool = True
     is_applied: bool = False
@@ -80,9 +80,9 @@ class ReviewView(PlannedWork):
         return CommentLinks(self.context, self.report.head_sha)
 
     @cached_property
-    def baseline_notice(self) -> BaselineNotice | None:
+    def baseline_notice(self) -> BaselineNoticeView | None:
         """What the first line has to say of what the plan was compared with."""
-        return baseline_notice(self.report)
+        return make_baseline_notice_view(self.report)
 
     @cached_property
     def own_changes(self) -> list[Change]:
@@ -138,31 +138,31 @@ class ReviewView(PlannedWork):
         return [c for c in self.own_changes if c.change == "indirect"]
 
     @cached_property
-    def impact(self) -> list[ImpactRow]:
+    def impact(self) -> list[ImpactRowView]:
         """What the pull request's changed columns and rows reach."""
-        return list_impact_rows(self.report.impact, {change.model for change in self.drift})
+        return list_impact_row_views(self.report.impact, {change.model for change in self.drift})
 
     @cached_property
     def examples(self) -> list[ModelExecution]:
         """The changed models whose results were seen to differ on generated rows."""
-        return execution_examples.list_examples(self.report)
+        return execution_examples.list_example_views(self.report)
 
     @cached_property
-    def short_examples(self) -> list[execution_examples.ShortExample]:
+    def short_examples(self) -> list[execution_examples.ShortExampleView]:
         """Those that one line can show, for the first screen."""
-        return execution_examples.list_short_examples(self.report)[:FIRST_EXAMPLES]
+        return execution_examples.list_short_example_views(self.report)[:FIRST_EXAMPLES]
 
     generated_note = execution_examples.GENERATED
 
     @cached_property
     def unproved_notes(self) -> list[str]:
         """Sentences about the changed models without an example and without a proof."""
-        return execution_examples.list_unproved(self.report)
+        return execution_examples.list_unproved_in_view(self.report)
 
     @cached_property
     def reads_nothing(self) -> list[str]:
         """Models that are built again although they read nothing that changes."""
-        return reads_nothing(
+        return list_models_that_read_nothing(
             self.report.impact, (item.model for item in select_tables(self.backfill))
         )
 
@@ -184,12 +184,12 @@ class ReviewView(PlannedWork):
         return [change for change in (*self.own_changes, *self.drift) if change.diff]
 
     @cached_property
-    def head(self) -> ReportHeadline:
+    def head(self) -> HeadlineView:
         """The sentence about this change."""
-        return make_headline(self.report, base_name=self.context.base_name)
+        return make_headline_view(self.report, base_name=self.context.base_name)
 
     @cached_property
-    def findings(self) -> ReportFindings:
+    def findings(self) -> ReportFindingsView:
         """Where each finding is reported."""
         models = {change.model for change in self.report.changes}
         models |= {node.model for node in self.report.lineage.nodes}
@@ -198,10 +198,10 @@ class ReviewView(PlannedWork):
             risk.model_copy(update={"evidence": unify_spelling(risk.evidence, models)})
             for risk in self.report.risks
         ]
-        return ReportFindings(self.report.model_copy(update={"risks": risks}), self.head)
+        return ReportFindingsView(self.report.model_copy(update={"risks": risks}), self.head)
 
     @property
-    def risks(self) -> list[FindingPoint]:
+    def risks(self) -> list[FindingPointView]:
         """All findings about the change, one for each question, heaviest first."""
         return self.findings.all_points
 
@@ -210,13 +210,13 @@ class ReviewView(PlannedWork):
         """Who is asked whether the change of the data is meant; "" if nobody has to be."""
         if not self.findings.headline_findings:
             return ""
-        return ask_owners(self._list_data_owners(), self.head.kind)
+        return ask_owners_in_headline_view(self._list_data_owners(), self.head.kind)
 
     @property
     def owners_of_data(self) -> str:
         """The owners of the models that the headline is about, as the project names them; "" where
         it names none."""
-        return describe_owners(self._list_data_owners())
+        return describe_owners_in_headline_view(self._list_data_owners())
 
     def _list_data_owners(self) -> list[str]:
         models = set(self.head.models)
@@ -262,19 +262,21 @@ class ReviewView(PlannedWork):
         return plan is not None and plan.would_fail and not is_reported
 
     @cached_property
-    def build(self) -> list[BuildRow]:
+    def build(self) -> list[BuildRowView]:
         """What is built here, beside what prod builds after the merge."""
-        return [] if self.skips_backfill or self.is_applied else build_rows(self.report)
+        return [] if self.skips_backfill or self.is_applied else list_build_row_views(self.report)
 
     @cached_property
-    def picture(self) -> DrawnLineage | None:
+    def picture(self) -> LineageView | None:
         """What changes and what lies below it, if that is few models."""
-        return None if self.complete or not self.pictured else draw_change_picture(self.report)
+        return (
+            None if self.complete or not self.pictured else draw_change_picture_of_view(self.report)
+        )
 
     @cached_property
-    def aside_points(self) -> list[FindingPoint]:
+    def aside_points(self) -> list[FindingPointView]:
         """The findings that took no part in the decision, one for each question."""
-        return [FindingPoint(group) for group in group_risks(self.report.set_aside)]
+        return [FindingPointView(group) for group in group_risks(self.report.set_aside)]
 
     @property
     def set_aside(self) -> str:
@@ -314,7 +316,7 @@ class ReviewView(PlannedWork):
     @cached_property
     def recommendations(self) -> list[str]:
         """What to fix, most pressing first."""
-        return list_recommendations(self.report)
+        return list_recommendations_of_view(self.report)
 
     @property
     def gaps(self) -> list[ModelRange]:
@@ -331,12 +333,12 @@ class ReviewView(PlannedWork):
     @property
     def reproduce(self) -> str:
         """Shell lines that make the same review on a laptop."""
-        return advice.describe_reproduction(self.report, self.context)
+        return advice.describe_reproduction_in_view(self.report, self.context)
 
     @property
     def restatement(self) -> str:
         """The command with which a person rebuilds data that prod already has."""
-        return advice.make_restatement_command(self.report)
+        return advice.make_restatement_command_of_view(self.report)
 
     @cached_property
     def change_of(self) -> dict[str, Change]:
@@ -361,10 +363,10 @@ class ReviewView(PlannedWork):
     @property
     def base_head(self) -> str:
         """The first lines of what keeps the base branch from being loaded."""
-        text, _ = take_first_lines(next(iter(self.report.base_failures), None))
+        text, _ = take_first_lines_of_failure_view(next(iter(self.report.base_failures), None))
         return text
 
     @property
     def failure_head(self) -> tuple[str, int]:
         """The first lines of a failure's message, and how many lines there are beyond them."""
-        return take_first_lines(self.report.failure)
+        return take_first_lines_of_failure_view(self.report.failure)

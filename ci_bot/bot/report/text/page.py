@@ -17,7 +17,11 @@ from itertools import groupby
 
 import click
 
-from ci_bot.bot.report.markdown.blocks import FencedBlock, join_lines, split_passages
+from ci_bot.bot.report.markdown.blocks import (
+    FencedMarkdownBlock,
+    join_markdown_lines,
+    split_markdown_passages,
+)
 from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line, split_visible_lines
 from ci_bot.host import Machine
 
@@ -46,7 +50,7 @@ class TextPage:
 
     def render_text(self) -> str:
         """Everything so far, with one newline at the end."""
-        return join_lines(self._lines)
+        return join_markdown_lines(self._lines)
 
     def add_title(self, text: str, color: str | None) -> None:
         """The first line, underlined; without a colour in that of the terminal's own text."""
@@ -244,8 +248,8 @@ def render_plain(markdown: str, *, colour: bool = False, width: int = WIDTH) -> 
     """
     page = TextPage(width=width, color=colour)
     markdown = _PICTURE.sub("", markdown)
-    for passage in split_passages(markdown):
-        if isinstance(passage, FencedBlock):
+    for passage in split_markdown_passages(markdown):
+        if isinstance(passage, FencedMarkdownBlock):
             page.add_block("\n".join(passage.lines), diff=passage.language == "diff")
         else:
             _add_text(page, passage, width)

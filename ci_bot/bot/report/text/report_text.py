@@ -8,11 +8,19 @@ from dataclasses import replace
 from ci_bot.bot.actions import make_variable_name_of_input
 from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-from ci_bot.bot.report.markdown.comments import render_apply, render_cleanup, render_review
-from ci_bot.bot.report.model.build_table import DisplayWork
-from ci_bot.bot.report.model.context import CommentContext
-from ci_bot.bot.report.model.execution_examples import GENERATED, list_lines, show_value
-from ci_bot.bot.report.model.finding_groups import FindingPoint
+from ci_bot.bot.report.markdown.comments import (
+    render_apply_comment,
+    render_cleanup_comment,
+    render_review_comment,
+)
+from ci_bot.bot.report.model.build_table import DisplayWorkView
+from ci_bot.bot.report.model.context import CommentViewContext
+from ci_bot.bot.report.model.execution_examples import (
+    GENERATED,
+    list_lines_of_example_view,
+    show_example_value,
+)
+from ci_bot.bot.report.model.finding_groups import FindingPointView
 from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
@@ -31,7 +39,7 @@ Document = Report | ApplyDocument | CleanupDocument
 
 
 def render_markdown_text(
-    document: Document, context: CommentContext, budget: int | None = None
+    document: Document, context: CommentViewContext, budget: int | None = None
 ) -> str:
     """The document as Markdown, complete or with at most `budget` bytes.
 
@@ -41,14 +49,14 @@ def render_markdown_text(
     """
     context = replace(context, phase=find_comment_phase(document))
     if isinstance(document, Report):
-        return render_review(document, context, budget).text
+        return render_review_comment(document, context, budget).text
     if isinstance(document, ApplyDocument):
-        return render_apply(document, context, budget).text
-    return render_cleanup(document, context, budget).text
+        return render_apply_comment(document, context, budget).text
+    return render_cleanup_comment(document, context, budget).text
 
 
 def render_terminal_text(
-    document: Document, context: CommentContext, *, colour: bool = False, width: int = WIDTH
+    document: Document, context: CommentViewContext, *, colour: bool = False, width: int = WIDTH
 ) -> str:
     """The document as plain text, complete, ending in a newline."""
     return render_plain(render_markdown_text(document, context), colour=colour, width=width)
@@ -91,7 +99,7 @@ _REASONS = 4
 _SENTENCE, _HINT, _NOTICE = 3, 2, 2
 
 
-def render_short_review(report: Report, context: CommentContext, screen: OutputScreen) -> str:
+def render_short_review(report: Report, context: CommentViewContext, screen: OutputScreen) -> str:
     """The report in short, ending in a newline; only what is to be copied is wider.
 
     The decision comes last, because that is the line beside which a reader's prompt appears.
@@ -200,7 +208,7 @@ def _cut_lines(lines: list[str], screen: OutputScreen, room: int) -> list[str]:
     return [*lines[: room - 1], clip_text(f"{last} {ELLIPSIS}", screen.width)]
 
 
-def _describe_reason(point: FindingPoint) -> str:
+def _describe_reason(point: FindingPointView) -> str:
     """A finding in a line; with the line of its file, so that an editor's terminal opens it."""
     risk = point.risk
     place = "" if risk.model or not risk.path or not risk.line else f":{risk.line}"
@@ -234,7 +242,7 @@ def _describe_builds(view: ReviewView) -> str:
     )
 
 
-def _describe_work(work: DisplayWork | None) -> str:
+def _describe_work(work: DisplayWorkView | None) -> str:
     if work is None:
         return "not known"
     if not work.tables:
@@ -297,12 +305,12 @@ def _add_example(page: TextPage, example: ExecutionExample) -> None:
         elif not table.columns:
             page.add_paragraph(f"rows: {len(table.rows)}, of any values")
         else:
-            rows = [[show_value(value) for value in row] for row in table.rows]
+            rows = [[show_example_value(value) for value in row] for row in table.rows]
             page.add_table(table.columns, rows)
     page.add_heading(f"The result before and after; {_CHANGED} marks what differs")
     lines = [
         [line.side, *(f"{cell.text}{_CHANGED if cell.changed else ''}" for cell in line.cells)]
-        for line in list_lines(example)
+        for line in list_lines_of_example_view(example)
     ]
     page.add_table(["", *example.columns], lines)
     page.add_gap()
