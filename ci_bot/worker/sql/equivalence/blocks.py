@@ -43,10 +43,15 @@ class QuerySource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceColumn:
-    """A column of one occurrence of a source; the name is in lower case, `*` for all columns."""
+    """A column of one occurrence of a source; the name is in lower case, `*` for all columns.
+
+    Attributes:
+        kind: its type, if equal values of that type are one value; empty if not, or if unknown.
+    """
 
     source: QuerySource
     name: str
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,8 +250,8 @@ class GeneratedRows(QuerySource):
 class SetOperation(QuerySource):
     """Rows of several queries. `names` are the columns, by place, of every branch.
 
-    `loose` says that branches may change places although there are more than two: their columns
-    have one type, and none is converted on the way.
+    `loose` says that branches may change places although there are more than two, and
+    `converts_nothing` that each column has one type, so that no value is converted on the way.
     """
 
     kind: SetKind
@@ -254,6 +259,7 @@ class SetOperation(QuerySource):
     branches: list[QueryBlock]
     names: list[str]
     loose: bool = False
+    converts_nothing: bool = False
 
 
 @dataclass(eq=False)
@@ -273,6 +279,13 @@ def _is_null_test(term: Term) -> bool:
         return False
     tested = inner.parts[1]
     return isinstance(tested, TermOperation) and tested.op.startswith("null(")
+
+
+def _find_tested_column(term: Term) -> SourceColumn | None:
+    """The column of a condition `a IS NULL`; None if it is another condition."""
+    column = term.parts[0] if isinstance(term, TermOperation) and term.parts else None
+    is_test = isinstance(column, SourceColumn) and _is_null_test(TermOperation("not", (term,)))
+    return column if is_test and isinstance(column, SourceColumn) else None
 
 
 def _list_strict_columns(term: Term) -> list[SourceColumn]:
@@ -328,6 +341,20 @@ class SourcePart:
             for term in self.where
             if not _is_null_test(term)
             or not any((one.source, one.name) in compared for one in _list_strict_columns(term))
+        ]
+
+    def list_equal_columns(self) -> list[tuple[SourceColumn, SourceColumn]]:
+        """Pairs of columns of inner sources that hold one value in each row that is left."""
+        inner = set(self.inner)
+        return [
+            (left, right)
+            for term in self.where
+            if isinstance(term, TermOperation) and term.op == "eq"
+            for left, right in [term.parts]
+            if isinstance(left, SourceColumn)
+            and isinstance(right, SourceColumn)
+            and {left.source, right.source} <= inner
+            and left.kind == right.kind != ""
         ]
 
     def iterate_sources(self) -> Iterator[QuerySource]:
@@ -452,6 +479,69 @@ class QueryBlock:
             self.having = [term for term in self.having if not _is_of_keys(term)]
             self.part.where += early
         self.part.where = [item for term in self.part.where for item in split_conjuncts(term)]
+        self.part.where = [term for term in self.part.where if not self._filter_branches(term)]
+        self._make_unmatched_joins_anti()
+
+    def _filter_branches(self, condition: Term) -> bool:
+        """Filters the branches of a UNION instead of all its rows, if that means the same."""
+        sources = {one.source for one in walk_term(condition) if isinstance(one, SourceColumn)}
+        source = sources.pop() if len(sources) == 1 else None
+        if not isinstance(source, SetOperation) or source not in self.part.inner:
+            return False
+        is_plain = not any(isinstance(one, NestedQuery) for one in walk_term(condition))
+        is_one_type = source.kind == "union" and source.converts_nothing
+        if not (is_one_type and is_plain and all(map(_takes_filters, source.branches))):
+            return False
+        for branch in source.branches:
+            results = list(branch.outputs.values())
+            branch.add_filters([_replace_columns(condition, results)])
+            branch.push_conditions_down()
+        return True
+
+    def _make_unmatched_joins_anti(self) -> None:
+        """Makes a LEFT JOIN an anti join if only rows without a match are left of it."""
+        terms = list(self.iterate_terms())
+        if any(isinstance(item, NestedQuery) for term in terms for item in walk_term(term)):
+            return
+        for hung in [one for one in self.part.hung if one.how == "left"]:
+            compared = {
+                column.name
+                for term in hung.on
+                if not _is_null_test(term)
+                for column in _list_strict_columns(term)
+                if column.source is hung.source
+            }
+            tests = [
+                term
+                for term in self.part.where
+                for column in [_find_tested_column(term)]
+                if column is not None and column.source is hung.source and column.name in compared
+            ]
+            own = {id(term) for term in (*hung.on, *tests)}
+            is_read = any(
+                isinstance(item, SourceColumn) and item.source is hung.source
+                for term in terms
+                if id(term) not in own
+                for item in walk_term(term)
+            )
+            if tests and not is_read:
+                hung.how = "anti"
+                self.part.where = [term for term in self.part.where if id(term) not in own]
+
+
+def _takes_filters(block: QueryBlock) -> bool:
+    """Whether a filter of its rows may come before all else that follows in it."""
+    return not (block.limits or block.order or block.generators or block.has_star)
+
+
+def _replace_columns(term: Term, results: list[Term]) -> Term:
+    """A condition on columns by their places, as one on what these places hold."""
+    if isinstance(term, SourceColumn):
+        return results[int(term.name)]
+    if isinstance(term, NestedQuery):
+        return term
+    parts = tuple(_replace_columns(part, results) for part in term.parts)
+    return TermOperation(term.op, parts, term.order, ordered=term.ordered)
 
 
 def _is_of_keys(term: Term) -> bool:

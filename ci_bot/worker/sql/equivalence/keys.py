@@ -136,6 +136,7 @@ class KeySealer:
         in_order: bool,
     ) -> SealedBlock:
         naming = _NumberedNames(self, labels, level, in_order=in_order)
+        naming.join_equal_columns(block.part.list_equal_columns())
         outputs = {
             name: self.keys.key_of_term(term, naming) for name, term in block.outputs.items()
         }
@@ -157,12 +158,20 @@ class KeySealer:
             ("qualify", self._set_key(block.qualify, naming)),
             ("generators", self._list_key(block.generators, naming)),
             ("layout", self._list_key(block.layout, naming) if in_order or block.limits else ()),
-            ("distinct", *self._set_key(block.distinct, naming))
-            if block.distinct is not None
-            else (),
+            self._make_distinct_key(block, naming),
             ("order", self._list_key(block.order, naming) if in_order or block.limits else ()),
             ("limits", self._list_key(block.limits, naming)),
         )
+
+    def _make_distinct_key(self, block: QueryBlock, naming: KeyNames) -> tuple[object, ...]:
+        if block.distinct is None:
+            return ()
+        results, group = self._set_key(block.distinct, naming), block.group
+        # Each group is one row, and its keys differ from those of every other one.
+        is_grouped = group is not None and not group.sets and not block.generators
+        if group is not None and is_grouped:
+            is_grouped = set(self._set_key(group.keys, naming)) <= set(results)
+        return () if is_grouped else ("distinct", *results)
 
     def _make_group_key(self, group: GroupClause, naming: KeyNames) -> tuple[object, ...]:
         # `grouping_id()` counts the keys in their order, where there are sets of them.
@@ -267,6 +276,19 @@ class _NumberedNames(KeyNames):
 
     def source_label(self, source: QuerySource) -> object:
         return self._labels[source]
+
+    def join_equal_columns(self, pairs: Iterable[tuple[SourceColumn, SourceColumn]]) -> None:
+        """Calls columns that hold one value in each row by one name."""
+        classes: dict[tuple[QuerySource, str], dict[tuple[QuerySource, str], SourceColumn]] = {}
+        for pair in pairs:
+            places = [(column.source, column.name) for column in pair]
+            joined = dict(zip(places, pair, strict=True))
+            for place in places:
+                joined.update(classes.get(place, {}))
+            classes.update(dict.fromkeys(joined, joined))
+        for joined in classes.values():
+            keys = sorted((self._own_column_key(one) for one in joined.values()), key=repr)
+            self._columns.update(dict.fromkeys(joined, ("equal columns", *keys)))
 
     def column_key(self, column: SourceColumn) -> tuple[object, ...]:
         place = (column.source, column.name)

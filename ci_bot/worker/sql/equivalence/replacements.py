@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import date
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from sqlglot import exp
@@ -156,18 +158,92 @@ def _replace_choice(node: exp.Expr) -> exp.Expr | None:
     """A choice by one condition that is a default for NULL, or NULLIF, written out."""
     choice = read_single_choice(node)
     if choice is None or choice.otherwise is None:
-        return None
+        return _replace_branches(node)
     condition, given, otherwise = choice.condition.unnest(), choice.given, choice.otherwise
     if isinstance(condition, exp.EQ) and _is_null(given):
         return _build_nullif(condition, otherwise)
-    is_negated = isinstance(condition, exp.Not)
-    test = condition.this.unnest() if is_negated else condition
-    if not isinstance(test, exp.Is) or not _is_null(test.expression):
+    if _is_null(otherwise if _is_test_for(condition, given) else given):
         return None
-    value, default = (given, otherwise) if is_negated else (otherwise, given)
-    if value != test.this or _is_null(default):
-        return None
-    return exp.Coalesce(this=value.copy(), expressions=[default.copy()])
+    if _is_test_for(condition, given):
+        return exp.Coalesce(this=given.copy(), expressions=[otherwise.copy()])
+    if isinstance(condition, exp.Is) and _is_test_for(exp.Not(this=condition.copy()), otherwise):
+        return exp.Coalesce(this=otherwise.copy(), expressions=[given.copy()])
+    return _replace_branches(node)
+
+
+def _is_test_for(condition: exp.Expr, value: exp.Expr) -> bool:
+    """Whether a condition is `value IS NOT NULL`."""
+    test = condition.this.unnest() if isinstance(condition, exp.Not) else None
+    return isinstance(test, exp.Is) and _is_null(test.expression) and test.this == value
+
+
+class Branches(NamedTuple):
+    """CASE or IF: what each branch asks and gives, and what is given else."""
+
+    asked: list[tuple[exp.Expr, exp.Expr]]
+    otherwise: exp.Expr | None
+
+
+def _read_branches(node: exp.Expr) -> Branches:
+    if isinstance(node, exp.If):
+        return Branches([(node.this, node.args["true"])], node.args.get("false"))
+    value = node.this
+    asked = [
+        (branch.this if value is None else exp.EQ(this=value, expression=branch.this), given)
+        for branch in node.args["ifs"]
+        for given in [branch.args["true"]]
+    ]
+    return Branches(asked, node.args.get("default"))
+
+
+def _replace_branches(node: exp.Expr) -> exp.Expr | None:
+    """CASE with a CASE in its ELSE, with branches alike side by side, or one that is COALESCE."""
+    asked, otherwise = _read_branches(node)
+    inner = otherwise.unnest() if otherwise is not None else None
+    if isinstance(inner, exp.Case | exp.If):
+        below = _read_branches(inner)
+        # Another type of a branch could convert the results of those around it.
+        if _have_one_type([*(given for _, given in (*asked, *below.asked)), below.otherwise]):
+            return _build_case([*asked, *below.asked], below.otherwise)
+    for (one, given), (other, also_given) in pairwise(asked):
+        if given == also_given:
+            place = next(n for n, branch in enumerate(asked) if branch[0] is one)
+            both = exp.Or(this=exp.paren(one.copy()), expression=exp.paren(other.copy()))
+            return _build_case([*asked[:place], (both, given), *asked[place + 2 :]], otherwise)
+    if otherwise is not None and asked[-1][1] == otherwise:
+        return _build_case(asked[:-1], otherwise) if asked[1:] else otherwise
+    condition, given = asked[0]
+    is_default = asked[1:] and _is_test_for(condition.unnest(), given)
+    if is_default and _have_one_type([*(value for _, value in asked), otherwise]):
+        rest = _build_case(asked[1:], otherwise)
+        default = _replace_choice(rest) or rest
+        more = [default]
+        if isinstance(default, exp.Coalesce):
+            more = [default.this, *default.expressions]
+        return exp.Coalesce(this=given.copy(), expressions=more)
+    return None
+
+
+def _build_case(asked: list[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None) -> exp.Expr:
+    ifs = [exp.If(this=condition.copy(), true=given.copy()) for condition, given in asked]
+    built = exp.Case(ifs=ifs, default=otherwise.copy() if otherwise is not None else None)
+    built.type = asked[0][1].type
+    return built
+
+
+def _name_type(node: exp.Expr) -> str:
+    """The type of an expression, one name for all texts; empty if it is unknown."""
+    kind = node.type
+    if kind is None or kind.is_type(exp.DataType.Type.UNKNOWN):
+        return ""
+    is_text = kind.is_type(exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
+    return "TEXT" if is_text and not kind.expressions else kind.sql()
+
+
+def _have_one_type(items: list[exp.Expr | None]) -> bool:
+    """Whether all expressions that are more than NULL have one type, which is known."""
+    kinds = {_name_type(item) for item in items if item is not None and not _is_null(item)}
+    return len(kinds) == 1 and "" not in kinds
 
 
 def _build_nullif(equal: exp.EQ, value: exp.Expr) -> exp.Expr | None:
@@ -186,9 +262,7 @@ def _replace_coalesce(node: exp.Expr) -> exp.Expr | None:
         for item in items
         for part in ([item.this, *item.expressions] if isinstance(item, exp.Coalesce) else [item])
     ]
-    kinds = {item.type.sql() for item in flat if item.type is not None}
-    is_one = len(kinds) == 1 and all(item.type is not None for item in flat)
-    if len(flat) == len(items) or not is_one or "UNKNOWN" in kinds:
+    if len(flat) == len(items) or not _have_one_type([*flat]) or any(map(_is_null, flat)):
         return None
     return exp.Coalesce(this=flat[0].copy(), expressions=[item.copy() for item in flat[1:]])
 
@@ -219,6 +293,68 @@ def _read_pattern(node: exp.Expr) -> str | None:
 
 def _negate_as(node: exp.Expr, replaced: exp.Expr) -> exp.Expr:
     return exp.Not(this=replaced) if node.args.get("negate") else replaced
+
+
+def _replace_text_search(node: exp.Expr, pattern: str) -> exp.Expr | None:
+    """STARTSWITH, ENDSWITH and CONTAINS of a constant, as LIKE with `pattern` around it."""
+    text, sought = node.this, node.expression
+    is_text = isinstance(sought, exp.Literal) and sought.is_string
+    if not is_text or not _is_typed(text, *exp.DataType.TEXT_TYPES):
+        return None
+    if not sought.this or _WILDCARD.search(str(sought.this)):
+        return None
+    return exp.Like(this=text.copy(), expression=exp.Literal.string(pattern.format(sought.this)))
+
+
+def _replace_truth(node: exp.Expr) -> exp.Expr | None:
+    """A boolean that is compared with TRUE or FALSE: itself, or NOT (BooleanSimplification)."""
+    value, constant = node.this.unnest(), node.expression.unnest()
+    if isinstance(value, exp.Boolean):
+        value, constant = constant, value
+    if not isinstance(constant, exp.Boolean) or not _is_typed(value, exp.DataType.Type.BOOLEAN):
+        return None
+    is_kept = bool(constant.this) is isinstance(node, exp.EQ)
+    return value.copy() if is_kept else exp.Not(this=value.copy())
+
+
+def _replace_day(node: exp.Expr) -> exp.Expr | None:
+    """A comparison of a date with a text that is a day: Spark reads the text as a date."""
+    sides = [node.this, node.expression]
+    for place, side in enumerate(sides):
+        if _is_day(side) and _is_typed(sides[1 - place], exp.DataType.Type.DATE):
+            changed = node.copy()
+            changed.set("expression" if place else "this", _build_day(side))
+            return changed
+    return None
+
+
+def _replace_days_between(node: exp.Expr) -> exp.Expr | None:
+    ends = {name: node.args[name] for name in ("low", "high") if _is_day(node.args[name])}
+    if not ends or not _is_typed(node.this, exp.DataType.Type.DATE):
+        return None
+    changed = node.copy()
+    for name, end in ends.items():
+        changed.set(name, _build_day(end))
+    return changed
+
+
+def _is_day(node: exp.Expr) -> bool:
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        return False
+    try:
+        return date.fromisoformat(str(node.this)).isoformat() == str(node.this)
+    except ValueError:
+        return False
+
+
+def _build_day(node: exp.Expr) -> exp.Expr:
+    built = exp.Cast(this=node.copy(), to=exp.DataType.build("DATE"))
+    built.type = exp.DataType.build("DATE")
+    return built
+
+
+def _replace_equal(node: exp.Expr) -> exp.Expr | None:
+    return _replace_truth(node) or _replace_day(node)
 
 
 def _replace_moved(node: exp.Expr) -> exp.Expr | None:
@@ -262,7 +398,9 @@ def _replace_added_days(node: exp.Expr) -> exp.Expr | None:
 
 
 def _replace_cast(node: exp.Expr) -> exp.Expr | None:
-    """The first day of a period: DATE_TRUNC of a date or time as a date."""
+    """A day that is written out, or the first one of a period: DATE_TRUNC as a date."""
+    if isinstance(node, exp.TryCast) and _is_day(node.this) and node.to.is_type("DATE"):
+        return _build_day(node.this)
     cut = node.this
     if not isinstance(cut, exp.TimestampTrunc) or not node.args["to"].is_type(
         exp.DataType.Type.DATE
@@ -326,24 +464,34 @@ _BY_NAME: Mapping[str, Callable[[exp.Expr], exp.Expr]] = {
 _RULES: Mapping[str, Replacement] = {
     "Add": _replace_days,
     "Anonymous": _replace_named,
+    "Between": _replace_days_between,
     "Case": _replace_choice,
     "Cast": _replace_cast,
     "Coalesce": _replace_coalesce,
+    "Contains": lambda node: _replace_text_search(node, "%{}%"),
     "CountIf": _replace_count_if,
     "DateTrunc": _replace_unit,
     "DayOfMonth": lambda node: exp.Day(this=node.this.copy()),
     "DecodeCase": _replace_decode,
+    "EndsWith": lambda node: _replace_text_search(node, "%{}"),
+    "EQ": _replace_equal,
     "EqualNull": _replace_equal_null,
     "Extract": _replace_extract,
     "Filter": _replace_filter,
-    "ILike": _replace_ilike,
+    "GT": _replace_day,
+    "GTE": _replace_day,
     "If": _replace_choice,
+    "ILike": _replace_ilike,
     "Lag": _replace_moved,
     "Lead": _replace_moved,
     "Left": _replace_left,
     "Like": _replace_like,
+    "LT": _replace_day,
+    "LTE": _replace_day,
+    "NEQ": _replace_equal,
     "Nvl2": _replace_nvl2,
     "SHA2": _replace_digest,
+    "StartsWith": lambda node: _replace_text_search(node, "{}%"),
     "Sub": _replace_days,
     "TimestampTrunc": _replace_unit,
     "TryCast": _replace_cast,

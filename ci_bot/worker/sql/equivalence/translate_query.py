@@ -72,8 +72,8 @@ def combine_branches(
     names = list(branches[0].outputs)
     if any(b.has_star or len(b.outputs) != len(names) for b in branches):
         return None
-    loose = _has_one_type_for_each_column(node)
-    if kind == "union" and loose:
+    converts_nothing = _has_one_type_for_each_column(node)
+    if kind == "union" and converts_nothing:
         branches = [leaf for branch in branches for leaf in _list_leaves(branch, distinct=distinct)]
     places = range(len(names))
     if kind == "union" and not distinct and used is not None:
@@ -83,8 +83,10 @@ def combine_branches(
         terms = list(branch.outputs.values())
         branch.outputs = {str(new): terms[old] for new, old in enumerate(places)}
     names = [names[place] for place in places]
-    loose = loose or (len(branches) == _TWO and _has_no_structures(node))
-    source = SetOperation(kind, distinct, branches, names, loose=loose)
+    loose = converts_nothing or (len(branches) == _TWO and _has_no_structures(node))
+    source = SetOperation(
+        kind, distinct, branches, names, loose=loose, converts_nothing=converts_nothing
+    )
     return source, names
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Protocol
 
@@ -13,6 +14,8 @@ from ci_bot.worker.sql.equivalence.blocks import (
     ArgumentOrder,
     NestedQuery,
     QueryBlock,
+    SourceColumn,
+    TableRead,
     Term,
     TermOperation,
     make_comparison,
@@ -152,7 +155,7 @@ class ScalarTranslator:
         elif node.table:
             found = self.frame.resolve_qualified(node.table.lower(), name, node.text("db").lower())
             if found is not None:
-                return found
+                return _add_kind(found, node)
             self.host.add_gap(f"it is not known what {node.table} is")
         elif name in self._bound:
             return make_leaf("bound", self._bound[name])
@@ -358,6 +361,11 @@ class ScalarTranslator:
         return TermOperation("exists", (self._translate_nested(node.this, 0),))
 
 
+# Two equal values of these types are written alike: no zero has a sign, and no number a scale.
+_OF_ONE_FORM = (
+    *(exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT),
+    *(exp.DataType.Type.TEXT, exp.DataType.Type.DATE, exp.DataType.Type.BOOLEAN),
+)
 _FIRST = {"this": "0", "expression": "1", "expressions": "2"}
 _FRAME = ("kind", "start", "start_side", "end", "end_side", "exclude")
 _ENDS = ("start", "end")
@@ -385,6 +393,17 @@ def _find_counted_condition(count: exp.Expr) -> exp.Expr | None:
         return None
     is_null = choice.otherwise is None or isinstance(choice.otherwise, exp.Null)
     return choice.condition if is_null else None
+
+
+def _add_kind(term: Term, column: exp.Column) -> Term:
+    """A stored column with its type, if two equal values of that type are one value."""
+    kind = column.type
+    is_stored = isinstance(term, SourceColumn) and isinstance(term.source, TableRead)
+    if kind is None or not isinstance(term, SourceColumn) or not is_stored:
+        return term
+    if kind.is_type(*_OF_ONE_FORM) and not (kind.expressions or kind.args.get("collate")):
+        return replace(term, kind=kind.this.name)
+    return term
 
 
 def _is_text(frame: exp.Expr, name: str) -> bool:
