@@ -33,7 +33,8 @@ def test_generated_pairs__called_the_same_give_the_same_rows(judge: SparkJudge) 
     )
     print(found)
 
-    assert not found.wrong, "\n".join(map(str, found.wrong))
+    wrong = [*found.wrong, *found.crashing]
+    assert not wrong, "\n".join(map(str, wrong))
     assert found.counts["same"] >= CALLED_SAME
 
 
@@ -42,7 +43,8 @@ def test_operators__called_the_same_give_the_same_rows(judge: SparkJudge) -> Non
     found = GeneratedRun(judge).run(generate_operator_pairs())
     print(found)
 
-    assert not found.wrong, "\n".join(map(str, found.wrong))
+    wrong = [*found.wrong, *found.crashing]
+    assert not wrong, "\n".join(map(str, wrong))
     assert found.counts["same"] >= CALLED_SAME
 
 

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import Row
 
 from ci_bot.worker.execution import (
+    Fields,
     FoundExample,
     SourceTable,
     UntriedError,
@@ -47,6 +49,9 @@ TYPES = {
         "yes": "boolean",
         "ai": "array<int>",
         "ss": "array<string>",
+        "m": "map<string,int>",
+        "st": "struct<a:int,b:string>",
+        "xs": "array<struct<k:string,v:int>>",
     },
 }
 # Edges of each type, one row after the other; texts that hold numbers, and texts that hold times.
@@ -85,6 +90,22 @@ EDGES: dict[str, Sequence[str]] = {
         *("array()", "array('a')", "array('b', NULL)", "array('a', 'b')", "array('')"),
         *("array('x', 'x')", "NULL", "array('B')"),
     ),
+    "m": (
+        *("map()", "map('a', 1)", "map('a', NULL, 'b', 2)", "map('x', 3, 'a', 1)", "NULL"),
+        *("map('', 0)", "map('b', -1)", "map('a', 7)"),
+    ),
+    "st": (
+        *("named_struct('a', 1, 'b', 'x')", "named_struct('a', 1, 'b', NULL)", "NULL"),
+        *("named_struct('a', NULL, 'b', NULL)", "named_struct('a', 2, 'b', 'a')"),
+        *("named_struct('a', 1, 'b', 'x')", "named_struct('a', NULL, 'b', 'z')"),
+        "named_struct('a', -7, 'b', '')",
+    ),
+    "xs": (
+        *("array()", "array(named_struct('k', 'a', 'v', 1))", "NULL", "array(NULL)"),
+        "array(named_struct('k', 'a', 'v', NULL), named_struct('k', NULL, 'v', 2))",
+        *("array(named_struct('k', 'b', 'v', 3), NULL)", "array(named_struct('k', '', 'v', 0))"),
+        "array(named_struct('k', 'x', 'v', 1), named_struct('k', 'x', 'v', 1))",
+    ),
 }
 NUMBERS = ("i", "b", "d", "c", "k")
 # Arguments for each kind of parameter, of two rows that are set side by side.
@@ -95,6 +116,7 @@ ARGUMENTS = {
     **{"timestamp": ("x.ts", "x.day", "x.t", "y.ts"), "moment": ("x.ts", "y.day")},
     **{"boolean": ("x.yes",)},
     **{"array": ("x.ai", "x.ss"), "array<string>": ("x.ss",), "item": ("y.i",)},
+    "map": ("x.m",),
 }
 # Constants of the kinds that are known by a pattern; of the others all of them.
 PATTERNED = {
@@ -114,6 +136,7 @@ PATTERNED = {
     "zone": ("'Europe/Berlin'", "'America/New_York'", "'Asia/Kolkata'", "'UTC'"),
     **{"digit": ("0", "1"), "replacement": ("''", "'-'"), "text": ("','", "'a'", "'.'")},
     "separator": ("','", "'a'"),
+    "filled": ("'[,|]'", "',|a'", "'[a-z]+'", "' '", r"'\\.'"),
     "pattern": (
         *(
             "'([a-z]+)'",
@@ -164,7 +187,17 @@ def plain(value: Any) -> Any:
         return value.replace(tzinfo=None)
     if isinstance(value, decimal.Decimal):
         return value.normalize() + 0
-    return tuple(map(plain, value)) if isinstance(value, list) else value
+    if isinstance(value, Row | dict | Fields):  # DuckDB has a dictionary for a struct
+        named = value.asDict() if isinstance(value, Row) else dict(value)
+        return tuple((name, plain(one)) for name, one in named.items())
+    return tuple(map(plain, value)) if isinstance(value, list | tuple) else value
+
+
+def plain_map(value: Any) -> Any:
+    """A map of Spark's as DuckDB has it: a list of entries."""
+    if not isinstance(value, dict):
+        return plain(value)
+    return tuple((("key", plain(key)), ("value", plain(one))) for key, one in value.items())
 
 
 def differing_values(judge: SparkJudge, texts: Sequence[str], *, group: str = "") -> str:
@@ -212,7 +245,7 @@ def _compare_batch(
         wrong += [
             f"{text}: Spark {row[place]!r}, DuckDB {own[place]!r}"
             for place, text in enumerate(batch, start=first)
-            if plain(row[place]) != plain(own[place])
+            if plain_map(row[place]) != plain(own[place])
         ]
     wrong += [
         f"{batch[int(name[1:])]}: Spark's type {kinds[name]}, ours {kind}"
@@ -346,6 +379,50 @@ def test_functions__give_what_spark_gives(edges: SparkJudge) -> None:
     assert differing_values(edges, texts) == ""
 
 
+def test_structs_and_maps__give_what_spark_gives(edges: SparkJudge) -> None:
+    texts = ["x.st", "x.st.a", "st.b", "x.st.a + y.st.a", "x.st = y.st", "x.st <=> y.st"]
+    texts = [text.replace("st.b", "x.st.b") if text == "st.b" else text for text in texts]
+    texts += ["x.st <> y.st", "x.st IS NULL", "x.st.a IS NULL", "coalesce(x.st, y.st)"]
+    texts += ["named_struct('a', x.i, 'b', x.s)", "struct(x.i, x.s AS t, x.st.b, 1)"]
+    texts += ["named_struct('n', x.i).n", "struct(x.i AS p, y.i AS q) = struct(y.i AS p, x.i AS q)"]
+    texts += ["named_struct('a', x.i, 'b', x.s) = x.st", "CASE WHEN x.yes THEN x.st END"]
+    texts += ["x.st IN (y.st)", "nullif(x.st, y.st)"]
+    texts += ["x.m", "x.m['a']", "x.m['z']", "x.m[y.s]", "element_at(x.m, 'a')", "size(x.m)"]
+    texts += ["map_keys(x.m)", "map_values(x.m)", "map_contains_key(x.m, 'a')", "x.m['a'] + 1"]
+    texts += ["try_element_at(x.m, 'b')", "array_contains(map_keys(x.m), 'b')"]
+    texts += ["x.xs", "x.xs[0]", "x.xs[0].v", "element_at(x.xs, 1).k", "size(x.xs)"]
+    texts += ["transform(x.xs, e -> e.v)", "filter(x.xs, e -> e.v > 0)", "reverse(x.xs)"]
+    texts += ["exists(x.xs, e -> e.k = 'a')", "transform(x.ai, e -> struct(e AS n, y.i AS o))"]
+    texts += ["array(x.st, y.st)", "array(named_struct('a', x.i))[0].a"]
+    texts += [f"from_json(x.j, 'a STRING, b STRING').{name}" for name in "ab"]
+    groups = ["count(DISTINCT x.st)", "count(DISTINCT struct(x.i, x.s))", "count(y.st)"]
+    groups += ["max(y.st)", "min(y.st)", "max(struct(y.i, y.s)).s", "min(named_struct('a', y.c)).a"]
+    groups += ["max_by(y.st, y.id)", "collect_list(y.st)[0] IS NULL", "size(collect_set(y.st))"]
+    group = "FROM e AS x CROSS JOIN e AS y WHERE y.id < 7 GROUP BY x.id"
+
+    assert differing_values(edges, texts) == ""
+    assert differing_values(edges, groups, group=group) == ""
+
+
+def test_intervals__give_what_spark_gives(edges: SparkJudge) -> None:
+    sides = list(product(("x.ts", "x.day"), ("y.ts", "y.day")))
+    texts = [f"{one} - {other}" for one, other in sides]
+    texts += [
+        f"EXTRACT({unit} FROM {one} - {other})"
+        for unit, (one, other) in product(("DAY", "HOUR", "MINUTE", "SECOND"), sides)
+        if unit == "DAY" or (one, other) != ("x.day", "y.day")
+    ]
+    lengths = ("INTERVAL 1 HOUR", "INTERVAL '30' MINUTES", "INTERVAL 2 DAYS", "INTERVAL '5' SECOND")
+    texts += [f"x.ts - y.ts {sign} {length}" for sign, length in product(("<", "=", ">="), lengths)]
+    texts += ["x.ts + (y.ts - x.ts)", "x.ts - (y.ts - x.ts)", "coalesce(x.ts - y.ts, x.ts - x.ts)"]
+    texts += ["x.day - y.day > INTERVAL 3 DAYS", "x.ts - y.ts BETWEEN x.ts - x.ts AND x.ts - y.ts"]
+    groups = ["max(y.ts - x.ts)", "min(y.day - x.day)", "count(DISTINCT y.ts - x.ts)"]
+    group = "FROM e AS x CROSS JOIN e AS y GROUP BY x.id, x.ts, x.day"
+
+    assert differing_values(edges, texts) == ""
+    assert differing_values(edges, groups, group=group) == ""
+
+
 def test_aggregates__give_what_spark_gives(edges: SparkJudge) -> None:
     texts = [f"{name}(x.{column})" for name, column in product(("sum", "avg"), NUMBERS)]
     texts += [f"sum(DISTINCT x.{name})" for name in NUMBERS]
@@ -375,6 +452,17 @@ QUERIES = (
     "SELECT i, x FROM (SELECT i, explode(ai) AS x FROM e ORDER BY i, x LIMIT 5)",
     "SELECT explode(ai) AS id, e.id AS own FROM e",
     "SELECT id, v.x FROM e LATERAL VIEW OUTER explode(ai) v AS x WHERE v.x > 1 OR v.x IS NULL",
+    "SELECT id, w, nn FROM e LATERAL VIEW explode(m) v AS w, nn",
+    "SELECT id, w, nn FROM e LATERAL VIEW OUTER explode(m) v AS w, nn WHERE nn > 0 OR nn IS NULL",
+    "SELECT id, p, w, nn FROM e LATERAL VIEW posexplode(m) v AS p, w, nn",
+    "SELECT id, q.k, v FROM e LATERAL VIEW inline(xs) q AS k, v",
+    "SELECT id, q.k, q.v FROM e LATERAL VIEW OUTER inline(xs) q",
+    "SELECT id, one.k, v.one.v AS n FROM e LATERAL VIEW explode(xs) v AS one",
+    "SELECT st, count(*) AS n FROM e GROUP BY st",
+    "SELECT DISTINCT st.a, m['a'] AS x FROM e",
+    "SELECT e.id FROM e JOIN e AS f ON e.st = f.st AND e.m['a'] = f.st.a",
+    "SELECT st FROM e UNION SELECT named_struct('a', i, 'b', s) AS st FROM e",
+    "SELECT q.st.a, st.b FROM (SELECT st FROM e WHERE st.a > 0) AS q",
     *(f"SELECT id, i, f.v, s FROM e {side} JOIN f USING (i)" for side in ("", "LEFT", "FULL")),
     *("SELECT i, f.v, s FROM e RIGHT JOIN f USING (i)", "SELECT * FROM f FULL JOIN g USING (i, v)"),
     "SELECT i, g.w FROM f JOIN g USING (i) FULL JOIN (SELECT i, b FROM e) USING (i)",

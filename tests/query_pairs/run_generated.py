@@ -57,17 +57,23 @@ class Wrong:
 class Findings:
     """How the pairs came out, and those that are called the same and are not.
 
-    `failing` are those of which one side only runs: what it gives is not another result.
+    `failing` are those of which one side only runs: what it gives is not another result. On the
+    `crashing` ones the product itself fails.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[Wrong] = field(default_factory=list)
     failing: list[Wrong] = field(default_factory=list)
+    crashing: list[Wrong] = field(default_factory=list)
 
     def __str__(self) -> str:
         counts = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
         lines = [f"{self.counts.total()} pairs: {counts}", ""]
-        for title, pairs in (("Differ", self.wrong), ("One side fails", self.failing)):
+        for title, pairs in (
+            ("Differ", self.wrong),
+            ("The product fails", self.crashing),
+            ("One side fails", self.failing),
+        ):
             lines += [f"## {title} ({len(pairs)})", "", *map(str, pairs), ""]
         return "\n".join(lines)
 
@@ -85,7 +91,8 @@ class GeneratedRun:
     def check(self, generated: Generated) -> str:
         """What becomes of a pair: `not parsed`, `not known`, `one text`, `same` or `not run`.
 
-        Of what is called the same and is not: `differs: ` and how, or `fails: ` and which side.
+        Of what is called the same and is not: `differs: ` and how, or `fails: ` and which side; if
+        the product itself fails, `crashes: ` and on what.
         """
         try:
             if self._claim(generated.pair) != "same":
@@ -93,6 +100,8 @@ class GeneratedRun:
             base, head = _rendered(generated.pair)
         except (SqlglotError, SQLMeshError):
             return "not parsed"
+        except Exception as error:  # the others are still to be checked
+            return f"crashes: {type(error).__name__}"
         if base == head:
             return "one text"
         return self._compare(base, head, by_row=generated.pair.name.split()[0] in _ROW_BY_ROW)
@@ -135,7 +144,8 @@ class GeneratedRun:
                 small = self.shrink(generated, answer).pair
                 texts = (small.base, small.head)
                 wrong = Wrong(generated.pair.name, how, texts, _rendered(small))
-                (found.wrong if kind == "differs" else found.failing).append(wrong)
+                by_kind = {"differs": found.wrong, "crashes": found.crashing}
+                by_kind.get(kind, found.failing).append(wrong)
             if called_same is not None and found.counts["same"] + found.counts["differs"] >= (
                 called_same
             ):
@@ -161,7 +171,7 @@ def _told(pairs: Iterable[Generated], minutes: float) -> Iterator[Generated]:
 
 
 def main() -> None:
-    """Fails where a pair is called the same and differs."""
+    """Fails where a pair is called the same and differs, or the product fails on it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
     parser.add_argument("--pairs", type=int, default=5000)
@@ -176,7 +186,7 @@ def main() -> None:
         found = GeneratedRun(judge).run(_told(pairs, options.minutes))
     options.out.write_text(str(found))
     sys.stdout.write(str(found))
-    sys.exit(1 if found.wrong else 0)
+    sys.exit(1 if found.wrong or found.crashing else 0)
 
 
 if __name__ == "__main__":

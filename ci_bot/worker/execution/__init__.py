@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         SECONDS_FOR_A_MODEL,
         ExampleTable,
         ExecutionVerdict,
+        Fields,
         FoundExample,
         judge_queries,
     )
@@ -29,6 +30,7 @@ __all__ = [
     "SECONDS_FOR_A_MODEL",
     "ExampleTable",
     "ExecutionVerdict",
+    "Fields",
     "FoundExample",
     "SourceTable",
     "UntriedError",
@@ -55,6 +57,7 @@ __getattr__ = open_on_demand(
             "SECONDS_FOR_A_MODEL",
             "ExampleTable",
             "FoundExample",
+            "Fields",
             "ExecutionVerdict",
             "judge_queries",
         ],

@@ -19,36 +19,39 @@ from ci_bot.worker.execution.names_and_types import (
 )
 
 # Entered into each session. What only some texts can mean in Spark (a zone, `NaN`) is an error, and
-# data on which one side fails say nothing.
+# data on which one side fails say nothing. Here and below, a function of a list of one computes its
+# argument once: a macro writes it at each place, and nested ones would grow beyond what DuckDB
+# reads in time.
 CAST_MACROS = (
-    r"""ci_whole(s) AS CASE
+    r"""ci_whole(s) AS list_transform([s], lambda s: CASE
         WHEN s IS NULL THEN NULL
         WHEN regexp_full_match(trim(s), '[+-]?[0-9]+([.][0-9]*)?')
         THEN TRY_CAST(regexp_extract(trim(s), '^[+-]?[0-9]+') AS HUGEINT)
-        WHEN regexp_full_match(trim(s), '[+-]?[.][0-9]*') THEN error('no whole part') END""",
-    r"""ci_number(s) AS CASE
+        WHEN regexp_full_match(trim(s), '[+-]?[.][0-9]*') THEN error('no whole part') END)[1]""",
+    r"""ci_number(s) AS list_transform([s], lambda s: CASE
         WHEN regexp_full_match(trim(s), '[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?')
         THEN trim(s)
         WHEN regexp_matches(lower(trim(s)), '^[+-]?(nan|inf|[0-9.]+(e[+-]?[0-9]+)?[df])')
-        THEN error('a number of another kind') END""",
-    r"""ci_date(s) AS CASE
+        THEN error('a number of another kind') END)[1]""",
+    r"""ci_date(s) AS list_transform([s], lambda s: CASE
         WHEN regexp_full_match(trim(s), '[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T].*)?')
         THEN TRY_CAST(regexp_extract(trim(s), '^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}') AS DATE)
         WHEN regexp_full_match(trim(s), '[0-9]{4}') THEN TRY_CAST(trim(s) || '-01-01' AS DATE)
         WHEN regexp_full_match(trim(s), '[0-9]{4}-[0-9]{1,2}')
         THEN TRY_CAST(trim(s) || '-01' AS DATE)
-        WHEN regexp_matches(trim(s), '^[+-]?[0-9]{5}') THEN error('a year of five digits') END""",
-    r"""ci_timestamp(s) AS CASE
+        WHEN regexp_matches(trim(s), '^[+-]?[0-9]{5}')
+        THEN error('a year of many digits') END)[1]""",
+    r"""ci_timestamp(s) AS list_transform([s], lambda s: CASE
         WHEN regexp_full_match(trim(s),
             '[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[ T][0-9]{1,2}:[0-9]{1,2}'
             || '(:[0-9]{1,2}([.][0-9]{1,6})?)?Z?')
         THEN TRY_CAST(replace(replace(trim(s), 'T', ' '), 'Z', '') AS TIMESTAMP)
         WHEN regexp_full_match(trim(s), '[0-9]{4}(-[0-9]{1,2}){0,2}')
         THEN CAST(ci_date(s) AS TIMESTAMP)
-        WHEN regexp_matches(trim(s), '[0-9]:|^T') THEN error('a time of another kind') END""",
-    r"""ci_boolean(s) AS CASE
+        WHEN regexp_matches(trim(s), '[0-9]:|^T') THEN error('a time of another kind') END)[1]""",
+    r"""ci_boolean(s) AS list_transform([s], lambda s: CASE
         WHEN lower(trim(s)) IN ('t', 'true', 'y', 'yes', '1') THEN TRUE
-        WHEN lower(trim(s)) IN ('f', 'false', 'n', 'no', '0') THEN FALSE END""",
+        WHEN lower(trim(s)) IN ('f', 'false', 'n', 'no', '0') THEN FALSE END)[1]""",
 )
 _PLAIN, _MAYBE = "CAST({0} AS {1})", "TRY_CAST({0} AS {1})"
 _NUMBER = "TRY_CAST(ci_number({0}) AS {1})"
@@ -81,6 +84,7 @@ _CASTS: Mapping[tuple[str, str], str] = {
     ("date", "string"): _PLAIN,
     ("timestamp", "date"): _PLAIN,
     ("timestamp", "string"): _PLAIN,
+    ("interval", "interval"): _PLAIN,
 }
 
 
@@ -97,6 +101,8 @@ def write_cast(text: str, source: ValueType, target: ValueType) -> str:
 
 
 def _name_type_family(kind: ValueType) -> str:
+    if kind.is_interval:
+        return "interval"
     return "whole" if kind.is_whole else kind.name
 
 
@@ -105,16 +111,18 @@ ARITHMETIC_MACROS = (
     "ci_units(d) AS CAST(replace(CAST(d AS VARCHAR), '.', '') AS HUGEINT)",
     "ci_power(n) AS CAST('1' || repeat('0', n) AS HUGEINT)",
     # The quotient of whole numbers, rounded away from zero from one half on.
-    """ci_quotient(a, b) AS CASE WHEN b <> 0 THEN
-        (CASE WHEN (a < 0) <> (b < 0) THEN -1 ELSE 1 END)
-        * ((2 * abs(a) + abs(b)) // (2 * abs(b))) END""",
+    """ci_quotient(a, b) AS list_transform([{'a': a, 'b': b}], lambda p: CASE WHEN p.b <> 0 THEN
+        (CASE WHEN (p.a < 0) <> (p.b < 0) THEN -1 ELSE 1 END)
+        * ((2 * abs(p.a) + abs(p.b)) // (2 * abs(p.b))) END)[1]""",
     # The same, to the even one from one half.
-    """ci_even_quotient(a, b) AS (CASE WHEN a < 0 THEN -1 ELSE 1 END) * (abs(a) // b
-        + CASE WHEN 2 * (abs(a) % b) > b OR (2 * (abs(a) % b) = b AND (abs(a) // b) % 2 = 1)
-        THEN 1 ELSE 0 END)""",
-    """ci_from_units(n, s) AS CASE WHEN s = 0 THEN CAST(n AS VARCHAR) ELSE
-        CASE WHEN n < 0 THEN '-' ELSE '' END || CAST(abs(n) // ci_power(s) AS VARCHAR) || '.'
-        || lpad(CAST(abs(n) % ci_power(s) AS VARCHAR), s, '0') END""",
+    """ci_even_quotient(a, b) AS list_transform([{'a': a, 'b': b}], lambda p:
+        (CASE WHEN p.a < 0 THEN -1 ELSE 1 END) * (abs(p.a) // p.b
+        + CASE WHEN 2 * (abs(p.a) % p.b) > p.b
+            OR (2 * (abs(p.a) % p.b) = p.b AND (abs(p.a) // p.b) % 2 = 1)
+        THEN 1 ELSE 0 END))[1]""",
+    """ci_from_units(n, s) AS list_transform([n], lambda n: CASE WHEN s = 0 THEN CAST(n AS VARCHAR)
+        ELSE CASE WHEN n < 0 THEN '-' ELSE '' END || CAST(abs(n) // ci_power(s) AS VARCHAR) || '.'
+        || lpad(CAST(abs(n) % ci_power(s) AS VARCHAR), s, '0') END)[1]""",
 )
 _LEAST_QUOTIENT_SCALE = 6
 

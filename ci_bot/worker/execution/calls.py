@@ -1,4 +1,4 @@
-"""Calls of Spark as DuckDB's text: functions of the table, aggregates, windows."""
+"""Calls of Spark as DuckDB's text: functions of the table, and those with a rule of their own."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from ci_bot.worker.execution.arithmetic import (
-    write_average,
     write_cast,
     write_even_round,
     write_round,
 )
-from ci_bot.worker.execution.expressions import OperatorWriter, name_construct, quote_text
+from ci_bot.worker.execution.expressions import quote_text, refuse_order_of_parts
 from ci_bot.worker.execution.functions import (
     AGGREGATE_NAMES,
-    AGGREGATES,
     CONSTANTS,
     FUNCTIONS,
     FunctionRow,
@@ -27,7 +25,6 @@ from ci_bot.worker.execution.names_and_types import (
     BOOLEAN,
     DATE,
     DOUBLE,
-    INT,
     STRING,
     TIMESTAMP,
     QueryScope,
@@ -40,24 +37,22 @@ from ci_bot.worker.execution.names_and_types import (
     parse_type,
     quote_name,
 )
+from ci_bot.worker.execution.nested import VARIABLE, NestedWriter
 
-_NUMBERED = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}
-_MOVED = {"lag", "lead"}
 _CASTS = {"string", "int", "bigint", "double", "boolean", "tinyint", "smallint", "decimal"}
-# Before the names of variables, which no column has.
-_VARIABLE = "ci_each_"
-# Stands where the window of a function follows.
-_OVER = "\0over\0"
 _PARTS = {*("year", "quarter", "month", "day", "hour", "minute"), "dayofweek", "dayofyear"}
 _PARTS |= {"weekofyear"}
 _PART_NAMES = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}
 
 
-class ExpressionWriter(OperatorWriter):
+class ExpressionWriter(NestedWriter):
     """Writes expressions; what is no operator is a call."""
 
     def _write_extract(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         unit = _PART_NAMES.get(node.name.lower(), node.name.lower())
+        value = self.write_expression(node.expression, scope)
+        if value.kind.is_interval:
+            return self.write_interval_part(unit, value)
         if unit not in _PARTS:
             raise UntriedError(f"EXTRACT of {unit}")
         return self._write_named(unit, [node.expression], scope)
@@ -118,7 +113,8 @@ class ExpressionWriter(OperatorWriter):
             "any": True,
             "number": value.kind.is_numeric,
             "whole": value.kind.is_whole,
-            "array": value.kind.item is not None,
+            "array": value.kind.item is not None and row.takes_items(value.kind.item),
+            "map": value.kind.name == "map",
             "moment": None if value.kind.name in {"date", "timestamp"} else False,
             "item": first.item is not None
             and find_common_type(first.item, value.kind) == first.item,
@@ -230,6 +226,7 @@ class ExpressionWriter(OperatorWriter):
         (value,) = (self.write_expression(argument, scope) for argument in arguments)
         if value.kind.item is None:
             raise UntriedError(f"an item of {value.kind}")
+        refuse_order_of_parts(value.kind)
         return TypedText(f"{name}({value.text})", value.kind.item)
 
     def _write_transform(self, node: exp.Expr, scope: QueryScope) -> TypedText:
@@ -271,13 +268,16 @@ class ExpressionWriter(OperatorWriter):
         if item is None or not isinstance(function, exp.Lambda) or len(function.expressions) != 1:
             raise UntriedError("a function of an array's items and more")
         name = function.expressions[0].name.lower()
-        variable = TypedText(quote_name(f"{_VARIABLE}{name}"), item)
+        variable = TypedText(quote_name(f"{VARIABLE}{name}"), item)
         inner = QueryScope(parent=scope, aliases={name: lambda: variable}, aliases_first=True)
         found = self.write_expression(function.this, inner)
         return value, f"lambda {variable.text}: {found.text}", found
 
     def _write_identifier(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return scope.find_column("", node.name.lower())
+
+    def _write_array(self, node: exp.Expr, scope: QueryScope) -> TypedText:
+        return self._call_array(node.expressions, scope)
 
     def _call_array(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         kind, texts = self.unify_types(
@@ -289,6 +289,8 @@ class ExpressionWriter(OperatorWriter):
 
     def _call_element_at(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, place = (self.write_expression(argument, scope) for argument in arguments)
+        if value.kind.name == "map":
+            return self.write_item(value, place)
         if value.kind.item is None or not place.kind.is_whole or place.literal in {None, "0"}:
             raise UntriedError("element_at()")
         return TypedText(f"{value.text}[{place.text}]", value.kind.item)
@@ -300,191 +302,6 @@ class ExpressionWriter(OperatorWriter):
             if pattern != "yyyy-MM-dd" or value.kind == STRING:
                 raise UntriedError("to_date() with a pattern")
         return TypedText(self.coerce_value(value, DATE, "to_date"), DATE)
-
-    # Aggregates and windows.
-
-    def _write_aggregate(
-        self, name: str, arguments: Sequence[exp.Expr], scope: QueryScope, *, over: str = ""
-    ) -> TypedText:
-        called = AGGREGATE_NAMES[name]
-        distinct = ""
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-            arguments, distinct = arguments[0].expressions, "DISTINCT "
-        if called == "count" and (len(arguments) != 1 or isinstance(arguments[0], exp.Star)):
-            return self._write_row_count(arguments, distinct, scope, over)
-        values = [self.write_expression(argument, scope) for argument in arguments]
-        if called in {"sum", "avg"} and len(values) == 1:
-            return self._write_total(called, values[0], distinct, over)
-        row = AGGREGATES.get(called)
-        if row is None or len(values) != len(row.takes):
-            raise UntriedError(f"{name}()")
-        if (over and row.hangs_on_order) or (distinct and "{distinct}" not in row.text):
-            raise UntriedError(f"{name}() over a window" if over else f"{name}(DISTINCT)")
-        for wanted, value in zip(row.takes, values, strict=True):
-            fits = value.kind.is_numeric if wanted == "number" else wanted != "boolean"
-            if not fits and value.kind.name not in {wanted, "null"}:
-                raise UntriedError(f"{name}() of {value.kind}")
-        self.hangs_on_order = self.hangs_on_order or row.hangs_on_order
-        text = row.text.format(
-            *(value.text for value in values), distinct=distinct, tie=scope.write_tie(rows=True)
-        )
-        return TypedText(f"{text}{over}", row.gives(values[0].kind))
-
-    def _write_row_count(
-        self, arguments: Sequence[exp.Expr], distinct: str, scope: QueryScope, over: str
-    ) -> TypedText:
-        if any(isinstance(argument, exp.Star) for argument in arguments) or not arguments:
-            return TypedText(f"count(*){over}", BIGINT)
-        texts = [self.write_expression(argument, scope).text for argument in arguments]
-        known = " AND ".join(f"{text} IS NOT NULL" for text in texts)
-        counted = f"CASE WHEN {known} THEN ({', '.join(texts)}) END"
-        return TypedText(f"count({distinct}{counted}){over}", BIGINT)
-
-    def _write_total(self, name: str, value: TypedText, distinct: str, over: str) -> TypedText:
-        kind, text = value.kind, value.text
-        if kind == STRING or not kind.is_numeric:
-            raise UntriedError(f"{name}() of {kind}")
-        total = f"sum({distinct}{text}){over}"
-        if name == "sum":
-            if kind.name == "decimal":
-                found = make_decimal(kind.digits + 10, kind.scale)
-                return TypedText(f"CAST({total} AS {found.duckdb})", found)
-            found = DOUBLE if kind == DOUBLE else BIGINT
-            return TypedText(f"CAST({total} AS {found.duckdb})", found)
-        if kind.name == "decimal":
-            return TypedText(*write_average(total, f"count({distinct}{text}){over}", kind))
-        return TypedText(f"avg({distinct}{text}){over}", DOUBLE)
-
-    def _write_filter(self, node: exp.Expr, scope: QueryScope) -> TypedText:
-        # Inside of an aggregate what does not count is NULL.
-        name = str(node.this.this).lower() if isinstance(node.this, exp.Anonymous) else ""
-        arguments = node.this.expressions
-        if name not in {"count", "sum", "avg", "mean", "min", "max"} or len(arguments) != 1:
-            raise UntriedError("FILTER of another aggregate")
-        inner, distinct = arguments[0], isinstance(arguments[0], exp.Distinct)
-        if distinct:
-            (inner,) = inner.expressions
-        if isinstance(inner, exp.Star):
-            inner = exp.Literal.number(1)
-        kept = exp.Case(ifs=[exp.If(this=node.expression.this, true=inner)])
-        return self._write_named(
-            name, [exp.Distinct(expressions=[kept]) if distinct else kept], scope
-        )
-
-    def _write_window(self, node: exp.Expr, scope: QueryScope) -> TypedText:
-        if node.args.get("alias") is not None:
-            node = self._resolve_named_window(node)
-        function, ignores = node.this, ""
-        if isinstance(function, exp.IgnoreNulls | exp.RespectNulls):
-            ignores = " IGNORE NULLS" if isinstance(function, exp.IgnoreNulls) else ""
-            function = function.this
-        if not isinstance(function, exp.Anonymous):
-            raise UntriedError(f"{name_construct(function)} over a window")
-        name = str(function.this).lower()
-        order, spec = node.args.get("order"), node.args.get("spec")
-        by_rows = spec is not None and str(spec.args.get("kind")) == "ROWS"
-        keys = [self.write_ordered(key, scope) for key in (order.expressions if order else ())]
-        found = self._write_over(name, function.expressions, ignores, scope, bool(keys))
-        frame = "" if spec is None else self._write_frame(spec, order, scope)
-        first_rows = name in {"first_value", "first"} and spec is None
-        if name in _MOVED or name in {"row_number", "ntile"} or by_rows or first_rows:
-            self.hangs_on_order = True
-            keys.append(scope.write_tie())
-            if first_rows:
-                frame = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-        elif name in {"first_value", "last_value", "first", "last"}:
-            raise UntriedError(f"{name}() over a range")
-        within = [
-            self.write_expression(part, scope).text for part in node.args.get("partition_by") or ()
-        ]
-        parts = [
-            f"PARTITION BY {', '.join(within)}" if within else "",
-            f"ORDER BY {', '.join(keys)}" if keys else "",
-            frame,
-        ]
-        over = f" OVER ({' '.join(part for part in parts if part)})"
-        return TypedText(found.text.replace(_OVER, over), found.kind)
-
-    def _write_frame(self, spec: exp.Expr, order: exp.Expr | None, scope: QueryScope) -> str:
-        kind, unit = str(spec.args.get("kind")), ""
-        ends = [spec.args.get(name) for name in ("start", "end")]
-        if kind == "RANGE" and any(isinstance(end, exp.Expression) for end in ends):
-            keys = order.expressions if order is not None else []
-            found = [self.write_expression(key.this, scope).kind for key in keys]
-            if len(found) != 1 or not (found[0].is_whole or found[0] in _RANGES):
-                raise UntriedError("a window with a range of values")
-            unit = _RANGES.get(found[0], "")
-        elif kind not in {"ROWS", "RANGE"}:
-            raise UntriedError(f"a window with {kind}")
-        end = _write_bound(spec, "end", unit) if ends[1] else "CURRENT ROW"
-        return f"{kind} BETWEEN {_write_bound(spec, 'start', unit)} AND {end}"
-
-    def _resolve_named_window(self, node: exp.Expr) -> exp.Expr:
-        """The window with what its name stands for."""
-        select = node.find_ancestor(exp.Select)
-        for named in (select.args.get("windows") or ()) if select is not None else ():
-            if named.name.lower() == node.alias.lower():
-                found = exp.Window(this=node.this)
-                for name in ("partition_by", "order", "spec"):
-                    found.set(name, named.args.get(name))
-                return found
-        raise UntriedError("a window with a name")
-
-    def _write_over(
-        self,
-        name: str,
-        arguments: Sequence[exp.Expr],
-        ignores: str,
-        scope: QueryScope,
-        ordered: bool,
-    ) -> TypedText:
-        """The function of a window, with `_OVER` where the window follows."""
-        if name in _NUMBERED:
-            if name == "ntile" and len(arguments) != 1:
-                raise UntriedError("ntile()")
-            inner = self.write_expression(arguments[0], scope).text if arguments else ""
-            kind = DOUBLE if name in {"percent_rank", "cume_dist"} else INT
-            return TypedText(f"CAST({name}({inner}){_OVER} AS {kind.duckdb})", kind)
-        if name in {*_MOVED, "first_value", "last_value", "first", "last"}:
-            values = [self.write_expression(argument, scope) for argument in arguments]
-            called = name if name in _MOVED or name.endswith("_value") else f"{name}_value"
-            kind = values[0].kind
-            if len(values) > (len(("value", "rows", "default")) if name in _MOVED else 1):
-                raise UntriedError(f"{name}() with so many arguments")
-            texts = [value.text for value in values]
-            if values[2:]:
-                kind, (texts[0], texts[2]) = self.unify_types([values[0], values[2]])
-            return TypedText(f"{called}({', '.join(texts)}{ignores}){_OVER}", kind)
-        if name not in AGGREGATE_NAMES or ignores:
-            raise UntriedError(f"{name}() over a window")
-        return self._write_aggregate(name, arguments, scope, over=_OVER)
-
-
-# What a range counts, by the type of its order: days of dates, and intervals of times.
-_RANGES = {DATE: "day", TIMESTAMP: "interval"}
-_SPANS = {"day", "hour", "minute", "second"}
-_FRAME_NUMBER = re.compile(r"[0-9]{1,6}")
-
-
-def _write_bound(spec: exp.Expr, name: str, unit: str) -> str:
-    """One end of a frame.
-
-    Args:
-        unit: what a plain number counts in a range, or what an interval has to be of.
-    """
-    value, side = spec.args.get(name), spec.args.get(f"{name}_side") or ""
-    if isinstance(value, exp.Interval):
-        named = str(value.args.get("unit") or "").lower().removesuffix("s")
-        unit, value = (named if unit == "interval" and named in _SPANS else "none"), value.this
-    if value in {"UNBOUNDED", "CURRENT ROW"}:
-        return f"{value} {side}".strip()
-    if (
-        not isinstance(value, exp.Literal)
-        or not _FRAME_NUMBER.fullmatch(value.name)
-        or unit in {"interval", "none"}
-    ):
-        raise UntriedError("a window whose frame is no plain number of rows or values")
-    return f"{f'INTERVAL {value.name} {unit}' if unit else value.name} {side}"
 
 
 def _write_constant(row: FunctionRow, kind: str, argument: exp.Expr) -> str:

@@ -11,7 +11,13 @@ from typing import Any
 from ci_bot.protocol.supported_versions import parse_release
 from ci_bot.worker.execution.arithmetic import ARITHMETIC_MACROS, CAST_MACROS
 from ci_bot.worker.execution.functions import FUNCTION_MACROS
-from ci_bot.worker.execution.names_and_types import SourceTable, UntriedError, quote_name
+from ci_bot.worker.execution.names_and_types import (
+    MAP_PARTS,
+    SourceTable,
+    UntriedError,
+    ValueType,
+    quote_name,
+)
 
 # The DuckDB releases that the table of constructs is tested with.
 OLDEST, BEYOND = (1, 2), (2, 0)
@@ -84,10 +90,14 @@ class ClosedSession:
             for _ in rows:
                 self.run_query(" ".join(("INSERT INTO", name, "DEFAULT VALUES")))
         elif rows:
-            line = f"({', '.join('?' * len(columns))})"
             into = f"{name} ({', '.join(map(quote_name, columns))})"
-            text = ("INSERT INTO", into, "VALUES", ", ".join([line] * len(rows)))
-            self.run_query(" ".join(text), [value for row in rows for value in row])
+            kinds = [table.columns[column] for column in columns]
+            values: list[Any] = []
+            lines = [
+                f"({', '.join(_write_cell(value, kind, values) for value, kind in cells)})"
+                for cells in (zip(row, kinds, strict=True) for row in rows)
+            ]
+            self.run_query(" ".join(("INSERT INTO", into, "VALUES", ", ".join(lines))), values)
         self._filled[table.name] = list(rows)
 
     def check_query(self, text: str) -> None:
@@ -123,6 +133,35 @@ class ClosedSession:
         if planned:
             raise UntriedError("what DuckDB does not take") from error
         raise UnusableDataError from error
+
+
+def _write_cell(value: Any, kind: ValueType, values: list[Any]) -> str:
+    """DuckDB's text for a cell; what stands in it for `?` is added to `values`."""
+    has_parts = kind.parts or (kind.item is not None and kind.item.parts)
+    if value is not None and has_parts:
+        # DuckDB guesses the type of a value with parts, and wrongly where a part is NULL.
+        return f"CAST({_write_parts(value, kind, values)} AS {kind.duckdb})"
+    values.append(value)
+    return "?"
+
+
+def _write_parts(value: Any, kind: ValueType, values: list[Any]) -> str:
+    if value is None:
+        return "NULL"
+    if kind.name == "map":  # a list of its entries
+        entry = ValueType("struct", parts=kind.parts)
+        entries = [dict(zip(MAP_PARTS, one, strict=True)) for one in value.items()]
+        return f"[{', '.join(_write_parts(one, entry, values) for one in entries)}]"
+    if kind.name == "struct":
+        parts = (
+            f"{quote_name(name)}: {_write_parts(value[name], part, values)}"
+            for name, part in kind.parts
+        )
+        return f"{{{', '.join(parts)}}}"
+    if kind.item is not None:
+        return f"[{', '.join(_write_parts(one, kind.item, values) for one in value)}]"
+    values.append(value)
+    return f"CAST(? AS {kind.duckdb})"
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,7 +56,7 @@ def name_construct(node: exp.Expr) -> str:
     return f"{node.key.upper()}"
 
 
-class OperatorWriter:
+class OperatorWriter(ABC):
     """Writes expressions; `hangs_on_order` once a result may hang on the order of rows."""
 
     def __init__(self, write_query: Callable[[Any, QueryScope], WrittenRelation]) -> None:
@@ -68,10 +69,13 @@ class OperatorWriter:
         if isinstance(node, exp.Binary) and type(node) in _COMPUTED:
             return self._write_computed(node, scope)
         if isinstance(node, exp.Binary) and type(node) in _COMPARED:
-            one, other = self.bring_together(
+            sides = (
                 self.write_expression(node.this, scope),
                 self.write_expression(node.expression, scope),
             )
+            if type(node) not in {exp.EQ, exp.NEQ}:
+                refuse_order_of_parts(sides[0].kind)
+            one, other = self.bring_together(*sides)
             return TypedText(f"({one} {_COMPARED[type(node)]} {other})", BOOLEAN)
         rule = getattr(self, f"_write_{type(node).__name__.lower()}", None)
         if rule is None:
@@ -121,7 +125,14 @@ class OperatorWriter:
     def _write_column(self, node: exp.Column, scope: QueryScope) -> TypedText:
         if isinstance(node.this, exp.Star):
             raise UntriedError("a star inside an expression")
-        return scope.find_column(node.table.lower(), node.name.lower())
+        first, *fields = [part.name.lower() for part in node.parts]
+        if fields and any(source.alias == first for source in scope.list_sources()):
+            found = scope.find_column(first, fields.pop(0))
+        else:
+            found = scope.find_column("", first)
+        for name in fields:
+            found = write_field(found, name)
+        return found
 
     # Operators.
 
@@ -133,12 +144,20 @@ class OperatorWriter:
             self.write_expression(node.this, scope),
             self.write_expression(node.expression, scope),
         )
+        if sign == "-" and (difference := self._write_difference(one, other)) is not None:
+            return difference
+        if sign in {"+", "-"} and one.kind == TIMESTAMP and other.kind.is_interval:
+            return TypedText(f"({one.text} {sign} {other.text})", TIMESTAMP)
         if sign in {"+", "-"} and one.kind == DATE and other.kind.is_whole:
             return TypedText(f"({one.text} {sign} {write_cast(other.text, other.kind, INT)})", DATE)
         kinds = [one.kind, other.kind]
         if "decimal" in {kind.name for kind in kinds}:
             kinds = [side.least or side.kind for side in (one, other)]
         return TypedText(*write_arithmetic(sign, one.text, kinds[0], other.text, kinds[1]))
+
+    @abstractmethod
+    def _write_difference(self, one: TypedText, other: TypedText) -> TypedText | None:
+        """The interval between two dates or times; None if these are others."""
 
     def _write_moved(self, sign: str, node: exp.Expr, scope: QueryScope) -> TypedText:
         """A date or time plus or minus an interval."""
@@ -333,6 +352,8 @@ class OperatorWriter:
     def _write_bracket(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         items = node.expressions
         value = self.write_expression(node.this, scope)
+        if len(items) == 1 and value.kind.name == "map":
+            return self.write_item(value, self.write_expression(items[0], scope))
         if value.kind.item is None or len(items) != 1:
             raise UntriedError(f"an item of {value.kind}")
         place = self.write_expression(items[0], scope)
@@ -340,6 +361,10 @@ class OperatorWriter:
             raise UntriedError(f"an item by {place.kind}")
         text = f"(CASE WHEN {place.text} >= 0 THEN {value.text}[{place.text} + 1] END)"
         return TypedText(text, value.kind.item)
+
+    @abstractmethod
+    def write_item(self, value: TypedText, key: TypedText) -> TypedText:
+        """What a map has for a key; NULL if it has none."""
 
     # Subqueries.
 
@@ -359,7 +384,9 @@ class OperatorWriter:
         descends = bool(node.args.get("desc")) if isinstance(node, exp.Ordered) else False
         first = node.args.get("nulls_first") if isinstance(node, exp.Ordered) else None
         first = (not descends) if first is None else bool(first)
-        text = self.write_expression(inner, scope).text
+        found = self.write_expression(inner, scope)
+        refuse_order_of_parts(found.kind)
+        text = found.text
         return f"{text} {'DESC' if descends else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
 
     # Types that meet.
@@ -416,6 +443,18 @@ class OperatorWriter:
                 raise UntriedError(f"{kind} beside {value.kind}")
             kind = found
         return kind, [write_cast(value.text, value.kind, kind) for value in values]
+
+
+def refuse_order_of_parts(kind: ValueType) -> None:
+    """Refuses an order of values with parts: the engines put NULL in different places there."""
+    if kind.parts or (kind.item is not None and kind.item.parts):
+        raise UntriedError(f"an order of {kind}")
+
+
+def write_field(value: TypedText, name: str) -> TypedText:
+    """A struct's field. Raises UntriedError if it has none of this name."""
+    kind = value.kind.find_part(name)
+    return TypedText(f"struct_extract({value.text}, {quote_text(name)})", kind)
 
 
 def _refuse_total_of_outer_rows(query: exp.Expr) -> None:

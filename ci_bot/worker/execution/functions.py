@@ -81,6 +81,9 @@ FUNCTION_MACROS = (
         WHEN timezone(z, timezone(z, t) + INTERVAL 1 HOUR) = t THEN error('an hour that repeats')
         ELSE timezone('UTC', timezone(z, t)) END""",
     "ci_json(s, p) AS CASE WHEN json_valid(s) THEN json_extract_string(s, p) END",
+    # Between all letters, with an empty text behind the last one.
+    """ci_letters(s) AS CASE WHEN s = '' THEN ['']
+        WHEN s IS NOT NULL THEN list_append(string_split(s, ''), '') END""",
     "ci_sqrt(d) AS CASE WHEN d >= 0 THEN sqrt(d) WHEN d < 0 THEN 'nan'::DOUBLE END",
 )
 
@@ -162,12 +165,15 @@ timestamp_millis          | whole               | timestamp | make_timestamp(CAS
 timestamp_micros          | whole               | timestamp | make_timestamp(CAST({0} AS BIGINT))
 array_contains            | array item          | boolean   | ci_contains({0}, {1})
 size cardinality          | array               | int       | CAST(coalesce(len({0}), -1) AS INTEGER)
+size cardinality          | map                 | int       | CAST(coalesce(len({0}), -1) AS INTEGER)
 array_size                | array               | int       | CAST(len({0}) AS INTEGER)
 array_distinct            | array               | T         | ci_distinct({0})
 array_join                | array<string> text  | string    | ci_join({0}, {1})
 sort_array                | array               | T         | list_sort({0}, 'ASC', 'NULLS FIRST')
 array_sort                | array               | T         | list_sort({0}, 'ASC', 'NULLS LAST')
 split                     | string separator    | array<string> | string_split({0}, {1})
+split                     | string filled       | array<string> | string_split_regex({0}, {1})
+split                     | string bar          | array<string> | ci_letters({0})
 """  # noqa: E501 - a table
 
 
@@ -186,6 +192,10 @@ class FunctionRow:
     gives: ValueType | None
     text: str
     repeats: bool = False
+
+    def takes_items(self, item: ValueType) -> bool:
+        """Whether it takes an array of such items: the engines order NULL in them otherwise."""
+        return not item.parts or self.name in {"size", "cardinality", "array_size", "reverse"}
 
     def count_fits(self, count: int) -> bool:
         return count >= len(self.takes) if self.repeats else count == len(self.takes)
@@ -240,6 +250,8 @@ CONSTANTS: Mapping[str, Mapping[str, str] | str] = {
     "replacement": r"[^$\\]*",
     "text": ".+",
     "separator": r"[A-Za-z0-9 ,;:/_@#=-]+",
+    "filled": PLAIN_PATTERN,
+    "bar": {"|": "|"},
     "format": ".+",
     "zone": r"[A-Z][a-z]+/[A-Z][A-Za-z_]+|UTC",
 }
@@ -252,6 +264,8 @@ def read_constant(kind: str, text: str) -> str | None:
         return known.get(text.lower())
     if not re.fullmatch(known, text):
         return None
+    if kind == "filled" and (re.search(r"[\^$]", text) or re.search(text, "")):
+        return None  # the engines split otherwise at what has no length
     return _translate_format(text) if kind == "format" else text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ _CLIMB = 5
 _DRAWS = 24
 _COMPARING = (
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Like),
-    *(exp.Case, exp.If, exp.Anonymous, exp.RegexpLike, exp.NullSafeEQ, exp.ILike),
+    *(exp.Case, exp.If, exp.Anonymous, exp.RegexpLike, exp.NullSafeEQ, exp.ILike, exp.Bracket),
 )
 
 
@@ -89,6 +90,8 @@ class QueryConstants:
         twins: names of columns that are compared with each other.
         json_members: by the name of a column with JSON texts, the paths that are read of it, each
             with the types to which what is there is cast.
+        spans: the intervals that are written, in seconds.
+        sought_nulls: names of columns of which NULL is asked for.
     """
 
     by_column: Mapping[str, frozenset[str]]
@@ -96,6 +99,8 @@ class QueryConstants:
     casts: Mapping[str, frozenset[ValueType]]
     twins: Mapping[str, str]
     json_members: Mapping[str, JsonMembers]
+    spans: frozenset[int]
+    sought_nulls: frozenset[str]
 
 
 def read_constants(trees: Iterable[Any]) -> QueryConstants:
@@ -105,7 +110,12 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
     casts: dict[str, set[ValueType]] = {}
     twins: dict[str, str] = {}
     members: dict[str, dict[str, set[ValueType]]] = {}
+    spans: set[int] = set()
+    sought_nulls: set[str] = set()
     for tree in trees:
+        spans |= {span for one in tree.find_all(exp.Interval) if (span := _read_span(one))}
+        tests = tree.find_all(exp.Is)
+        sought_nulls |= {one.this.name.lower() for one in tests if isinstance(one.this, exp.Column)}
         for literal in tree.find_all(exp.Literal):
             text = str(literal.this)[:200]
             others.add(text)
@@ -121,6 +131,8 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
             if isinstance(equal.this, exp.Column) and isinstance(equal.expression, exp.Column):
                 names = sorted((equal.this.name.lower(), equal.expression.name.lower()))
                 twins[names[1]] = names[0]
+        for dot in tree.find_all(exp.Dot):
+            _note_json_field(dot, members)
         for call in tree.find_all(exp.Anonymous):
             _note_json_member(call, members)
             unit = _EPOCH_UNITS.get(call.name.lower(), 0)
@@ -136,6 +148,8 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
             name: {path: frozenset(kinds) for path, kinds in paths.items()}
             for name, paths in members.items()
         },
+        frozenset(spans),
+        frozenset(sought_nulls),
     )
 
 
@@ -149,6 +163,27 @@ def _note_json_member(call: exp.Expr, members: dict[str, dict[str, set[ValueType
     if isinstance(call.parent, exp.Cast | exp.TryCast):
         with suppress(UntriedError):
             kinds.add(read_type(call.parent.to))
+
+
+def _note_json_field(dot: exp.Expr, members: dict[str, dict[str, set[ValueType]]]) -> None:
+    call = dot.this
+    if not isinstance(call, exp.Anonymous) or call.name.lower() != "from_json":
+        return
+    if call.expressions and isinstance(call.expressions[0], exp.Column):
+        paths = members.setdefault(call.expressions[0].name.lower(), {})
+        paths.setdefault(f"$.{dot.expression.name}", set()).add(STRING)
+
+
+_SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400}
+
+
+def _read_span(interval: exp.Expr) -> int:
+    """The seconds of an interval of so many units; 0 for others."""
+    unit = str(interval.args.get("unit") or "").lower().removesuffix("s")
+    amount = interval.this
+    if not isinstance(amount, exp.Literal) or not re.fullmatch("[0-9]{1,6}", amount.name):
+        return 0
+    return int(amount.name) * _SECONDS.get(unit, 0)
 
 
 def _read_epoch(text: str) -> int:
@@ -238,6 +273,32 @@ class RowGenerator:
             data[table] = rows
         return data
 
+    def make_dense_data(self) -> DataSet:
+        """Fresh rows for queries that let few rows through: one key for all tables, large groups,
+        and NULL where it is asked for.
+        """
+        dice = self._dice
+        keys = {name for pair in self._constants.twins.items() for name in pair}
+        data: DataSet = {}
+        shared: dict[tuple[str, ValueType], list[Any]] = {}
+        for table, columns in self._columns.items():
+            pools, nulls = [], []
+            for name, kind in columns.items():
+                key = (self._constants.twins.get(name, name), kind)
+                if key not in shared:
+                    count = 1 if name in keys else dice.choice((1, 1, 2, 4))
+                    shared[key] = [self._draw_value(name, kind) for _ in range(count)]
+                pools.append(shared[key])
+                nulls.append(0.6 if name in self._constants.sought_nulls else 0.05)
+            data[table] = [
+                tuple(
+                    None if dice.random() < null else dice.choice(pool)
+                    for pool, null in zip(pools, nulls, strict=True)
+                )
+                for _ in range(MOST_ROWS)
+            ]
+        return data
+
     def change_data(self, data: DataSet) -> DataSet:
         """`data` with one row or cell changed."""
         dice = self._dice
@@ -267,12 +328,16 @@ class RowGenerator:
             return self._dice.choice(list_plain_values(kind))
         if name in self._constants.json_members and kind.name == "string":
             return self._draw_json(name)
+        if kind.parts or (kind.item is not None and kind.item.parts):
+            return self._draw_parts(name, kind)
         key = (name, kind)
         if key not in self._own:
             texts = self._constants.by_column.get(name, frozenset())
-            self._own[key] = _list_constant_values(sorted(texts), kind) + self._cast_values(
-                name, kind
-            )
+            self._own[key] = [
+                *_list_constant_values(sorted(texts), kind),
+                *self._cast_values(name, kind),
+                *self._span_values(kind),
+            ]
         own = self._own[key]
         if own and self._dice.random() < _OWN_SHARE:
             return self._dice.choice(own)
@@ -284,6 +349,20 @@ class RowGenerator:
         # Plain values first: a text has many constants that this column never meets.
         plain = list_plain_values(kind)
         return self._dice.choice(plain if self._dice.random() < _OWN_SHARE else self._all[kind])
+
+    def _draw_parts(self, name: str, kind: ValueType) -> Any:
+        """A struct, a map, or an array of them: each part as a column of its name would be."""
+        dice = self._dice
+        if kind.item is not None:
+            return [self._draw_parts(name, kind.item) for _ in range(dice.choice((0, 1, 1, 2, 3)))]
+        if kind.name == "map":
+            (_, key), (_, value) = kind.parts
+            keys = [self._draw_value(name, key) for _ in range(dice.choice((0, 1, 2, 3)))]
+            return {one: self._draw_part(name, value) for one in keys}
+        return {part: self._draw_part(part, inner) for part, inner in kind.parts}
+
+    def _draw_part(self, name: str, kind: ValueType) -> Any:
+        return None if self._dice.random() < _NULL_SHARE else self._draw_value(name, kind)
 
     def _draw_json(self, name: str) -> str:
         """A JSON text with some of the members that the queries read."""
@@ -309,6 +388,14 @@ class RowGenerator:
         value = self._dice.choice(own if use_own else list_plain_values(kind))
         return float(value) if isinstance(value, Decimal) else value
 
+    def _span_values(self, kind: ValueType) -> list[Any]:
+        """Lists times that are as far from each other as the queries' intervals are long."""
+        if kind.name != "timestamp" or not self._constants.spans:
+            return []
+        start = _PLAIN["timestamp"][0]
+        seconds = (span + step for span in sorted(self._constants.spans) for step in (0, 1, -1))
+        return [start, *(start + timedelta(seconds=one) for one in seconds)]
+
     def _cast_values(self, name: str, kind: ValueType) -> list[Any]:
         """Lists texts that become a value of the type that a column is cast to."""
         if kind.name != "string":
@@ -328,6 +415,12 @@ def list_plain_values(kind: ValueType) -> list[Any]:
     if kind.item is not None:
         first, *rest = list_plain_values(kind.item)
         return [[first], [], [first, first], [first, *rest[:1]], [None, *rest[:1]]]
+    if kind.name == "map":
+        (_, key), (_, value) = kind.parts
+        return [{list_plain_values(key)[0]: list_plain_values(value)[0]}, {}]
+    if kind.name == "struct":
+        firsts = {name: list_plain_values(part)[0] for name, part in kind.parts}
+        return [firsts, dict.fromkeys(firsts)]
     if kind.name in _PLAIN:
         return list(_PLAIN[kind.name])
     raise UntriedError(f"a table with a column of type {kind}")

@@ -28,12 +28,15 @@ class UntriedError(Exception):
 
 @dataclass(frozen=True)
 class ValueType:
-    """A type: `decimal` with its digits and scale, `array` with the type of its items."""
+    """A type: `decimal` with its digits and scale, `array` with the type of its items, `struct`
+    with its fields as parts, and `map` with its `key` and `value` as parts.
+    """
 
     name: str
     digits: int = 0
     scale: int = 0
     item: ValueType | None = None
+    parts: tuple[tuple[str, ValueType], ...] = ()
 
     @property
     def is_numeric(self) -> bool:
@@ -42,8 +45,22 @@ class ValueType:
     @property
     def is_known(self) -> bool:
         """Whether the judge can make values of it; a table may have columns of other types."""
-        kind = self.item or self
-        return kind.name == "decimal" or kind.name in _DUCKDB
+        if self.parts:
+            return all(part.is_known for _, part in self.parts)
+        if self.item is not None:
+            return self.item.is_known
+        return self.name == "decimal" or self.name in _DUCKDB
+
+    @property
+    def is_interval(self) -> bool:
+        return self.name.startswith("interval ")
+
+    def find_part(self, name: str) -> ValueType:
+        """The type of a struct's field. Raises UntriedError if it has no such field."""
+        for part, kind in self.parts if self.name == "struct" else ():
+            if part == name:
+                return kind
+        raise UntriedError(f"the field {name} of {self}")
 
     @property
     def is_whole(self) -> bool:
@@ -56,11 +73,18 @@ class ValueType:
             return f"DECIMAL({self.digits}, {self.scale})"
         if self.item is not None:
             return f"{self.item.duckdb}[]"
+        if self.parts:
+            parts = ", ".join(f"{quote_name(name)} {kind.duckdb}" for name, kind in self.parts)
+            return f"STRUCT({parts})" + ("[]" if self.name == "map" else "")
         return _DUCKDB[self.name]
 
     def __str__(self) -> str:
         if self.name == "decimal":
             return f"decimal({self.digits},{self.scale})"
+        if self.parts:
+            named = self.name == "struct"
+            parts = (f"{name}:{kind}" if named else str(kind) for name, kind in self.parts)
+            return f"{self.name}<{','.join(parts)}>"
         return f"array<{self.item}>" if self.item is not None else self.name
 
 
@@ -75,6 +99,9 @@ _DUCKDB = {
     "string": "VARCHAR",
     "date": "DATE",
     "timestamp": "TIMESTAMP",
+    # Of days and times: between two dates, and between two times.
+    **dict.fromkeys(("interval day", "interval hour", "interval minute"), "INTERVAL"),
+    **dict.fromkeys(("interval second", "interval day to second"), "INTERVAL"),
 }
 # How many digits a whole number of a type has at most, which is the decimal that holds it.
 _WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
@@ -82,6 +109,7 @@ NULL, BOOLEAN, STRING, DATE, TIMESTAMP = map(
     ValueType, ("null", "boolean", "string", "date", "timestamp")
 )
 INT, BIGINT, DOUBLE = map(ValueType, ("int", "bigint", "double"))
+DAYS, INTERVAL = map(ValueType, ("interval day", "interval day to second"))
 _READ = {
     "BOOLEAN": BOOLEAN,
     "TINYINT": ValueType("tinyint"),
@@ -98,8 +126,20 @@ _READ = {
 }
 
 
+# What a map is to DuckDB: a list of structs with these fields.
+MAP_PARTS = ("key", "value")
+
+
 def make_array_type(item: ValueType) -> ValueType:
     return ValueType("array", item=item)
+
+
+def make_struct_type(parts: Iterable[tuple[str, ValueType]]) -> ValueType:
+    """A struct. Raises UntriedError if a field has no type or two have one name."""
+    found = tuple(parts)
+    if any(kind.name == "null" for _, kind in found) or len(dict(found)) != len(found):
+        raise UntriedError("a struct whose fields have no types or one name")
+    return ValueType("struct", parts=found)
 
 
 def make_decimal(digits: int, scale: int) -> ValueType:
@@ -119,6 +159,13 @@ def read_type(kind: Any) -> ValueType:
         return ValueType("decimal", digits, scale)
     if name == "ARRAY" and len(kind.expressions) == 1:
         return make_array_type(read_type(kind.expressions[0]))
+    if name == "MAP" and len(kind.expressions) == len(MAP_PARTS):
+        kinds = map(read_type, kind.expressions)
+        return ValueType("map", parts=tuple(zip(MAP_PARTS, kinds, strict=True)))
+    if name == "STRUCT" and kind.expressions:
+        fields = [one for one in kind.expressions if isinstance(one, exp.ColumnDef) and one.kind]
+        if len(fields) == len(kind.expressions):
+            return make_struct_type((one.name.lower(), read_type(one.kind)) for one in fields)
     # Of VARCHAR(n) Spark cuts or refuses what is longer.
     if name in _READ and not kind.expressions:
         return _READ[name]
@@ -164,6 +211,8 @@ def find_common_type(one: ValueType, other: ValueType) -> ValueType | None:
     if one.item is not None and other.item is not None:
         item = find_common_type(one.item, other.item)
         return make_array_type(item) if item is not None else None
+    if one.is_interval and other.is_interval:
+        return INTERVAL
     return TIMESTAMP if {one.name, other.name} == {"date", "timestamp"} else None
 
 
@@ -190,6 +239,7 @@ _KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
 def _make_plain_parser() -> Any:
     """Spark's parser, with each function under the name that Spark reads.
 
+    ARRAY keeps its class: before an index, SQLGlot takes its bare name for the start of a list.
     SQLGlot has classes of its own for functions, others in other versions, and arguments in
     another order.
     """
@@ -198,7 +248,7 @@ def _make_plain_parser() -> Any:
 
     class PlainParser(own):  # type: ignore[misc, valid-type]
         # As sqlglot declares them: builders of more than one shape.
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTIONS: ClassVar[dict[str, Any]] = {"ARRAY": own.FUNCTIONS["ARRAY"]}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = kept
 
     return PlainParser
@@ -300,6 +350,10 @@ class QueryScope:
     groups: list[str] | None = None
     aliases_first: bool = False
     reads: dict[str, set[str]] = field(default_factory=dict)
+
+    def list_sources(self) -> list[ScopedSource]:
+        """The sources of this scope and of those around it."""
+        return [*self.sources, *(self.parent.list_sources() if self.parent is not None else ())]
 
     def find_column(self, table: str, name: str) -> TypedText:
         """The column that a name means. Raises UntriedError if its table is not known."""

@@ -13,19 +13,22 @@ from ci_bot.worker.execution.calls import ExpressionWriter
 from ci_bot.worker.execution.expressions import name_construct, quote_text
 from ci_bot.worker.execution.names_and_types import (
     INT,
+    MAP_PARTS,
     STRING,
     QueryScope,
     ScopedSource,
     SourceTable,
+    TypedText,
     UntriedError,
     ValueType,
     WrittenRelation,
     quote_name,
     select_from,
 )
+from ci_bot.worker.execution.nested import write_map_parts
 from ci_bot.worker.sql import table_name
 
-_GENERATORS = {"explode", "posexplode"}
+_GENERATORS = {"explode", "posexplode", "inline"}
 _JOINS = {
     (kind, side): word
     for word, names in {
@@ -281,13 +284,11 @@ class RelationWriter(ABC):
         if name not in _GENERATORS or len(call.expressions) != 1 or alias is None:
             raise UntriedError(f"LATERAL VIEW {name_construct(call)}")
         value = self.expressions.write_expression(call.expressions[0], scope)
-        if value.kind.item is None:
-            raise UntriedError(f"{name}() of {value.kind}")
-        columns: list[tuple[str, ValueType]] = [("col", value.kind.item)]
-        items = f'unnest({value.text}) AS "col"'
-        if name == "posexplode":
-            columns = [("pos", INT), *columns]
-            items = f'CAST(generate_subscripts({value.text}, 1) - 1 AS INTEGER) AS "pos", {items}'
+        columns, texts = _list_generated_columns(name, value)
+        items = ", ".join(
+            f"{text} AS {quote_name(column)}"
+            for text, (column, _) in zip(texts, columns, strict=True)
+        )
         names = [one.name.lower() for one in alias.args.get("columns") or []] or [
             n for n, _ in columns
         ]
@@ -316,6 +317,30 @@ class RelationWriter(ABC):
         lines = ", ".join(f"({', '.join(row)})" for row in zip(*kinds, strict=True))
         names = ", ".join(quote_name(name) for name, _ in columns)
         return WrittenRelation(select_from("*", f"(VALUES {lines}) AS v({names})"), tuple(columns))
+
+
+def _list_generated_columns(
+    name: str, value: TypedText
+) -> tuple[list[tuple[str, ValueType]], list[str]]:
+    """The columns that a generator makes of an array or a map, and DuckDB's texts."""
+    item = value.kind.item
+    if name == "inline":
+        if item is None or item.name != "struct":
+            raise UntriedError(f"inline() of {value.kind}")
+        return list(item.parts), [
+            f"struct_extract(unnest({value.text}), {quote_text(part)})" for part, _ in item.parts
+        ]
+    if value.kind.name == "map":
+        parts = [write_map_parts(value, part).text for part in MAP_PARTS]
+        columns, texts = list(value.kind.parts), [f"unnest({part})" for part in parts]
+    elif item is not None:
+        columns, texts = [("col", item)], [f"unnest({value.text})"]
+    else:
+        raise UntriedError(f"{name}() of {value.kind}")
+    if name == "posexplode":
+        places = f"CAST(generate_subscripts({value.text}, 1) - 1 AS INTEGER)"
+        columns, texts = [("pos", INT), *columns], [places, *texts]
+    return columns, texts
 
 
 def _list_common_names(known: list[ScopedSource], added: list[ScopedSource]) -> list[str]:

@@ -47,10 +47,23 @@ DATA_SETS = 60
 # After the first small ones, which find nearly every difference and make the shortest examples.
 _WIDE_DATA_SETS = frozenset({9, 24, 39})
 _DISTINCT_STEP = 5
+# Data sets without any row before rows are made that hang together.
+_FRUITLESS = 6
+# Orders of rows in which a result that does not hang on them would hardly be the same by chance.
+_MANY_MODES = 24
+_MOST_CHANCES = 3
+NO_ROWS = "rows that no generated data let through"
+ORDER_OF_ONE_SIDE = "an order of rows that decides the result of one side only"
 # Row orders; a result that does not depend on the order is the same in all of them.
 _MODES = (1, 2, 3, 4)
 _FEWEST = 10
 _SMALLER_RUNS = 400
+
+
+class Fields(tuple[tuple[str, Any], ...]):
+    """A struct of a result: its fields with their names."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -259,31 +272,60 @@ class _Judge:
             session.check_query(side.text)
         live: list[DataSet] = []
         differing = 0
-        try:
+        chance: list[DataSet] = []
+        with suppress(OutOfTimeError):
             for number in range(data_sets):
-                if number in _WIDE_DATA_SETS:
-                    data = self._rows.make_data(wide=True)
-                elif self._hangs_on_order and number % _DISTINCT_STEP == 1:
-                    # Among equal keys the order of rows is chance, and a difference not steady.
-                    data = self._rows.make_distinct_data()
-                elif live and number % 3:
-                    data = self._rows.change_data(live[number % len(live)])
-                else:
-                    data = self._rows.make_data()
+                data = self._choose_data(number, live)
                 results = self._try_data(session, data)
                 if results is None:
                     continue
                 differing += any(results)
-                if results[0] != results[1] and self._is_steady(session, data, results):
-                    return self._make_differing_verdict(session, data, results, differing)
+                if results[0] != results[1]:
+                    if self._is_steady(session, data, results):
+                        return self._make_differing_verdict(session, data, results, differing)
+                    chance.append(data)
                 if any(results):
                     live = [*live[-5:], self._find_live_part(session, data)]
-        except OutOfTimeError:
-            if differing < _FEWEST:
-                return ExecutionVerdict("not_tried", reason="more time than the judge has")
-        if not differing:
-            return ExecutionVerdict("not_tried", reason="rows that no generated data let through")
+            if any(self._hangs_on_order_once(session, data) for data in chance[:_MOST_CHANCES]):
+                return ExecutionVerdict("not_tried", reason=ORDER_OF_ONE_SIDE)
+            if not differing:
+                return ExecutionVerdict("not_tried", reason=NO_ROWS)
+            return ExecutionVerdict("alike", differing)
+        if differing < _FEWEST:
+            return ExecutionVerdict("not_tried", reason="more time than the judge has")
         return ExecutionVerdict("alike", differing)
+
+    def _choose_data(self, number: int, live: Sequence[DataSet]) -> DataSet:
+        """The data of a run.
+
+        Args:
+            live: data that let rows through, the latest ones.
+        """
+        if number in _WIDE_DATA_SETS:
+            return self._rows.make_data(wide=True)
+        if self._hangs_on_order and number % _DISTINCT_STEP == 1:
+            # Among equal keys the order of rows is chance, and a difference not steady.
+            return self._rows.make_distinct_data()
+        if not live and number > _FRUITLESS and number % 2:
+            return self._rows.make_dense_data()
+        if live and number % 3:
+            return self._rows.change_data(live[number % len(live)])
+        return self._rows.make_data()
+
+    def _hangs_on_order_once(self, session: ClosedSession, data: DataSet) -> bool:
+        """Whether the order of rows decides the result of one side, and not of the other."""
+        if not self._hangs_on_order:
+            return False
+        seen: tuple[set[Any], set[Any]] = (set(), set())
+        for mode in range(_MANY_MODES):
+            results = self._try_data(session, data, mode)
+            if results is None:
+                return False
+            for side, result in zip(seen, results, strict=True):
+                side.add(frozenset(result.items()))
+            if all(len(side) > 1 for side in seen):
+                return False
+        return len(seen[0]) != len(seen[1])
 
     def _make_differing_verdict(
         self, session: ClosedSession, data: DataSet, results: Results, differing: int
@@ -396,6 +438,8 @@ def _normalize_value(value: exp.Expr) -> Any:
         return "NaN" if math.isnan(value) else float(f"{value:.11g}") + 0.0
     if isinstance(value, list):
         return tuple(map(_normalize_value, value))
+    if isinstance(value, dict):
+        return Fields((name, _normalize_value(one)) for name, one in value.items())
     return value
 
 

@@ -23,7 +23,7 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.messages import SameRequest
 from ci_bot.protocol.review_inputs import ModelExecution, SameAnswer, WitnessTest
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.execution import FoundExample
+from ci_bot.worker.execution import Fields, FoundExample
 from ci_bot.worker.messages import extract_headline_of_error
 from ci_bot.worker.rules import RuleInputs, compare_models
 from ci_bot.worker.sql import SENTINEL_END, SENTINEL_NOW, SENTINEL_START, plain_name
@@ -256,6 +256,13 @@ def _write_witness_key(name: str) -> str:
     return name if is_plain else json.dumps(name)
 
 
+def _write_witness_parts(value: list[Any] | tuple[Any, ...] | dict[Any, Any]) -> str:
+    """Writes an array as a sequence, a struct or a map as a mapping."""
+    if isinstance(value, dict | Fields):
+        return _write_witness_mapping(map(str, dict(value)), dict(value).values())
+    return f"[{', '.join(map(_write_witness_value, value))}]"
+
+
 def _write_witness_value(value: Any) -> str:
     """Writes a value in YAML, with the quotes of JSON."""
     if value is None:
@@ -264,8 +271,8 @@ def _write_witness_value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, Decimal):
         return str(value) if Decimal(str(float(value))) == value else json.dumps(str(value))
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_write_witness_value, value))}]"
+    if isinstance(value, list | tuple | dict):
+        return _write_witness_parts(value)
     if isinstance(value, datetime) or not isinstance(value, int | float | date):
         text = str(value)
         is_plain = isinstance(value, str) and _PLAIN_TEXT.fullmatch(text)

@@ -16,7 +16,7 @@ from ci_bot.protocol.review_inputs import (
 )
 from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker import execution
-from ci_bot.worker.execution import ExecutionVerdict, ValueType, judge_queries
+from ci_bot.worker.execution import ExecutionVerdict, Fields, ValueType, judge_queries
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, rename_tables
 from ci_bot.worker.rules.source_columns import SourceTables, is_personal
@@ -105,11 +105,16 @@ def _render_example_value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return shorten_redacted(redact_shapes("'" + value.replace("'", "''") + "'"), LONGEST_VALUE)
+    if isinstance(value, dict | Fields):
+        pairs = value.items() if isinstance(value, dict) else value
+        return f"{{{', '.join(f'{name}: {_render_part(one)}' for name, one in pairs)}}}"
     if isinstance(value, list | tuple):
-        return (
-            f"[{', '.join('NULL' if one is None else _render_example_value(one) for one in value)}]"
-        )
+        return f"[{', '.join(map(_render_part, value))}]"
     return str(value)
+
+
+def _render_part(value: Any) -> str:
+    return "NULL" if value is None else _render_example_value(value)
 
 
 def _run_both_versions(

@@ -80,7 +80,7 @@ class SourceTables:
         levels: int,
     ) -> dict[str, TypesByColumn]:
         found: dict[str, dict[str, ValueType]] = {}
-        for model in models:
+        for model in self._list_with_embedded(models):
             for name, columns in iterate_schema_tables(model.mapping_schema):
                 known = found.setdefault(new_names.get(name, name), {})
                 for column, kind in read_columns(columns).items():
@@ -92,6 +92,22 @@ class SourceTables:
                 read = self._read_definitions(name, guessed, levels - 1)
                 columns |= {one: read[one] for one in guessed if one in read}
         return dict(found)
+
+    def _list_with_embedded(self, models: Iterable[Model]) -> list[Model]:
+        """The models and the embedded ones whose queries theirs contain: a schema has only the
+        tables that its own model names.
+        """
+        found: dict[int, Model] = {}
+        pending = list(models)
+        while pending:
+            model = pending.pop(0)
+            if id(model) in found:
+                continue
+            found[id(model)] = model
+            for side in (self._inputs.before, self._inputs.after):
+                parents = (side[name] for name in sorted(model.depends_on) if name in side)
+                pending += [parent for parent in parents if parent.kind.is_embedded]
+        return list(found.values())
 
     def _read_definitions(self, name: str, wanted: set[str], levels: int) -> dict[str, ValueType]:
         """Reads the types of columns from the queries of a model, if both versions agree."""

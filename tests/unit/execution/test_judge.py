@@ -21,7 +21,7 @@ from ci_bot.worker.execution.closed_session import (
 )
 from ci_bot.worker.execution.generated_rows import MOST_ROWS, RowGenerator, read_constants
 from ci_bot.worker.execution.names_and_types import parse_plain
-from ci_bot.worker.execution.verdict import match_rows
+from ci_bot.worker.execution.verdict import ORDER_OF_ONE_SIDE, match_rows
 from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.rules.inputs import JudgedModels
 from tests.unit.rules.world import change
@@ -33,8 +33,12 @@ ORDERS = {
     "status": "string",
     "amount": "decimal(10,2)",
 }
+NESTED = {
+    **{"until": "timestamp", "place": "struct<city:string,zip:int>", "tags": "map<string,int>"},
+    "items": "array<struct<sku:string,n:int>>",
+}
 TABLES = {
-    "raw.orders": {**ORDERS, "day": "date", "at": "timestamp", "tags": "map<string,int>"},
+    "raw.orders": {**ORDERS, "day": "date", "at": "timestamp", "blob": "binary", **NESTED},
     "raw.customers": {"id": "int", "country": "string"},
 }
 FROM = "FROM raw.orders AS o"
@@ -67,6 +71,34 @@ DIFFERENT = {
     "a member of a JSON text": (
         f"SELECT o.id {FROM} WHERE GET_JSON_OBJECT(o.status, '$.state') = 'paid'",
         f"SELECT o.id {FROM} WHERE GET_JSON_OBJECT(o.status, '$.state') <> 'open'",
+    ),
+    "a field of a struct": (
+        f"SELECT o.id {FROM} WHERE o.place.city = 'Rome' AND o.place.zip = 5",
+        f"SELECT o.id {FROM} WHERE o.place.city = 'Rome'",
+    ),
+    "a field of an array's structs": (
+        f"SELECT o.id, l.item.n {FROM} LATERAL VIEW EXPLODE(o.items) l AS item",
+        f"SELECT o.id, l.item.n + 1 AS n {FROM} LATERAL VIEW OUTER EXPLODE(o.items) l AS item",
+    ),
+    "a key of a map": (
+        f"SELECT o.id, o.tags['vip'] AS t {FROM}",
+        f"SELECT o.id, o.tags['VIP'] AS t {FROM}",
+    ),
+    "a member of a JSON text that is read as a struct": (
+        f"SELECT FROM_JSON(o.status, 'a STRING, b STRING').a AS v {FROM}",
+        f"SELECT FROM_JSON(o.status, 'a STRING, b STRING').b AS v {FROM}",
+    ),
+    "an interval's part in place of its length": (
+        f"SELECT EXTRACT(MINUTE FROM o.at - o.until) AS m {FROM}",
+        f"SELECT TIMESTAMPDIFF(MINUTE, o.until, o.at) AS m {FROM}",
+    ),
+    "how long an interval is": (
+        f"SELECT o.id {FROM} WHERE o.until - o.at > INTERVAL '3' HOURS",
+        f"SELECT o.id {FROM} WHERE o.until - o.at >= INTERVAL '3' HOURS",
+    ),
+    "a bar that is an alternation": (
+        f"SELECT SPLIT(o.status, '|')[0] AS s {FROM}",
+        f"SELECT SPLIT(o.status, '[|]')[0] AS s {FROM}",
     ),
     "a filter's end": (
         f"SELECT o.id {FROM} WHERE o.day < DATE '2024-03-01'",
@@ -210,6 +242,57 @@ ALIKE = {
 }
 
 
+RARE = (
+    "WITH tiers AS (SELECT f.tier, f.start, LEAD(f.start) OVER (PARTITION BY f.tier "
+    "ORDER BY f.start) AS end FROM ref.tiers AS f), months AS (SELECT d.id, SUM(d.net) AS net "
+    "FROM raw.days AS d GROUP BY d.id) SELECT m.id FROM months AS m "
+    "JOIN raw.shops AS k ON k.id = m.id AND k.valid_to IS NULL "
+    "JOIN tiers AS t ON t.tier = k.tier AND m.net >= t.start AND {end} WHERE m.net > 0"
+)
+RARE_TABLES = {
+    "ref.tiers": {"tier": "string", "start": "decimal(10,2)"},
+    "raw.days": {"id": "bigint", "day": "date", "net": "decimal(10,2)"},
+    "raw.shops": {"id": "bigint", "tier": "string", "valid_to": "date"},
+}
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "4", "7"])
+def test_judge__makes_rows_that_pass_through_joins_and_conditions(seed: str) -> None:
+    open_end = RARE.format(end="m.net < COALESCE(t.end, 99999)")
+
+    found = judge(open_end, RARE.format(end="m.net < t.end"), RARE_TABLES, seed=seed)
+
+    assert found.verdict == "differs"
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "4", "7"])
+def test_judge__makes_large_groups(seed: str) -> None:
+    groups = f"SELECT o.status, o.day, {{0}}(o.id) AS n {FROM} GROUP BY o.status, o.day HAVING COUNT(*) > 4"
+
+    assert judge(groups.format("MAX"), groups.format("MIN"), seed=seed).verdict == "differs"
+
+
+def test_judge__calls_nothing_alike_whose_order_decides_on_one_side_only() -> None:
+    """In a small session the first row is another one than on a cluster."""
+    by_time = f"SELECT o.customer, MIN_BY(o.amount, o.at) AS v {FROM} GROUP BY o.customer"
+    by_time = by_time.replace(" GROUP", " WHERE o.at IS NOT NULL GROUP")
+    first = by_time.replace("MIN_BY(o.amount, o.at)", "FIRST(o.amount)")
+
+    for pair in ((by_time, first), (first, by_time)):
+        found = judge(*pair)
+        assert (found.verdict, found.reason) == ("not_tried", ORDER_OF_ONE_SIDE)
+    assert judge(first, f"{first} HAVING COUNT(*) > 0").verdict == "alike"
+
+
+def test_judge__runs_nested_arithmetic_of_decimals_in_its_time() -> None:
+    tax = f"SELECT o.id, BROUND(o.amount * o.rate * 0.0005, 2) / o.rate AS tax {FROM}"
+    tables = {"raw.orders": {**ORDERS, "rate": "decimal(18,6)"}}
+
+    found = judge(tax, f"{tax} WHERE o.id > 0 OR o.id <= 0 OR o.id IS NULL", tables, seconds=3)
+
+    assert (found.verdict, found.data_sets > 40) == ("alike", True)
+
+
 @pytest.mark.parametrize("seed", ["0", "1", "4", "7"])
 def test_judge__tries_rows_whose_order_is_clear(seed: str) -> None:
     """Among rows of one place the value before is chance, and no example."""
@@ -253,7 +336,7 @@ UNTRIED = {
     "rand()": f"SELECT RAND() AS x {FROM}",
     "GROUP BY ALL with a window": f"SELECT o.id AS x, COUNT(*) OVER () AS n {FROM} GROUP BY ALL",
     "my_udf()": f"SELECT MY_UDF(o.id) AS x {FROM}",
-    "map<string,int>": f"SELECT o.tags AS x {FROM}",
+    "binary": f"SELECT o.blob AS x {FROM}",
     "whose columns are not known": "SELECT n.x FROM raw.unknown AS n",
     "a cast from double to string": f"SELECT CAST(CAST(o.id AS DOUBLE) AS STRING) AS x {FROM}",
     "date_format() with 'GGGG'": f"SELECT DATE_FORMAT(o.day, 'GGGG') AS x {FROM}",

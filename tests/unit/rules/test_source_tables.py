@@ -69,6 +69,25 @@ def test_type__that_sqlglot_tells_wrong_is_told_right() -> None:
     }
 
 
+def test_tables__that_only_an_embedded_model_reads_have_columns() -> None:
+    """The reader's query contains that of the embedded model, and its schema not its tables."""
+    embedded = {
+        "models/e.sql": VALUES.format(PRODUCT).replace("FULL", "EMBEDDED"),
+        "models/f.sql": "MODEL (name mart.named, kind EMBEDDED);\n"
+        "SELECT a.account, a.v FROM mart.amounts AS a WHERE a.account <> 'x'",
+    }
+    sides = [
+        {**embedded, "models/t.sql": TOTALS.format(total, "mart.named") + " GROUP BY t.account"}
+        for total in ("SUM(t.v)", "SUM(t.v) + 1")
+    ]
+    inputs = change(*sides, external=EXTERNAL)
+    find_project_findings(inputs)
+
+    verdict = inputs.judged_models.found['"spark_catalog"."mart"."totals"']
+
+    assert (verdict.verdict, verdict.reason) == ("differs", "")
+
+
 def test_type__that_changes_with_the_edit_is_not_told() -> None:
     assert judge(UNTOLD, f"{UNTOLD} * f.price")[0] == "not_tried"
 

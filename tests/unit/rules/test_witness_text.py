@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.execution import ExampleTable, FoundExample, ValueType
+from ci_bot.worker.execution import ExampleTable, Fields, FoundExample, ValueType
 from ci_bot.worker.review.compared_queries import _name_tables_in_witness_test, _write_witness_test
 from ci_bot.yaml_reader import read_yaml
 from tests.unit.rules.world import models
@@ -27,8 +27,11 @@ VALUES: dict[str, Any] = {
     "is_new": True,
     "nothing": None,
     "many": ["a", None, "null"],
+    "struct": {"a": 1, "on": None},
+    "structs": [{"a": "yes"}, None],
+    "computed": Fields((("a", 1), ("b", ("x",)))),
 }
-READ = {**VALUES, "ts": "2024-02-29 06:00:00", "amount": 1.5}
+READ = {**VALUES, "computed": {"a": 1, "b": ["x"]}, "ts": "2024-02-29 06:00:00", "amount": 1.5}
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2])
