@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
@@ -124,11 +124,13 @@ def generate_operator_pairs() -> Iterator[Generated]:
         yield Generated(QueryPair(f"sets {name}", base, head, None, TABLES))
 
 
-def generate_pairs(seed: int = 0) -> Iterator[Generated]:
-    """Pairs of every grammar in turn, without end."""
+def generate_pairs(seed: int = 0, names: Collection[str] = ()) -> Iterator[Generated]:
+    """Pairs of every grammar in turn, or of those that are named, without end."""
     while True:
         for name, grammar in GRAMMARS.items():
             seed += 1
+            if names and name not in names:
+                continue
             random = Random(seed)
             first = Choices(random)
             base = grammar(first)

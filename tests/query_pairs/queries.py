@@ -6,6 +6,16 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 
 from tests.query_pairs.choices import Choices
+from tests.query_pairs.constructs import (
+    all_groups,
+    bits,
+    cuts,
+    joins_by_names,
+    null_logic,
+    ranges,
+    structs,
+    typed_sets,
+)
 from tests.query_pairs.expressions import expression
 from tests.query_pairs.names_and_places import functions, generators, names, resolution, values
 
@@ -329,5 +339,6 @@ GRAMMARS: Mapping[str, Grammar] = {
     for grammar in (
         *(scalars, filters, set_operations, names, resolution, generators, values, groupings),
         *(aggregates, windows, joins, subqueries, pivots, functions),
+        *(structs, null_logic, bits, all_groups, joins_by_names, ranges, cuts, typed_sets),
     )
 }

@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 
@@ -25,6 +26,7 @@ from tests.query_pairs.generate import (
     data_sets,
     generate_mix,
     generate_operator_pairs,
+    generate_pairs,
 )
 from tests.query_pairs.judge import Verdict, claim_same, models_of, rendered_text
 from tests.query_pairs.on_spark import SparkJudge, open_judge
@@ -178,10 +180,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=30, help="after which no pair is begun")
     parser.add_argument("--operators", action="store_true", help="every pair of operators alone")
+    parser.add_argument("--grammars", nargs="*", help="pairs of these alone")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     mix = generate_mix(options.seed, options.pairs)
-    pairs = generate_operator_pairs() if options.operators else mix
+    pairs: Iterable[Generated] = generate_operator_pairs() if options.operators else mix
+    if options.grammars:
+        pairs = islice(generate_pairs(options.seed, options.grammars), options.pairs)
     with tempfile.TemporaryDirectory() as directory, open_judge(Path(directory)) as judge:
         found = GeneratedRun(judge).run(_told(pairs, options.minutes))
     options.out.write_text(str(found))
