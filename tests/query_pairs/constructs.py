@@ -116,7 +116,7 @@ def bits(c: Choices) -> str:
             f"{left} {first} ({right} {second} {three})",
             f"~{left} {first} {right}",
             f"~({left} {first} {right})",
-            f"-{left} {first} {right} {second} {three}",
+            f"- {left} {first} {right} {second} {three}",
             f"SHIFTLEFT({left} {first} {right}, 1)",
             f"SHIFTRIGHT({left}, 1) {first} {right}",
             f"BIT_COUNT({left} {first} {right})",
@@ -127,6 +127,7 @@ def bits(c: Choices) -> str:
         "query",
         (
             f"SELECT id, {value} AS x FROM t",
+            f"SELECT id, x FROM (SELECT t.*, ({value}) AS x FROM t)",
             f"SELECT id, {value} {last} c AS x FROM t",
             f"SELECT id, c {last} {value} AS x FROM t",
             f"SELECT id FROM t WHERE {value} > 0 AND a IS NOT NULL",
@@ -221,12 +222,21 @@ def ranges(c: Choices) -> str:
             f"{start} PRECEDING AND UNBOUNDED FOLLOWING",
         ),
     )
-    direction = c.spell("direction", ("", " DESC", " ASC NULLS LAST", " DESC NULLS FIRST"))
+    direction = c.spell("direction", ("", " ASC", " ASC NULLS FIRST", " DESC", " DESC NULLS LAST"))
     tie = ", id, a, b" if kind == "ROWS" else ""
     call = c.pick("call", ("COUNT(*)", "SUM(a)", "MIN(id)", "COUNT(DISTINCT b)", "AVG(a)"))
     call = "COUNT(b)" if "DISTINCT" in call else call
     part = c.pick("part", ("", "PARTITION BY p "))
-    return f"SELECT id, {call} OVER ({part}ORDER BY {key}{direction}{tie} {kind} BETWEEN {frame}) AS x FROM t"
+    over = f"{part}ORDER BY {key}{direction}{tie} {kind} BETWEEN {frame}"
+    return c.spell(
+        "query",
+        (
+            f"SELECT id, {call} OVER ({over}) AS x FROM t",
+            f"SELECT id, {call} OVER w AS x FROM t WINDOW w AS ({over})",
+            f"SELECT id, x FROM (SELECT *, {call} OVER ({over}) AS x FROM t)",
+            f"WITH v AS (SELECT * FROM t) SELECT v.id, {call} OVER ({over}) AS x FROM v",
+        ),
+    )
 
 
 def cuts(c: Choices) -> str:

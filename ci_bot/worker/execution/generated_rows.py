@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal, InvalidOperation
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
@@ -76,6 +76,7 @@ _WHOLE_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "bigint": 2**50}
 _EPOCH_UNITS = {"timestamp_seconds": 1, "timestamp_millis": 1_000, "timestamp_micros": 1_000_000}
 
 
+Found = TypeVar("Found")
 JsonMembers = Mapping[str, frozenset[ValueType]]
 
 
@@ -87,7 +88,7 @@ class QueryConstants:
         by_column: constants that stand beside a column, by its name.
         others: all constants.
         casts: the types to which a column is cast, by its name.
-        twins: names of columns that are compared with each other.
+        twins: by the names of columns that are compared with each other, the first of them.
         json_members: by the name of a column with JSON texts, the paths that are read of it, each
             with the types to which what is there is cast.
         spans: the intervals that are written, in seconds.
@@ -129,8 +130,7 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
                     continue
         for equal in tree.find_all(exp.EQ):
             if isinstance(equal.this, exp.Column) and isinstance(equal.expression, exp.Column):
-                names = sorted((equal.this.name.lower(), equal.expression.name.lower()))
-                twins[names[1]] = names[0]
+                _join_twins(equal.this.name.lower(), equal.expression.name.lower(), twins)
         for dot in tree.find_all(exp.Dot):
             _note_json_field(dot, members)
         for call in tree.find_all(exp.Anonymous):
@@ -139,6 +139,8 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
             for column in call.find_all(exp.Column) if unit else ():
                 found = by_column.setdefault(column.name.lower(), set())
                 found |= {str(moment * unit) for text in others if (moment := _read_epoch(text))}
+    _share_among_twins(by_column, twins)
+    _share_among_twins(casts, twins)
     return QueryConstants(
         {name: frozenset(found) for name, found in by_column.items()},
         frozenset(others),
@@ -151,6 +153,21 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
         frozenset(spans),
         frozenset(sought_nulls),
     )
+
+
+def _join_twins(one: str, other: str, twins: dict[str, str]) -> None:
+    """Gives two names, and all that are compared with them, the first of these names."""
+    first, second = sorted((twins.get(one, one), twins.get(other, other)))
+    for name in (second, *(known for known, root in twins.items() if root == second)):
+        twins[name] = first
+
+
+def _share_among_twins(found: dict[str, set[Found]], twins: Mapping[str, str]) -> None:
+    """What is known of one of the columns that are compared is known of all of them."""
+    for name, first in twins.items():
+        found.setdefault(first, set()).update(found.get(name, ()))
+    for name, first in twins.items():
+        found[name] = found[first]
 
 
 def _note_json_member(call: exp.Expr, members: dict[str, dict[str, set[ValueType]]]) -> None:

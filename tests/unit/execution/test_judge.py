@@ -37,9 +37,12 @@ NESTED = {
     **{"until": "timestamp", "place": "struct<city:string,zip:int>", "tags": "map<string,int>"},
     "items": "array<struct<sku:string,n:int>>",
 }
+RATES = {"on_day": "date", "currency": "string", "rate": "decimal(12,6)"}
 TABLES = {
     "raw.orders": {**ORDERS, "day": "date", "at": "timestamp", "blob": "binary", **NESTED},
     "raw.customers": {"id": "int", "country": "string"},
+    "raw.rates": RATES,
+    "raw.offers": RATES,
 }
 FROM = "FROM raw.orders AS o"
 
@@ -99,6 +102,12 @@ DIFFERENT = {
     "a bar that is an alternation": (
         f"SELECT SPLIT(o.status, '|')[0] AS s {FROM}",
         f"SELECT SPLIT(o.status, '[|]')[0] AS s {FROM}",
+    ),
+    "another table of rates, for days that a filter bounds": (
+        f"SELECT o.id, o.amount * r.rate AS v {FROM} LEFT JOIN raw.rates AS r ON r.on_day = o.day "
+        "AND r.currency = o.status WHERE o.day BETWEEN '1971-03-05' AND '1973-07-09'",
+        f"SELECT o.id, o.amount * r.rate AS v {FROM} LEFT JOIN raw.offers AS r ON r.on_day = o.day "
+        "AND r.currency = o.status WHERE o.day BETWEEN '1971-03-05' AND '1973-07-09'",
     ),
     "a filter's end": (
         f"SELECT o.id {FROM} WHERE o.day < DATE '2024-03-01'",
