@@ -86,6 +86,14 @@ CASES = {
         f"{FULL}SELECT o.order_id, CURRENT_TIMESTAMP() AS built FROM raw.orders AS o",
         "CURRENT_TIMESTAMP in column built",
     ),
+    "an amount of money": Case(
+        "imprecise-money",
+        f"{FULL}SELECT o.order_id, CAST(o.amount AS DOUBLE) AS amount FROM raw.orders AS o",
+        f"{FULL}SELECT DOUBLE(x.amount) AS amount FROM raw.orders AS x WHERE x.amount > 0",
+        f"{FULL}SELECT o.order_id, CAST(o.amount AS DOUBLE) AS amount, "
+        "CAST(o.amount AS FLOAT) AS fee FROM raw.orders AS o",
+        "fee",
+    ),
     "a limit": Case(
         "limit-in-model",
         f"{FULL}SELECT o.order_id FROM raw.orders AS o LIMIT 10",

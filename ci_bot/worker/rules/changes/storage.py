@@ -14,7 +14,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.storage import OVERWRITING
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
-from ci_bot.worker.rules.registry import on_change
+from ci_bot.worker.rules.registry import on_change, on_new_model
 from ci_bot.worker.rules.statement_rules import iterate_model_statements
 from ci_bot.worker.sql import find_time_column_origins, list_column_names
 
@@ -98,6 +98,28 @@ def find_guard_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             model=pair.after,
             subject=tuple(item.split(" (")[0] for item in lost),
             anchors=(*(item.split()[0] for item in lost), "kind"),
+        )
+
+
+@on_new_model(GUARDS)
+def find_missing_guards(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
+    """Settings of a new model that no guard holds back."""
+    lacking: dict[str, str] = {}
+    if model.allow_partials and model.kind.is_incremental:
+        lacking["allow_partials true"] = (
+            "a run in the middle of an interval publishes a part of it, and nothing tells that "
+            "apart from late or lost rows"
+        )
+    if model.physical_version:
+        lacking["physical_version"] = "an existing table is used, even if another query built it"
+    for name, effect in lacking.items():
+        yield RuleObservation(
+            GUARDS,
+            f"The new model has `{name}`: {effect}.",
+            "the owner confirms that readers of the table know it",
+            model=model,
+            subject=(name,),
+            anchors=(name.split()[0],),
         )
 
 

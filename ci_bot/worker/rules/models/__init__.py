@@ -10,6 +10,8 @@ from ci_bot.worker.rules.models import (
     current_time,
     declarations,
     dimensions,
+    fan_outs,
+    imprecise_money,
     improbable_expressions,
     intervals,
     joins_and_aggregates,

@@ -125,7 +125,7 @@ class KeyContradictions:
             alias = join.this.alias_or_name
             keys = list_unique_keys(self._by_table.get(table_name(source)))
             fixed = list_fixed_columns(join) | _list_fixed_by_filter(branch, alias)
-            if keys and not any(one <= fixed for one in keys) and not _is_range_join(join, alias):
+            if keys and not any(one <= fixed for one in keys) and not is_range_join(join, alias):
                 return (
                     f"`{source.name}` has a row for each {quote_names(min(keys, key=len))}, and "
                     f"the join fixes {quote_names(fixed) or 'none of it'}, so one row may meet "
@@ -248,7 +248,7 @@ def _list_fixed_by_filter(branch: Scope, alias: str | None) -> frozenset[str]:
     return frozenset(found | _VALIDITY if found & _VALIDITY else found)
 
 
-def _is_range_join(join: exp.Join, alias: str) -> bool:
+def is_range_join(join: exp.Join, alias: str) -> bool:
     """Whether a join picks by a range, such as a validity or a tier: its ends decide how many."""
     on = join.args.get("on")
     if on is None:

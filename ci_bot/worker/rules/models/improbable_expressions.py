@@ -5,12 +5,16 @@ true, months that are minutes, outer joins that WHERE makes inner ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 
+from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
+from ci_bot.worker.rules.models.improbable_conditions import describe_condition, find_loose_or
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
+from ci_bot.worker.rules.models.mixed_types import MixedTypes
+from ci_bot.worker.rules.models.value_types import ValueTypes
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.sql import ModelQuery, iterate_selects, name_query_part, split_conditions
 
@@ -26,6 +30,7 @@ _REJECTING = (
 _FORMATTED = (
     exp.TimeToStr, exp.StrToTime, exp.StrToDate, exp.StrToUnix, exp.UnixToStr, exp.TsOrDsToDate,
 )  # fmt: skip
+_CONDITIONS = (exp.And, exp.Or, exp.Between, exp.Count)
 
 
 @on_model
@@ -41,37 +46,73 @@ class ImprobableExpression(ModelRule):
         found = dict(_iterate_findings(query))
         for scope in iterate_selects(query.root or query.written_root):
             found.update(_iterate_undone_joins(scope, query))
-        for (subject, place), (text, what, clears) in found.items():
+        types = MixedTypes(ValueTypes(self.project.by_table, self.project.queries))
+        for node, why in types.find_mixed(query.root):
+            found.update([_make_finding(node, query, *why)])
+        for (subject, place), one in found.items():
             yield self.make_observation(
                 model,
-                f"`{text}` {what}.",
-                clears,
+                f"`{one.text}` {one.what}.",
+                one.clears,
                 subject=[f"{subject} in {place}"],
-                anchors=(text, text.partition("(")[0]),
+                severity=one.severity,
+                anchors=(one.text, one.text.partition("(")[0], one.first_column),
             )
 
 
-# Its text without the names of tables, and its position; its text, what is wrong, what clears it.
-_Found = tuple[tuple[str, str], tuple[str, str, str]]
+class _Improbable(NamedTuple):
+    text: str
+    what: str
+    clears: str
+    severity: Severity | None
+    first_column: str
+
+
+# Its text without the names of tables, and its position; what it is.
+_Found = tuple[tuple[str, str], _Improbable]
 _SHOWN = 80
 
 
-def _make_finding(node: exp.Expr, query: ModelQuery, what: str, clears: str) -> _Found:
+def _make_finding(
+    node: exp.Expr, query: ModelQuery, what: str, clears: str, severity: Severity | None = None
+) -> _Found:
     """Makes a finding that another alias of a table leaves the same."""
-    plain = node.copy()
+    simple = _simplify(node)
+    plain = simple.copy()
     for column in plain.find_all(exp.Column):
         for part in ("table", "db", "catalog"):
             column.set(part, None)
-    shown, subject = (one.sql(dialect="spark")[:_SHOWN] for one in (node, plain))
-    return (subject, name_query_part(node, query)), (shown, what, clears)
+    named = node.find(exp.Column)
+    shown, subject = (one.sql(dialect="spark")[:_SHOWN] for one in (simple, plain))
+    place = name_query_part(node, query)
+    first = named.name if named is not None else shown
+    return (subject, place), _Improbable(shown, what, clears, severity, first)
+
+
+def _simplify(node: exp.Expr) -> exp.Expr:
+    """The expression without the quotes and catalogs that SQLMesh's rendering adds."""
+    plain = node.copy()
+    for identifier in plain.find_all(exp.Identifier):
+        identifier.set("quoted", False)
+    for table in plain.find_all(exp.Table):
+        table.set("catalog", None)
+    return plain
 
 
 def _iterate_findings(query: ModelQuery) -> Iterator[_Found]:
     """Yields expressions that are wrong wherever they are."""
-    for node in query.tree.find_all(*_EQUALITIES, exp.In, exp.Case, *_FORMATTED, exp.Window):
+    for node in query.tree.find_all(
+        *_EQUALITIES, exp.In, exp.Case, *_FORMATTED, exp.Window, *_CONDITIONS
+    ):
         why = _describe_expression(node)
         if why is not None:
             yield _make_finding(node, query, *why)
+    # SQLMesh's rendering adds brackets.
+    written = query.written if query.written is not None else query.rendered_as_written
+    for node in written.find_all(exp.Or) if written is not None else ():
+        loose = find_loose_or(node)
+        if loose is not None:
+            yield _make_finding(node, query, *loose)
 
 
 def _describe_expression(node: exp.Expr) -> tuple[str, str] | None:
@@ -79,6 +120,8 @@ def _describe_expression(node: exp.Expr) -> tuple[str, str] | None:
         return _describe_format(node)
     if isinstance(node, exp.Window):
         return _describe_window(node)
+    if isinstance(node, _CONDITIONS):
+        return describe_condition(node)
     return _describe_comparison(node)
 
 

@@ -1,11 +1,10 @@
-"""Joins that count a row several times, NOT IN that no row meets, and aggregates whose value
+"""Joins that meet every version of a row, NOT IN that no row meets, and aggregates whose value
 depends on the order of rows, although the query sets no order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from sqlglot.optimizer.scope import Scope
     from sqlmesh.core.model import Model
 
-_ADDING = (exp.Sum, exp.Avg)
 _BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
 
 
@@ -46,66 +44,6 @@ def _iterate_partners(
 
 def _has_joins(query: ModelQuery | None) -> bool:
     return query is not None and query.tree.has_any(exp.Join)
-
-
-@on_model
-class FanOutTotal(ModelRule):
-    """If a join multiplies rows, a sum over them counts them several times."""
-
-    spec = find_rule("fan-out-total")
-
-    def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        query = self.query_of(model)
-        if query is None or not _has_joins(query) or not query.tree.has_any(*_ADDING):
-            return
-        for scope in iterate_selects(query.root or query.written_root):
-            totals = [
-                (item.alias_or_name, node)
-                for item in scope.expression.expressions
-                for node in item.find_all(*_ADDING)
-                if not isinstance(node.this, exp.Distinct)
-                and node.find_ancestor(exp.Window) is None
-            ]
-            for join, table, partner in (
-                _iterate_partners(scope, self.project.by_table) if totals else ()
-            ):
-                keys, fixed = list_unique_keys(partner), list_fixed_columns(join)
-                if not keys or join.kind == "CROSS" or any(key <= fixed for key in keys):
-                    continue
-                alias = join.this.alias_or_name
-                called = self.project.name_of_table(table)
-                counted = {
-                    f"{column} by {called}": node.sql(dialect=model.dialect)
-                    for column, node in totals
-                    if _reads_only_others(node, alias)
-                }
-                if counted:
-                    yield self.make_observation(
-                        model,
-                        partial(_describe_fan_out, counted, called, min(keys, key=len), fixed),
-                        "the partner is reduced to one row first, or summed up in a CTE of its own",
-                        subject=counted,
-                        anchors=(f"JOIN {called}", "JOIN"),
-                    )
-
-
-def _describe_fan_out(
-    counted: Mapping[str, str],
-    table: str,
-    key: Collection[str],
-    fixed: Collection[str],
-    subjects: Sequence[str],
-) -> str:
-    return (
-        f"{quote_names(counted[subject] for subject in subjects)} adds up rows that the join of "
-        f"`{table}` multiplies: that is identified by {quote_names(key)}, and the join fixes "
-        f"{quote_names(fixed) or 'none of it'}."
-    )
-
-
-def _reads_only_others(node: exp.Expr, alias: str) -> bool:
-    tables = {column.table for column in node.find_all(exp.Column)}
-    return bool(tables) and "" not in tables and alias not in tables
 
 
 @on_model

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlmesh.core.node import IntervalUnit
+from sqlmesh.utils.date import now, to_datetime
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import describe_merge_obstacle_in_project
@@ -192,6 +193,7 @@ class NoStart(ModelRule):
     spec = find_rule("no-start")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
+        yield from self._observe_distant_start(model)
         kind = model.kind
         incremental = (
             kind.is_incremental_by_time_range
@@ -213,6 +215,21 @@ class NoStart(ModelRule):
             severity="low" if inherited else None,
             anchors=("kind",),
         )
+
+    def _observe_distant_start(self, model: Model) -> Iterator[RuleObservation]:
+        """A start that lies ahead: no interval is due until then."""
+        kind = model.kind
+        if model.start is None or kind.is_external or kind.is_seed or kind.is_symbolic:
+            return
+        if to_datetime(model.start) > now():
+            yield self.make_observation(
+                model,
+                f"The `start` {model.start} lies ahead: until then no interval is computed, the "
+                "table stays empty, and nothing fails.",
+                "the `start` is the first day of the data",
+                subject=["start ahead"],
+                anchors=("start",),
+            )
 
     def _inherits_start(self, model: Model) -> bool:
         seen: set[str] = set()
