@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -37,6 +38,9 @@ _MOST_SWEPT = 50
 # Runs beside each other that get a name which a later run will get again.
 _NUMBERED = 10
 
+# Seconds that a run spends on the removal of one directory, and on what others have left.
+_PATIENCE = 5.0
+_REMOVE = ("/bin/rm", "-rf")
 _HELD = ".held"
 # A run of the worker writes some megabytes and some hundred files.
 _LITTLE_SPACE = 512 * 1024
@@ -94,15 +98,16 @@ def remove_stale_directories(parent: Path) -> list[Path]:
     swept: list[Path] = []
     with suppress(OSError):
         names = [entry.name for entry in os.scandir(parent) if entry.name.startswith(PREFIX)]
+        end = time.monotonic() + _PATIENCE
         for name in names[:_MOST_SWEPT]:
             # Somebody else may be faster, or a process of that run may still write.
             with suppress(OSError, BotError):
-                if _sweep_one(parent / name):
+                if _sweep_one(parent / name, max(0.0, end - time.monotonic())):
                     swept.append(parent / name)
     return swept
 
 
-def _sweep_one(path: Path) -> bool:
+def _sweep_one(path: Path, patience: float) -> bool:
     handle = os.open(path, _DIRECTORY)
     try:
         found = os.fstat(handle)
@@ -112,34 +117,63 @@ def _sweep_one(path: Path) -> bool:
         now = path.lstat()
         if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino):
             return False
-        remove_tree(path)
+        remove_tree(path, patience)
     finally:
         os.close(handle)
     return True
 
 
-def remove_tree(root: Path) -> None:
+def remove_tree(root: Path, patience: float = _PATIENCE) -> None:
     """Remove a directory that the worker could fill as it liked.
 
-    `shutil.rmtree` follows no links, but a tree that is thousands of levels deep stops it, and `rm`
-    copes with that. Directories without rights stop both, where we are not root.
+    A disk may need a millisecond for each directory, so a tree of many thousands would keep the run
+    for as long as its maker wants. What is left after `patience` gets another name, and a process
+    of its own goes on with it; if that is killed, the next run finds the name.
 
     Raises:
         WorkerFailed: Something is left.
     """
+    end = time.monotonic() + patience
     try:
+        for command in (_REMOVE, ["/bin/chmod", "-R", "u+rwx"], _REMOVE):
+            if os.path.lexists(root):
+                _run_until(end, [*command, "--", str(root)])
+    except subprocess.TimeoutExpired:
+        _set_aside(root)
+    except OSError:  # a machine without these commands
         with suppress(OSError, RecursionError):
             shutil.rmtree(root)
-    finally:  # also where a signal came in between
-        for command in (["/bin/rm", "-rf"], ["/bin/chmod", "-R", "u+rwx"], ["/bin/rm", "-rf"]):
-            if root.exists():
-                subprocess.run([*command, "--", str(root)], check=False, capture_output=True)
+    except BaseException:  # a signal of the runner, which waits for seconds only
+        _set_aside(root)
+        raise
     if root.exists():
         raise WorkerFailed(
             f"The private directory {root} could not be removed.",
             hint="Remove it by hand; it may hold a cache and files of the pull request.",
             reason_code="workspace_left",
         )
+
+
+def _run_until(end: float, command: Sequence[str]) -> None:
+    left = max(0.0, end - time.monotonic())
+    subprocess.run(command, check=False, capture_output=True, timeout=left)
+
+
+def _set_aside(root: Path) -> None:
+    """Gives a directory a name of its own, which a sweep finds, and leaves its removal to `rm`."""
+    aside = Path(tempfile.mkdtemp(prefix=f"{PREFIX}gone-", dir=root.parent))
+    root.rename(aside)
+    _start_removal(aside)
+
+
+def _start_removal(root: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*_REMOVE, "--", str(root)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def is_disk_full(directory: Path) -> bool:
@@ -220,13 +254,7 @@ class RunWorkspace:
 
     def remove_in_background(self) -> subprocess.Popen[bytes]:
         """Remove it without waiting, for a second signal: the process that is returned does it."""
-        return subprocess.Popen(
-            ["/bin/rm", "-rf", "--", str(self.root)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        return _start_removal(self.root)
 
 
 @contextmanager

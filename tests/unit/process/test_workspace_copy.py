@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -317,8 +318,27 @@ def test_remove_tree__deeper_than_any_recursion(ground: Path) -> None:
         os.close(handle)
         handle = deeper
     os.close(handle)
-    remove_tree(root)
+    remove_tree(root, patience=120.0)
     assert not root.exists()
+
+
+def test_remove_tree__that_takes_long__goes_on_beside_the_run(ground: Path) -> None:
+    root = ground / "wide"
+    for number in range(3_000):
+        (root / f"{number % 50}" / f"{number}").mkdir(parents=True)
+    remove_tree(root, patience=0.0)
+    assert not root.exists(), "the next run may have the name"
+    for _ in range(600):
+        if not any(ground.iterdir()):
+            break
+        time.sleep(0.1)
+    assert tree(ground) == set()
+
+
+def test_remove_tree__in_the_time_that_a_run_has(ground: Path) -> None:
+    write(ground, gone__a__b="x")
+    remove_tree(ground / "gone")
+    assert tree(ground) == set(), "nothing was left to another process"
 
 
 def test_remove_tree__directories_without_rights(ground: Path) -> None:
