@@ -380,3 +380,213 @@ def test_file__that_is_padded__is_read_in_a_moment(path: str) -> None:
         sentences(path, "a\n", text)
 
     assert process_time() - begun < 20
+
+
+GITLAB = """stages: [test, deploy]
+check:
+  stage: test
+  script:
+    - make test
+deploy:
+  stage: deploy
+  image: python:3.11
+  timeout: 3h
+  resource_group: prod
+  variables: {STATE_HOST: state.internal}
+  rules:
+    - if: $CI_COMMIT_BRANCH == "main"
+  script:
+    - sqlmesh plan prod --no-prompts --auto-apply
+"""
+AZURE = """trigger:
+  branches: {include: [main]}
+jobs:
+  - job: deploy
+    displayName: Deploy
+    timeoutInMinutes: 120
+    pool: {vmImage: ubuntu-24.04}
+    steps:
+      - script: make test
+      - script: sqlmesh plan prod --no-prompts --auto-apply
+        env: {STATE_HOST: state.internal}
+"""
+BITBUCKET = """image: python:3.11
+pipelines:
+  branches:
+    main:
+      - step:
+          name: Deploy
+          max-time: 120
+          script:
+            - sqlmesh run prod
+"""
+CIRCLE = """jobs:
+  deploy:
+    docker: [{image: cimg/python:3.11}]
+    steps:
+      - run: make test
+      - run: sqlmesh run prod
+"""
+COMPOSE = """services:
+  run:
+    image: acme/sqlmesh:1.4
+    command: ["run", "prod"]
+    environment: {STATE_HOST: state.internal}
+    restart: always
+    deploy: {resources: {limits: {memory: 4G}}}
+"""
+VALUES = """image: {repository: acme/sqlmesh, tag: "1.4"}
+schedule: "15 * * * *"
+replicaCount: 1
+resources: {limits: {memory: 4Gi}}
+env: {STATE_HOST: state.internal}
+"""
+POETRY = """[[package]]
+name = "pandas"
+version = "2.2.3"
+files = [
+    {file = "pandas-2.2.3.tar.gz", hash = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+]
+
+[[package]]
+name = "ours"
+version = "1.0"
+files = [{file = "ours-1.0.tar.gz", hash = "sha256:cccccccccccccccccccccccccccccccc"}]
+
+[package.source]
+type = "legacy"
+url = "https://packages.acme.example/simple"
+reference = "acme"
+"""
+UV = """version = 1
+
+[[package]]
+name = "warehouse"
+version = "0.1.0"
+source = { virtual = "." }
+
+[[package]]
+name = "pandas"
+version = "2.2.3"
+source = { registry = "https://index.acme.example/simple" }
+sdist = { url = "https://files.acme.example/p.tar.gz", hash = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" }
+"""
+HASHED = "pandas==2.2.3 \\\n    --hash=sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
+A, B = "a" * 32, "b" * 32
+CI = ".gitlab-ci.yml"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "old", "new", "word"),
+    [
+        (CI, GITLAB, "timeout: 3h", "timeout: 90m", "killed"),
+        (CI, GITLAB, "  resource_group: prod\n", "", "resource_group"),
+        (CI, GITLAB, '== "main"', '=~ /.*/', "if"),
+        (CI, GITLAB, "state.internal", "other.internal", "STATE_HOST"),
+        (CI, GITLAB, "python:3.11", "python:3.12", "image"),
+        (CI, GITLAB, "make test", "make something", "no longer run as it was"),
+        (CI, GITLAB, "    - sqlmesh", "    - curl a | sh\n    - sqlmesh", "beside"),
+        (CI, GITLAB, "  stage: deploy\n", "  stage: deploy\n  when: manual\n", "when"),
+        ("ci/.gitlab-ci.deploy.yml", GITLAB, "timeout: 3h", "timeout: 1h", "killed"),
+        ("azure-pipelines.yml", AZURE, "[main]", "[next]", "include"),
+        ("azure-pipelines.yml", AZURE, "timeoutInMinutes: 120", "timeoutInMinutes: 10", "killed"),
+        ("azure-pipelines.yml", AZURE, "      - script: make test\n", "", "no longer run"),
+        ("azure-pipelines.yml", AZURE, "state.internal", "other", "STATE_HOST"),
+        (".azure-pipelines/prod.yml", AZURE, "ubuntu-24.04", "windows-2022", "vmImage"),
+        ("bitbucket-pipelines.yml", BITBUCKET, "max-time: 120", "max-time: 5", "killed"),
+        ("bitbucket-pipelines.yml", BITBUCKET, "    main:", "    '**':", "killed"),
+        (".circleci/config.yml", CIRCLE, "      - run: make test\n", "", "no longer run"),
+        ("docker-compose.yml", COMPOSE, "sqlmesh:1.4", "sqlmesh:1.3", "image"),
+        ("compose.prod.yaml", COMPOSE, '"prod"]', '"prod", "--ignore-cron"]', "command"),
+        ("docker-compose.yml", COMPOSE, "4G", "512M", "memory"),
+        ("docker-compose.yml", COMPOSE, "state.internal", "other", "STATE_HOST"),
+        ("helm/warehouse/values.yaml", VALUES, "15 * * * *", "15 0 * * *", "schedule"),
+        ("helm/warehouse/values-prod.yaml", VALUES, '"1.4"', '"1.3"', "tag"),
+        ("charts/a/values.yaml", VALUES, "4Gi", "1Gi", "memory"),
+        ("poetry.lock", POETRY, "packages.acme.example", "packages.other.example", "`ours` comes from"),
+        ("poetry.lock", POETRY, A, B, "other hashes"),
+        ("uv.lock", UV, "index.acme.example", "index.other.example", "`pandas` comes from"),
+        ("uv.lock", UV, 'registry = "https://index.acme.example/simple"', 'git = "https://git.example/p"', "git.example"),
+        ("uv.lock", UV, f"sha256:{A}", f"sha256:{B}", "other hashes"),
+        ("requirements.lock", HASHED, A, B, "other hashes"),
+    ],
+)  # fmt: skip
+def test_pipeline__that_does_something_else__is_found(
+    path: str, text: str, old: str, new: str, word: str
+) -> None:
+    found = sentences(path, text, replaced(text, old, new))
+
+    assert found and any(word in one for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "old", "new"),
+    [
+        (CI, GITLAB, "timeout: 3h", "timeout: 200m"),
+        (CI, GITLAB, "stages: [test, deploy]", "stages: [test, build, deploy]"),
+        (CI, GITLAB, "  stage: test\n", "  stage: test\n  artifacts: {paths: [a]}\n"),
+        (CI, GITLAB, "stages:", "# order\nstages:"),
+        (CI, "docs:\n  script: [mkdocs build]\n", "mkdocs", "sphinx"),
+        (CI, GITLAB, "state.internal}", "state.internal, PYTHONUNBUFFERED: '1'}"),
+        ("azure-pipelines.yml", AZURE, "displayName: Deploy", "displayName: Deploy prod"),
+        ("azure-pipelines.yml", AZURE, "timeoutInMinutes: 120", "timeoutInMinutes: 240"),
+        ("bitbucket-pipelines.yml", BITBUCKET, "name: Deploy", "name: Deploy prod"),
+        ("docker-compose.yml", COMPOSE, "restart: always", "restart: on-failure"),
+        ("docker-compose.yml", COMPOSE, "4G", "8G"),
+        ("docker-compose.dev.yml", COMPOSE, "sqlmesh:1.4", "sqlmesh:1.3"),
+        ("docker-compose.yml", "services: {web: {image: a}}\n", "a}}", "b}}"),
+        ("helm/warehouse/values.yaml", VALUES, "replicaCount: 1", "replicaCount: 2"),
+        ("helm/warehouse/values.yaml", VALUES, "4Gi", "6Gi"),
+        ("conf/values.yaml", VALUES, "15 * * * *", "15 0 * * *"),
+        ("poetry.lock", POETRY, 'version = "2.2.3"', 'version = "2.2.4"'),
+        ("poetry.lock", POETRY, "files = [\n", f'files = [\n    {{file = "w.whl", hash = "sha256:{B}"}},\n'),
+        ("uv.lock", UV, 'version = "0.1.0"', 'version = "0.2.0"'),
+        ("requirements.lock", HASHED.replace("2.2.3", "2.2.4"), f"2.2.4 \\\n    --hash=sha256:{A}", f"2.2.5 \\\n    --hash=sha256:{B}"),
+    ],
+)  # fmt: skip
+def test_pipeline__that_does_the_same__is_passed_over(
+    path: str, text: str, old: str, new: str
+) -> None:
+    assert sentences(path, text, replaced(text, old, new)) == []
+
+
+def test_values_of_helm__beside_a_chart(tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "Chart.yaml").write_text("name: a\n")
+    path = "deploy/envs/values.yaml"
+    after = replaced(VALUES, '"1.4"', '"1.3"')
+    inputs = RuleInputs(
+        before={},
+        after={},
+        repository=tmp_path,
+        changed_files=(path,),
+        files_before=lambda _: VALUES.encode(),
+        files_after=lambda _: after.encode(),
+    )
+    assert len(list(find_deployment_changes(inputs))) == 1
+    (tmp_path / "deploy" / "Chart.yaml").unlink()
+    assert list(find_deployment_changes(inputs)) == []
+
+
+def test_lock__with_a_new_package_from_elsewhere() -> None:
+    more = (
+        '\n[[package]]\nname = "new"\nversion = "1"\nsource = { git = "https://g.example/new" }\n'
+    )
+    usual = more.replace(
+        'git = "https://g.example/new"', 'registry = "https://index.acme.example/simple"'
+    )
+    assert len(sentences("uv.lock", UV, UV + more)) == 1
+    assert sentences("uv.lock", UV, UV + usual) == []
+
+
+@pytest.mark.parametrize(
+    "path", [CI, "azure-pipelines.yml", "docker-compose.yml", "charts/values.yaml", "uv.lock"]
+)
+def test_pipeline__shows_no_secret_and_takes_no_time(path: str) -> None:
+    secret = 'a: {{script: [sqlmesh run], STATE_PASSWORD: {0}}}\n[[package]]\nname = "a"\n'
+    shown = " ".join(sentences(path, secret.format("one"), secret.format("hunter2")))
+    assert "hunter2" not in shown
+    begun = process_time()
+    for text in (*PADDED.values(), "[[package]]\n" * 9_000, "sqlmesh " + "1h" * 50_000):
+        sentences(path, "a: sqlmesh\n", text)
+    assert process_time() - begun < 20

@@ -36,20 +36,20 @@ _MANIFEST_KINDS = frozenset(
 _OF_PEOPLE = frozenset(
     {"name", "run-name", "description", "displayname", "labels", "annotations", "tags", "comment"}
 )
-_OF_LOGS = re.compile(r"^(PYTHON\w+|LOG_?\w*|LOGLEVEL|FORCE_COLOR|NO_COLOR|TERM|CI)$")
+OF_LOGS = re.compile(r"^(PYTHON\w+|LOG_?\w*|LOGLEVEL|FORCE_COLOR|NO_COLOR|TERM|CI)$")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(m|[kKMGT]i?)?")
 _UNITS = {None: 1.0, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10,
           "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
 
 # Of a workflow: those that can reach prod, and the review itself.
-_REACHES_PROD = re.compile(
+REACHES_PROD = re.compile(
     r"\bsqlmesh\b|\bsecrets\.|\bterraform\b|\bspark-submit\b|\bdatabricks\b"
     r"|^[^\S\n]*environment[ \t]*:",
     re.MULTILINE,
 )
 OWN_ACTION = "sqlmesh-plan-review"
-_SQLMESH_RUNS = re.compile(r"\bsqlmesh(?:_cicd)?\s+(?:-\S+\s+){0,20}(?:plan|run|janitor|migrate)\b")
-_CHECKS = re.compile(r"\b(test|tests|lint|check|verify|audit|scan|ci-bot)\b")
+SQLMESH_RUNS = re.compile(r"\bsqlmesh(?:_cicd)?\s+(?:-\S+\s+){0,20}(?:plan|run|janitor|migrate)\b")
+CHECKS = re.compile(r"\b(test|tests|lint|check|verify|audit|scan|ci-bot)\b")
 _PINNED = re.compile(r"@(?:[0-9a-f]{40}|v?\d[\w.-]*|sha256:[0-9a-f]+)$")
 
 
@@ -61,24 +61,24 @@ def list_workflow_differences(before: str | None, after: str | None) -> Iterator
     """
     texts = [text for text in (before, after) if text is not None]
     is_review = any(OWN_ACTION in text for text in texts)
-    if not is_review and not any(map(_REACHES_PROD.search, texts)):
+    if not is_review and not any(map(REACHES_PROD.search, texts)):
         return
     if after is None:
         what = "the review of this project" if is_review else "what it did for prod"
         yield Difference("", f"The workflow is gone, and {what} with it")
         return
-    new = _read_pairs(after)
+    new = read_pairs(after)
     if before is None:
         if _runs_others_code(new) and "secrets." in after:
             yield Difference("pull_request_target", _OTHERS_CODE)
         return
-    old = _read_pairs(before)
+    old = read_pairs(before)
     if old is None or new is None:
         return
     if _runs_others_code(new) and not _runs_others_code(old):
         yield Difference("pull_request_target", _OTHERS_CODE)
-    changes_prod = any(map(_SQLMESH_RUNS.search, texts))
-    for path, was, now in _list_changes(old, new):
+    changes_prod = any(map(SQLMESH_RUNS.search, texts))
+    for path, was, now in list_changed_pairs(old, new):
         told = _judge_workflow(path, was, now, changes_prod=changes_prod)
         if told is not None:
             yield told
@@ -107,7 +107,7 @@ def _judge_workflow(  # noqa: PLR0911 - one line for each kind of key reads best
         is_more = now not in {None, "{}", "none"} and (was is None or "write" in str(now))
         return Difference(key, f"{shown}: what its token may do") if is_more else None
     if key == "timeout-minutes":
-        is_shorter = now is not None and (was is None or _read_size(now) < _read_size(was))
+        is_shorter = now is not None and (was is None or read_size(now) < read_size(was))
         return Difference(key, f"{shown}: what takes longer is killed") if is_shorter else None
     if "concurrency" in path:
         if not changes_prod:
@@ -121,13 +121,13 @@ def _judge_workflow(  # noqa: PLR0911 - one line for each kind of key reads best
         return None
     if key == "run":
         # What runs SQLMesh is compared command by command.
-        lost = was is not None and _CHECKS.search(was) and "sqlmesh" not in was
+        lost = was is not None and CHECKS.search(was) and "sqlmesh" not in was
         gained = now is not None and was is None and changes_prod and "sqlmesh" not in now
         if lost:
             return Difference("run", f"{shown}: a check is no longer run as it was")
         return Difference("run", f"{shown}: what runs beside the deployment") if gained else None
     if "env" in path or "with" in path:
-        if _OF_LOGS.match(key):
+        if OF_LOGS.match(key):
             return None
         return Difference(key, f"{shown}: programs there get another value")
     return None
@@ -162,19 +162,19 @@ def is_manifest(text: str) -> bool:
 
 def list_manifest_differences(before: str, after: str) -> Iterator[Difference]:
     """What a workload is otherwise, but for names, labels, and more memory or processors."""
-    old, new = _read_pairs(before), _read_pairs(after)
+    old, new = read_pairs(before), read_pairs(after)
     if old is None or new is None:
         return
-    for path, was, now in _list_changes(old, new):
-        if _OF_LOGS.match(path[-1]) or (
+    for path, was, now in list_changed_pairs(old, new):
+        if OF_LOGS.match(path[-1]) or (
             "resources" in path
-            and (was is None or (now is not None and _read_size(now) >= _read_size(was)))
+            and (was is None or (now is not None and read_size(now) >= read_size(was)))
         ):
             continue
         yield Difference(path[-1], f"{show_change(path, was, now)}: what runs prod is another one")
 
 
-def _read_pairs(text: str) -> Counter[_Pair] | None:
+def read_pairs(text: str) -> Counter[_Pair] | None:
     """Every value with its path; None if the text is no YAML. Templates are words."""
     pairs: Counter[_Pair] = Counter()
     bare = replace_templates(text, lambda template: f"'{hash_words(template)}'")
@@ -217,7 +217,7 @@ def _name_variable(item: Any) -> Any:
     return item
 
 
-def _list_changes(
+def list_changed_pairs(
     old: Counter[_Pair], new: Counter[_Pair]
 ) -> Iterator[tuple[tuple[str, ...], str | None, str | None]]:
     """(path, value before, value after) of what differs; what changed at one path is one change."""
@@ -270,6 +270,6 @@ def show_plain(text: str) -> str:
     return f"`{shorten_redacted(hidden, _SHOWN)}`"
 
 
-def _read_size(text: str) -> float:
+def read_size(text: str) -> float:
     found = _SIZE.fullmatch(text.strip())
     return float(found[1]) * _UNITS[found[2]] if found is not None else -1.0

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from ci_bot.file_patterns import (
@@ -25,6 +26,10 @@ from ci_bot.file_patterns import (
 from ci_bot.protocol.files import is_read
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.configuration import CONFIRM
+from ci_bot.worker.rules.files.deployment_pipelines import (
+    find_format,
+    list_pipeline_differences,
+)
 from ci_bot.worker.rules.files.deployment_yaml import (
     Difference,
     is_manifest,
@@ -33,6 +38,11 @@ from ci_bot.worker.rules.files.deployment_yaml import (
     show_change,
     show_line,
     show_plain,
+)
+from ci_bot.worker.rules.files.locked_packages import (
+    is_lock_file,
+    list_hash_differences,
+    list_lock_differences,
 )
 from ci_bot.worker.rules.files.settings import SPARK
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -366,7 +376,7 @@ def _observe_binary(inputs: RuleInputs, path: str) -> Iterator[RuleObservation]:
         )
 
 
-def _list_differences(  # noqa: PLR0911 - one line for each kind of file reads best
+def _list_differences(  # noqa: PLR0911, PLR0912 - one line for each kind of file reads best
     inputs: RuleInputs, path: str, before: str | None, after: str | None
 ) -> Iterator[Difference]:
     name = PurePosixPath(path).name
@@ -391,7 +401,12 @@ def _list_differences(  # noqa: PLR0911 - one line for each kind of file reads b
     if _SITE.search(name):
         return list_site_differences(before, after)
     if is_requirements_file(path):
-        return list_package_differences(before, after)
+        found = list_package_differences(before, after)
+        return chain(found, list_hash_differences(before, after))
+    if is_lock_file(path):
+        return list_lock_differences(before, after)
+    if (known := find_format(path, inputs.repository)) is not None:
+        return list_pipeline_differences(known, before, after)
     if PurePosixPath(path).suffix in {".yaml", ".yml"} and is_manifest(after):
         return list_manifest_differences(before, after)
     return iter(())
