@@ -36,7 +36,7 @@ def find_loose_or(node: exp.Or) -> tuple[str, str, Severity | None] | None:
     if whole and not (clause == "ON" and any(not _ties_tables(part) for part in parts)):
         return None
     return (
-        f"is without brackets{f' in {clause}' if clause else ''}, and AND binds before OR: the "
+        f"is without brackets{f' in {clause}' if clause else ''}: AND binds before OR, so the "
         "conditions beside AND do not hold for the rows that OR lets in",
         "brackets say which conditions belong together",
         None if clause else "medium",
@@ -72,7 +72,7 @@ def describe_condition(node: exp.Expr) -> tuple[str, str] | None:
     if isinstance(node, exp.Or) and _list_rivals(parts, exp.NEQ):
         return "is always true: a value differs from one of them", "AND or NOT IN is used"
     if isinstance(node, exp.And) and _list_rivals(parts, exp.EQ):
-        return "is never true: one value cannot equal both", "OR or IN is used"
+        return "is never true: one value cannot equal both", "IN is used"
     return None
 
 
@@ -88,7 +88,7 @@ def _list_rivals(parts: Sequence[exp.Expr], kind: type[exp.Expr]) -> list[str]:
 
 
 def _describe_range(node: exp.Between) -> tuple[str, str] | None:
-    low, high = (_read_constant(node.args.get(name)) for name in ("low", "high"))
+    low, high = map(_read_constant, list(node.iter_expressions())[1:])
     reversed_ = (
         low is not None and high is not None and type(low) is type(high) and low > high  # type: ignore[operator]
     )
@@ -112,7 +112,7 @@ def _read_constant(node: exp.Expr | None) -> Decimal | str | None:
 
 
 def _describe_count(node: exp.Count) -> tuple[str, str] | None:
-    counted = node.this.unnest() if isinstance(node.this, exp.Expr) else None
+    counted = node.this.unnest() if isinstance(node.this, exp.Expression) else None
     if counted is None or node.expressions or not _is_never_null(counted):
         return None
     return (

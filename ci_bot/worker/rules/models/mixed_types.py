@@ -41,7 +41,7 @@ class MixedTypes:
         self._types = types
 
     def find_mixed(self, root: Scope | None) -> Iterator[tuple[exp.Expr, _Why]]:
-        """Finds expressions of a query whose sides have types that nothing but a cast makes alike.
+        """Finds expressions of a query whose sides have different types.
 
         A type counts only if it is proved.
         """
@@ -61,8 +61,7 @@ class MixedTypes:
             return self._describe_list(scope, node)
         left = self._find_family(scope, node.this)
         if isinstance(node, exp.Between):
-            ends = [node.args["low"], node.args["high"]]
-            return _describe_unreadable(left, ends)
+            return _describe_unreadable(left, list(node.iter_expressions())[1:])
         right = self._find_family(scope, node.expression)
         for family, other in ((left, node.expression), (right, node.this)):
             if isinstance(other.unnest(), exp.Literal):

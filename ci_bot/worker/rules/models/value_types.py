@@ -63,7 +63,9 @@ class ValueTypes:
             return self._find_column_type(scope, node, depth)
         if isinstance(node, _KEEPING_TYPE):
             inner = node.this if not isinstance(node, exp.Distinct) else node.expressions[0]
-            return self.find_type(scope, inner, depth) if isinstance(inner, exp.Expr) else None
+            return (
+                self.find_type(scope, inner, depth) if isinstance(inner, exp.Expression) else None
+            )
         if isinstance(node, exp.Coalesce):
             return self._agree(scope, [node.this, *node.expressions], depth)
         kind = _TYPE_BY_CLASS.get(type(node))
