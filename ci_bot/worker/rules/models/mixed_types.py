@@ -5,7 +5,7 @@ in silence.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -132,7 +132,7 @@ def _are_alike(left: str | None, right: str | None) -> bool:
     return left == right
 
 
-def _describe_unreadable(family: str | None, constants: list[exp.Expr]) -> _Why | None:
+def _describe_unreadable(family: str | None, constants: Sequence[exp.Expr]) -> _Why | None:
     """Describes texts that Spark cannot read in the type of the other side."""
     readable = _READABLE.get(family or "")
     texts = [one.name for one in constants if isinstance(one, exp.Literal) and one.is_string]
