@@ -51,7 +51,7 @@ from ci_bot.bot.sandbox.worker_run import (
 )
 from ci_bot.errors import BadInput, RunCancelled, WorkerFailed
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.messages import CleanupRequest, Owner, Progress
+from ci_bot.protocol.messages import ApplyRequest, CleanupRequest, Owner, Progress
 from ci_bot.redaction import Redactor
 from tests.conftest import missing
 
@@ -89,9 +89,10 @@ class Cage:
     lines: list[str] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
     on_progress: Callable[[Progress], None] = lambda _message: None
+    asks: type[CleanupRequest] | type[ApplyRequest] = CleanupRequest
 
-    def request(self, scenario: str) -> CleanupRequest:
-        return CleanupRequest(
+    def request(self, scenario: str) -> CleanupRequest | ApplyRequest:
+        return self.asks(
             projects=["."],
             gateway=scenario,
             workplace=self.workspace.make_workplace(),
@@ -149,7 +150,7 @@ def ground() -> Iterator[Path]:
 
 def make_cage(ground: Path, identity: WorkerIdentity | None, token: CancelToken) -> Iterator[Cage]:
     checkout = ground / "checkout"
-    checkout.mkdir()
+    checkout.mkdir(exist_ok=True)
     (checkout / "model.sql").write_text("SELECT 1")
     (checkout / ".cache").mkdir()
     (checkout / ".cache" / "planted").write_text("pickle")

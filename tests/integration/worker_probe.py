@@ -18,12 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.messages import CleanupRequest
+from ci_bot.protocol.messages import ApplyRequest, CleanupRequest
 from ci_bot.worker.runtime.process import BotChannel
 
-Scenario = Callable[[BotChannel, CleanupRequest], None]
+Scenario = Callable[[BotChannel, Any], None]
 
 
 def document(environment: str) -> CleanupDocument:
@@ -60,8 +61,20 @@ def append_to(path: Path) -> int:
         return file.write("SOME=thing")
 
 
-def answer(channel: BotChannel, request: CleanupRequest) -> None:
-    channel.write_answer(document(request.environment))
+def apply_document(environment: str) -> ApplyDocument:
+    return ApplyDocument(
+        environment=environment,
+        plan_id=None,
+        result="nothing_to_apply",
+        seconds=0.0,
+        timings={},
+        versions=Versions(ci_bot="0", python="3"),
+    )
+
+
+def answer(channel: BotChannel, request: CleanupRequest | ApplyRequest) -> None:
+    make = apply_document if isinstance(request, ApplyRequest) else document
+    channel.write_answer(make(request.environment))
 
 
 def environment(channel: BotChannel, request: CleanupRequest) -> None:
@@ -353,7 +366,7 @@ def _for_ever() -> None:
 def main() -> None:
     channel = BotChannel.from_arguments(sys.argv[1:])
     request = channel.read_request()
-    assert isinstance(request, CleanupRequest)
+    assert isinstance(request, CleanupRequest | ApplyRequest)
     scenario: Scenario = globals()[str(request.gateway)]
     scenario(channel, request)
 
