@@ -40,6 +40,20 @@ DANGEROUS: dict[str, tuple[RuleInputs, dict[str, str]]] = {
         edited(("open_orders", "o.status = 'open'", "o.status = 'open' AND o.amount > 0")),
         {"filter-changed": "high"},
     ),
+    "a merge that reads by another time": (
+        edited(("customers", "c.updated_at BETWEEN", "c.signup_at BETWEEN")),
+        {"filter-changed": "high"},
+    ),
+    "a merge that reads by one time more": (
+        edited(
+            (
+                "customers",
+                "c.updated_at BETWEEN",
+                "c.signup_at >= @start_ts AND c.updated_at BETWEEN",
+            )
+        ),
+        {"filter-changed": "high"},
+    ),
     "other totals": (
         edited(("revenue", "COUNT(*) AS orders", "COUNT(DISTINCT o.amount) AS orders")),
         {"aggregate-changed": "high"},

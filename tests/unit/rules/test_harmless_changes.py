@@ -43,6 +43,13 @@ HARMLESS = {
             "CAST(o.order_ts AS DATE) >= @start_ds AND CAST(o.order_ts AS DATE) <= @end_ds",
         )
     ),
+    "the same interval of a merge as two comparisons": edited(
+        (
+            "customers",
+            "c.updated_at BETWEEN @start_ts AND @end_ts",
+            "c.updated_at >= @start_ts AND c.updated_at <= @end_ts",
+        )
+    ),
     "a guard against zero": edited(("revenue", "/ SUM(p.orders)", "/ NULLIF(SUM(p.orders), 0)")),
     "a lookup that is complete": edited(
         (

@@ -22,6 +22,7 @@ from ci_bot.worker.sql import (
     QueryMeaning,
     TermKey,
     describe_moved_positions,
+    find_interval_bounds,
     list_clause_keys,
     list_outer_scopes,
     pair_clause_queries,
@@ -135,6 +136,34 @@ def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
             subject=("rows that LIMIT keeps",),
             anchors=("ORDER BY", "LIMIT"),
         )
+
+
+@on_change(FILTER)
+def find_other_interval_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
+    """Another column that the interval limits, in a model without a time column.
+
+    With a time column the rules on the interval compare the two. Without one the filter alone
+    says which rows a run reads: a merge by key that reads by creation never sees a correction.
+    """
+    if pair.query_before is None or pair.query_after is None or pair.has_same_text:
+        return
+    if pair.before.time_column is not None or pair.after.time_column is not None:
+        return
+    was, now = (
+        {name for _, name in find_interval_bounds(query).columns}
+        for query in (pair.query_before, pair.query_after)
+    )
+    if not was or not now - was:
+        return
+    yield RuleObservation(
+        FILTER,
+        f"A run reads rows by {quote_names(now)}, no longer by {quote_names(was)}: rows that are "
+        "new or changed by the one and not by the other are read in another run, or in none.",
+        "the owner confirms which rows each run has to read",
+        model=pair.after,
+        subject=(f"interval by {', '.join(sorted(now))}",),
+        anchors=("@start_ds", "@start_ts", "@start_dt", "@start_date", "WHERE"),
+    )
 
 
 def _render_sort_order(keys: list[ClauseKey]) -> str:
