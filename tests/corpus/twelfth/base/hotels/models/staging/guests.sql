@@ -3,7 +3,8 @@ MODEL (
   kind SCD_TYPE_2_BY_COLUMN (
     unique_key guest_id,
     columns [country, loyalty_no],
-    execution_time_as_valid_from true
+    execution_time_as_valid_from true,
+    time_data_type TIMESTAMP
   ),
   grain (guest_id, valid_from),
   audits (NOT_NULL(columns := (guest_id)))

@@ -15,7 +15,7 @@ MODEL (
         target.modified_at = source.modified_at
     )
   ),
-  physical_properties (format = delta),
+  storage_format delta,
   grain reservation_id,
   audits (UNIQUE_VALUES(columns := (reservation_id)), NOT_NULL(columns := (reservation_id, check_in, check_out)))
 );

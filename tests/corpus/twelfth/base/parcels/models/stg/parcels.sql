@@ -4,7 +4,7 @@ MODEL (
     unique_key parcel_id
   ),
   grain parcel_id,
-  physical_properties (format = delta),
+  storage_format delta,
   audits (
     UNIQUE_VALUES(columns := (parcel_id)),
     NOT_NULL(columns := (parcel_id, booked_at))

@@ -3,7 +3,8 @@ MODEL (
   kind SCD_TYPE_2_BY_TIME (
     unique_key sender_id,
     updated_at_name changed_at,
-    invalidate_hard_deletes false
+    invalidate_hard_deletes false,
+    time_data_type TIMESTAMP
   ),
   grain (sender_id, valid_from),
   audits (NOT_NULL(columns := (sender_id)))
