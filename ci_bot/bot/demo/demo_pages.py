@@ -1,6 +1,5 @@
 """Comments as one HTML page that opens from disk, for those who have no pull request to look at.
 
-As `terminal.output.plain` it reads the Markdown that `ci_bot.bot.report` writes, and no other.
 Nothing is loaded from anywhere, and no script runs: the page itself forbids both.
 """
 
@@ -8,21 +7,20 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererProtocol
+from markdown_it.token import Token
 
 from ci_bot.bot.report import (
     COMMENT_BYTES,
-    PLACE,
     CommentViewContext,
     Document,
     DocumentTexts,
-    FencedMarkdownBlock,
-    extract_code_spans,
     render_html_page_of_document,
     render_markdown_text,
-    split_markdown_passages,
     write_files,
 )
 from ci_bot.protocol.base import Timestamp
@@ -30,19 +28,7 @@ from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.environment import EnvironmentName
 from ci_bot.protocol.review_report import Report
 
-_LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
-
-_BOLD = re.compile(r"\*\*(.+?)\*\*")
-
-_EMPHASIS = re.compile(r"(?<!\S)_(\S.*?\S)_(?!\S)")
-# Of ours: other people's text stands in spans and fences, which are taken out before.
-_TAG = re.compile(r"&lt;(/?(?:sub|br|b|i|code|kbd|details|summary)(?: open)?/?)&gt;")
-
-_ENTITY = re.compile(r"&amp;(#?\w{1,10};)")
-
-_ITEM = re.compile(r"(-|\d+\.) (.*)")
-
-_ALERT = re.compile(r"> \[!(\w+)\]")
+_ALERT = re.compile(r"\[!\w+\] *")
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8886; --soft: #8882; }
@@ -94,100 +80,38 @@ def render_demo_page_of_comments(
 
 
 def _render_demo_article(markdown: str, nowhere: str) -> str:
-    def render_inline(text: str) -> str:
-        return _render_demo_inline(text, nowhere)
-
-    return "\n".join(_render_demo_blocks(markdown, render_inline))
-
-
-def _render_demo_blocks(markdown: str, inline: Callable[[str], str]) -> Iterator[str]:
-    for passage in split_markdown_passages(markdown):
-        if isinstance(passage, FencedMarkdownBlock):
-            yield _render_demo_fence(passage)
-        else:
-            yield from _render_demo_texts(passage, inline)
+    reader = MarkdownIt("commonmark").enable("table")
+    reader.add_render_rule("fence", _render_demo_fence)
+    tokens = reader.parse(markdown)
+    for token in tokens:
+        if token.children:
+            token.children = list(_list_shown_demo_tokens(token.children, nowhere))
+    return str(reader.renderer.render(tokens, reader.options, {}))
 
 
-def _render_demo_fence(fence: FencedMarkdownBlock) -> str:
-    body = [html.escape(line) for line in fence.lines]
-    if fence.language == "diff":
+def _render_demo_fence(
+    _renderer: RendererProtocol, tokens: Sequence[Token], index: int, *_more: object
+) -> str:
+    token = tokens[index]
+    body = html.escape(token.content.removesuffix("\n")).split("\n")
+    if token.info == "diff":
         tags = {"+": "ins", "-": "del"}
         body = [f"<{tag}>{line}</{tag}>" if (tag := tags.get(line[:1])) else line for line in body]
-    kind = "the source of a picture, which GitHub draws:\n" if fence.language == "mermaid" else ""
-    return f"<pre><code>{kind}{chr(10).join(body)}</code></pre>"
+    kind = "the source of a picture, which GitHub draws:\n" if token.info == "mermaid" else ""
+    return f"<pre><code>{kind}{chr(10).join(body)}</code></pre>\n"
 
 
-def _render_demo_texts(lines: Sequence[str], inline: Callable[[str], str]) -> Iterator[str]:
-    for kind, group in groupby(lines, _classify_demo_line):
-        found = list(group)
-        if kind == "heading":
-            yield from (f"<h2>{inline(line.lstrip('# '))}</h2>" for line in found)
-        elif kind == "tag":
-            yield from map(inline, found)
-        elif kind == "table":
-            yield _render_demo_table(found, inline)
-        elif kind == "alert":
-            sentence = " ".join(inline(_ALERT.sub("", line).lstrip("> ")) for line in found)
-            yield f"<blockquote><p>{sentence.strip()}</p></blockquote>"
-        elif kind == "item":
-            yield _render_demo_list(found, inline)
-        elif kind == "text":
-            yield f"<p>{' '.join(map(inline, found))}</p>"
-
-
-def _classify_demo_line(line: str) -> str:
-    starts = {"<!--": "nothing", "<details": "tag", "</details": "tag", "#": "heading"}
-    starts |= {"|": "table", ">": "alert"}
-    for start, kind in starts.items():
-        if line.startswith(start):
-            return kind
-    if not line.strip():
-        return "nothing"
-    return "item" if _ITEM.fullmatch(line) else "text"
-
-
-def _render_demo_table(lines: Sequence[str], inline: Callable[[str], str]) -> str:
-    header, _, *body = [_split_demo_cells(line) for line in lines]
-    rows = [("th", header), *(("td", row) for row in body)]
-    markup = "\n".join(
-        f"<tr>{''.join(f'<{tag}>{inline(cell)}</{tag}>' for cell in row)}</tr>" for tag, row in rows
-    )
-    return f"<table>\n{markup}\n</table>"
-
-
-def _split_demo_cells(line: str) -> list[str]:
-    """The cells of a row; an escaped bar in a span divides nothing."""
-    text, spans = extract_code_spans(line)
-    cells = [cell.strip() for cell in text.strip().strip("|").split("|")]
-    return [re.sub(PLACE, lambda _: _render_demo_code_span(spans.pop(0)), cell) for cell in cells]
-
-
-def _render_demo_code_span(content: str) -> str:
-    """A code span for `_inline`, whatever stands in it."""
-    longest = max((len(run) for run in re.findall(r"`+", content)), default=0)
-    mark = "`" * (longest + 1)
-    return f"{mark} {content} {mark}" if content.strip() else f"{mark}{content}{mark}"
-
-
-def _render_demo_list(lines: Sequence[str], inline: Callable[[str], str]) -> str:
-    tag = "ul" if lines[0].startswith("-") else "ol"
-    items = "\n".join(f"<li>{inline(line.partition(' ')[2])}</li>" for line in lines)
-    return f"<{tag}>\n{items}\n</{tag}>"
-
-
-def _render_demo_inline(text: str, nowhere: str) -> str:
-    plain, spans = extract_code_spans(text)
-
-    def render_link(found: re.Match[str]) -> str:
-        label, url = found[1], found[2]
-        is_there = url.startswith("https://") and not (nowhere and url.startswith(nowhere))
-        return f'<a href="{url}">{label}</a>' if is_there else label
-
-    escaped = _ENTITY.sub(r"&\1", html.escape(plain))
-    escaped = _TAG.sub(r"<\1>", escaped)
-    escaped = _EMPHASIS.sub(r"<em>\1</em>", _BOLD.sub(r"<strong>\1</strong>", escaped))
-    linked = _LINK.sub(render_link, escaped)
-    return re.sub(PLACE, lambda _: f"<code>{html.escape(spans.pop(0))}</code>", linked)
+def _list_shown_demo_tokens(tokens: Iterable[Token], nowhere: str) -> Iterator[Token]:
+    """What stands in a line: without GitHub's word for an alert, and links that lead nowhere."""
+    is_link = True
+    for number, token in enumerate(tokens):
+        if token.type == "link_open":
+            url = str(token.attrs["href"])
+            is_link = url.startswith("https://") and not (nowhere and url.startswith(nowhere))
+        if token.type == "text" and number == 0:
+            token.content = _ALERT.sub("", token.content)
+        if is_link or token.type not in ("link_open", "link_close"):
+            yield token
 
 
 # What a demo leaves for its reader: the comment in each state, and the complete reports.

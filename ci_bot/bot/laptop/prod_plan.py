@@ -14,7 +14,7 @@ from ci_bot.bot.laptop.session import (
     raise_bad_input,
     read_origin_url,
 )
-from ci_bot.bot.report import SENTENCES, TextPage, make_screen, words
+from ci_bot.bot.report import SENTENCES, TextPage, make_page_of_screen, make_screen, words
 from ci_bot.bot.worker_client import ReviewCommits, ReviewOptions, make_owner, review, run_owner
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
@@ -101,7 +101,7 @@ def prod_plan_locally(
         print(plan.to_json(indent=2), file=machine.out, flush=True)
     else:
         screen = make_screen(machine)
-        page = TextPage(width=screen.width, color=screen.colour)
+        page = make_page_of_screen(screen)
         _fill_page(page, plan, report, absence)
         print(page.render_text(), file=machine.out, end="", flush=True)
     if expect is not None:

@@ -11,7 +11,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ci_bot.bot.laptop.session import open_local_client, read_local_prefix, read_origin_url
-from ci_bot.bot.report import Format, OutputScreen, TextPage, make_screen, words
+from ci_bot.bot.report import (
+    Format,
+    OutputScreen,
+    TextPage,
+    make_page_of_screen,
+    make_screen,
+    words,
+)
 from ci_bot.bot.worker_client import (
     OTHER_SPARK,
     find_doctor_exit_code,
@@ -60,7 +67,7 @@ def doctor_locally(
 
 def doctor_to_terminal(document: DoctorDocument, screen: OutputScreen) -> str:
     """The document as plain text, ending in a newline."""
-    page = TextPage(width=screen.width, color=screen.colour)
+    page = make_page_of_screen(screen)
     count = {
         status: sum(check.status == status for check in document.checks) for status in _COLOURS
     }

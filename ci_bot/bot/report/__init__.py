@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.report.html.page import render_html_page, render_html_page_of_document
     from ci_bot.bot.report.markdown import notices
-    from ci_bot.bot.report.markdown.blocks import FencedMarkdownBlock, split_markdown_passages
     from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
     from ci_bot.bot.report.markdown.check_run import (
         ApplyEnd,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         render_review_comment,
         render_sweep_markdown,
     )
+    from ci_bot.bot.report.markdown.documents import Document, render_markdown_text
     from ci_bot.bot.report.markdown.marker import (
         CommentMarkerFacts,
         decode_comment_marker,
@@ -65,31 +65,21 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.model.sarif_log import make_sarif_view_of_report
     from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
-    from ci_bot.bot.report.text.page import (
-        PLACE,
-        OutputScreen,
-        TextPage,
-        extract_code_spans,
-        make_screen,
-        make_text_page,
-        render_plain,
-    )
+    from ci_bot.bot.report.text.compared_queries import render_compared_queries
+    from ci_bot.bot.report.text.failure_text import describe_error, redact_text
+    from ci_bot.bot.report.text.markdown_page import render_plain
+    from ci_bot.bot.report.text.page import TextPage, make_page_of_screen, make_text_page
     from ci_bot.bot.report.text.report_text import (
-        Document,
         compare_rounds,
-        describe_error,
-        redact_text,
-        render_compared_queries,
-        render_markdown_text,
         render_short_review,
         render_terminal_text,
     )
+    from ci_bot.bot.report.text.screen import OutputScreen, make_screen
 
 __all__ = [
     "CANNOT_WRITE",
     "COMMENT_BYTES",
     "PAGE",
-    "PLACE",
     "SENTENCES",
     "ApplyConditionView",
     "ApplyEnd",
@@ -103,7 +93,6 @@ __all__ = [
     "DecisionOverrideView",
     "Document",
     "DocumentTexts",
-    "FencedMarkdownBlock",
     "Format",
     "OutputScreen",
     "ProgressView",
@@ -117,12 +106,12 @@ __all__ = [
     "decode_comment_marker",
     "describe_baseline_in_view",
     "describe_error",
-    "extract_code_spans",
     "find_resource",
     "is_claim_of_news_comment",
     "list_plans_before_in_comment",
     "make_baseline_notice_view",
     "make_check_run_markdown",
+    "make_page_of_screen",
     "make_sarif_view_of_report",
     "make_screen",
     "make_text_page",
@@ -145,7 +134,6 @@ __all__ = [
     "render_short_review",
     "render_sweep_markdown",
     "render_terminal_text",
-    "split_markdown_passages",
     "words",
     "write_files",
     "write_within",
@@ -166,8 +154,8 @@ __getattr__ = open_on_demand(
             "write_within",
         ],
         "html.page": ["render_html_page", "render_html_page_of_document"],
-        "markdown.blocks": ["FencedMarkdownBlock", "split_markdown_passages"],
         "markdown.budget": ["COMMENT_BYTES"],
+        "markdown.documents": ["Document", "render_markdown_text"],
         "markdown.check_run": [
             "make_check_run_markdown",
             "name_check_run",
@@ -209,24 +197,11 @@ __getattr__ = open_on_demand(
         "model.sarif_log": ["make_sarif_view_of_report"],
         "words": [],
         "resources": ["find_resource"],
-        "text.report_text": [
-            "render_compared_queries",
-            "Document",
-            "render_markdown_text",
-            "render_terminal_text",
-            "describe_error",
-            "redact_text",
-            "compare_rounds",
-            "render_short_review",
-        ],
-        "text.page": [
-            "TextPage",
-            "OutputScreen",
-            "make_text_page",
-            "make_screen",
-            "PLACE",
-            "render_plain",
-            "extract_code_spans",
-        ],
+        "text.compared_queries": ["render_compared_queries"],
+        "text.failure_text": ["describe_error", "redact_text"],
+        "text.markdown_page": ["render_plain"],
+        "text.page": ["TextPage", "make_page_of_screen", "make_text_page"],
+        "text.report_text": ["compare_rounds", "render_short_review", "render_terminal_text"],
+        "text.screen": ["OutputScreen", "make_screen"],
     },
 )

@@ -15,7 +15,7 @@ from typing import TextIO
 import pytest
 
 from ci_bot.bot.actions.inputs import Color
-from ci_bot.bot.report.text.page import NARROWEST, WIDEST, make_screen
+from ci_bot.bot.report.text.screen import NARROWEST, WIDEST, make_screen
 from ci_bot.host import Machine, make_process_machine
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from ci_bot.bot.report.text.page import OutputScreen
 from ci_bot.bot.report.text.report_text import MOST_LINES, compare_rounds, render_short_review
+from ci_bot.bot.report.text.screen import OutputScreen
 from ci_bot.protocol.review_report import ProdNotFound, Report
 from tests.factories import laptop_context, make_report, make_risk
 from tests.golden.samples import report
@@ -128,7 +128,7 @@ def test_short__names_the_weightiest_and_counts_the_rest() -> None:
 
 
 def test_short__has_the_colours_of_its_heading() -> None:
-    assert "\x1b[33m" in shown(report("small_change"), colour=True)[-1]
+    assert "\x1b[1;33m" in shown(report("small_change"), colour=True)[-1]
 
 
 def test_short__recommends_no_apply_that_would_fail() -> None:

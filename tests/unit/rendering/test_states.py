@@ -20,8 +20,8 @@ from ci_bot.bot.report.model.context import (
     DecisionOverrideView,
 )
 from ci_bot.bot.report.model.headline import make_headline_view
-from ci_bot.bot.report.text.page import OutputScreen
 from ci_bot.bot.report.text.report_text import render_short_review
+from ci_bot.bot.report.text.screen import OutputScreen
 from ci_bot.protocol.apply_report import AuditTotals
 from ci_bot.protocol.base import Failure, shorten_plan_id
 from ci_bot.protocol.comment import Phase

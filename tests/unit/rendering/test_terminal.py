@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
+from rich.cells import cell_len
 
+from ci_bot.bot.report.markdown.documents import Document
 from ci_bot.bot.report.model.markdown_text import make_code_span, make_fenced_block, make_table_cell
-from ci_bot.bot.report.text.page import TextPage, render_plain
-from ci_bot.bot.report.text.report_text import Document
+from ci_bot.bot.report.text.markdown_page import render_plain
+from ci_bot.bot.report.text.page import TextPage
 from tests.factories import make_apply, make_cleanup, make_report, on_terminal
 from tests.golden.samples import report as recorded
 from tests.reports import full_report, large_report
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# Colours, and the beginning and the end of a link.
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\")
 
 
 def test_review__says_decision_reasons_and_next_command() -> None:
@@ -27,7 +32,7 @@ def test_review__says_decision_reasons_and_next_command() -> None:
     assert "/sqlmesh" not in text
 
 
-@pytest.mark.parametrize("width", [60, 96, 200])
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
 @pytest.mark.parametrize("document", [full_report(), make_apply(), make_cleanup()])
 def test_document__has_no_markup_and_fits_the_width(document: Document, width: int) -> None:
     text = on_terminal(document, width=width)
@@ -35,7 +40,8 @@ def test_document__has_no_markup_and_fits_the_width(document: Document, width: i
     for noise in ("**", "|", "<details", "`", "](", "&nbsp;", "<sub>", "<br", "<!--", "mermaid"):
         assert noise not in "\n".join(lines)
     # What is to be copied stays in one line, and a diff's lines are the file's.
-    assert max(len(line) for line in lines) <= width
+    assert max(map(cell_len, lines)) <= width
+    assert not [line for line in lines if line != line.rstrip()]
 
 
 def test_review__says_who_still_reads_what_goes() -> None:
@@ -49,7 +55,7 @@ def test_colours__change_nothing_but_colours() -> None:
     for document in (full_report(), make_apply(), make_cleanup()):
         shown, coloured = on_terminal(document), on_terminal(document, colour=True)
         assert "\x1b" not in shown
-        assert re.search(r"\x1b\[3[123]m", coloured)
+        assert re.search(r"\x1b\[1;3[123]m", coloured)
         assert _COLOUR.sub("", coloured) == shown
 
 
@@ -67,6 +73,12 @@ def test_list__counts_one_of_a_thing() -> None:
     assert "a.b · 1 interval · 2 batches · because" in shown
 
 
+def test_list__names_what_a_number_is() -> None:
+    header = "| When | Decision | Run |\n|:--|:--|--:|"
+    shown = render_plain(f"{header}\n| {'long ago ' * 6}| 🟡 Review | 8801 |", width=60)
+    assert shown.endswith("Review · run 8801\n")
+
+
 def test_table__cuts_a_name_after_a_dot() -> None:
     page = TextPage(width=40)
     page.add_table(
@@ -76,7 +88,7 @@ def test_table__cuts_a_name_after_a_dot() -> None:
 
 
 def test_apply__shows_what_was_built_and_compared() -> None:
-    text = on_terminal(make_apply())
+    text = on_terminal(make_apply(), width=120)
     assert text.startswith("🟡 Built in pr_142 · the numbers differ from prod · analytics\n")
     assert re.search(r"mart.revenue · it has no grain", text)
     assert "of 412,904 rows · 0 gone, 0 new" in text
@@ -174,3 +186,72 @@ def test_terminal__shows_the_whole_report_with_rows_before_and_after(name: str, 
     if name != "wide_change":
         assert re.search(r"^ *(- )?before .*'a'", text, re.M)
         assert re.search(r"^ *(- )?after .*'a'", text, re.M)
+
+
+def test_table__wraps_a_sentence_and_never_cuts_it() -> None:
+    page = TextPage(width=60)
+    row = ("marts.orders_by_day", "the key of the partner is not fixed", "crm")
+    page.add_table(("Model", "Why", "Owner"), [row])
+    assert page.render_text() == (
+        "  Model                Why                             Owner\n"
+        "  marts.orders_by_day  the key of the partner is not   crm\n"
+        "                       fixed\n"
+    )
+
+
+def test_table__of_wide_names_fits_the_page() -> None:
+    header = "| Model | Kind | Rows |\n|:--|:--|--:|"
+    rows = "\n".join(f"| `marts.{'顧客' * count}` | `🧱 FULL` | {count} |" for count in (2, 9, 40))
+    shown = render_plain(f"{header}\n{rows}\n", width=60)
+    lines = shown.splitlines()
+    assert {cell_len(line) for line in lines[1:]} <= {59, 60}
+    assert lines[3].startswith("  …客")
+
+
+def test_name__that_a_comment_breaks_is_whole() -> None:
+    text = "| Model | Rows |\n|:--|--:|\n| `marts.`<br>`daily`<br>changed: `a` | 1 |\n"
+    assert "  marts.daily · changed: a     1\n" in render_plain(text)
+
+
+def test_link__can_be_followed_where_colours_are_shown() -> None:
+    text = "- see [the rule](https://example.org/rule) of `a`\n"
+    assert render_plain(text) == "  - see the rule of a\n"
+    coloured = render_plain(text, colour=True)
+    assert ";https://example.org/rule\x1b\\the rule\x1b]8;;\x1b\\" in coloured
+    assert _COLOUR.sub("", coloured) == render_plain(text)
+
+
+def test_fact__has_a_bold_label_and_no_other_bold_words() -> None:
+    coloured = render_plain("**Next:** fix `a` and **push**.\n", colour=True)
+    assert coloured == "\x1b[1mNext         \x1b[0mfix a and \x1b[1mpush\x1b[0m.\n"
+
+
+def test_table__whose_first_cells_are_sentences_becomes_a_list() -> None:
+    row = "| `marts.a` · The model is new: prod has nothing to compare it with | none of 224 rows |"
+    shown = render_plain(f"| Data | Rows |\n|:--|:--|\n{row}\n", width=70)
+    assert shown == (
+        "  - marts.a · The model is new: prod has nothing to compare it with ·\n"
+        "    none of 224 rows\n"
+    )
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_command__stays_in_one_line_to_be_copied(colour: bool) -> None:
+    command = f"ci-bot apply {'--model a.b ' * 40}--plan-id 9f3c21aa01bc"
+    assert f"    {command}\n" in render_plain(f"```text\n{command}\n```\n", colour=colour, width=60)
+
+
+def test_action__does_not_load_what_draws_pages() -> None:
+    """A review in the Action starts sooner and takes less memory."""
+    program = (
+        "import pkgutil, sys, ci_bot.bot.handlers as handlers\n"
+        "from ci_bot.bot.cli import command_line\n"
+        "for each in pkgutil.walk_packages(handlers.__path__, handlers.__name__ + '.'):\n"
+        "    __import__(each.name)\n"
+        "from ci_bot.bot.report import describe_error, render_markdown_text, render_review\n"
+        "print(sorted({'markdown_it', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"

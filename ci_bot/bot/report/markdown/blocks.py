@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 _FENCE = re.compile(r"(`{3,})([a-z]*)$")
 _OPEN, _CLOSE = "<details", "</details>"
@@ -17,56 +15,18 @@ REVIEW_START = "<!-- review -->"
 REVIEW_END = "<!-- /review -->"
 
 
-@dataclass(frozen=True)
-class FencedMarkdownBlock:
-    """What stands between two lines of backticks, without them."""
-
-    language: str
-    lines: tuple[str, ...]
-
-
 def iterate_markdown_lines_with_fences(text: str) -> Iterator[tuple[str, bool]]:
     """Every line of `text`, with whether it stands outside of every fence."""
-    for line, where in _iterate_markdown_lines(text):
-        yield line, where == "outside"
-
-
-def split_markdown_passages(text: str) -> Iterator[list[str] | FencedMarkdownBlock]:
-    """The fences of `text`, and the lines before, between and after them; every line once.
-
-    A fence that is never closed is none of ours, and is left out.
-    """
-    outside: list[str] = []
-    inside: list[str] = []
-    language = ""
-    for line, where in _iterate_markdown_lines(text):
-        if where == "outside":
-            outside.append(line)
-        elif where == "opens":
-            yield outside
-            outside, inside = [], []
-            language = line.lstrip("`")
-        elif where == "closes":
-            yield FencedMarkdownBlock(language, tuple(inside))
-        else:
-            inside.append(line)
-    yield outside
-
-
-def _iterate_markdown_lines(
-    text: str,
-) -> Iterator[tuple[str, Literal["outside", "opens", "inside", "closes"]]]:
     fence = ""
     for line in _split_markdown_lines(text):
         match = _FENCE.match(line)
         if not fence:
-            yield line, "opens" if match else "outside"
+            yield line, match is None
             fence = match[1] if match else ""
-        elif match and not match[2] and len(match[1]) >= len(fence):
-            yield line, "closes"
-            fence = ""
         else:
-            yield line, "inside"
+            yield line, False
+            if match and not match[2] and len(match[1]) >= len(fence):
+                fence = ""
 
 
 def _split_markdown_lines(text: str) -> Iterator[str]:

@@ -1,58 +1,24 @@
-"""Documents for people at a terminal: whole, a review in short, or two queries compared."""
+"""Documents for people at a terminal: whole, a review in short, and what a round of it changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 
-from ci_bot.bot.actions import make_variable_name_of_input
 from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-from ci_bot.bot.report.markdown.comments import (
-    render_apply_comment,
-    render_cleanup_comment,
-    render_review_comment,
-)
+from ci_bot.bot.report.markdown.documents import Document, render_markdown_text
 from ci_bot.bot.report.model.build_table import DisplayWorkView
 from ci_bot.bot.report.model.context import CommentViewContext
-from ci_bot.bot.report.model.execution_examples import (
-    GENERATED,
-    list_lines_of_example_view,
-    show_example_value,
-)
 from ci_bot.bot.report.model.finding_groups import FindingPointView
 from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.bot.report.model.view import ReviewView
-from ci_bot.bot.report.text.page import WIDTH, OutputScreen, TextPage, render_plain
+from ci_bot.bot.report.text.markdown_page import render_plain
+from ci_bot.bot.report.text.page import TextPage, make_page_of_screen
+from ci_bot.bot.report.text.screen import WIDTH, OutputScreen
 from ci_bot.bot.report.words import describe_lint, describe_tests
-from ci_bot.bot.sandbox import make_redactor
-from ci_bot.errors import BotError, RunCancelled
-from ci_bot.protocol.apply_report import ApplyDocument
-from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.comment import Phase, apply_phase, review_phase
 from ci_bot.protocol.plan import Checks
-from ci_bot.protocol.review_inputs import ExecutionExample, SameAnswer
 from ci_bot.protocol.review_report import Report, Risk
-
-Document = Report | ApplyDocument | CleanupDocument
-
-
-def render_markdown_text(
-    document: Document, context: CommentViewContext, budget: int | None = None
-) -> str:
-    """The document as Markdown, complete or with at most `budget` bytes.
-
-    Args:
-        context: What the comment of this document would be rendered with; its phase is not checked,
-        the document has its own.
-    """
-    context = replace(context, phase=find_comment_phase(document))
-    if isinstance(document, Report):
-        return render_review_comment(document, context, budget).text
-    if isinstance(document, ApplyDocument):
-        return render_apply_comment(document, context, budget).text
-    return render_cleanup_comment(document, context, budget).text
 
 
 def render_terminal_text(
@@ -60,35 +26,6 @@ def render_terminal_text(
 ) -> str:
     """The document as plain text, complete, ending in a newline."""
     return render_plain(render_markdown_text(document, context), colour=colour, width=width)
-
-
-def find_comment_phase(document: Document) -> Phase:
-    """The state of a comment that shows this document."""
-    if isinstance(document, Report):
-        return review_phase(document)
-    if isinstance(document, ApplyDocument):
-        return apply_phase(document.result)
-    return "closed" if document.result in ("removed", "nothing_to_do") else "cleanup_failed"
-
-
-# A failure on a terminal: what is wrong, how to mend it, and no secret in it.
-
-
-def describe_error(error: BotError | RunCancelled, environ: Mapping[str, str]) -> str:
-    """The sentence and the fix, each a line."""
-    where = ""
-    if error.path and error.path not in error.message:
-        where = f"{error.path}{f', line {error.line}' if error.line else ''}: "
-    lines = [f"ci-bot: {where}{error.message}"]
-    if error.hint:
-        lines.append(f"        {error.hint}")
-    return redact_text("\n".join(lines), environ)
-
-
-def redact_text(text: str, environ: Mapping[str, str]) -> str:
-    """Removes the environment's secrets from `text`, for output outside of documents."""
-    worker_env = environ.get(make_variable_name_of_input("worker-env"), "")
-    return make_redactor(environ, worker_env=worker_env).redact(text)
 
 
 _NOTHING = "nothing"
@@ -225,7 +162,7 @@ def _list_facts(view: ReviewView, screen: OutputScreen) -> list[str]:
         + (f"; then prod {view.restated}" if view.restated else ""),
         "Checks": _describe_checks(view.report.checks),
     }
-    page = TextPage(width=screen.width, color=screen.colour)
+    page = make_page_of_screen(screen)
     for label, text in facts.items():
         page.add_fact(label, clip_text(text, screen.width - page.label_width))
     return page.render_text().splitlines()
@@ -276,42 +213,3 @@ def _describe_next_step(view: ReviewView, width: int) -> list[str]:
     if view.already_built:
         return [*why, f"Built already: {report.environment} {SENTENCES.holds_plan}."]
     return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]
-
-
-_TITLES = {
-    "same": ("The same", "green"),
-    "differs": ("Different", "red"),
-    "not_known": ("Not known", "yellow"),
-}
-_CHANGED = "*"
-
-
-def render_compared_queries(answer: SameAnswer, screen: OutputScreen) -> str:
-    """The answer as plain text, ending in a newline; changed values of the example are marked."""
-    page = TextPage(width=screen.width, color=screen.colour)
-    title, color = _TITLES[answer.verdict]
-    page.add_title(title, color)
-    page.add_paragraph(answer.told)
-    if answer.example is not None:
-        _add_example(page, answer.example)
-    return page.render_text()
-
-
-def _add_example(page: TextPage, example: ExecutionExample) -> None:
-    for table in example.inputs:
-        page.add_heading(table.table)
-        if not table.rows:
-            page.add_paragraph("without rows")
-        elif not table.columns:
-            page.add_paragraph(f"rows: {len(table.rows)}, of any values")
-        else:
-            rows = [[show_example_value(value) for value in row] for row in table.rows]
-            page.add_table(table.columns, rows)
-    page.add_heading(f"The result before and after; {_CHANGED} marks what differs")
-    lines = [
-        [line.side, *(f"{cell.text}{_CHANGED if cell.changed else ''}" for cell in line.cells)]
-        for line in list_lines_of_example_view(example)
-    ]
-    page.add_table(["", *example.columns], lines)
-    page.add_gap()
-    page.add_paragraph(GENERATED)
