@@ -80,6 +80,12 @@ def prepared(place: Path) -> Repository:
         if (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, place / name)
+    # A release without an entry is refused, and the last one may have taken all of them.
+    changes, heading = place / "CHANGELOG.md", "## [Unreleased]\n"
+    text = changes.read_text("utf-8")
+    assert heading in text
+    entry = f"{heading}\n- This dry run.\n"
+    changes.write_text(text.replace(heading, entry, 1), encoding="utf-8")
     subprocess.run([sys.executable, ".ci/release.py", "cut", f"v{VERSION}"], cwd=place, check=True)
     found = Repository(place, new=False)
     found.git("config", "uploadpack.allowAnySHA1InWant", "true")
