@@ -9,6 +9,7 @@ from jinja2 import UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
 from ci_bot.bot.report.markdown import templating
+from ci_bot.bot.report.markdown.documents import Document, render_markdown_text
 from ci_bot.bot.report.markdown.templating import (
     finalize_value_in_comment,
     find_directory_of_comment_templates,
@@ -17,7 +18,12 @@ from ci_bot.bot.report.markdown.templating import (
 from ci_bot.bot.report.model.sentences import list_view_sentences_for_templates
 from ci_bot.bot.report.resources import find_directory
 from ci_bot.protocol.comment import Phase
+from tests.factories import make_apply, make_context
+from tests.golden.samples import report
+from tests.reports import full_report
+from tests.unit.rendering.dom import parse
 
+REPORTS = ("base_branch", "destructive_change", "failed_plan", "forward_only_reader", "wide_change")
 NAMES = sorted(
     item.name
     for item in find_directory_of_comment_templates().iterdir()
@@ -120,3 +126,10 @@ def test_find__the_installed_ones_come_first(tmp_path: Path) -> None:
 def test_templates__are_found_in_a_checkout() -> None:
     assert Path(str(find_directory_of_comment_templates())).name == "templates"
     assert "planned.md.j2" in NAMES
+
+
+@pytest.mark.parametrize("document", [full_report(), *map(report, REPORTS), make_apply()])
+def test_complete_report__shows_no_markup_of_its_own(document: Document) -> None:
+    """A line right below a closed part belongs to its HTML: GitHub shows its asterisks as they are."""
+    page = parse(render_markdown_text(document, make_context()))
+    assert not [text for text in page.plain if "**" in text or "](" in text]
