@@ -30,17 +30,18 @@ const Page = {};
   Page.prose = (text) => {
     const made = document.createDocumentFragment();
     String(text ?? "").split(/`([^`]+)`/).forEach((piece, number) => {
-      if (piece) made.append(number % 2 ? Page.el("code", {}, piece) : piece);
+      if (piece) made.append(number % 2 ? Page.code(piece) : piece);
     });
     return made;
   };
 
-  /** A name that may be broken at its dots, slashes and underscores, and nowhere else. */
-  Page.name = (text) => {
-    const made = Page.el("code", { class: "name" });
+  /** Code that may be broken behind dots, slashes and underscores; elsewhere if no line holds it. */
+  Page.code = (text, attributes = {}) => {
+    const made = Page.el("code", attributes);
     for (const piece of text.split(/(?<=[._/])/)) made.append(piece, Page.el("wbr"));
     return made;
   };
+  Page.name = (text) => Page.code(text, { class: "name" });
 
   /** A link to the web in a tab of its own; only the label where `url` is anything else. */
   Page.link = (label, url) =>

@@ -191,7 +191,8 @@ def test_rules__stand_behind_a_word_where_they_can_be_linked() -> None:
         links.link_rule_reason("R06-breaking-rebuild")
         == f"[why]({RULES_URL}/R06-breaking-rebuild.md)"
     )
-    assert links.link_rule_reason("R06-breaking-rebuild", 1).startswith("[why 2](")
+    assert links.link_rule_reason("R06-breaking-rebuild", False).startswith("[breaking rebuild](")
+    assert links.link_rule_reason("missing-column", False).startswith("[missing column](")
     assert links.link_rule_reason("not-a-rule-of-ours") == "`not-a-rule-of-ours`"
     assert (
         CommentLinks(make_context()).link_rule_reason("R06-breaking-rebuild")

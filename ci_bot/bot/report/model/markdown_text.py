@@ -148,6 +148,7 @@ def make_link(label: SafeMarkdown, url: str | None) -> SafeMarkdown:
 
 
 _SHORT_SHA = 7
+_FAMILY = re.compile(r"R\d{2}-")
 
 
 class CommentLinks:
@@ -182,15 +183,16 @@ class CommentLinks:
         known = self._rules is not None and id_ in RULES
         return make_link(make_table_cell(id_), f"{self._rules}/{id_}.md" if known else None)
 
-    def link_rule_reason(self, id_: str, before: int = 0) -> SafeMarkdown:
+    def link_rule_reason(self, id_: str, is_only: bool = True) -> SafeMarkdown:
         """ "why", linked to the page of a rule; the rule's id if there is no page to link.
 
         Args:
-            before: How many rules are named before it: the second is called "why 2".
+            is_only: Whether no other rule is named beside it. Of several each is named in words.
         """
         if self._rules is None or id_ not in RULES:
             return make_table_cell(id_)
-        label = f"why {before + 1}" if before else "why"
+        # Families of rules are numbered in the ids of the oldest: `R04-column-dropped`.
+        label = "why" if is_only else _FAMILY.sub("", id_).replace("-", " ")
         return make_link(SafeMarkdown(label), f"{self._rules}/{id_}.md")
 
     def link_commit_range(self, before: str, after: str) -> SafeMarkdown:
