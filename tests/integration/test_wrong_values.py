@@ -211,6 +211,28 @@ def test_no_configuration__names_those_below(tmp_path: Path) -> None:
     assert str(Path("warehouse", "config.yaml")) in told(ran)[1]
 
 
+def test_no_configuration__names_the_one_above(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model_defaults: {dialect: duckdb}\n")
+    (tmp_path / "models").mkdir()
+    Repository(tmp_path, new=False).commit()
+    ran = ci_bot("review", directory=tmp_path / "models")
+    assert ran.code == 2
+    assert told(ran)[1].strip().startswith("Above it there is config.yaml. Name its directory: ")
+
+
+def test_state__whose_file_a_missing_variable_names__is_told_with_the_variable(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.yaml").write_text(
+        "gateways: {duck: {connection: {type: duckdb, database: \"{{ env_var('LAKE_FILE') }}\"}}}\n"
+        "default_gateway: duck\nmodel_defaults: {dialect: duckdb}\n"
+    )
+    Repository(tmp_path, new=False).commit()
+    ran = ci_bot("review", "--baseline", "state", directory=tmp_path)
+    assert ran.code == 2
+    assert "because of `LAKE_FILE`, not set in this run" in told(ran)[0]
+
+
 def test_engine__that_is_not_spark__is_told_before_anything_is_done(duck: Shop) -> None:
     for arguments in (APPLY, ("cleanup", "--project", ".", "--environment", "pr_9")):
         ran = ci_bot(*arguments, directory=duck.project)

@@ -60,7 +60,7 @@ def doctor_locally(
     if form == "json":
         text = document.to_json(indent=2)
     else:
-        text = doctor_to_terminal(document, make_screen(machine))
+        text = doctor_to_terminal(document, make_screen(machine)).rstrip("\n")
     print(text, file=machine.out, flush=True)
     return find_doctor_exit_code(document)
 

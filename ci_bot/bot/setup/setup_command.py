@@ -239,6 +239,12 @@ def _name_project(directory: Path, root: Path, given: str) -> str:
             hint="A workflow reaches only what is checked out.",
             reason_code="bad_path",
         )
+    if not place.is_dir():
+        raise BadInput(
+            f"`{given}` does not exist.",
+            hint="`--project` names the directory of a SQLMesh project.",
+            reason_code="no_project",
+        )
     if not is_project(place):
         inside = [each for each in find_projects(root) if (root / each).is_relative_to(place)]
         there = f"Below it there is {', '.join(inside)}. " if inside else ""
@@ -257,7 +263,7 @@ def _check_names(names: Iterable[str]) -> None:
             raise BadInput(
                 f"`{name!r}` cannot be written into a workflow safely.",
                 hint="Names of directories, branches and gateways may have letters, digits and "
-                "`_ . - /` here.",
+                "`_ . - /` here. Rename it; reviews on a laptop take it as it is.",
                 reason_code="bad_path",
             )
 

@@ -127,7 +127,20 @@ def name_project_directory(path: Path, place: ProjectPlace) -> str:
 
 # Deeper ones are seldom meant, and a whole disk is not searched.
 _BELOW = ("*", "*/*")
+_CONFIGURATIONS = ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml")
 _MOST_BELOW = 3
+
+
+def _name_projects_above(place: ProjectPlace) -> str:
+    """A sentence on the configuration above a directory without one, such as that of `models`."""
+    for project in place.projects:
+        for directory in project.parents:
+            if not directory.is_relative_to(place.repository):
+                break
+            for file in (directory / name for name in _CONFIGURATIONS):
+                if file.is_file():
+                    return f"Above it there is {display_path(file, place)}. "
+    return ""
 
 
 def _name_projects_below(place: ProjectPlace) -> str:
@@ -137,7 +150,7 @@ def _name_projects_below(place: ProjectPlace) -> str:
             file
             for project in place.projects
             for below in _BELOW
-            for name in ("config.yaml", "config.yml", "config.py", "sqlmesh.yaml")
+            for name in _CONFIGURATIONS
             for file in project.glob(f"{below}/{name}")
         }
     )
@@ -259,8 +272,8 @@ def make_project_configuration_error(error: BaseException, place: ProjectPlace) 
         names = ", ".join(name_project_directory(path, place) for path in place.projects)
         return BadInput(
             f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
-            hint=f"{_name_projects_below(place)}Name its directory: `--project DIR` on a laptop, "
-            "the input `project` in a workflow.",
+            hint=f"{_name_projects_above(place)}{_name_projects_below(place)}Name its directory: "
+            "`--project DIR` on a laptop, the input `project` in a workflow.",
             reason_code="no_config",
         )
     if isinstance(error, sqlmesh_compat.DbtProjectError):

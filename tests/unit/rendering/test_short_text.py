@@ -73,6 +73,17 @@ def test_short__without_prod_has_twelve_lines_and_a_finding(name: str, width: in
     assert all(line.endswith(" …") for line in cut), "a line is cut after a word"
 
 
+@pytest.mark.parametrize("name", ["no_changes", "small_change", "failed_plan"])
+def test_short__without_prod_ends_with_the_decision(name: str) -> None:
+    """The comment has its warning above or below the decision."""
+    missing = ProdNotFound(state="DuckDB", why="no table of SQLMesh is there", hint="Look there.")
+    found = report(name).model_copy(
+        update={"prod_not_found": missing, "baseline": "base-branch", "appliable": False}
+    )
+    begins = {"no_changes": "⚪ No model changes · ", "small_change": "🟡 Review · "}
+    assert shown(found)[-1].startswith(begins.get(name, "🔴 No-Go · "))
+
+
 def test_short__counts_each_finding_that_it_does_not_show() -> None:
     risks = [make_risk(rule, severity="high", evidence="long words " * 12) for rule in
              ("random", "cross-join", "select-star", "limit-in-model")]  # fmt: skip

@@ -374,8 +374,9 @@ def test_stop__no_repository(tmp_path: Path) -> None:
         ({"README.md": "x"}, (), "There is no SQLMesh project in", "--project PATH"),
         ({"config.yaml": "site: ours\n"}, (), "There is no SQLMesh project in", "--project"),
         ({"data/sqlmesh.yaml": ""}, (".",), r"\. has no configuration", "Below it there is data."),
+        ({"config.yaml": SPARK_ON_POSTGRES}, ("nope",), "`nope` does not exist", "--project"),
         ({"config.yaml": SPARK_ON_POSTGRES}, ("../x",), "lies outside of the repository", ""),
-        ({"a ${{ b }}/sqlmesh.yaml": ""}, (), "cannot be written into a workflow", "letters"),
+        ({"a ${{ b }}/sqlmesh.yaml": ""}, (), "cannot be written into a workflow", "Rename"),
     ],
 )
 def test_stop__no_project(

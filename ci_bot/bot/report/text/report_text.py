@@ -43,8 +43,8 @@ def render_short_review(report: Report, context: CommentViewContext, screen: Out
     """
     view = ReviewView(report, context)
     markdown = render_markdown_text(report, context, COMMENT_BYTES)
-    title = next(line for line in markdown.splitlines() if line and not line.startswith("<!--"))
-    # If nothing changes the comment is that line, with more of it below.
+    # A warning may be above it. If nothing changes it is a sentence, with more of it below.
+    title = next(line for line in markdown.splitlines() if line.startswith(("## ", "⚪ ")))
     title = title.partition("<br>")[0]
     heading = render_plain(title, colour=screen.colour, width=screen.width).splitlines()[0]
     below = [
