@@ -139,7 +139,7 @@ def _name_projects_above(place: ProjectPlace) -> str:
                 break
             for file in (directory / name for name in _CONFIGURATIONS):
                 if file.is_file():
-                    return f"Above it there is {display_path(file, place)}. "
+                    return f"Above it there is {display_project_path(file, place)}. "
     return ""
 
 

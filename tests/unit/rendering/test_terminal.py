@@ -248,7 +248,7 @@ def test_action__does_not_load_what_draws_pages() -> None:
         "from ci_bot.bot.cli import command_line\n"
         "for each in pkgutil.walk_packages(handlers.__path__, handlers.__name__ + '.'):\n"
         "    __import__(each.name)\n"
-        "from ci_bot.bot.report import describe_error, render_markdown_text, render_review\n"
+        "from ci_bot.bot.report import describe_error, render_markdown_text, render_review_comment\n"
         "print(sorted({'markdown_it', 'rich'} & set(sys.modules)))"
     )
     done = subprocess.run(
