@@ -16,7 +16,7 @@ from ci_bot.bot.report.text.screen import WIDTH, OutputScreen, make_screen
 from ci_bot.host import Machine
 
 # What most callers have, and what the reader of Markdown makes of bold words and links.
-Words = str | Text
+PageText = str | Text
 
 _LEAST_COLUMN = 6
 # Characters of a cell that are measured for each column of it: some take no room at all.
@@ -53,14 +53,14 @@ class TextPage:
         """Everything so far, with one newline at the end."""
         return self._out.getvalue().strip("\n") + "\n"
 
-    def add_title(self, text: Words, color: str | None) -> None:
+    def add_title(self, text: PageText, color: str | None) -> None:
         """The first line, underlined; without a colour in that of the terminal's own text."""
         title = _make_visible(text)
         title.truncate(self._width, overflow="ellipsis")
         title.stylize(f"bold {color or ''}")
         self._print_lines([title, Text("─" * title.cell_len)])
 
-    def add_heading(self, text: Words) -> None:
+    def add_heading(self, text: PageText) -> None:
         heading = _make_visible(text)
         heading.stylize("bold")
         self._print_lines([Text()])
@@ -72,22 +72,22 @@ class TextPage:
         if not self._at_start:
             self._print_lines([Text()])
 
-    def add_fact(self, label: str, text: Words | None) -> None:
+    def add_fact(self, label: str, text: PageText | None) -> None:
         """`text` beside its label; nothing if there is no text."""
         if text:
             lead = Text.assemble((f"{label} ".ljust(self.label_width), "bold"))
             self._print_wrapped(_make_visible(text), lead=lead)
 
-    def add_item(self, text: Words, *, mark: str = "-", color: str | None = None) -> None:
+    def add_item(self, text: PageText, *, mark: str = "-", color: str | None = None) -> None:
         """A list item; continued lines are indented."""
         lead = Text.assemble("  ", (mark, color or ""), " ")
         self._print_wrapped(_make_visible(text), lead=lead)
 
-    def add_note(self, text: Words, indent: int = 4) -> None:
+    def add_note(self, text: PageText, indent: int = 4) -> None:
         """A paragraph below an item."""
         self._print_wrapped(_make_visible(text), lead=Text(" " * indent))
 
-    def add_paragraph(self, text: Words) -> None:
+    def add_paragraph(self, text: PageText) -> None:
         self._print_wrapped(_make_visible(text))
 
     def add_block(self, text: str, *, diff: bool = False) -> None:
@@ -99,7 +99,7 @@ class TextPage:
         ]
         self._print_lines(lines)
 
-    def add_table(self, header: Sequence[str], rows: Iterable[Sequence[Words]]) -> None:
+    def add_table(self, header: Sequence[str], rows: Iterable[Sequence[PageText]]) -> None:
         """Columns in line. On a narrow page sentences are wrapped, and names keep their end."""
         cells = [[_make_visible(value) for value in row] for row in rows]
         if not cells:
@@ -180,7 +180,7 @@ def _is_numeric(column: Iterable[Text]) -> bool:
     return all(value.plain[:1].isdigit() or value.plain == "–" for value in column)
 
 
-def _make_visible(text: Words) -> Text:
+def _make_visible(text: PageText) -> Text:
     """A text of its own that may be styled. The reader of Markdown has made its words visible."""
     if isinstance(text, Text):
         return text.copy()
