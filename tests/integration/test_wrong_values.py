@@ -230,7 +230,7 @@ def test_state__whose_file_a_missing_variable_names__is_told_with_the_variable(
     Repository(tmp_path, new=False).commit()
     ran = ci_bot("review", "--baseline", "state", directory=tmp_path)
     assert ran.code == 2
-    assert "because of `LAKE_FILE`, not set in this run" in told(ran)[0]
+    assert "(duckdb) cannot be read, because `LAKE_FILE` is not set: " in told(ran)[0]
 
 
 def test_engine__that_is_not_spark__is_told_before_anything_is_done(duck: Shop) -> None:

@@ -130,6 +130,15 @@ def test_hint__names_the_variable_that_is_not_set(tmp_path: Path) -> None:
     )
 
 
+def test_message__names_the_variables_that_are_not_set(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    failure = make_state_error(ValueError(NO_HOST), "postgres", [tmp_path], {"STATE_USER": "me"})
+    assert str(failure).startswith(
+        "The state database (postgres) cannot be read, because `STATE_HOST` and `STATE_PASSWORD` "
+        "are not set: could not translate"
+    )
+
+
 def test_locked__names_the_process() -> None:
     failure = make_state_error(
         ValueError("IO Error: Could not set lock on file: Conflicting lock is held (PID 77)"),

@@ -366,13 +366,18 @@ def make_state_error(
             reason_code="state_locked",
         )
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
+    unset = list_unset_variables_for_state_error(projects, environ)
+    why = f", because {_name_unset(unset)} not set" if unset and _NO_VALUE.search(text) else ""
     return BadInput(
-        f"The state database ({engine}) cannot be read: {first.strip()}",
-        hint=_choose_hint_for_state_error(
-            text, list_unset_variables_for_state_error(projects, environ)
-        ),
+        f"The state database ({engine}) cannot be read{why}: {first.strip()}",
+        hint=_choose_hint_for_state_error(text, unset),
         reason_code="state_unreachable",
     )
+
+
+def _name_unset(names: list[str]) -> str:
+    shown = " and ".join(f"`{name}`" for name in names[:_VARIABLES_SHOWN])
+    return f"{shown} {'is' if len(names) == 1 else 'are'}"
 
 
 def _choose_hint_for_state_error(text: str, unset: list[str]) -> str:

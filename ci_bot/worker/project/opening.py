@@ -25,12 +25,7 @@ from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.review_inputs import KnownFile
 from ci_bot.protocol.review_report import Baseline, ProdNotFound, Project
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.messages import (
-    NotLoaded,
-    list_unset_variables_for_state_error,
-    make_other_version_error,
-    make_state_error,
-)
+from ci_bot.worker.messages import NotLoaded, make_other_version_error, make_state_error
 from ci_bot.worker.project.configuration import (
     ProjectPlace,
     configure_projects,
@@ -191,11 +186,7 @@ def open_project_state(
             return None, absent
         if database == "None":
             # A template turns an unset variable into this text; nobody means it as a file name.
-            unset = " and ".join(
-                f"`{n}`" for n in list_unset_variables_for_state_error(place.projects, os.environ)
-            )
-            why = f", because of {unset}, not set in this run" if unset else ""
-            error = ValueError(f"the name of its file is None{why}")
+            error = ValueError("the name of its file is None")
             raise make_state_error(error, engine, place.projects, os.environ)
         if not Path(database).exists():
             return None, absent
