@@ -11,6 +11,8 @@ from itertools import islice, product
 import duckdb
 import pytest
 
+from ci_bot.worker.rules.model_pair import ModelPair
+from ci_bot.worker.sql import ModelQueries
 from tests.query_pairs.expressions import BINARY, POSTFIX, PREFIX
 from tests.query_pairs.generate import (
     Generated,
@@ -19,7 +21,7 @@ from tests.query_pairs.generate import (
     generate_operator_pairs,
     generate_pairs,
 )
-from tests.query_pairs.judge import Verdict, claim_same
+from tests.query_pairs.judge import Verdict, claim_same, load_model
 from tests.query_pairs.pairs import QueryPair, load_pairs, parse_table
 from tests.query_pairs.queries import GRAMMARS
 from tests.query_pairs.score import format_score, list_wrong
@@ -74,6 +76,45 @@ def test_pair__that_only_spark_gives_the_same_for_is_not_called_the_same() -> No
     assert (
         claim_same(QueryPair("parts", base, head, "differs", (table,), dialect="duckdb")) != "same"
     )
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [
+        ("LEFT(s, -1)", "SUBSTRING(s, 1, -1)"),
+        ("CONCAT(s, 'x')", "s || 'x'"),
+    ],
+)
+def test_pair__that_spark_replaces_is_not_called_the_same_for_another_engine(
+    base: str, head: str
+) -> None:
+    table = parse_table("o", {"columns": {"s": "string"}, "rows": ["'abc'", "NULL"]})
+    queries = f"SELECT {base} AS v FROM o", f"SELECT {head} AS v FROM o"
+    data = "WITH o AS (SELECT UNNEST(['abc', NULL]) AS s)"
+    rows = [duckdb.sql(f"{data} {query}").fetchall() for query in queries]
+    assert rows[0] != rows[1]
+
+    verdicts = {
+        dialect: claim_same(
+            QueryPair("forms", queries[0], queries[1], "differs", (table,), dialect=dialect)
+        )
+        for dialect in ("spark", "databricks", "duckdb")
+    }
+
+    assert verdicts == {"spark": "same", "databricks": "same", "duckdb": "not known"}
+
+
+def test_pair__of_sparks_dialect_on_a_gateway_of_another_engine_is_not_called_the_same() -> None:
+    table = parse_table("o", {"columns": {"s": "string"}, "rows": ["'abc'"]})
+    queries = [f"SELECT {one} AS v FROM o" for one in ("LEFT(s, -1)", "SUBSTRING(s, 1, -1)")]
+    before, after = (load_model(query, (table,), "spark") for query in queries)
+
+    claims = [
+        ModelPair(before, after, (), ModelQueries(), engines={"": engine}).is_proved_same
+        for engine in ("spark", "duckdb")
+    ]
+
+    assert claims == [True, False]
 
 
 def test_score__counts_and_names_what_is_wrong() -> None:

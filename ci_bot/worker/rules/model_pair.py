@@ -20,6 +20,7 @@ from ci_bot.worker.sql import (
     NormalForm,
     QueryMeaning,
     inline_model_queries,
+    is_spark_dialect,
     list_column_changes,
     normalize_query,
     plain_name,
@@ -37,7 +38,12 @@ TreeOfQuery = TypeVar("TreeOfQuery", bound="exp.Expr")
 
 @dataclass(frozen=True)
 class ModelPair:
-    """A changed model with both definitions; `renamed` if only its name or catalog changed."""
+    """A changed model with both definitions.
+
+    Attributes:
+        renamed: only its name or catalog changed.
+        engines: the engine of each gateway, by its name in lower case; "" is the default one.
+    """
 
     before: Model
     after: Model
@@ -47,6 +53,21 @@ class ModelPair:
     new_names: Mapping[str, str] = field(default_factory=dict)
     removed: Mapping[str, Model] = field(default_factory=dict)
     added: Mapping[str, Model] = field(default_factory=dict)
+    engines: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def is_on_spark(self) -> bool:
+        """Whether Spark runs both queries as they are written, as far as the project says."""
+        models = self.before, self.after
+        engines = [self.engines.get((model.gateway or "").lower(), "spark") for model in models]
+        return all(map(is_spark_dialect, (*engines, *(str(model.dialect) for model in models))))
+
+    def normalize_both(self, old: exp.Expr, new: exp.Expr) -> tuple[NormalForm, NormalForm] | None:
+        """The normal forms of a tree of each side; None if one has none."""
+        keys = KeyInterner()
+        was = normalize_query(old, keys, self.new_names, on_spark=self.is_on_spark)
+        now = normalize_query(new, keys, on_spark=self.is_on_spark)
+        return (was, now) if was is not None and now is not None else None
 
     @cached_property
     def query_before(self) -> ModelQuery | None:
@@ -100,9 +121,7 @@ class ModelPair:
         old, new = self.both_trees
         if old is None or new is None:
             return None
-        keys = KeyInterner()
-        was, now = normalize_query(old, keys, self.new_names), normalize_query(new, keys)
-        return (was, now) if was is not None and now is not None else None
+        return self.normalize_both(old, new)
 
     @cached_property
     def is_proved_same(self) -> bool:
@@ -128,9 +147,7 @@ class ModelPair:
         )
         if before is old and after is new:
             return None
-        keys = KeyInterner()
-        was, now = normalize_query(before, keys, self.new_names), normalize_query(after, keys)
-        return (was, now) if was is not None and now is not None else None
+        return self.normalize_both(before, after)
 
     @cached_property
     def both_meanings(self) -> tuple[QueryMeaning, QueryMeaning] | None:
@@ -183,6 +200,8 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
     renames = {name for pair in same for name in pair}
     removed = _list_whole_models(inputs.before, set(list_gone_models(inputs)) - renames)
     added = _list_whole_models(inputs.after, set(list_new_models(inputs)) - renames)
+    gateways = inputs.config_after.gateways if inputs.config_after is not None else {}
+    engines = {name: gateway.engine for name, gateway in gateways.items()}
     for name, after in inputs.after.items():
         before = inputs.before.get(name)
         if before is not None and name not in inputs.from_base and _is_different(before, after):
@@ -195,6 +214,7 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
                 new_names=new_names,
                 removed=removed,
                 added=added,
+                engines=engines,
             )
     for old, new in [*same, *list_moved_models(inputs, same)]:
         yield ModelPair(
@@ -204,6 +224,7 @@ def iterate_pairs(inputs: RuleInputs, queries: ModelQueries) -> Iterator[ModelPa
             queries,
             renamed=True,
             new_names=new_names,
+            engines=engines,
         )
 
 

@@ -99,7 +99,7 @@ if TYPE_CHECKING:
         table_name,
     )
     from ci_bot.worker.sql.nullability import NEVER, UNKNOWN, find_null_default, find_null_reason
-    from ci_bot.worker.sql.spark_sql import read_as_spark
+    from ci_bot.worker.sql.spark_sql import is_spark_dialect, read_as_spark
 
 __all__ = [
     "JINJA_PARSER",
@@ -152,6 +152,7 @@ __all__ = [
     "is_interval_predicate",
     "is_pure_macro",
     "is_signal_always_ready",
+    "is_spark_dialect",
     "is_too_deep",
     "iterate_code_trees",
     "iterate_selects",
@@ -273,6 +274,6 @@ __getattr__ = open_on_demand(
             "iterate_code_trees",
             "list_unused_edges",
         ],
-        "spark_sql": ["read_as_spark"],
+        "spark_sql": ["is_spark_dialect", "read_as_spark"],
     },
 )

@@ -13,6 +13,7 @@ from sqlmesh.core import dialect as d
 from ci_bot.worker.sql.equivalence.blocks import KeyInterner, Term, TermKey, TermOperation
 from ci_bot.worker.sql.equivalence.keys import KeySealer
 from ci_bot.worker.sql.equivalence.translate_query import QueryTooLargeError, QueryTranslator
+from ci_bot.worker.sql.spark_sql import is_spark_dialect
 from ci_bot.worker.sqlmesh_compat import Tree
 
 if TYPE_CHECKING:
@@ -285,11 +286,12 @@ def _parse_condition(text: str, dialect: str, keys: KeyInterner) -> _AuditCondit
     if not isinstance(tree, exp.Select) or tree.args.get("where") is None:
         return None
     try:
-        block = QueryTranslator({}).translate_query(tree)
+        reader = QueryTranslator({}, on_spark=is_spark_dialect(dialect))
+        block = reader.translate_query(tree)
         terms, block.part.where = block.part.where, []
         # Both are numbered in the written order, so the conditions can be compared alone.
         sealer = KeySealer(keys)
-        rest, names = sealer.as_written(block)
+        rest, names = sealer.seal_as_written(block)
         alternatives = _split_alternatives(terms)
         return _AuditCondition(
             (rest.rows, tuple(rest.outputs.items())),

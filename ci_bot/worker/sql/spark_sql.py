@@ -63,6 +63,11 @@ _SETS: dict[type, int] = {exp.Union: 0, exp.Except: 0, exp.Intersect: 1}
 _END_OF_SET = (WITH, "order", "limit", "offset")
 
 
+def is_spark_dialect(name: str) -> bool:
+    """Whether a dialect, perhaps with settings behind a comma, or an engine is Spark's."""
+    return name.partition(",")[0].strip().lower() in {"spark", "spark2", "databricks"}
+
+
 @dataclass(frozen=True)
 class SparkReading:
     """A query as Spark reads it.
@@ -315,7 +320,13 @@ _PLACES: tuple[type, ...] = (
     exp.Rank,
     exp.RowNumber,
 )
-_GENERATORS: tuple[type, ...] = (exp.UDTF, exp.Inline, exp.ExplodingGenerateSeries)
+_GENERATORS: tuple[type, ...] = (
+    exp.UDTF,
+    exp.Inline,
+    exp.ExplodingGenerateSeries,
+    exp.Aliases,
+)
+_NAMED_GENERATORS = frozenset({"flatten", "inline_outer", "json_tuple", "stack"})
 # Functions of Spark that the parser does not know: one value for each row, and the same value for
 # the same arguments.
 _SCALARS = """
@@ -410,4 +421,6 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def generates_rows(node: exp.Expr) -> bool:
     """Whether a function in a SELECT list changes the number of rows."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _NAMED_GENERATORS
     return isinstance(node, _GENERATORS)

@@ -20,12 +20,10 @@ from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.rules.statement_rules import iterate_model_statements
 from ci_bot.worker.sql import (
     WHOLE,
-    KeyInterner,
     ModelQuery,
     TermKey,
     column_changes,
     is_pure_macro,
-    normalize_query,
     plain_name,
     strip_quotes,
 )
@@ -150,10 +148,10 @@ def _is_same_at_other_times(pair: ModelPair, old: ModelQuery, new: ModelQuery) -
 def _is_proved_same(pair: ModelPair, before: exp.Expr | None, after: exp.Expr | None) -> bool:
     if before is None or after is None:
         return False
-    keys = KeyInterner()
-    was, now = normalize_query(before, keys, pair.new_names), normalize_query(after, keys)
-    if was is None or now is None:
+    forms = pair.normalize_both(before, after)
+    if forms is None:
         return False
+    was, now = forms
     return was.proves_same(now, one_text=pair.is_one_text(before, after))
 
 

@@ -1,1 +1,1 @@
-"""Whether two queries give the same rows on any data: translated to blocks, compared as keys."""
+"""Reads a query as blocks, for proof and lineage; proves that two queries give the same rows."""

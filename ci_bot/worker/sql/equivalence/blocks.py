@@ -8,14 +8,14 @@ that another one's condition needs is named in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, Protocol
 
 # Scalar expressions without names: trees whose leaves are columns of occurrences of sources.
 #
-# A term says everything that its expression says, but for aliases, parentheses and the order of
+# A term has everything that its expression has, but for aliases, parentheses and the order of
 # operands where that order means nothing. Two terms with one key are one value.
 
 
@@ -23,7 +23,7 @@ TermKey = int
 
 
 class ArgumentOrder(Enum):
-    """Whether the parts of a node stand in an order that means something."""
+    """Whether the order of a node's parts means something."""
 
     MATTERS = 0
     FREE = 1
@@ -35,7 +35,7 @@ class QuerySource:
     """One occurrence of something that rows come from.
 
     Attributes:
-        turn: the how manieth occurrence of the same thing it is in its SELECT, from 1.
+        turn: which occurrence of the same thing it is in its SELECT, from 1.
     """
 
     turn: int = field(default=1, kw_only=True)
@@ -91,11 +91,17 @@ class TermOperation:
         self.aggregated: bool = aggregate or any(is_aggregated(part) for part in parts)
 
 
+class UnknownName(TermOperation):
+    """A name that leads nowhere: perhaps to a column of a table that is read here."""
+
+    __slots__ = ()
+
+
 Term = TermOperation | SourceColumn | NestedQuery
 
 
 def make_leaf(kind: str, text: str) -> TermOperation:
-    """A constant, or any other text that means the same wherever it stands."""
+    """A constant, or any other text that means the same everywhere."""
     return TermOperation(f"{kind}:{text}")
 
 
@@ -149,7 +155,7 @@ def make_junction(op: str, items: list[Term]) -> Term:
 
 
 def negate_term(term: Term) -> Term:
-    """NOT in three-valued logic, pushed down to where it stands before something else."""
+    """NOT in three-valued logic, pushed down as far as it goes."""
     if isinstance(term, TermOperation):
         if term.op == "not":
             return term.parts[0]
@@ -195,7 +201,7 @@ class KeyInterner:
         return self._keys.setdefault(structure, len(self._keys))
 
     def key_of_term(self, term: Term, naming: KeyNaming) -> TermKey:
-        """The key of a term whose leaves are called as `naming` says."""
+        """The key of a term whose leaves have the names of `naming`."""
         known = naming.known.get(term)
         if known is None:
             known = naming.known[term] = self.intern_structure(self._term_structure(term, naming))
@@ -212,9 +218,7 @@ class KeyInterner:
         return (term.op, *keys)
 
 
-SetKind = Literal["union", "intersect", "except"]
-
-Hanging = Literal["left", "semi", "anti", "lateral", "lateral outer"]
+SetKind = Literal["union", "intersect", "except", "other"]
 
 
 @dataclass(eq=False)
@@ -250,8 +254,8 @@ class GeneratedRows(QuerySource):
 class SetOperation(QuerySource):
     """Rows of several queries. `names` are the columns, by place, of every branch.
 
-    `loose` says that branches may change places although there are more than two, and
-    `converts_nothing` that each column has one type, so that no value is converted on the way.
+    With `loose`, branches may change places although there are more than two; with
+    `converts_nothing`, each column has one type, so that no value is converted on the way.
     """
 
     kind: SetKind
@@ -259,7 +263,21 @@ class SetOperation(QuerySource):
     branches: list[QueryBlock]
     names: list[str]
     loose: bool = False
+    by_name: bool = False
     converts_nothing: bool = False
+
+
+@dataclass(eq=False)
+class MadeRows(QuerySource):
+    """Rows of which it is only known what they are made of: any column may hold any of it.
+
+    With `names`, they are the rows of one source, whose first columns are called so.
+    """
+
+    kind: str
+    sources: list[QuerySource] = field(default_factory=list)
+    terms: list[Term] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -272,38 +290,16 @@ class OuterJoin(QuerySource):
     on: list[Term]
 
 
-def _is_null_test(term: Term) -> bool:
-    """Whether a condition is `a IS NOT NULL`."""
-    inner = term.parts[0] if isinstance(term, TermOperation) and term.op == "not" else None
-    if not isinstance(inner, TermOperation) or not inner.op.startswith("is("):
-        return False
-    tested = inner.parts[1]
-    return isinstance(tested, TermOperation) and tested.op.startswith("null(")
-
-
-def _find_tested_column(term: Term) -> SourceColumn | None:
-    """The column of a condition `a IS NULL`; None if it is another condition."""
-    column = term.parts[0] if isinstance(term, TermOperation) and term.parts else None
-    is_test = isinstance(column, SourceColumn) and _is_null_test(TermOperation("not", (term,)))
-    return column if is_test and isinstance(column, SourceColumn) else None
-
-
-def _list_strict_columns(term: Term) -> list[SourceColumn]:
-    """The columns whose NULL keeps a condition from being true, as far as that is plain."""
-    if not isinstance(term, TermOperation):
-        return []
-    sides = term.parts if term.op in {"eq", "neq", "lt", "gte"} else ()
-    if _is_null_test(term) and isinstance(term.parts[0], TermOperation):
-        sides = term.parts[0].parts
-    return [side for side in sides if isinstance(side, SourceColumn)]
-
-
 @dataclass
 class DependentSource:
-    """A source that hangs on others: its conditions filter its own rows and not theirs."""
+    """A source that hangs on others: its conditions filter its own rows and not theirs.
+
+    `how` is left, semi, anti, lateral or lateral outer; in a block that is as it was written, any
+    words of a join.
+    """
 
     source: QuerySource
-    how: Hanging
+    how: str
     on: list[Term]
 
 
@@ -320,29 +316,6 @@ class SourcePart:
         self.hung += other.hung
         self.where += other.where
 
-    def make_filtered_joins_inner(self) -> None:
-        """Makes a LEFT JOIN an inner one where a condition drops all rows without a match, and
-        leaves out tests for NULL that another condition makes needless."""
-        # From the last to the first: a join that becomes inner filters what its condition names.
-        for hung in [one for one in reversed(self.hung) if one.how == "left"]:
-            strict = [column for term in self.where for column in _list_strict_columns(term)]
-            if any(column.source is hung.source for column in strict):
-                self.hung.remove(hung)
-                self.inner.append(hung.source)
-                self.where += hung.on
-        compared = {
-            (column.source, column.name)
-            for term in self.where
-            if not _is_null_test(term)
-            for column in _list_strict_columns(term)
-        }
-        self.where = [
-            term
-            for term in self.where
-            if not _is_null_test(term)
-            or not any((one.source, one.name) in compared for one in _list_strict_columns(term))
-        ]
-
     def list_equal_columns(self) -> list[tuple[SourceColumn, SourceColumn]]:
         """Pairs of columns of inner sources that hold one value in each row that is left."""
         inner = set(self.inner)
@@ -357,8 +330,14 @@ class SourcePart:
             and left.kind == right.kind != ""
         ]
 
+    @property
+    def only_source(self) -> QuerySource | None:
+        """Its source, if that is a single one on which nothing hangs."""
+        is_one = len(self.inner) == 1 and not self.hung
+        return None if not is_one or isinstance(self.inner[0], OuterJoin) else self.inner[0]
+
     def iterate_sources(self) -> Iterator[QuerySource]:
-        """Every occurrence that has columns, in the order in which they stand."""
+        """Every occurrence that has columns, in written order."""
         for source in self.inner:
             if isinstance(source, OuterJoin):
                 yield from source.kept.iterate_sources()
@@ -381,10 +360,50 @@ class SourcePart:
 
 @dataclass
 class GroupClause:
-    """GROUP BY: its keys, and ROLLUP, CUBE or GROUPING SETS. No keys at all: one group."""
+    """GROUP BY: its keys, and ROLLUP, CUBE or GROUPING SETS. No keys at all: one group.
+
+    `is_written` is false if only aggregates or HAVING make a group of everything.
+    """
 
     keys: list[Term] = field(default_factory=list)
     sets: list[Term] = field(default_factory=list)
+    is_written: bool = True
+
+
+@dataclass(eq=False)
+class StarRead:
+    """A star over one source, and what EXCEPT, RENAME and REPLACE do to its columns."""
+
+    source: QuerySource
+    left_out: frozenset[str] = frozenset()
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[str, Term] = field(default_factory=dict)
+    is_open: bool = True
+
+
+@dataclass
+class WrittenResults:
+    """The results of a SELECT as they are written.
+
+    Attributes:
+        columns: names in lower case, with their terms, by place. One without a name has a line
+            break and its place for one.
+        stars: the stars, of which some columns may not be listed.
+        more: what else decides about the result in a way that is not understood.
+        is_mixed: any column may hold anything that is read.
+        is_unplaced: a star shows columns of USING or NATURAL; dialects put them at other places.
+    """
+
+    columns: list[tuple[str, Term]] = field(default_factory=list)
+    stars: list[StarRead] = field(default_factory=list)
+    more: list[Term] = field(default_factory=list)
+    is_mixed: bool = False
+    is_unplaced: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there may be more columns than are listed."""
+        return self.is_mixed or any(star.is_open for star in self.stars)
 
 
 @dataclass(eq=False)
@@ -393,12 +412,13 @@ class QueryBlock:
 
     Attributes:
         generators: results that make another number of rows.
-        distinct: what DISTINCT tells rows apart by; None without it.
-        order: ORDER BY; `has_whole_order` says that rows which it cannot tell apart are equal.
-            `layout` is what only says where rows are stored, and hints: neither changes a row, so
-            both count only if the query depends on the order of its rows
+        distinct: what DISTINCT compares rows by; None without it.
+        order: ORDER BY; with `has_whole_order`, rows that it leaves in any order are equal.
+            `layout` is what only decides where rows are stored, and hints: neither changes a row,
+            so both count only if the query depends on the order of its rows
             (https://spark.apache.org/docs/3.5.6/sql-ref-syntax-qry-select-hints.html).
         outputs: results by name in lower case; `*`, `*1` and so on for stars that stay.
+        written: the results as they are written.
     """
 
     part: SourcePart = field(default_factory=SourcePart)
@@ -412,6 +432,7 @@ class QueryBlock:
     limits: list[Term] = field(default_factory=list)
     layout: list[Term] = field(default_factory=list)
     outputs: dict[str, Term] = field(default_factory=dict)
+    written: WrittenResults = field(default_factory=WrittenResults)
 
     def find_output(self, name: str) -> Term | None:
         """The result called `name`, also by way of a star over one table."""
@@ -464,88 +485,3 @@ class QueryBlock:
             self.having += conditions
         else:
             self.part.where += conditions
-
-    def push_conditions_down(self) -> None:
-        """Moves conditions to the earliest place that means the same."""
-        told = self.distinct
-        if told is not None and self.group is None and not (self.generators or self.is_windowed):
-            # DISTINCT is GROUP BY of every result.
-            self.distinct, self.group = None, GroupClause(keys=told)
-        if self.qualify and not self.is_windowed:
-            waiting, self.qualify = self.qualify, []
-            self.add_filters(waiting)
-        if self.group is not None and self.group.keys and not self.group.sets:
-            early = [term for term in self.having if _is_of_keys(term)]
-            self.having = [term for term in self.having if not _is_of_keys(term)]
-            self.part.where += early
-        self.part.where = [item for term in self.part.where for item in split_conjuncts(term)]
-        self.part.where = [term for term in self.part.where if not self._filter_branches(term)]
-        self._make_unmatched_joins_anti()
-
-    def _filter_branches(self, condition: Term) -> bool:
-        """Filters the branches of a UNION instead of all its rows, if that means the same."""
-        sources = {one.source for one in walk_term(condition) if isinstance(one, SourceColumn)}
-        source = sources.pop() if len(sources) == 1 else None
-        if not isinstance(source, SetOperation) or source not in self.part.inner:
-            return False
-        is_plain = not any(isinstance(one, NestedQuery) for one in walk_term(condition))
-        is_one_type = source.kind == "union" and source.converts_nothing
-        if not (is_one_type and is_plain and all(map(_takes_filters, source.branches))):
-            return False
-        for branch in source.branches:
-            results = list(branch.outputs.values())
-            branch.add_filters([_replace_columns(condition, results)])
-            branch.push_conditions_down()
-        return True
-
-    def _make_unmatched_joins_anti(self) -> None:
-        """Makes a LEFT JOIN an anti join if only rows without a match are left of it."""
-        terms = list(self.iterate_terms())
-        if any(isinstance(item, NestedQuery) for term in terms for item in walk_term(term)):
-            return
-        for hung in [one for one in self.part.hung if one.how == "left"]:
-            compared = {
-                column.name
-                for term in hung.on
-                if not _is_null_test(term)
-                for column in _list_strict_columns(term)
-                if column.source is hung.source
-            }
-            tests = [
-                term
-                for term in self.part.where
-                for column in [_find_tested_column(term)]
-                if column is not None and column.source is hung.source and column.name in compared
-            ]
-            own = {id(term) for term in (*hung.on, *tests)}
-            is_read = any(
-                isinstance(item, SourceColumn) and item.source is hung.source
-                for term in terms
-                if id(term) not in own
-                for item in walk_term(term)
-            )
-            if tests and not is_read:
-                hung.how = "anti"
-                self.part.where = [term for term in self.part.where if id(term) not in own]
-
-
-def _takes_filters(block: QueryBlock) -> bool:
-    """Whether a filter of its rows may come before all else that follows in it."""
-    return not (block.limits or block.order or block.generators or block.has_star)
-
-
-def _replace_columns(term: Term, results: list[Term]) -> Term:
-    """A condition on columns by their places, as one on what these places hold."""
-    if isinstance(term, SourceColumn):
-        return results[int(term.name)]
-    if isinstance(term, NestedQuery):
-        return term
-    parts = tuple(_replace_columns(part, results) for part in term.parts)
-    return TermOperation(term.op, parts, term.order, ordered=term.ordered)
-
-
-def _is_of_keys(term: Term) -> bool:
-    """Whether a condition on groups is one on their keys: it has no aggregate."""
-    return not is_aggregated(term) and not any(
-        isinstance(item, NestedQuery) for item in walk_term(term)
-    )

@@ -19,6 +19,7 @@ from ci_bot.worker.sql.equivalence.blocks import (
     GeneratedRows,
     GroupClause,
     KeyInterner,
+    MadeRows,
     NestedQuery,
     OuterJoin,
     QueryBlock,
@@ -74,8 +75,8 @@ class KeySealer:
             known = self._ordered[block] = block.depends_on_order
         return known
 
-    def as_written(self, block: QueryBlock) -> tuple[SealedBlock, KeyNames]:
-        """A block with its sources numbered as they stand, and what they are called by that."""
+    def seal_as_written(self, block: QueryBlock) -> tuple[SealedBlock, KeyNames]:
+        """A block with its sources numbered in written order, and their names by that."""
         sources = list(block.part.iterate_sources())
         labels = _number_sources(sources, {}, 0)
         bases = {source: self.source_key(source, in_order=True) for source in sources}
@@ -106,14 +107,14 @@ class KeySealer:
     def _list_ties(
         self, block: QueryBlock, bases: Mapping[QuerySource, TermKey], around: Labels, level: int
     ) -> list[list[QuerySource]]:
-        """The sources in one order of their kinds; those that look alike stand in one list."""
+        """The sources in one order of their kinds; those that look alike share a list."""
         count = Counter(bases.values())
         colours: dict[QuerySource, tuple[TermKey, TermKey]] = {
             source: (key, 0) for source, key in bases.items()
         }
         alike = [source for source, key in bases.items() if count[key] > 1]
         for source in alike:
-            # How the block looks from this occurrence, with the others of its kind not told apart.
+            # How the block looks from this occurrence, if the others of its kind have one name.
             labels: dict[QuerySource, object] = {**around, **{s: ("?", bases[s]) for s in bases}}
             labels[source] = "this"
             sealed = self._seal_with_labels(block, bases, labels, level, in_order=False)
@@ -222,6 +223,9 @@ class KeySealer:
             )
         if isinstance(source, GeneratedRows):
             return self.keys.intern_structure(("generated",))
+        if isinstance(source, MadeRows):
+            below = [self.source_key(one, in_order=in_order) for one in source.sources]
+            return self.keys.intern_structure(("made", source.kind, *below))
         raise AssertionError(f"unreachable: {type(source).__name__} has no columns")
 
     def branch_keys(
@@ -233,12 +237,16 @@ class KeySealer:
         if source.kind != "except" and source.loose and not in_order:
             branches.sort(key=lambda one: (one[0], sorted(one[1])) if _is_union(source) else one)
         columns = tuple(zip(*(outputs for _, outputs in branches), strict=True))
-        told: tuple[object, ...] = (source.kind, source.distinct, *(rows for rows, _ in branches))
+        structure: tuple[object, ...] = (
+            source.kind,
+            source.distinct,
+            *(rows for rows, _ in branches),
+        )
         if not _is_union(source):
-            told = (*told, columns)
+            structure = (*structure, columns)
         elif source.distinct:
-            told = (*told, tuple(sorted(set(columns))))
-        return self.keys.intern_structure(told), columns
+            structure = (*structure, tuple(sorted(set(columns))))
+        return self.keys.intern_structure(structure), columns
 
     def nested_key(
         self, nested: NestedQuery, labels: Labels, level: int, *, in_order: bool
@@ -320,7 +328,7 @@ def _result_key(sealed: SealedBlock, name: str) -> object:
     """A column of a query, by what it is and not by its name: another name changes nothing."""
     if name in sealed.outputs:
         return sealed.outputs[name]
-    stars = [key for told, key in sealed.outputs.items() if told.startswith("*")]
+    stars = [key for shown, key in sealed.outputs.items() if shown.startswith("*")]
     return ("of a star", name, *sorted(stars))
 
 
@@ -348,7 +356,7 @@ def _list_orders(ties: list[list[QuerySource]]) -> Iterable[list[QuerySource]]:
 
 
 class OriginNames(KeyNames):
-    """Columns by where they come from, whatever stands between."""
+    """Columns by where they come from, whatever is between."""
 
     def __init__(self, sealer: KeySealer) -> None:
         self.known = {}
@@ -365,6 +373,8 @@ class OriginNames(KeyNames):
             return (source.kind, source.distinct, *shapes)
         if isinstance(source, GeneratedRows):
             return ("generated", self._sealer.keys.key_of_term(source.call, self))
+        if isinstance(source, MadeRows):
+            return ("made", source.kind, *map(self.source_label, source.sources))
         if isinstance(source, ValuesTable):
             return ("values", self._sealer.keys.key_of_term(source.rows, self))
         raise AssertionError(f"unreachable: {type(source).__name__} has no columns")

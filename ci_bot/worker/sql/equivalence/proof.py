@@ -78,11 +78,11 @@ class NormalForm:
 
     @property
     def grouped_by(self) -> frozenset[str]:
-        """The results that tell each row from every other; empty if none are known to."""
+        """The results that identify each row; empty if none are known to."""
         group = self.block.group
         if group is None or group.sets or self.gaps:
             return frozenset()
-        _, names = self.sealer.as_written(self.block)
+        _, names = self.sealer.seal_as_written(self.block)
         keys = {self.sealer.keys.key_of_term(term, names) for term in group.keys}
         found = {
             name: self.sealer.keys.key_of_term(term, names)
@@ -94,7 +94,11 @@ class NormalForm:
 
 
 def normalize_query(
-    tree: exp.Expr, keys: KeyInterner, new_names: Mapping[str, str] | None = None
+    tree: exp.Expr,
+    keys: KeyInterner,
+    new_names: Mapping[str, str] | None = None,
+    *,
+    on_spark: bool = True,
 ) -> NormalForm | None:
     """The form of a query; None if it is too large to be taken apart.
 
@@ -102,8 +106,9 @@ def normalize_query(
         tree: the query as the parser gives it.
         keys: shared by the forms that are to be compared.
         new_names: tables that only got another name, so that both sides call them alike.
+        on_spark: Spark runs the query, so forms that only Spark calls equal are one.
     """
-    reader, sealer = QueryTranslator(new_names or {}), KeySealer(keys)
+    reader, sealer = QueryTranslator(new_names or {}, on_spark=on_spark), KeySealer(keys)
     reading = read_as_spark(tree)
     spelling, is_clear = list_spellings(reading.tree)
     unclear = (*reading.gaps, *([] if is_clear else ["names that differ in case only"]))
@@ -164,7 +169,7 @@ class QueryMeaning:
     `show` turns one back into SQL for a reader.
 
     Attributes:
-        reads: what stands in FROM or is joined by inner joins, and how often.
+        reads: what FROM and inner joins read, and how often.
         columns: the columns of queries that are joined, by what these read.
         totals: for each result the aggregates that its value goes through.
     """
@@ -177,13 +182,13 @@ class QueryMeaning:
         self._names = OriginNames(form.sealer)
         notes = form.notes
         self.filters = Counter(
-            self._key_of(term, node)
+            self._make_key(term, node)
             for term, node in notes.filters
             if not is_interval_predicate(node)
         )
-        self.joins = [self._join_meaning(join) for join in notes.list_joins]
+        self.joins = [self._make_join_meaning(join) for join in notes.list_joins]
         self.groups = [
-            frozenset(self._key_of(term, node) for term, node in group) for group in notes.groups
+            frozenset(self._make_key(term, node) for term, node in group) for group in notes.groups
         ]
         self.distincts: int = notes.distincts
         self.unions: Counter[str] = notes.unions
@@ -202,7 +207,7 @@ class QueryMeaning:
         One that holds for all rows of a partition or for none is not among them.
         """
         return Counter(
-            self._key_of(term, node)
+            self._make_key(term, node)
             for term, node in self._form.notes.filters
             if _keeps_from_windows(node)
         )
@@ -216,23 +221,25 @@ class QueryMeaning:
     @cached_property
     def list_quotients(self) -> dict[str, Counter[TermKey]]:
         """For each result how often it divides by what; by `WHOLE` how many quotients are whole."""
-        return {name: self._quotients_in(term) for name, term in self._form.block.outputs.items()}
+        return {
+            name: self._count_quotients(term) for name, term in self._form.block.outputs.items()
+        }
 
     def show_key(self, key: TermKey) -> str:
-        """The SQL that `key` stands for, without quotes."""
+        """The SQL of `key`, without quotes."""
         return strip_quotes(self._nodes[key].sql(dialect=self._dialect, comments=False))
 
-    def _key_of(self, term: Term, node: exp.Expr) -> TermKey:
+    def _make_key(self, term: Term, node: exp.Expr) -> TermKey:
         key = self._form.sealer.keys.key_of_term(term, self._names)
         self._nodes.setdefault(key, node)
         return key
 
-    def _join_meaning(self, join: JoinNote) -> JoinMeaning:
-        on = {self._key_of(term, node): places for term, node, places in join.on}
+    def _make_join_meaning(self, join: JoinNote) -> JoinMeaning:
+        on = {self._make_key(term, node): places for term, node, places in join.on}
         return JoinMeaning(join.target, join.how, frozenset(on), join.node, on)
 
     def _count_turns(self) -> None:
-        """Numbers the occurrences of one thing in a SELECT, as they stand in it."""
+        """Numbers the occurrences of one thing in a SELECT, in written order."""
         sealer = self._form.sealer
         for block in self._form.notes.blocks:
             met: Counter[TermKey] = Counter()
@@ -244,7 +251,7 @@ class QueryMeaning:
                 met[base] += 1
                 source.turn = met[base]
 
-    def _quotients_in(self, term: Term) -> Counter[TermKey]:
+    def _count_quotients(self, term: Term) -> Counter[TermKey]:
         found: Counter[TermKey] = Counter()
         for node in walk_with_origins(term):
             if isinstance(node, TermOperation) and node.op.startswith(("div(", "intdiv(")):

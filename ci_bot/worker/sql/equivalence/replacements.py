@@ -42,12 +42,13 @@ _PERIODS = {
 }
 
 
-def replace_as_spark(node: exp.Expr) -> exp.Expr | None:
+def replace_expression(node: exp.Expr, *, on_spark: bool) -> exp.Expr | None:
     """The expression that a proof reads in place of `node`; None if that is `node` itself.
 
-    The tree that `node` belongs to stays as it is.
+    The tree that `node` belongs to stays as it is. With `on_spark`, Spark runs the query, and what
+    only Spark defines is replaced, too.
     """
-    find = _REPLACEMENTS.get(type(node))
+    find = (_REPLACEMENTS if on_spark else _REPLACEMENTS_IN_ANY).get(type(node))
     return find(node) if find is not None else None
 
 
@@ -111,10 +112,6 @@ def _replace_extract(node: exp.Expr) -> exp.Expr | None:
     if unit in _FIELDS_OF_DATES:
         return _FIELDS_OF_DATES[unit](this=exp.TsOrDsToDate(this=node.expression.copy()))
     return _FIELDS_OF_TIMES[unit](this=node.expression.copy()) if unit in _FIELDS_OF_TIMES else None
-
-
-def _replace_equal_null(node: exp.Expr) -> exp.Expr:
-    return exp.NullSafeEQ(this=node.this.copy(), expression=node.expression.copy())
 
 
 def compares_one_by_one(node: exp.In) -> bool:
@@ -425,12 +422,6 @@ def _replace_unit(node: exp.Expr) -> exp.Expr | None:
     return named
 
 
-def _replace_left(node: exp.Expr) -> exp.Expr:
-    return exp.Substring(
-        this=node.this.copy(), start=exp.Literal.number(1), length=node.expression.copy()
-    )
-
-
 def _replace_to_date(node: exp.Expr) -> exp.Expr | None:
     """TO_DATE without a format, which is a cast."""
     if node.args.get("format") is not None:
@@ -475,7 +466,9 @@ _RULES: Mapping[str, Replacement] = {
     "DecodeCase": _replace_decode,
     "EndsWith": lambda node: _replace_text_search(node, "%{}"),
     "EQ": _replace_equal,
-    "EqualNull": _replace_equal_null,
+    "EqualNull": lambda node: exp.NullSafeEQ(
+        this=node.this.copy(), expression=node.expression.copy()
+    ),
     "Extract": _replace_extract,
     "Filter": _replace_filter,
     "GT": _replace_day,
@@ -484,7 +477,9 @@ _RULES: Mapping[str, Replacement] = {
     "ILike": _replace_ilike,
     "Lag": _replace_moved,
     "Lead": _replace_moved,
-    "Left": _replace_left,
+    "Left": lambda node: exp.Substring(
+        this=node.this.copy(), start=exp.Literal.number(1), length=node.expression.copy()
+    ),
     "Like": _replace_like,
     "LT": _replace_day,
     "LTE": _replace_day,
@@ -498,4 +493,7 @@ _RULES: Mapping[str, Replacement] = {
     "TsOrDsAdd": _replace_added_days,
     "TsOrDsToDate": _replace_to_date,
 }
+# All others are Spark's definitions; another engine may compute something else.
+_IN_ANY_ENGINE = ("Case", "Coalesce", "CountIf", "DayOfMonth", "Filter", "If", "Nvl2")
 _REPLACEMENTS = {getattr(exp, name): rule for name, rule in _RULES.items() if hasattr(exp, name)}
+_REPLACEMENTS_IN_ANY = {getattr(exp, n): _RULES[n] for n in _IN_ANY_ENGINE if hasattr(exp, n)}

@@ -1,133 +1,29 @@
-"""What the names in a SELECT mean (aliases, columns, results), and what the query does, clause by
-clause, for whoever tells what changed.
-"""
+"""What a query does, clause by clause, for the rules that report changes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlglot import exp
 
-from ci_bot.worker.sql.equivalence.blocks import (
-    DerivedTable,
-    GroupClause,
-    QueryBlock,
-    QuerySource,
-    SourceColumn,
-    Term,
+from ci_bot.worker.sql.equivalence.blocks import GroupClause, QueryBlock, Term
+from ci_bot.worker.sql.equivalence.select_frames import (
+    Ctes,
+    FromItem,
+    QueryRead,
+    SelectFrame,
 )
+from ci_bot.worker.sql.model_query import table_name
 from ci_bot.worker.sqlmesh_compat import FROM
-
-
-@dataclass(eq=False)
-class FromItem:
-    """What an alias in FROM stands for.
-
-    Attributes:
-        source: whose columns are meant, where they are none of `block`.
-        block: a query whose results stand for themselves; nothing is left of its alias.
-        names: the columns, by place, where they are known.
-        tell: says what is read, for a reader.
-        query: the query behind it, and what is in WITH for that; None for what is stored.
-        is_hidden: whether other parts of the SELECT cannot name its columns.
-    """
-
-    source: QuerySource | None = None
-    block: QueryBlock | None = None
-    names: list[str] | None = None
-    tell: Callable[[], str] = lambda: ""
-    query: tuple[exp.Expr, Mapping[str, CteEntry | None]] | None = None
-    is_hidden: bool = False
-    by_place: bool = False
-
-    @cached_property
-    def read_target(self) -> str:
-        """What is read."""
-        return self.tell()
-
-    def list_results(self) -> list[str]:
-        """The columns that `*` stands for; `*` itself for those of a stored table."""
-        block = self.source.block if isinstance(self.source, DerivedTable) else self.block
-        if block is not None:
-            return list(block.outputs)
-        return self.names if self.names is not None else ["*"]
-
-    def find_column(self, name: str) -> Term | None:
-        """The column called `name`; None if there is none."""
-        if self.block is not None:
-            return self.block.find_output(name)
-        if self.source is None or (self.names is not None and name not in self.names):
-            return None
-        place = str(self.names.index(name)) if self.by_place and self.names is not None else name
-        return SourceColumn(self.source, place)
-
-
-@dataclass(frozen=True)
-class CteEntry:
-    """A query in WITH, and the names that it sees itself."""
-
-    query: exp.Expr
-    names: tuple[str, ...]
-    around: Mapping[str, CteEntry | None]
-
-
-@dataclass(eq=False)
-class SelectFrame:
-    """The names of one SELECT.
-
-    Attributes:
-        ctes: the queries in WITH that can be read here; None for one that is being read.
-        outer: the SELECT around a subquery, whose columns can be used, too.
-        results: results by name, as far as they can be named in other clauses.
-        equal: pairs of columns of which a join has made the second equal to the first, or NULL.
-    """
-
-    ctes: Mapping[str, CteEntry | None]
-    outer: SelectFrame | None = None
-    items: dict[str, FromItem] = field(default_factory=dict)
-    results: dict[str, exp.Expr] = field(default_factory=dict)
-    equal: set[tuple[tuple[int, str], tuple[int, str]]] = field(default_factory=set)
-
-    def resolve_qualified(self, alias: str, name: str, schema: str = "") -> Term | None:
-        """`alias.name` or `schema.alias.name`, here or in a SELECT around this one."""
-        item = self.items.get(alias)
-        if item is not None:
-            # Two parts before a name may be a schema and a table, or a table and a structure.
-            is_meant = not schema or f".{item.read_target}".endswith(f".{schema}.{alias}")
-            return item.find_column(name) if is_meant else None
-        return self.outer.resolve_qualified(alias, name, schema) if self.outer is not None else None
-
-    def resolve_unqualified(self, name: str) -> tuple[Term | None, bool]:
-        """A column by its bare name, and whether it can be no other one."""
-        seen = [item for item in self.items.values() if not item.is_hidden]
-        sure = [item for item in seen if item.names is not None and name in item.names]
-        open_ = [item for item in seen if item.names is None]
-        if len(sure) == 1:
-            return sure[0].find_column(name), not open_
-        if sure or len(open_) > 1:
-            return None, False
-        if open_:
-            return open_[0].find_column(name), self.outer is None
-        return self.outer.resolve_unqualified(name) if self.outer is not None else (None, False)
-
-    def make_equal(self, kept: SourceColumn, other: SourceColumn) -> None:
-        """Notes that in each row `other` equals `kept`, or is NULL because there is no match."""
-        self.equal.add((_column_position(kept), _column_position(other)))
-
-    def adds_nothing(self, kept: Term, other: Term) -> bool:
-        """Whether COALESCE(kept, other) is `kept`."""
-        if not isinstance(kept, SourceColumn) or not isinstance(other, SourceColumn):
-            return False
-        return (_column_position(kept), _column_position(other)) in self.equal
 
 
 def list_spellings(tree: exp.Expr | None) -> tuple[dict[str, str], bool]:
     """The names in a query by their lower case, and whether each has one spelling.
 
-    Names are read in lower case. If a project tells capital letters from small ones, they are not
+    Names are read in lower case. If capital and small letters differ in a project, they are not
     lower case in its rendering, and a name is another one if its spelling is.
     """
     found: dict[str, str] = {}
@@ -141,10 +37,6 @@ def list_spellings(tree: exp.Expr | None) -> tuple[dict[str, str], bool]:
 def is_spelled_alike(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Whether the names that two queries share are spelled alike in both."""
     return all(other.get(lower, name) == name for lower, name in one.items())
-
-
-def _column_position(column: SourceColumn) -> tuple[int, str]:
-    return id(column.source), column.name
 
 
 CLAUSES_BEHIND_SUBQUERY = "clauses behind a subquery"
@@ -161,7 +53,7 @@ _HOW = {
 
 @dataclass(frozen=True)
 class JoinNoteSource:
-    """A join as it was met; `turned` is what a RIGHT JOIN joins to its item, told as LEFT JOIN."""
+    """A join as it was met; `turned`: what a RIGHT JOIN joins to its item, read as a LEFT JOIN."""
 
     node: exp.Expr
     way: str
@@ -191,9 +83,9 @@ class QueryNotes:
     """Clauses in the order in which they are met: those of a query come before its reader's.
 
     Attributes:
-        first: what stands first in each FROM.
-        joined: the joins; `joins` says the same in words, and is worked out when it is asked for.
-        blocks: every block; the sources of one that was melted into another come again there.
+        first: the first source of each FROM.
+        joined: the joins; `list_joins` describes them, and is computed on first use.
+        blocks: every block; the sources of one that was merged into another come again there.
     """
 
     filters: list[tuple[Term, exp.Expr]] = field(default_factory=list)
@@ -225,7 +117,7 @@ class QueryNotes:
 
     @cached_property
     def count_reads(self) -> Counter[str]:
-        """What stands in FROM or is joined by inner joins, and how often."""
+        """What FROM and inner joins read, and how often."""
         found = Counter(item.read_target for item in self.first)
         for join in self.joined:
             if join.turned is not None:
@@ -242,11 +134,19 @@ class QueryNotes:
             for item in join.frame.items.values():
                 if item.query is not None:
                     found.setdefault(item.read_target, set()).update(
-                        list_written_names(*item.query)
+                        list_written_names(item.query.query, item.query.ctes)
                     )
         return found
 
-    def set_operation(self, node: exp.Expr) -> None:
+    def note_first(self, node: exp.Expr, item: FromItem) -> None:
+        if self.begin_part(node):
+            self.first.append(item)
+
+    def note_join(self, join: JoinNoteSource) -> None:
+        if self.begin_part(join.node):
+            self.joined.append(join)
+
+    def note_set_operation(self, node: exp.Expr) -> None:
         if self.begin_part(node):
             kind = type(node).__name__.upper()
             self.unions[f"{kind}{'' if node.args.get('distinct') else ' ALL'}"] += 1
@@ -283,7 +183,7 @@ def _shows_its_groups(select: exp.Select) -> bool:
     )
 
 
-def list_written_names(query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> set[str]:
+def list_written_names(query: exp.Expr, ctes: Ctes) -> set[str]:
     """The names of a query's columns, as far as they are written somewhere in it."""
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
@@ -300,7 +200,7 @@ def list_written_names(query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> 
                 continue
             cte = ctes.get(source.name.lower()) if isinstance(source, exp.Table) else None
             if cte is not None and not source.db:
-                found |= list_written_names(cte.query, cte.around)
+                found |= list_written_names(cte.query, cte.ctes)
             elif isinstance(source, exp.Subquery):
                 found |= list_written_names(source.this, ctes)
     return found
@@ -316,3 +216,69 @@ def _list_places(node: exp.Expr, frame: SelectFrame) -> frozenset[ClausePlace]:
         found[f"{alias}.{column.name}"] = (item.read_target, column.name.lower())
     aliases = {name.partition(".")[0] for name in found}
     return frozenset(found.values()) if len(aliases) > 1 else frozenset()
+
+
+class UnreadableError(Exception):
+    """A query of a kind that is not read here."""
+
+
+class QueryHost:
+    """What all that reads one query shares; everything that it does not understand is a gap.
+
+    Attributes:
+        gaps: what was not understood, in words; empty if a key says all.
+        notes: joins, filters and so on in the order of reading, for the rules that report changes.
+        on_spark: Spark runs the query; another engine may compute its functions otherwise.
+        as_written: queries in FROM and joins stay apart, so that each part is read by itself; else
+            they merge into those that read them, and conditions move, as far as the result stays.
+
+    Args:
+        new_names: tables that only got another name, so that both sides call them alike.
+        list_columns: the columns of stored tables, which are asked for if it is read as written.
+    """
+
+    def __init__(
+        self,
+        new_names: Mapping[str, str],
+        *,
+        on_spark: bool = True,
+        list_columns: Callable[[str], Sequence[str] | None] | None = None,
+    ) -> None:
+        self.gaps: list[str] = []
+        self.notes = QueryNotes()
+        self.on_spark = on_spark
+        self.as_written = list_columns is not None
+        self.list_columns = list_columns or (lambda _: None)
+        self._new_names = new_names
+
+    def add_gap(self, why: str) -> None:
+        if why not in self.gaps:
+            self.gaps.append(why)
+
+    def refuse_query(self, why: str) -> None:
+        """Notes that a part of the query cannot be read at all.
+
+        Raises:
+            UnreadableError: Each part is read by itself, so this one would be missing.
+        """
+        self.add_gap(why)
+        if self.as_written:
+            raise UnreadableError(why)
+
+    def resolve_table_name(self, table: exp.Table) -> str:
+        name = table_name(table)
+        return self._new_names.get(name, name)
+
+    def read_nested(self, query: exp.Expr, frame: SelectFrame, columns: int | None) -> QueryBlock:
+        """A subquery in an expression, with as many columns as are used of it."""
+        raise NotImplementedError
+
+    def read_source(
+        self, read: QueryRead, used: frozenset[str] | None, *, fresh: bool
+    ) -> QueryBlock:
+        """A query in FROM, with its columns called by their names, where these are given.
+
+        A block is the reader's own as long as it may still be changed: with `fresh`, or if it only
+        joins and filters. Others are read once for all that read them alike.
+        """
+        raise NotImplementedError

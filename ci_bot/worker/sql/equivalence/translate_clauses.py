@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -11,14 +11,18 @@ from sqlglot import exp
 from ci_bot.worker.sql.equivalence.blocks import (
     GroupClause,
     QueryBlock,
+    QuerySource,
+    StarRead,
     Term,
     TermOperation,
+    WrittenResults,
     make_leaf,
 )
-from ci_bot.worker.sql.equivalence.select_notes import SelectFrame
-from ci_bot.worker.sql.equivalence.translate_scalars import ScalarHost, ScalarTranslator
+from ci_bot.worker.sql.equivalence.select_frames import NamedResult
+from ci_bot.worker.sql.equivalence.select_notes import QueryHost
+from ci_bot.worker.sql.equivalence.translate_scalars import ScalarTranslator
 from ci_bot.worker.sql.spark_sql import generates_rows, is_aggregate
-from ci_bot.worker.sqlmesh_compat import FROM, WITH
+from ci_bot.worker.sqlmesh_compat import EXCEPT, FROM, WITH, Tree
 
 # What a SELECT's own clauses mention, found by one walk.
 
@@ -35,11 +39,13 @@ class ClauseMentions:
         columns: per alias the columns that are used, also within subqueries.
         bare: columns without an alias.
         all_of: aliases whose every column is used; "" for all aliases.
+        column_lists: an expression means several columns that it does not list.
     """
 
     columns: dict[str, set[str]] = field(default_factory=dict)
     bare: set[str] = field(default_factory=set)
     all_of: set[str] = field(default_factory=set)
+    column_lists: bool = False
     aggregates: bool = False
     windows: bool = False
     generators: bool = False
@@ -70,6 +76,8 @@ def find_mentions(select: exp.Select) -> ClauseMentions:
             found.windows = True
         elif kind == "generator":
             found.generators = True
+        elif kind == "column list":
+            found.column_lists = True
         else:
             found.aggregates = found.aggregates or not _is_of_a_window(node)
     for join in select.args.get("joins") or []:
@@ -92,6 +100,8 @@ def _name_node_kind(node: exp.Expr) -> str:
             if isinstance(node, exp.Column)
             else "window"
             if isinstance(node, exp.Window)
+            else "column list"
+            if isinstance(node, exp.Columns)
             else "generator"
             if generates_rows(node)
             else "aggregate"
@@ -118,10 +128,10 @@ def _iterate_clauses(select: exp.Select) -> Iterator[tuple[exp.Expr, bool]]:
             continue
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, exp.Join):
-                # A function that makes rows uses columns of what stands before it.
+                # A function that makes rows uses columns of the sources before it.
                 made = None if isinstance(item.this, exp.Table | exp.Subquery) else item.this
                 queue += [(part, False) for part in (item.args.get("on"), made) if part is not None]
-            elif isinstance(item, exp.Expression):
+            elif isinstance(item, Tree):
                 queue.append((item, name != "laterals"))
     yield from _walk_clauses(queue)
 
@@ -132,10 +142,10 @@ def _walk_clauses(queue: list[tuple[exp.Expr, bool]]) -> Iterator[tuple[exp.Expr
         yield node, is_own
         is_own = is_own and not isinstance(node, exp.Query)
         for value in node.args.values():
-            if isinstance(value, exp.Expression):
+            if isinstance(value, Tree):
                 queue.append((value, is_own))
             elif isinstance(value, list):
-                queue += [(item, is_own) for item in value if isinstance(item, exp.Expression)]
+                queue += [(item, is_own) for item in value if isinstance(item, Tree)]
 
 
 def _is_of_a_window(node: exp.Expr) -> bool:
@@ -147,7 +157,7 @@ def _is_of_a_window(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
-# What only says where rows are stored.
+# What only decides where rows are stored.
 LAYOUT = ("sort", "cluster", "distribute")
 
 
@@ -159,82 +169,141 @@ class ClauseTranslator:
         scalars: reads expressions with the names of this SELECT.
     """
 
-    def __init__(self, host: ScalarHost, scalars: ScalarTranslator) -> None:
+    def __init__(self, host: QueryHost, scalars: ScalarTranslator) -> None:
         self.host = host
         self.scalars = scalars
+        self.written = WrittenResults()
+        self.ungrouped: list[Term] = []  # what GROUP BY ALL groups by
+        self._has_star = self._groups_by_all = False
 
     def translate_outputs(self, select: exp.Select, used: frozenset[str] | None) -> dict[str, Term]:
         """The results by name; of those that are named, only the used ones."""
-        found: dict[str, Term] = {}
+        frame, found = self.scalars.frame, dict[str, Term]()
+        group = select.args.get("group")
+        self._groups_by_all = group is not None and bool(group.args.get("all"))
+        clauses = [select.args[name] for name in ("group", "order") if select.args.get(name)]
+        if self._groups_by_all or any(clause.find(exp.Literal) for clause in clauses):
+            used = None  # the other results count, too
         for place, item in enumerate(select.expressions):
             name = item.alias_or_name.lower() or f"_{place}"
-            if isinstance(item.unalias(), exp.Star) or (
-                isinstance(item, exp.Column) and isinstance(item.this, exp.Star)
-            ):
-                self._translate_star(item, self.scalars.frame, found)
+            star = find_star(item)
+            if star is not None:
+                self._translate_star(item, star, found)
                 continue
+            term = None
             if used is None or name in used:
-                # Two results of one name cannot be told apart by it.
-                told = f"{name}#{place}" if name in found else name
-                found[told] = self.scalars.translate_scalar(item.unalias())
+                # A number makes a second result of one name another one.
+                key = f"{name}#{place}" if name in found else name
+                term = found[key] = self._add_result(item, place)
             if item.alias:
-                self.scalars.frame.results[name] = item.this
+                frame.results[name] = NamedResult(item.this, term)
+        self.written.is_mixed = self.written.is_mixed or frame.is_mixed
+        self.written.is_unplaced = bool(frame.merged) and self._has_star
         return found
 
-    def _translate_star(self, item: exp.Expr, frame: SelectFrame, found: dict[str, Term]) -> None:
-        star = item.this if isinstance(item, exp.Column) else item
+    def _add_result(self, item: exp.Expr, place: int) -> Term:
+        """Notes the columns that a result is, and gives its term."""
+        made = item.this if isinstance(item, exp.Aliases) else item.unalias()
+        term = self.scalars.translate_scalar(made)
+        if self._groups_by_all and not has_trait(item, is_aggregate):
+            self.ungrouped.append(term)
+        if not isinstance(item, exp.Aliases):
+            self.written.columns.append((item.output_name.lower() or f"\n{place}", term))
+            return term
+        self.host.add_gap("several names of one result")
+        for number, name in enumerate(item.args["expressions"]):
+            named = TermOperation("at place", (term, make_leaf("place", str(number))))
+            self.written.columns.append((name.name.lower(), named))
+            self.scalars.frame.results.setdefault(name.name.lower(), NamedResult(item, named))
+        return term
+
+    def _translate_star(self, item: exp.Expr, star: exp.Expr, found: dict[str, Term]) -> None:
+        self._has_star = True
         if any(star.args.values()):
             self.host.add_gap("a star with exceptions")
-        alias = item.table.lower() if isinstance(item, exp.Column) else ""
-        meant = [frame.items[alias]] if alias in frame.items else []
-        if not alias:
-            meant = [source for source in frame.items.values() if not source.is_hidden]
+        meant = list(self.scalars.frame.iterate_visible())
+        if isinstance(item, exp.Column):
+            qualifier = ".".join(part.name.lower() for part in item.parts[:-1])
+            meant = [source for source in meant if qualifier in source.known_as]
         if not meant:
             self.host.add_gap("it is not known which columns a star means")
+            self.written.is_mixed = True  # perhaps the fields of a structure
+        changes = self._read_changes(star)
         for source in meant:
+            if source.source is not None:
+                self.written.stars.append(
+                    replace(changes, source=source.source, is_open=source.is_open)
+                )
             for name in source.list_results():
-                term = source.find_column(name)
-                told = f"*{len(found)}" if name.startswith("*") else name
-                if term is None or told in found:
+                term = source.find_all() if name == "*" else source.find_column(name)
+                key = f"*{len(found)}" if name.startswith("*") else name
+                if term is None or key in found:
                     self.host.add_gap(f"two results are called {name}")
                 else:
-                    found[told] = term
+                    found[key] = term
+            for place, name in enumerate(source.names):
+                column = changes.replaced.get(name) or source.find_place(place)
+                if name not in changes.left_out and column is not None:
+                    self.written.columns.append((changes.renamed.get(name, name), column))
+                    self.ungrouped.append(column)
+
+    def _read_changes(self, star: exp.Expr) -> StarRead:
+        """What EXCEPT, RENAME and REPLACE do to the columns of a star."""
+        replaced = {}
+        for entry in star.args.get("replace") or ():
+            replaced[entry.alias.lower()] = self.scalars.translate_scalar(entry.unalias())
+            if has_trait(entry, is_aggregate) or has_trait(entry, generates_rows):
+                self.written.is_mixed = True
+        return StarRead(
+            QuerySource(),
+            frozenset(name.name.lower() for name in star.args.get(EXCEPT) or ()),
+            {one.this.name.lower(): one.alias.lower() for one in star.args.get("rename") or ()},
+            replaced,
+        )
 
     def translate_group(self, select: exp.Select, own: ClauseMentions) -> GroupClause | None:
         """GROUP BY; a group of everything if there are only aggregates."""
         node = select.args.get("group")
         if node is None:
             # HAVING alone makes one group of everything, too.
-            return (
-                GroupClause() if own.aggregates or select.args.get("having") is not None else None
-            )
+            if own.aggregates or select.args.get("having") is not None:
+                return GroupClause(is_written=False)
+            return None
         group = GroupClause()
-        for item in node.expressions:
-            chosen = _numbered_result(item, select)
-            if chosen is not None:
-                results, self.scalars.frame.results = self.scalars.frame.results, {}
-                group.keys.append(self.scalars.translate_scalar(chosen))
-                self.scalars.frame.results = results
-            else:
-                group.keys.append(self.scalars.translate_scalar(item))
+        if not isinstance(node, exp.Group):  # a macro
+            self.host.add_gap(f"{node.key} instead of GROUP BY")
+            return GroupClause(sets=[self.scalars.translate_scalar(node)])
+        group.keys = [self._translate_group_key(item) for item in node.expressions]
         if node.args.get("all"):
-            group.keys += [
-                self.scalars.translate_scalar(item.unalias())
-                for item in select.expressions
-                if not has_trait(item, is_aggregate) and not isinstance(item.unalias(), exp.Star)
-            ]
+            group.keys += self.ungrouped
         if node.args.get("totals"):
             self.host.add_gap("GROUP BY WITH TOTALS")
+            group.sets.append(make_leaf("group", "with totals"))
         for name in ("rollup", "cube", "grouping_sets"):
             for item in node.args.get(name) or []:
-                if any(_numbered_result(part, select) for part in item.find_all(exp.Literal)):
-                    self.host.add_gap(f"a number in {name}")
                 # Without keys of its own it is one of all keys, in their order.
                 inside = [
                     self.scalars.translate_scalar(key) for key in item.expressions
                 ] or group.keys
+                if item.find(exp.Literal) is not None:
+                    self.host.add_gap(f"a number in {name}")
+                    inside = [*inside, *(term for _, term in self.written.columns)]
                 group.sets.append(TermOperation(name, tuple(inside)))
         return group
+
+    def _translate_group_key(self, item: exp.Expr) -> Term:
+        if not (isinstance(item, exp.Literal) and item.is_int):
+            return self.scalars.translate_scalar(item)
+        return self._find_result_at(item, "GROUP BY")
+
+    def _find_result_at(self, number: exp.Expr, clause: str) -> Term:
+        """The result that a number means."""
+        columns = [term for _, term in self.written.columns]
+        place = int(number.this) - 1
+        if 0 <= place < len(columns) and not self.written.is_open:
+            return columns[place]
+        self.host.add_gap(f"{clause} a number of a result that is not known")
+        return TermOperation("some", tuple(columns))
 
     def translate_generators(self, select: exp.Select) -> list[Term]:
         """The results that make another number of rows."""
@@ -244,8 +313,19 @@ class ClauseTranslator:
             if has_trait(item, generates_rows)
         ]
 
+    def translate_others(self, node: exp.Expr, known: Collection[str]) -> list[Term]:
+        """The arguments of a clause or a query that are not among the known ones."""
+        found: list[Term] = []
+        for name, argument in sorted(node.args.items()):
+            items = argument if isinstance(argument, list) else [argument]
+            trees = [item for item in items if isinstance(item, Tree)] if name not in known else []
+            parts = [self.scalars.translate_scalar(tree) for tree in trees]
+            if parts:
+                found.append(TermOperation(name, tuple(parts)))
+        return found
+
     def translate_layout(self, select: exp.Select) -> list[Term]:
-        """Hints, and what only says where rows are stored."""
+        """Hints, and what only decides where rows are stored."""
         found: list[Term] = []
         hint = select.args.get("hint")
         if hint is not None:
@@ -260,53 +340,52 @@ class ClauseTranslator:
         return found
 
     def translate_order(
-        self, block: QueryBlock, query: exp.Expr, items: Sequence[exp.Expr], results: list[Term]
+        self, block: QueryBlock, query: exp.Expr, items: Sequence[exp.Expr]
     ) -> None:
-        """ORDER BY, LIMIT and OFFSET; a number in ORDER BY means a result.
-
-        Args:
-            items: the results as they are written.
-            results: the same as terms, as far as they are needed.
-        """
+        """ORDER BY, LIMIT and OFFSET; a number in ORDER BY means one of `items`, the results."""
         order = query.args.get("order")
         self.scalars.results_first = True
-        if order is not None:
-            block.order = [self._order_key(item, results) for item in order.expressions]
+        if isinstance(order, exp.Order):
+            block.order = [self._translate_order_key(item) for item in order.expressions]
             block.has_whole_order = _names_all(order.expressions, items)
+        elif order is not None:
+            self.host.add_gap(f"{order.key} instead of ORDER BY")
+            block.order = [self.scalars.translate_scalar(order)]
         for name in ("limit", "offset"):
             node = query.args.get(name)
             if node is None:
                 continue
             if not isinstance(node, exp.Limit | exp.Offset) or node.args.get("expressions"):
                 self.host.add_gap(f"{node.key} instead of LIMIT")
-            block.limits.append(
-                TermOperation(name, (self.scalars.translate_scalar(node.expression),))
-            )
+                block.limits.append(self.scalars.translate_scalar(node))
+            else:
+                limit = self.scalars.translate_scalar(node.expression)
+                block.limits.append(TermOperation(name, (limit,)))
         self.scalars.results_first = False
 
-    def _order_key(self, item: exp.Expr, results: list[Term]) -> Term:
+    def _translate_order_key(self, item: exp.Expr) -> Term:
         asked = item.this if isinstance(item, exp.Ordered) else item
-        if isinstance(asked, exp.Literal) and not asked.is_string:
-            place = int(asked.this) - 1
-            term = self.scalars.translate_scalar(item)
-            if 0 <= place < len(results) and isinstance(term, TermOperation):
-                return TermOperation(term.op, (results[place],))
-            self.host.add_gap("ORDER BY a number of a result that is not known")
-        return self.scalars.translate_scalar(item)
+        term = self.scalars.translate_scalar(item)
+        if (
+            isinstance(asked, exp.Literal)
+            and not asked.is_string
+            and isinstance(term, TermOperation)
+        ):
+            return TermOperation(term.op, (self._find_result_at(asked, "ORDER BY"),))
+        if isinstance(asked, exp.Var):  # ALL
+            self.host.add_gap("ORDER BY ALL")
+            return TermOperation("all", (term, *(column for _, column in self.written.columns)))
+        return term
 
-    def by_place(self, select: exp.Select) -> list[Term]:
-        """The results by place, where a number in ORDER BY may mean one."""
-        order = select.args.get("order")
-        if order is None or not any(item.find(exp.Literal) for item in order.expressions):
-            return []
-        kept, self.scalars.frame.results = self.scalars.frame.results, {}
-        found = [self.scalars.translate_scalar(item.unalias()) for item in select.expressions]
-        self.scalars.frame.results = kept
-        return found
+
+def find_star(item: exp.Expr) -> exp.Expr | None:
+    """The star of a result that is one: `*` or `o.*`."""
+    star = item.this if isinstance(item, exp.Column) else item
+    return star if isinstance(star, exp.Star) else None
 
 
 def _names_all(keys: list[exp.Expr], items: Sequence[exp.Expr]) -> bool:
-    """Whether ORDER BY names every result, so that rows which it cannot tell apart are equal."""
+    """Whether ORDER BY names every result, so that rows that it leaves in any order are equal."""
     named: set[int] = set()
     for key in keys:
         asked = key.this if isinstance(key, exp.Ordered) else key
@@ -318,11 +397,3 @@ def _names_all(keys: list[exp.Expr], items: Sequence[exp.Expr]) -> bool:
             ):
                 named.add(place)
     return len(named) == len(items) and not any(item.is_star for item in items)
-
-
-def _numbered_result(item: exp.Expr, select: exp.Select) -> exp.Expr | None:
-    """The result that a number in GROUP BY means; None if it is no number."""
-    if not isinstance(item, exp.Literal) or item.is_string:
-        return None
-    place = int(item.this) - 1
-    return select.expressions[place].unalias() if 0 <= place < len(select.expressions) else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 from sqlglot import exp
 
@@ -13,11 +13,11 @@ from ci_bot.worker.sql import spark_sql
 from ci_bot.worker.sql.equivalence.blocks import (
     ArgumentOrder,
     NestedQuery,
-    QueryBlock,
     SourceColumn,
     TableRead,
     Term,
     TermOperation,
+    UnknownName,
     make_comparison,
     make_junction,
     make_leaf,
@@ -26,9 +26,11 @@ from ci_bot.worker.sql.equivalence.blocks import (
 from ci_bot.worker.sql.equivalence.replacements import (
     compares_one_by_one,
     read_single_choice,
-    replace_as_spark,
+    replace_expression,
 )
-from ci_bot.worker.sql.equivalence.select_notes import SelectFrame
+from ci_bot.worker.sql.equivalence.select_frames import NamedResult, SelectFrame
+from ci_bot.worker.sql.equivalence.select_notes import QueryHost
+from ci_bot.worker.sqlmesh_compat import Tree
 
 _COMPARISONS: dict[type, str] = {
     exp.EQ: "eq",
@@ -42,87 +44,57 @@ _COMPARISONS: dict[type, str] = {
 _COMMUTATIVE = (exp.Add, exp.Mul)
 
 
-class ScalarHost(Protocol):
-    """The reader of queries, for what an expression cannot say by itself."""
-
-    def translate_nested(
-        self, query: exp.Expr, frame: SelectFrame, columns: int | None
-    ) -> QueryBlock: ...
-
-    def add_gap(self, why: str) -> None: ...
-
-
 class ScalarTranslator:
     """Reads the expressions of one SELECT.
 
     Args:
         host: reads subqueries, and collects what is not understood.
-        frame: what names stand for.
+        frame: what names mean.
         results_first: a bare name is first looked for among the results, as in ORDER BY.
+        is_behind: in a clause behind the results, where one may hide a column of its name; among
+            the results a column hides them.
         windows: what the SELECT names in its WINDOW clause.
     """
 
-    def __init__(self, host: ScalarHost, frame: SelectFrame) -> None:
+    def __init__(self, host: QueryHost, frame: SelectFrame) -> None:
         self.host = host
         self.frame = frame
         self.results_first = False
+        self.is_behind = False
         self.windows: dict[str, exp.Expr] = {}
         self._bound: dict[str, str] = {}
-        self._special: dict[type, Callable[[Any], Term]] = {
-            exp.Column: self._translate_column,
-            exp.Paren: lambda node: self.translate_scalar(node.this),
-            exp.Literal: _translate_literal,
-            exp.Boolean: lambda node: make_leaf("boolean", str(bool(node.this)).lower()),
-            exp.Not: lambda node: negate_term(self.translate_scalar(node.this)),
-            exp.NullSafeEQ: self._translate_null_safe,
-            exp.NullSafeNEQ: lambda node: negate_term(self._translate_null_safe(node)),
-            exp.And: lambda node: make_junction("and", self._translate_both(node)),
-            exp.Or: lambda node: make_junction("or", self._translate_both(node)),
-            exp.Between: self._translate_between,
-            exp.In: self._translate_in,
-            exp.Case: self._translate_case,
-            exp.If: self._translate_if,
-            exp.Coalesce: self._translate_coalesce,
-            exp.Window: self._translate_window,
-            exp.Ordered: self._translate_ordered,
-            exp.Subquery: self._value_of_query,
-            exp.Select: self._value_of_query,
-            exp.Exists: self._translate_exists,
-            exp.Count: self._translate_count,
-            exp.Concat: self._translate_concatenation,
-            exp.DPipe: self._translate_concatenation,
-            exp.Alias: self._translate_named,
-            exp.PropertyEQ: self._translate_named,
-            exp.DataType: lambda node: make_leaf("type", node.sql(dialect="spark")),
-            exp.Var: lambda node: make_leaf("var", node.name.upper()),
-            exp.Identifier: self._translate_name,
-            exp.Dot: self._translate_field,
-            exp.Lambda: self._translate_lambda,
-        }
 
     def translate_scalar(self, node: exp.Expr) -> Term:
         """The term of an expression; what is not understood is a gap in the proof."""
-        replaced = replace_as_spark(node)
+        replaced = replace_expression(node, on_spark=self.host.on_spark)
         if replaced is not None:
             return self.translate_scalar(replaced)
         kind = type(node)
-        special = self._special.get(kind)
+        special = _SPECIAL.get(kind)
         if special is not None:
-            return special(node)
+            return special(self, node)
         if kind in _COMPARISONS:
             return make_comparison(
                 _COMPARISONS[kind],
                 self.translate_scalar(node.this),
                 self.translate_scalar(node.expression),
             )
+        if isinstance(node, exp.Query):
+            return self._translate_query_value(node)
         if not spark_sql.is_known(node):
             self.host.add_gap(f"{node.key} is not understood")
         if node.args.get("negate"):
             return negate_term(self._translate_generic(node, without="negate"))
         return self._translate_generic(node)
 
+    def translate_call(self, node: exp.Expr) -> Term:
+        """The term of a function that makes rows, without the alias of these."""
+        if isinstance(node, exp.Unnest | exp.Lateral):
+            return self._translate_generic(node, without="alias")
+        return self.translate_scalar(node)
+
     def _translate_generic(self, node: exp.Expr, without: str = "") -> Term:
-        """An operation by its name and those of its arguments, in whose order its parts stand."""
+        """An operation by its name and those of its arguments, which give its parts their order."""
         names: list[str] = []
         parts: list[Term] = []
         for name in sorted(node.args, key=lambda arg: _FIRST.get(arg, arg)):
@@ -141,7 +113,7 @@ class ScalarTranslator:
         )
 
     def _translate_argument(self, value: exp.Expr) -> Term:
-        if isinstance(value, exp.Expression):
+        if isinstance(value, Tree):
             return self.translate_scalar(value)
         return make_leaf("text", str(value.value if isinstance(value, Enum) else value))
 
@@ -149,19 +121,34 @@ class ScalarTranslator:
         return [self.translate_scalar(part) for part in node.flatten()]
 
     def _translate_column(self, node: exp.Column) -> Term:
-        name = node.name.lower()
+        parts = [part.name.lower() for part in node.parts]
         if isinstance(node.this, exp.Star) or node.args.get("join_mark"):
             self.host.add_gap("a star within an expression")
-        elif node.table:
-            found = self.frame.resolve_qualified(node.table.lower(), name, node.text("db").lower())
-            if found is not None:
-                return _add_kind(found, node)
+            item = self.frame.find_item(".".join(parts[:-1]))
+            if isinstance(node.this, exp.Star) and item is not None:
+                return item.find_all()
+            parts = parts[:-1] if isinstance(node.this, exp.Star) else parts
+        found, place = self.frame.resolve_qualified(parts)
+        if found is None and len(parts) > 1 and parts[0] not in self._bound:
             self.host.add_gap(f"it is not known what {node.table} is")
-        elif name in self._bound:
-            return make_leaf("bound", self._bound[name])
-        else:
-            return self._translate_bare_name(node, name)
-        return make_leaf("unknown", node.sql().lower())
+        if found is None:
+            found = self._translate_bare_name(node, parts[0])
+        if found is not None and place and place == len(parts) - 1:
+            return _add_kind(found, node)
+        if isinstance(found, UnknownName):
+            return UnknownName(f"unknown:{'.'.join(parts)}")
+        for field in parts[place + 1 :]:
+            found = TermOperation("field", (found, make_leaf("name", field)))
+        return found
+
+    def _translate_star(self, node: exp.Expr) -> Term:
+        self.host.add_gap("a star within an expression")
+        everything = [item.find_all() for item in self.frame.iterate_visible()]
+        return TermOperation("star", (self._translate_generic(node), *everything))
+
+    def _refuse_table(self, node: exp.Expr) -> Term:
+        self.host.refuse_query("a table inside of an expression")
+        return UnknownName(f"unknown:{node.sql().lower()}")
 
     def _translate_name(self, node: exp.Expr) -> Term:
         name = node.name.lower()
@@ -181,36 +168,50 @@ class ScalarTranslator:
 
     def _translate_lambda(self, node: exp.Expr) -> Term:
         """A function within an expression: its parameters count by their places."""
-        if any(value for name, value in node.args.items() if name not in {"this", "expressions"}):
-            return self._translate_generic(node)
+        return self._translate_with_names(node, node.expressions, {"this", "expressions"})
+
+    def _translate_comprehension(self, node: exp.Expr) -> Term:
+        self.host.add_gap("a comprehension")
+        return self._translate_with_names(node, [node.expression], set())
+
+    def _translate_with_names(
+        self, node: exp.Expr, names: Sequence[exp.Expr], understood: set[str]
+    ) -> Term:
         around, depth = self._bound, len(self._bound)
-        places = enumerate(node.expressions, depth)
+        places = enumerate(names, depth)
         self._bound = {**around, **{item.name.lower(): f"{depth}.{n}" for n, item in places}}
         try:
-            return TermOperation(
-                f"lambda{len(node.expressions)}", (self.translate_scalar(node.this),)
-            )
+            if any(value for name, value in node.args.items() if name not in understood):
+                return self._translate_generic(node)
+            return TermOperation(f"lambda{len(names)}", (self.translate_scalar(node.this),))
         finally:
             self._bound = around
 
     def _translate_bare_name(self, node: exp.Expr, name: str) -> Term:
+        if name in self._bound:
+            return make_leaf("bound", self._bound[name])
         result = self.frame.results.get(name)
         if result is not None and self.results_first:
-            return self._translate_result(result)
-        found, sure = self.frame.resolve_unqualified(name)
-        if result is not None and not _is_column(result, name):
+            return self.translate_result(result)
+        found, is_sure = self.frame.resolve_unqualified(name)
+        if result is not None and not result.is_column(name):
             # A result hides a column of its name in some clauses and engines, and not in others.
-            found, sure = self._translate_result(result), False
-        if not sure:
+            is_sure = False
+            if self.is_behind or not self.frame.is_listed(name):
+                candidates = [self.translate_result(result), *([found] if found else ())]
+                found = TermOperation("one of", tuple(candidates))
+        if not is_sure:
             self.host.add_gap(f"it is not known whose column {name} is")
-        return found if found is not None else make_leaf("unknown", node.sql().lower())
+        return found if found is not None else UnknownName(f"unknown:{node.sql().lower()}")
 
-    def _translate_result(self, item: exp.Expr) -> Term:
-        """What a result stands for: its own names are columns, not results again."""
+    def translate_result(self, result: NamedResult) -> Term:
+        """The term of a result: its own names are columns, not results again."""
+        if result.term is not None:
+            return result.term
         kept, self.frame.results = self.frame.results, {}
         before, self.results_first = self.results_first, False
         try:
-            return self.translate_scalar(item)
+            return self.translate_scalar(result.item)
         finally:
             self.frame.results, self.results_first = kept, before
 
@@ -225,6 +226,7 @@ class ScalarTranslator:
         value = self.translate_scalar(node.this)
         if node.args.get("symmetric"):
             self.host.add_gap("BETWEEN SYMMETRIC")
+            return self._translate_generic(node)
         return make_junction(
             "and",
             [
@@ -297,7 +299,8 @@ class ScalarTranslator:
         """CONCAT and `||`, which are one function of Spark. Of binary values, or of arrays, how
         they are nested decides about the type (https://spark.apache.org/docs/3.5.6/api/sql/)."""
         items = node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression]
-        if node.args.get("coalesce") or not all(_is_written_as_text(item) for item in items):
+        is_one = self.host.on_spark and not node.args.get("coalesce")
+        if not is_one or not all(_is_written_as_text(item) for item in items):
             return self._translate_generic(node)
         terms = [self.translate_scalar(item) for item in items]
         flat = [
@@ -314,10 +317,14 @@ class ScalarTranslator:
     def _translate_window(self, node: exp.Expr) -> Term:
         function = self.translate_scalar(node.this)
         named = node.args.get("alias")
-        if named is not None:
+        has_more = any(node.args.get(name) for name in ("partition_by", "order", "spec"))
+        written: tuple[Term, ...] = ()
+        if named is not None and not has_more:
             node = self.windows.get(named.name.lower(), node)
         if node.args.get("alias") is not None or node.args.get("first") is not None:
             self.host.add_gap("a named window")
+            about = [*self.windows.values(), *([] if named is None else [node])]
+            written = tuple(self._translate_generic(item) for item in about)
         by = [self.translate_scalar(item) for item in node.args.get("partition_by") or []]
         order, frame = node.args.get("order"), node.args.get("spec")
         keys = (
@@ -327,11 +334,12 @@ class ScalarTranslator:
             self.translate_scalar(frame.args[n]) for n in _ENDS if frame and not _is_text(frame, n)
         ]
         parts = (
-            _window_function(function),
+            _make_window_function(function),
             TermOperation("by", tuple(by), ArgumentOrder.FREE_AND_ONCE),
             TermOperation("order", tuple(keys)),
-            make_leaf("frame", _frame_in_full(frame, ordered=order is not None)),
+            make_leaf("frame", _write_frame_in_full(frame, ordered=order is not None)),
             *ends,
+            *written,
         )
         by_rows = frame is not None and str(frame.args.get("kind") or "").upper() != "RANGE"
         return TermOperation("window", parts, windowed=True, ordered=by_rows)
@@ -339,6 +347,7 @@ class ScalarTranslator:
     def _translate_ordered(self, node: exp.Expr) -> Term:
         if node.args.get("with_fill"):
             self.host.add_gap("WITH FILL")
+            return self._translate_generic(node)
         way = "desc" if node.args.get("desc") else "asc"
         nulls = "first" if node.args.get("nulls_first") else "last"
         return TermOperation(f"ordered {way} {nulls}", (self.translate_scalar(node.this),))
@@ -350,9 +359,9 @@ class ScalarTranslator:
         return TermOperation(f"named:{name}", (self.translate_scalar(value),))
 
     def _translate_nested(self, query: exp.Expr, columns: int | None) -> NestedQuery:
-        return NestedQuery(self.host.translate_nested(query, self.frame, columns))
+        return NestedQuery(self.host.read_nested(query, self.frame, columns))
 
-    def _value_of_query(self, node: exp.Expr) -> Term:
+    def _translate_query_value(self, node: exp.Expr) -> Term:
         return TermOperation("value of", (self._translate_nested(node, 1),))
 
     def _translate_exists(self, node: exp.Expr) -> Term:
@@ -361,6 +370,39 @@ class ScalarTranslator:
         return TermOperation("exists", (self._translate_nested(node.this, 0),))
 
 
+_SPECIAL: dict[type, Callable[[ScalarTranslator, Any], Term]] = {
+    exp.Column: ScalarTranslator._translate_column,
+    exp.Paren: lambda self, node: self.translate_scalar(node.this),
+    exp.Literal: lambda _, node: _translate_literal(node),
+    exp.Boolean: lambda _, node: make_leaf("boolean", str(bool(node.this)).lower()),
+    exp.Not: lambda self, node: negate_term(self.translate_scalar(node.this)),
+    exp.NullSafeEQ: ScalarTranslator._translate_null_safe,
+    exp.NullSafeNEQ: lambda self, node: negate_term(self._translate_null_safe(node)),
+    exp.And: lambda self, node: make_junction("and", self._translate_both(node)),
+    exp.Or: lambda self, node: make_junction("or", self._translate_both(node)),
+    exp.Between: ScalarTranslator._translate_between,
+    exp.In: ScalarTranslator._translate_in,
+    exp.Case: ScalarTranslator._translate_case,
+    exp.If: ScalarTranslator._translate_if,
+    exp.Coalesce: ScalarTranslator._translate_coalesce,
+    exp.Window: ScalarTranslator._translate_window,
+    exp.Ordered: ScalarTranslator._translate_ordered,
+    exp.Star: ScalarTranslator._translate_star,
+    exp.Table: ScalarTranslator._refuse_table,
+    exp.TableColumn: lambda self, node: self._translate_bare_name(node, node.name.lower()),
+    exp.Exists: ScalarTranslator._translate_exists,
+    exp.Count: ScalarTranslator._translate_count,
+    exp.Concat: ScalarTranslator._translate_concatenation,
+    exp.DPipe: ScalarTranslator._translate_concatenation,
+    exp.Alias: ScalarTranslator._translate_named,
+    exp.PropertyEQ: ScalarTranslator._translate_named,
+    exp.DataType: lambda _, node: make_leaf("type", node.sql(dialect="spark")),
+    exp.Var: lambda _, node: make_leaf("var", node.name.upper()),
+    exp.Identifier: ScalarTranslator._translate_name,
+    exp.Dot: ScalarTranslator._translate_field,
+    exp.Lambda: ScalarTranslator._translate_lambda,
+    exp.Comprehension: ScalarTranslator._translate_comprehension,
+}
 # Two equal values of these types are written alike: no zero has a sign, and no number a scale.
 _OF_ONE_FORM = (
     *(exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT),
@@ -373,15 +415,15 @@ _WHOLE = "UNBOUNDED PRECEDING UNBOUNDED FOLLOWING"
 _UP_TO_PEERS = "RANGE UNBOUNDED PRECEDING CURRENT ROW"
 
 
-def _frame_in_full(frame: exp.Expr | None, *, ordered: bool) -> str:
+def _write_frame_in_full(frame: exp.Expr | None, *, ordered: bool) -> str:
     """The frame with what SQL means where it is left out: up to the current row, and without any
     frame up to its peers, or the whole partition if nothing orders it."""
     if frame is None:
         return _UP_TO_PEERS if ordered else _WHOLE
-    told = [str(frame.args.get(name) or "") for name in _FRAME if _is_text(frame, name)]
+    words = [str(frame.args.get(name) or "") for name in _FRAME if _is_text(frame, name)]
     if frame.args.get("end") is None:
-        told += ["CURRENT ROW"]
-    text = " ".join(part.upper() for part in told if part)
+        words += ["CURRENT ROW"]
+    text = " ".join(part.upper() for part in words if part)
     kind, _, extent = text.partition(" ")
     return _WHOLE if extent == _WHOLE and kind in ("ROWS", "RANGE", "GROUPS") else text
 
@@ -440,11 +482,7 @@ def _translate_literal(node: exp.Expr) -> Term:
     return make_leaf("string" if node.is_string else "number", str(node.this))
 
 
-def _is_column(item: exp.Expr, name: str) -> bool:
-    return isinstance(item, exp.Column) and item.name.lower() == name
-
-
-def _window_function(function: Term) -> Term:
+def _make_window_function(function: Term) -> Term:
     """The function of a window, which is no aggregate of the SELECT."""
     if not isinstance(function, TermOperation):
         return function

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
 
 from sqlglot import exp
 
+from ci_bot.worker.sql.equivalence.block_rewrites import SourceRole, find_only_table, may_merge
 from ci_bot.worker.sql.equivalence.blocks import (
     ArgumentOrder,
     DependentSource,
     DerivedTable,
     GeneratedRows,
-    Hanging,
+    MadeRows,
     OuterJoin,
     QueryBlock,
     QuerySource,
@@ -23,204 +24,44 @@ from ci_bot.worker.sql.equivalence.blocks import (
     Term,
     TermOperation,
     ValuesTable,
+    WrittenResults,
     make_comparison,
     split_conjuncts,
 )
+from ci_bot.worker.sql.equivalence.select_frames import (
+    Ctes,
+    FromItem,
+    QueryRead,
+    SelectFrame,
+)
 from ci_bot.worker.sql.equivalence.select_notes import (
     CLAUSES_BEHIND_SUBQUERY,
-    CteEntry,
-    FromItem,
     JoinNoteSource,
-    SelectFrame,
+    QueryHost,
 )
 from ci_bot.worker.sql.equivalence.translate_clauses import ClauseMentions
 from ci_bot.worker.sql.equivalence.translate_scalars import ScalarTranslator
 from ci_bot.worker.sql.model_query import split_conditions as written_parts
-from ci_bot.worker.sqlmesh_compat import FROM
+from ci_bot.worker.sql.model_query import table_name
+from ci_bot.worker.sqlmesh_compat import FROM, Tree
 
-# What stands in FROM under one alias: a table, a query, rows that are written out or made.
-
-
-Role = Literal["inner", "hung", "outer"]
-
-_TABLE = frozenset({"this", "db", "catalog", "alias", "version", "when", "system_time"})
+# One entry of FROM: a table, a query, rows that are written out or made.
 
 
-class SourceHost(Protocol):
-    """The reader of queries, for those that stand in FROM."""
-
-    def from_query(
-        self,
-        query: exp.Expr,
-        ctes: Mapping[str, CteEntry | None],
-        names: tuple[str, ...],
-        used: frozenset[str] | None,
-        *,
-        fresh: bool,
-    ) -> QueryBlock: ...
-
-    def resolve_table_name(self, table: exp.Table) -> str: ...
-
-    def add_gap(self, why: str) -> None: ...
+_VERSION = ("version", "when", "system_time")
+_NAMES = frozenset({"this", "db", "catalog", "alias"})
+_INSIDE = frozenset({"joins", "laterals", "pivots", "hints"})
 
 
-class FromEntries:
-    """Reads what stands in FROM into a frame.
-
-    Args:
-        used: which columns the SELECT uses.
-    """
-
-    def __init__(
-        self, host: SourceHost, frame: SelectFrame, scalars: ScalarTranslator, used: ClauseMentions
-    ) -> None:
-        self.host = host
-        self.frame = frame
-        self.scalars = scalars
-        self.used = used
-
-    def enter_source(
-        self, node: exp.Expr, role: Role, may_stand_for: Callable[[QueryBlock], bool] | None = None
-    ) -> tuple[FromItem, SourcePart | None]:
-        """What stands in FROM, and its part; None if its query stands for the whole SELECT."""
-        found = self._query_of(node)
-        if found is None:
-            source, item = self._enter_stored(node)
-            self._name_entry(node, item)
-            return item, SourcePart([source])
-        query, ctes, names = found
-        used = self.used.columns_of_alias(node.alias_or_name.lower())
-        block = self.host.from_query(query, ctes, names, used, fresh=may_stand_for is not None)
-        part: SourcePart | None = None
-        table = ""
-        if may_stand_for is not None and not block.is_simple and may_stand_for(block):
-            item = FromItem(block=block)
-        elif _may_melt(block, role):
-            item, part = FromItem(block=block), block.part
-            table = _find_only_table(part)
-        else:
-            derived = DerivedTable(block)
-            item, part = FromItem(source=derived), SourcePart([derived])
-        item.tell = lambda: table or self._describe_target(query, ctes)
-        item.query = (query, ctes)
-        item.names = None if block.has_star else list(block.outputs)
-        self._name_entry(node, item)
-        return item, part
-
-    def _query_of(
-        self, node: exp.Expr
-    ) -> tuple[exp.Expr, Mapping[str, CteEntry | None], tuple[str, ...]] | None:
-        names = tuple(name.lower() for name in node.alias_column_names)
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
-            if any(value for name, value in node.args.items() if name not in {"this", "alias"}):
-                self.host.add_gap(CLAUSES_BEHIND_SUBQUERY)
-            return node.this, self.frame.ctes, names
-        if isinstance(node, exp.Table) and not node.db and node.name.lower() in self.frame.ctes:
-            self._known_clauses(node)
-            cte = self.frame.ctes[node.name.lower()]
-            if cte is not None:
-                return cte.query, cte.around, names or cte.names
-            self.host.add_gap("a query in WITH that reads itself")
-        return None
-
-    def _enter_stored(self, node: exp.Expr) -> tuple[QuerySource, FromItem]:
-        """A table, or rows that are written out."""
-        names = [name.lower() for name in node.alias_column_names]
-        if isinstance(node, exp.Values):
-            rows = tuple(self.scalars.translate_scalar(row) for row in node.expressions)
-            source: QuerySource = ValuesTable(TermOperation("values", rows, ArgumentOrder.FREE))
-            return source, FromItem(
-                source=source, names=names or None, by_place=bool(names), tell=lambda: "values"
-            )
-        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or names:
-            self.host.add_gap(f"{node.key} in FROM")
-            source = TableRead(node.sql().lower())
-            return source, FromItem(source=source, tell=lambda: str(node.key))
-        self._known_clauses(node)
-        version = " ".join(
-            node.args[name].sql()
-            for name in ("version", "when", "system_time")
-            if node.args.get(name) is not None
-        )
-        name = self.host.resolve_table_name(node)
-        source = TableRead(name, version)
-        return source, FromItem(source=source, tell=lambda: name)
-
-    def _known_clauses(self, table: exp.Table) -> None:
-        for name, value in table.args.items():
-            if value and name not in _TABLE:
-                self.host.add_gap(f"a table with {name}")
-
-    def enter_generated(self, node: exp.Expr) -> DependentSource:
-        """LATERAL VIEW or UNNEST: rows that a function makes of each row before it."""
-        how: Literal["lateral", "lateral outer"] = "lateral"
-        names = [name.lower() for name in node.alias_column_names]
-        if isinstance(node, exp.Lateral):
-            how = "lateral outer" if node.args.get("outer") else how
-            if isinstance(node.this.unnest(), exp.Query) or node.args.get("ordinality"):
-                self.host.add_gap("a lateral subquery")
-                call: Term = TermOperation(f"lateral:{node.sql().lower()}")
-            else:
-                call = self.scalars.translate_scalar(node.this)
-            if node.args.get("cross_apply") is not None:
-                self.host.add_gap("CROSS APPLY")
-        else:
-            if node.args.get("offset"):
-                self.host.add_gap("UNNEST with positions")
-            call = TermOperation(
-                "unnest", tuple(self.scalars.translate_scalar(item) for item in node.expressions)
-            )
-        source = GeneratedRows(call)
-        item = FromItem(
-            source, names=names or None, by_place=bool(names), tell=lambda: str(node.key)
-        )
-        self._name_entry(node, item)
-        return DependentSource(source, how, [call])
-
-    def _name_entry(self, node: exp.Expr, item: FromItem) -> None:
-        alias = node.alias_or_name.lower() or f"#{len(self.frame.items)}"
-        if alias in self.frame.items:
-            self.host.add_gap(f"two sources are called {alias}")
-        self.frame.items[alias] = item
-
-    def _describe_target(self, query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> str:
-        """What a query reads, for a reader."""
-        tables = sorted(self._list_tables(query, ctes))
-        return f"subquery of {', '.join(tables)}" if tables else "subquery"
-
-    def _list_tables(self, query: exp.Expr, ctes: Mapping[str, CteEntry | None]) -> set[str]:
-        found: set[str] = set()
-        for table in query.find_all(exp.Table):
-            cte = ctes.get(table.name.lower()) if not table.db else None
-            if table.db:
-                found.add(self.host.resolve_table_name(table))
-            elif cte is not None:
-                found |= self._list_tables(cte.query, cte.around)
-        return found
-
-
-def _may_melt(block: QueryBlock, role: Role) -> bool:
-    """Whether a query's own sources and conditions can stand in the SELECT that reads it."""
-    if not block.is_simple:
-        return False
-    if role == "inner":
-        return True
-    part = block.part
-    if len(part.inner) != 1 or part.hung or isinstance(part.inner[0], OuterJoin):
-        return False
-    # If there is no match, a column is NULL, and what is computed of NULLs may be something.
-    is_plain = all(isinstance(term, SourceColumn) for term in block.outputs.values())
-    return is_plain and (role == "hung" or not part.where)
-
-
-def _find_only_table(part: SourcePart) -> str:
-    only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
-    return only.name if isinstance(only, TableRead) else ""
-
-
+# Whether a query can take the place of the SELECT that reads it alone.
+StandsFor = Callable[[QueryBlock], bool]
 Way = Literal["inner", "left", "right", "full", "semi", "anti"]
 
+_BOTH = 2
 _JOIN = frozenset({"this", "on", "using", "side", "kind"})
+_ODD_JOIN = _JOIN | {"method", "hint"}
+# What conditions and a side say already.
+_IMPLICIT = frozenset({"", "INNER", "CROSS", "OUTER"})
 
 _WAYS: dict[tuple[str, str], Way] = {
     ("", ""): "inner",
@@ -239,98 +80,311 @@ _WAYS: dict[tuple[str, str], Way] = {
 }
 
 
-class JoinHost(SourceHost, Protocol):
-    """The reader of queries, which also takes notes."""
-
-    def note_first(self, node: exp.Expr, item: FromItem) -> None:
-        """Notes what stands first in FROM."""
-
-    def note_join(self, join: JoinNoteSource) -> None:
-        """Notes a join for whoever tells changes."""
-
-
-@dataclass(frozen=True)
-class TranslatedFrom:
-    """What FROM holds; `alone` is its only query, where that stands for the whole SELECT."""
-
-    part: SourcePart
-    alone: QueryBlock | None = None
-
-
 class SourceTranslator:
-    """Reads FROM, JOIN and LATERAL VIEW of one SELECT into its frame."""
+    """Reads FROM, JOIN and LATERAL VIEW of one SELECT into its frame.
+
+    Args:
+        used: which columns the SELECT uses.
+    """
 
     def __init__(
-        self, host: JoinHost, frame: SelectFrame, scalars: ScalarTranslator, used: ClauseMentions
+        self, host: QueryHost, frame: SelectFrame, scalars: ScalarTranslator, used: ClauseMentions
     ) -> None:
         self.host = host
         self.frame = frame
         self.scalars = scalars
-        self.entries = FromEntries(host, frame, scalars, used)
+        self.used = used
         self.part = SourcePart()
 
-    def translate_sources(
-        self, select: exp.Select, may_stand_for: Callable[[QueryBlock], bool]
-    ) -> TranslatedFrom:
-        """The sources of `select`.
+    def _enter_source(
+        self,
+        node: exp.Expr,
+        role: SourceRole,
+        alone: StandsFor | None = None,
+    ) -> tuple[FromItem, SourcePart | None]:
+        """One entry of FROM, and its part; None if its query takes the place of the SELECT."""
+        read = self._find_query(node)
+        part: SourcePart | None
+        if read is None:
+            item = self._read_rows(node)
+            part = make_part(item)
+        elif self.host.as_written:
+            item = self._keep_query(read)
+            part = make_part(item)
+        else:
+            item, part = self._enter_query(node, read, role, alone)
+        if isinstance(node, exp.Table) and part is not None:
+            self._check_clauses(node)
+            if self.host.as_written:
+                item = pivot_rows(self.host, item, node)
+                part = SourcePart(make_part(item).inner, where=self._translate_clauses(node))
+        return self._name_entry(node, item), part
 
-        `may_stand_for` says whether a query can take the place of the SELECT that reads it alone.
-        """
+    def _enter_query(
+        self,
+        node: exp.Expr,
+        read: QueryRead,
+        role: SourceRole,
+        alone: StandsFor | None,
+    ) -> tuple[FromItem, SourcePart | None]:
+        """A query, which may merge into the SELECT or take its place."""
+        used = self.used.columns_of_alias(node.alias_or_name.lower())
+        block = self.host.read_source(read, used, fresh=alone is not None)
+        part: SourcePart | None = None
+        table = ""
+        if alone is not None and not block.is_simple and alone(block):
+            item = FromItem(block=block)
+        elif may_merge(block, role):
+            item, part = FromItem(block=block), block.part
+            table = find_only_table(part)
+        else:
+            item = FromItem(DerivedTable(block))
+            part = make_part(item)
+        item.describe = lambda: table or self._describe_target(read.query, read.ctes)
+        item.query = read
+        item.is_open = block.has_star
+        item.names = () if block.has_star else list(block.outputs)
+        return item, part
+
+    def _keep_query(self, read: QueryRead) -> FromItem:
+        """A query that stays apart."""
+        block = self.host.read_source(read, None, fresh=read.outer is not None)
+        item = make_item(DerivedTable(block), block.written)
+        if read.reads_itself and item.source is not None:
+            # Everything in it may depend on all that it reads.
+            item = replace(item, source=MadeRows("recursive", [item.source]), is_open=True)
+        return rename_columns(item, read.names) if read.names else item
+
+    def _find_query(self, node: exp.Expr) -> QueryRead | None:
+        names = tuple(name.lower() for name in node.alias_column_names)
+        kept = self.host.as_written
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Query) and kept:
+            return QueryRead(node.this, self.frame.ctes, names, self.frame)
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+            outer = self.frame.outer if kept else None
+            if any(value for name, value in node.args.items() if name not in {"this", "alias"}):
+                self.host.add_gap(CLAUSES_BEHIND_SUBQUERY)
+                return QueryRead(node if kept else node.this, self.frame.ctes, names, outer)
+            return QueryRead(node.this, self.frame.ctes, names, outer)
+        if isinstance(node, exp.Table) and not node.db and node.name.lower() in self.frame.ctes:
+            cte = self.frame.ctes[node.name.lower()]
+            if cte is not None:
+                return cte._replace(names=names or cte.names)
+            self.host.add_gap("a query in WITH that reads itself")
+        return None
+
+    def _read_rows(self, node: exp.Expr) -> FromItem:
+        """Rows that are stored, written out or made."""
+        names = [name.lower() for name in node.alias_column_names]
+        if isinstance(node, exp.Values):
+            rows = tuple(self.scalars.translate_scalar(row) for row in node.expressions)
+            source: QuerySource = ValuesTable(TermOperation("values", rows, ArgumentOrder.FREE))
+            return FromItem(
+                source, None, names, not names, describe=lambda: "values", by_place=True
+            )
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            item = self._read_table(node)
+        else:
+            self.host.add_gap(f"{node.key} in FROM")
+            made = node.this if isinstance(node, exp.Table) else node
+            item = FromItem(
+                MadeRows(type(made).__name__, terms=[self.scalars.translate_call(made)]),
+                describe=lambda: str(node.key),
+            )
+        if names:
+            self.host.add_gap(f"{node.key} in FROM")
+            item = rename_columns(item, names)
+        return item
+
+    def _read_table(self, node: exp.Table) -> FromItem:
+        name = self.host.resolve_table_name(node)
+        if self.host.as_written and not node.db and name in self.frame.ctes:
+            return FromItem(MadeRows("rows of the query itself"), describe=lambda: name)
+        version = " ".join(node.args[one].sql() for one in _VERSION if node.args.get(one))
+        columns, source = self.host.list_columns(name), TableRead(name, version)
+        is_open = columns is None
+        return FromItem(source, names=columns or (), is_open=is_open, describe=lambda: name)
+
+    def _check_clauses(self, table: exp.Table) -> None:
+        for name, value in table.args.items():
+            if value and name not in _NAMES and name not in _VERSION:
+                self.host.add_gap(f"a table with {name}")
+
+    def _translate_clauses(self, table: exp.Table) -> list[Term]:
+        """What else a table is read with, such as a sample."""
+        return [
+            self.scalars.translate_scalar(value)
+            for name, value in table.args.items()
+            if name not in _NAMES | _INSIDE and isinstance(value, Tree)
+        ]
+
+    def _enter_generated(self, node: exp.Expr) -> DependentSource:
+        """LATERAL VIEW or UNNEST: rows that a function makes of each row before it."""
+        how: Literal["lateral", "lateral outer"] = "lateral"
+        names = [name.lower() for name in node.alias_column_names]
+        if isinstance(node, exp.Lateral):
+            how = "lateral outer" if node.args.get("outer") else how
+            is_query = isinstance(node.this.unnest(), exp.Query)
+            odd = next((n for n in ("ordinality", "cross_apply") if node.args.get(n)), None)
+            if is_query or odd is not None:
+                self.host.add_gap("a lateral subquery" if is_query else f"LATERAL with {odd}")
+            call = (
+                TermOperation(f"lateral:{node.sql().lower()}")
+                if is_query
+                else self.scalars.translate_call(node if odd is not None else node.this)
+            )
+        else:
+            if node.args.get("offset"):
+                self.host.add_gap("UNNEST with positions")
+            call = self.scalars.translate_call(node)
+        source = GeneratedRows(call)
+        item = FromItem(
+            source, None, names, not names, describe=lambda: str(node.key), by_place=bool(names)
+        )
+        self._name_entry(node, item)
+        return DependentSource(source, how, [call])
+
+    def _name_entry(self, node: exp.Expr, item: FromItem) -> FromItem:
+        """Adds a source to the frame, under the names that qualify its columns."""
+        alias = node.alias_or_name.lower() or f"#{len(self.frame.items)}"
+        item.known_as = frozenset({alias})
+        if isinstance(node, exp.Table) and not node.alias and isinstance(node.this, exp.Identifier):
+            parts = table_name(node).split(".")
+            item.known_as = frozenset(".".join(parts[index:]) for index in range(len(parts)))
+        item.known_as |= {one.alias.lower() for one in node.args.get("pivots") or () if one.alias}
+        if alias in self.frame.items:
+            self.host.add_gap(f"two sources are called {alias}")
+            alias = f"{alias}#{len(self.frame.items)}"
+        self.frame.items[alias] = item
+        return item
+
+    def _describe_target(self, query: exp.Expr, ctes: Ctes) -> str:
+        """What a query reads, for a reader."""
+        tables = sorted(self._list_tables(query, ctes))
+        return f"subquery of {', '.join(tables)}" if tables else "subquery"
+
+    def _list_tables(self, query: exp.Expr, ctes: Ctes) -> set[str]:
+        found: set[str] = set()
+        for table in query.find_all(exp.Table):
+            cte = ctes.get(table.name.lower()) if not table.db else None
+            if table.db:
+                found.add(self.host.resolve_table_name(table))
+            elif cte is not None:
+                found |= self._list_tables(cte.query, cte.ctes)
+        return found
+
+    def translate_sources(
+        self, select: exp.Select, may_stand_for: StandsFor
+    ) -> tuple[SourcePart, QueryBlock | None]:
+        """The sources of `select`, and its only query, if that takes its place."""
         first = select.args.get(FROM)
-        joins = select.args.get("joins") or []
-        laterals = select.args.get("laterals") or []
-        ways = [self._join_way(join) for join in joins]
+        joins, laterals = select.args.get("joins") or [], select.args.get("laterals") or []
+        ways = [self._find_join_way(join) for join in joins]
         if first is not None:
             alone = None if joins or laterals else may_stand_for
-            item, part = self.entries.enter_source(first.this, _source_role("inner", ways), alone)
+            item, part = self._enter(first.this, _find_source_role("inner", ways), alone)
+            self.host.notes.note_first(first.this, item)
             if part is None:
-                self.host.note_first(first.this, item)
-                return TranslatedFrom(SourcePart(), item.block)
-            self.host.note_first(first.this, item)
+                return SourcePart(), item.block
             self.part.add_part(part)
-        for place, (join, way) in enumerate(zip(joins, ways, strict=True)):
-            self._translate_join(join, way, _source_role(way, ways[place + 1 :]))
-        for lateral in laterals:
-            self.part.hung.append(self.entries.enter_generated(lateral))
-        return TranslatedFrom(self.part)
+        self._translate_more(joins, ways, laterals)
+        return self.part, None
 
-    def _join_way(self, join: exp.Join) -> Way:
+    def _enter(
+        self,
+        node: exp.Expr,
+        role: SourceRole,
+        alone: StandsFor | None = None,
+    ) -> tuple[FromItem, SourcePart | None]:
+        """One entry of FROM, with the joins within it."""
+        if not isinstance(node, exp.Subquery) or isinstance(node.this, exp.Query):
+            item, part = self._enter_source(node, role, alone)
+            is_table = isinstance(node, exp.Table) and part is not None
+            return item, self._add_inside(node, part) if is_table and part is not None else part
+        self.host.add_gap("joins in brackets")
+        if not node.alias and not node.args.get("pivots"):
+            return self._enter_unnamed(node, role)
+        inside = SelectFrame(self.frame.ctes, self.frame.outer)
+        scalars = ScalarTranslator(self.host, inside)
+        reader = SourceTranslator(self.host, inside, scalars, self.used)
+        _, whole = reader._enter_unnamed(node, "outer")
+        sources, terms = list(whole.iterate_sources()), list(whole.iterate_terms())
+        item = FromItem(MadeRows("group", sources, terms))
+        self.frame.is_mixed = self.frame.is_mixed or bool(node.args.get("pivots"))
+        return self._name_entry(node, item), make_part(item)
+
+    def _enter_unnamed(self, node: exp.Expr, role: SourceRole) -> tuple[FromItem, SourcePart]:
+        """Joins in brackets that have no alias."""
+        item, part = self._enter(node.this, role)
+        return item, self._add_inside(node, part or SourcePart())
+
+    def _add_inside(self, node: exp.Expr, part: SourcePart) -> SourcePart:
+        """A part with the joins that belong to one entry of FROM."""
+        joins, laterals = node.args.get("joins") or [], node.args.get("laterals") or []
+        kept, self.part = self.part, part
+        self._translate_more(joins, [self._find_join_way(join) for join in joins], laterals)
+        part, self.part = self.part, kept
+        return part
+
+    def _translate_more(
+        self, joins: Sequence[exp.Expr], ways: Sequence[Way], laterals: Sequence[exp.Expr]
+    ) -> None:
+        for place, (join, way) in enumerate(zip(joins, ways, strict=True)):
+            if isinstance(join, exp.Join):
+                self._translate_join(join, way, _find_source_role(way, ways[place + 1 :]))
+            else:  # a macro
+                self.part.where.append(self.scalars.translate_scalar(join))
+                self.frame.is_mixed = True
+        for lateral in laterals:
+            self.part.hung.append(self._enter_generated(lateral))
+
+    def _find_join_way(self, join: exp.Expr) -> Way:
         for name, value in join.args.items():
             if value and name not in _JOIN:
                 self.host.add_gap(f"a join with {name}")
-        way = _WAYS.get((join.side or "", join.kind or ""))
+        side, kind = join.text("side").upper(), join.text("kind").upper()
+        way = _WAYS.get((side, kind))
         if way is None:
-            self.host.add_gap(f"a {join.side} {join.kind} join")
+            self.host.add_gap(f"a {side} {kind} join")
         return way or "inner"
 
-    def _translate_join(self, join: exp.Join, way: Way, role: Role) -> None:
-        if isinstance(join.this, exp.Unnest | exp.Lateral):
+    def _translate_join(self, join: exp.Join, way: Way, role: SourceRole) -> None:
+        before = list(self.frame.iterate_visible())
+        how = " ".join(word for word in _list_words(join) if word not in _IMPLICIT)
+        if _makes_rows(join.this, self.host):
             if way != "inner" or join.args.get("on") is not None or join.args.get("using"):
                 self.host.add_gap("a join of a function with a condition")
-            self.part.hung.append(self.entries.enter_generated(join.this))
+            made = self._enter_generated(join.this)
+            made.how = f"{made.how} {how}".strip()
+            made.on += [term for term, _ in self._translate_conditions(join, before, None)]
+            self.part.hung.append(made)
             return
-        before = [item for item in self.frame.items.values() if not item.is_hidden]
-        item, part = self.entries.enter_source(join.this, role)
+        item, part = self._enter(join.this, role)
         if part is None:
             raise AssertionError("unreachable: a joined query never is the SELECT itself")
         read = self._translate_conditions(join, before, item)
         on = [term for term, _ in read]
-        turned = way == "right" and self._only_source() is not None
+        turned = way == "right" and self._find_only_source() is not None
         other = before[0] if turned else None
-        self.host.note_join(JoinNoteSource(join, way, item, self.frame, read, other))
-        if way == "inner":
+        self.host.notes.note_join(JoinNoteSource(join, way, item, self.frame, read, other))
+        if self.host.as_written:
+            item.is_hidden = "SEMI" in how or "ANTI" in how
+            is_odd = any(value for name, value in join.args.items() if name not in _ODD_JOIN)
+            self.frame.is_mixed = self.frame.is_mixed or is_odd or "POSITIONAL" in how
+            self.part.hung.append(DependentSource(part.inner[0], how, [*on, *part.where]))
+            self.part.hung += part.hung
+        elif way == "inner":
             self.part.add_part(part)
             self.part.where += on
         elif way in {"right", "full"}:
             self._add_outer_join(part, on, full=way == "full")
         else:
             item.is_hidden = way != "left"
-            how: Hanging = "left" if way == "left" else "semi" if way == "semi" else "anti"
-            self.part.hung.append(DependentSource(part.inner[0], how, [*on, *part.where]))
+            self.part.hung.append(DependentSource(part.inner[0], way, [*on, *part.where]))
         self._note_equal(way, on, part.inner)
 
     def _translate_conditions(
-        self, join: exp.Join, before: list[FromItem], item: FromItem
+        self, join: exp.Join, before: list[FromItem], item: FromItem | None
     ) -> list[tuple[Term, exp.Expr]]:
         """The conditions of a join, each with what it was read from."""
         on = join.args.get("on")
@@ -338,19 +392,29 @@ class SourceTranslator:
         read = [(self.scalars.translate_scalar(part), part) for part in parts]
         found = [(term, part) for whole, part in read for term in split_conjuncts(whole)]
         for key in join.args.get("using") or []:
-            name = key.name.lower()
-            left = before[0].find_column(name) if len(before) == 1 else None
-            right = item.find_column(name)
             # Elsewhere in the SELECT the bare name is one column of both sides.
-            self.host.add_gap(f"USING {name}, which is not written out")
-            if left is None or right is None:
-                found.append((TermOperation(f"using:{name}"), key))
-            else:
-                found.append((make_comparison("eq", left, right), key))
+            self.host.add_gap(f"USING {key.name.lower()}, which is not written out")
+            found.append((self._merge_column(key.name.lower(), before, item), key))
+        if "NATURAL" in _list_words(join) and item is not None:
+            common = {name for one in before for name in one.names}
+            for name in sorted(common.intersection(item.names)):
+                found.append((self._merge_column(name, before, item), join))
+            open_ones = [one for one in (*before, item) if one.is_open]
+            found += [(one.find_all(), join) for one in open_ones]
         return found
 
+    def _merge_column(self, name: str, before: list[FromItem], item: FromItem | None) -> Term:
+        """The condition that a column of this name is equal on both sides."""
+        self.frame.merged.add(name)
+        sides = [one.find_column(name) for one in (*before, *([item] if item is not None else ()))]
+        found = [side for side in sides if side is not None]
+        if len(before) == 1 and len(found) == len(sides) == _BOTH:
+            return make_comparison("eq", *found)
+        return TermOperation(f"using:{name}", tuple(found))
+
     def _note_equal(self, way: Way, on: list[Term], joined: list[QuerySource]) -> None:
-        for term in on if way in {"inner", "left"} else ():
+        may_note = way in {"inner", "left"} and not self.host.as_written
+        for term in on if may_note else ():
             if not isinstance(term, TermOperation) or term.op != "eq":
                 continue
             left, right = term.parts
@@ -361,24 +425,72 @@ class SourceTranslator:
                     self.frame.make_equal(kept, other)
 
     def _add_outer_join(self, part: SourcePart, on: list[Term], *, full: bool) -> None:
-        only = self._only_source()
+        only = self._find_only_source()
         if not full and only is not None:
-            # A RIGHT JOIN of one source is a LEFT JOIN, told from the other side.
+            # A RIGHT JOIN of one source is a LEFT JOIN, seen from the other side.
             self.part = SourcePart(
                 part.inner, [*part.hung, DependentSource(only, "left", on)], part.where
             )
         else:
             self.part = SourcePart([OuterJoin(part, self.part, full, on)])
 
-    def _only_source(self) -> QuerySource | None:
-        """What stands before a join, if that is one source without conditions."""
-        part = self.part
-        only = part.inner[0] if len(part.inner) == 1 and not part.hung and not part.where else None
-        return None if isinstance(only, OuterJoin) else only
+    def _find_only_source(self) -> QuerySource | None:
+        """The source before a join, if it is the only one and has no conditions."""
+        return self.part.only_source if not self.part.where else None
 
 
-def _source_role(way: Way, later: Sequence[Way]) -> Role:
+def _makes_rows(node: exp.Expr, host: QueryHost) -> bool:
+    """Whether a joined function makes rows; of a query, only if it cannot stay a query."""
+    is_query = isinstance(node, exp.Lateral) and isinstance(node.this, exp.Query)
+    return isinstance(node, exp.Unnest | exp.Lateral) and not (is_query and host.as_written)
+
+
+def _list_words(join: exp.Expr) -> list[str]:
+    return [str(join.args.get(part) or "").upper() for part in ("method", "side", "kind")]
+
+
+def _find_source_role(way: Way, later: Sequence[Way]) -> SourceRole:
     """Whether the rows of a source can be without a match, by its own join or by a later one."""
     if way == "full" or any(other in {"right", "full"} for other in later):
         return "outer"
     return "inner" if way in {"inner", "right"} else "hung"
+
+
+def make_item(source: QuerySource, written: WrittenResults) -> FromItem:
+    """A query that stays apart."""
+    return FromItem(source, names=[name for name, _ in written.columns], is_open=written.is_open)
+
+
+def make_part(item: FromItem) -> SourcePart:
+    """A part that is only one source."""
+    return SourcePart([item.source] if item.source is not None else [])
+
+
+def rename_columns(item: FromItem, names: Sequence[str]) -> FromItem:
+    """A source whose first columns are called `names`."""
+    if item.source is None:
+        return item
+    is_open = item.is_open or len(names) > len(item.names)
+    listed = [*names, *(() if is_open else item.names[len(names) :])]
+    source = MadeRows("renamed", [item.source], names=list(names))
+    return replace(item, source=source, names=listed, is_open=is_open)
+
+
+def pivot_rows(host: QueryHost, item: FromItem, node: exp.Expr) -> FromItem:
+    """A source under the PIVOT or UNPIVOT behind `node`: any column may hold any of it."""
+    pivots = node.args.get("pivots") or ()
+    if not pivots or item.source is None:
+        return item
+    if any(pivot.find(exp.Query) for pivot in pivots):
+        host.refuse_query("a PIVOT over what a query gives")
+    text = " ".join(_keep_alias_columns(pivot).sql(comments=False) for pivot in pivots)
+    return FromItem(MadeRows(text, [item.source]), describe=item.describe)
+
+
+def _keep_alias_columns(pivot: exp.Expr) -> exp.Expr:
+    """A PIVOT in which only the columns of its alias are left, if it lists them."""
+    copied = pivot.copy()
+    alias = copied.args.get("alias")
+    if alias is not None:
+        alias.set("this", None)
+    return copied

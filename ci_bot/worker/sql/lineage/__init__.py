@@ -1,1 +1,1 @@
-"""Which columns of later models a change reaches: through queries, and from model to model."""
+"""Which columns of later models a change reaches: through blocks, and from model to model."""

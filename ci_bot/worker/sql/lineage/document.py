@@ -102,9 +102,9 @@ def _make_indirect(name: str, found: ChangeSpread, project: ChangedProject) -> I
 
 def _name_parts(bits: int, parts: ChangedParts, project: ChangedProject) -> str:
     known = [parts.known[number] for number in parts.list_numbers(bits)]
-    told = list(dict.fromkeys(_name_part(part, project) for part in known))
-    rest = len(told) - MOST_REASONS
-    text = ", ".join(told[:MOST_REASONS]) or "one of many changes"
+    names = list(dict.fromkeys(_name_part(part, project) for part in known))
+    rest = len(names) - MOST_REASONS
+    text = ", ".join(names[:MOST_REASONS]) or "one of many changes"
     return f"{text} and {rest} more" if rest > 0 else text
 
 

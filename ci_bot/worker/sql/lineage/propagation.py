@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from ci_bot.protocol.review_report import HowChanged
-from ci_bot.worker.sql.equivalence.select_notes import is_spelled_alike, list_spellings
-from ci_bot.worker.sql.lineage.expressions import UnreadableError
+from ci_bot.worker.sql.equivalence.select_notes import (
+    UnreadableError,
+    is_spelled_alike,
+    list_spellings,
+)
 from ci_bot.worker.sql.lineage.query import (
     DefinitionRelations,
     ModelDependencies,
@@ -19,7 +22,7 @@ from ci_bot.worker.sql.lineage.query import (
     read_definition,
     read_dependencies,
 )
-from ci_bot.worker.sql.lineage.scopes import (
+from ci_bot.worker.sql.lineage.rowsets import (
     ANY,
     ANYWHERE,
     DOUBT,
@@ -57,7 +60,7 @@ _CLAUSES = {
 class OwnPart:
     """A part of a changed model: a column, or, if that is None, its rows.
 
-    `shifts` where a column comes or goes before others, so that those stand elsewhere.
+    `shifts` where a column comes or goes before others, which get other places.
     """
 
     model: str
@@ -129,7 +132,7 @@ def _find_incomparable_part(
         why = f"Spark may read it in another way: {', '.join(sorted(set(gaps)))}."
         return OwnPart(model, None, "unknown", why)
     (old, _), (new, _) = list_spellings(before.rendered), list_spellings(after.rendered)
-    if not is_spelled_alike(old, new):  # the project tells capital letters from small ones
+    if not is_spelled_alike(old, new):  # capital and small letters differ in the project
         return OwnPart(model, None, "rows", "It spells a name with other letters.")
     return None
 
@@ -161,7 +164,7 @@ def _list_relation_changes(model: str, old: LineageRowset, new: LineageRowset) -
     if old.rows.key != new.rows.key:
         yield OwnPart(model, None, "rows", _describe_difference(old, new))
     for name, value in new.columns.items():
-        other = old.find_column(name)
+        other = old.columns.get(name)
         if name.startswith("\n"):  # it has no name to be read by; a macro's are in the rendering
             continue
         if other is None:
@@ -171,7 +174,7 @@ def _list_relation_changes(model: str, old: LineageRowset, new: LineageRowset) -
     yield from (
         OwnPart(model, name, "dropped", shifts=True)
         for name in old.columns
-        if new.find_column(name) is None and not name.startswith("\n")
+        if new.columns.get(name) is None and not name.startswith("\n")
     )
     unlisted = [side.missing(ANY).key if side.missing else None for side in (old, new)]
     if unlisted[0] != unlisted[1]:
@@ -180,10 +183,10 @@ def _list_relation_changes(model: str, old: LineageRowset, new: LineageRowset) -
 
 def _describe_difference(old: LineageRowset, new: LineageRowset) -> str:
     names = dict.fromkeys((*old.clauses, *new.clauses))
-    told = dict.fromkeys(
+    clauses = dict.fromkeys(
         _CLAUSES[name] for name in names if old.clauses.get(name) != new.clauses.get(name)
     )
-    return f"Other rows: {', '.join(told) or 'its query'} changed."
+    return f"Other rows: {', '.join(clauses) or 'its query'} changed."
 
 
 def _merge_parts(parts: list[OwnPart]) -> list[OwnPart]:
@@ -222,7 +225,7 @@ class ModelReach:
         return self.all_columns | self.rows | self.order
 
     def bits_of(self, what: str) -> int:
-        """The parts that reach a column, or what one of the atoms' names stands for."""
+        """The parts that reach a column, or what one of the atoms' names means."""
         if what == ROWS:
             return self.rows
         if what == ORDER:
@@ -237,7 +240,7 @@ class ModelReach:
 
 
 class ChangedParts:
-    """The changed parts, each with its bit; the last bit stands for all that are too many."""
+    """The changed parts, each with its bit; the last bit is for all that are too many."""
 
     def __init__(self) -> None:
         self.known: list[OwnPart] = []
@@ -288,7 +291,7 @@ def spread_changes(project: ChangedProject) -> ChangeSpread:
     bits = _number_parts(own, parts)
     for model in project.models:
         reach = reached[model.name] = ModelReach()
-        if model.is_source:  # a query says itself what its other columns are made of
+        if model.is_source:  # a query shows what its other columns are made of
             reach.columns = dict.fromkeys(columns.get(model.name) or (), 0)
         for part in own[model.name]:
             _mark_change(reach, part, bits[part])

@@ -1,0 +1,316 @@
+"""What a proof changes of blocks as they are read: another form, and the same rows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sqlglot import exp
+
+from ci_bot.worker.sql.equivalence.blocks import (
+    DependentSource,
+    GroupClause,
+    NestedQuery,
+    QueryBlock,
+    SetKind,
+    SetOperation,
+    SourceColumn,
+    SourcePart,
+    TableRead,
+    Term,
+    TermOperation,
+    is_aggregated,
+    make_comparison,
+    split_conjuncts,
+    walk_term,
+)
+from ci_bot.worker.sql.equivalence.translate_clauses import LAYOUT, ClauseMentions
+
+# By its own join or by a later one, the rows of a source can be without a match.
+SourceRole = Literal["inner", "hung", "outer"]
+
+_TWO = 2
+
+_STRUCTURES = (exp.DataType.Type.STRUCT, exp.DataType.Type.OBJECT, exp.DataType.Type.VARIANT)
+
+
+def combine_branches(
+    node: exp.Expr, kind: SetKind, branches: list[QueryBlock], used: frozenset[str] | None
+) -> SetOperation | None:
+    """The set operation of `branches`.
+
+    None if the branches cannot be matched: a star, or another number of columns.
+    """
+    distinct = bool(node.args.get("distinct"))
+    names = list(branches[0].outputs)
+    if any(b.has_star or len(b.outputs) != len(names) for b in branches):
+        return None
+    converts_nothing = _has_one_type_for_each_column(node)
+    if kind == "union" and converts_nothing:
+        branches = [leaf for branch in branches for leaf in _list_leaves(branch, distinct=distinct)]
+    places = range(len(names))
+    if kind == "union" and not distinct and used is not None:
+        # Rows are kept as they are, so a column that nobody reads is of no account.
+        places = [place for place, name in enumerate(names) if name in used]  # type: ignore[assignment]
+    for branch in branches:
+        terms = list(branch.outputs.values())
+        branch.outputs = {str(new): terms[old] for new, old in enumerate(places)}
+    names = [names[place] for place in places]
+    loose = converts_nothing or (len(branches) == _TWO and _has_no_structures(node))
+    return SetOperation(
+        kind, distinct, branches, names, loose=loose, converts_nothing=converts_nothing
+    )
+
+
+def _list_leaves(block: QueryBlock, *, distinct: bool) -> list[QueryBlock]:
+    """The branches of a nested UNION, if the UNION around it may take them over."""
+    source = block.part.only_source
+    if (
+        not isinstance(source, SetOperation)
+        or source.kind != "union"
+        or (source.distinct and not distinct)
+        or not block.is_simple
+        or block.part.where
+    ):
+        return [block]
+    places: list[str] = []
+    for term in block.outputs.values():
+        if not isinstance(term, SourceColumn) or term.source is not source:
+            return [block]
+        places.append(term.name)
+    if source.distinct and set(places) != {str(n) for n in range(len(source.names))}:
+        return [block]
+    for branch in source.branches:
+        branch.outputs = {str(new): branch.outputs[old] for new, old in enumerate(places)}
+    return source.branches
+
+
+def _has_one_type_for_each_column(node: exp.Expr) -> bool:
+    """Whether no branch's values are converted: the result of three types hangs on their order."""
+    rows = [[item.type for item in select.expressions] for select in _list_selects(node)]
+    if len({len(row) for row in rows}) != 1:
+        return False
+    return all(
+        first is not None and not first.is_type(exp.DataType.Type.UNKNOWN) and set(kinds) == {first}
+        for first, *kinds in zip(*rows, strict=True)
+    )
+
+
+def _has_no_structures(node: exp.Expr) -> bool:
+    """Whether no column is a structure, whose fields are called as in the first branch."""
+    types = [item.type for select in _list_selects(node) for item in select.expressions]
+    return all(
+        kind is not None
+        and not kind.is_type(exp.DataType.Type.UNKNOWN)
+        and not any(part.is_type(*_STRUCTURES) for part in kind.find_all(exp.DataType))
+        for kind in types
+    )
+
+
+def _list_selects(node: exp.Expr) -> list[exp.Select]:
+    query = node.unnest() if isinstance(node, exp.Subquery) else node
+    if isinstance(query, exp.SetOperation):
+        return [*_list_selects(query.this), *_list_selects(query.expression)]
+    return [query] if isinstance(query, exp.Select) else []
+
+
+def add_where(part: SourcePart, conditions: list[Term]) -> None:
+    """Adds the conditions of WHERE to the sources; some are semi or anti joins."""
+    for condition in conditions:
+        hung = _find_semi_join(condition)
+        if hung is None:
+            part.where.append(condition)
+        else:
+            part.hung.append(hung)
+    make_filtered_joins_inner(part)
+
+
+def make_filtered_joins_inner(part: SourcePart) -> None:
+    """Makes a LEFT JOIN an inner one where a condition drops all rows without a match, and
+    leaves out tests for NULL that another condition makes needless."""
+    # From the last to the first: a join that becomes inner filters what its condition names.
+    for hung in [one for one in reversed(part.hung) if one.how == "left"]:
+        strict = [column for term in part.where for column in _list_strict_columns(term)]
+        if any(column.source is hung.source for column in strict):
+            part.hung.remove(hung)
+            part.inner.append(hung.source)
+            part.where += hung.on
+    compared = {
+        (column.source, column.name)
+        for term in part.where
+        if not _is_null_test(term)
+        for column in _list_strict_columns(term)
+    }
+    part.where = [
+        term
+        for term in part.where
+        if not _is_null_test(term)
+        or not any((one.source, one.name) in compared for one in _list_strict_columns(term))
+    ]
+
+
+def _is_null_test(term: Term) -> bool:
+    """Whether a condition is `a IS NOT NULL`."""
+    inner = term.parts[0] if isinstance(term, TermOperation) and term.op == "not" else None
+    if not isinstance(inner, TermOperation) or not inner.op.startswith("is("):
+        return False
+    tested = inner.parts[1]
+    return isinstance(tested, TermOperation) and tested.op.startswith("null(")
+
+
+def _list_strict_columns(term: Term) -> list[SourceColumn]:
+    """The columns whose NULL keeps a condition from being true, as far as that is plain."""
+    if not isinstance(term, TermOperation):
+        return []
+    sides = term.parts if term.op in {"eq", "neq", "lt", "gte"} else ()
+    if _is_null_test(term) and isinstance(term.parts[0], TermOperation):
+        sides = term.parts[0].parts
+    return [side for side in sides if isinstance(side, SourceColumn)]
+
+
+def _find_tested_column(term: Term) -> SourceColumn | None:
+    """The column of a condition `a IS NULL`; None if it is another condition."""
+    column = term.parts[0] if isinstance(term, TermOperation) and term.parts else None
+    is_test = isinstance(column, SourceColumn) and _is_null_test(TermOperation("not", (term,)))
+    return column if is_test and isinstance(column, SourceColumn) else None
+
+
+def _find_semi_join(condition: Term) -> DependentSource | None:
+    """The semi or anti join that a condition of WHERE is, if it is EXISTS, NOT EXISTS or IN over a
+    query that only filters one source. NOT IN is none: one NULL decides about all rows."""
+    how = "semi"
+    if isinstance(condition, TermOperation) and condition.op == "not":
+        condition, how = condition.parts[0], "anti"
+    if not isinstance(condition, TermOperation):
+        return None
+    nested = condition.parts[-1] if condition.parts else None
+    if not isinstance(nested, NestedQuery) or not nested.block.is_simple:
+        return None
+    part = nested.block.part
+    if part.only_source is None:
+        return None
+    if condition.op == "exists":
+        return DependentSource(part.only_source, how, list(part.where))
+    if condition.op == "in query" and how == "semi" and len(nested.block.outputs) == 1:
+        (output,) = nested.block.outputs.values()
+        equal = make_comparison("eq", condition.parts[0], output)
+        return DependentSource(part.only_source, how, [equal, *part.where])
+    return None
+
+
+def push_conditions_down(block: QueryBlock) -> None:
+    """Moves conditions to the earliest place that means the same."""
+    compared = block.distinct
+    if compared is not None and block.group is None and not (block.generators or block.is_windowed):
+        # DISTINCT is GROUP BY of every result.
+        block.distinct, block.group = None, GroupClause(keys=compared)
+    if block.qualify and not block.is_windowed:
+        waiting, block.qualify = block.qualify, []
+        block.add_filters(waiting)
+    if block.group is not None and block.group.keys and not block.group.sets:
+        early = [term for term in block.having if _is_of_keys(term)]
+        block.having = [term for term in block.having if not _is_of_keys(term)]
+        block.part.where += early
+    block.part.where = [item for term in block.part.where for item in split_conjuncts(term)]
+    block.part.where = [term for term in block.part.where if not _filter_branches(block, term)]
+    _make_unmatched_joins_anti(block)
+
+
+def _filter_branches(block: QueryBlock, condition: Term) -> bool:
+    """Filters the branches of a UNION instead of all its rows, if that means the same."""
+    sources = {one.source for one in walk_term(condition) if isinstance(one, SourceColumn)}
+    source = sources.pop() if len(sources) == 1 else None
+    if not isinstance(source, SetOperation) or source not in block.part.inner:
+        return False
+    is_plain = not any(isinstance(one, NestedQuery) for one in walk_term(condition))
+    is_one_type = source.kind == "union" and source.converts_nothing
+    if not (is_one_type and is_plain and all(map(_takes_filters, source.branches))):
+        return False
+    for branch in source.branches:
+        results = list(branch.outputs.values())
+        branch.add_filters([_replace_columns(condition, results)])
+        push_conditions_down(branch)
+    return True
+
+
+def _make_unmatched_joins_anti(block: QueryBlock) -> None:
+    """Makes a LEFT JOIN an anti join if only rows without a match are left of it."""
+    terms = list(block.iterate_terms())
+    if any(isinstance(item, NestedQuery) for term in terms for item in walk_term(term)):
+        return
+    for hung in [one for one in block.part.hung if one.how == "left"]:
+        compared = {
+            column.name
+            for term in hung.on
+            if not _is_null_test(term)
+            for column in _list_strict_columns(term)
+            if column.source is hung.source
+        }
+        tests = [
+            term
+            for term in block.part.where
+            for column in [_find_tested_column(term)]
+            if column is not None and column.source is hung.source and column.name in compared
+        ]
+        own = {id(term) for term in (*hung.on, *tests)}
+        is_read = any(
+            isinstance(item, SourceColumn) and item.source is hung.source
+            for term in terms
+            if id(term) not in own
+            for item in walk_term(term)
+        )
+        if tests and not is_read:
+            hung.how = "anti"
+            block.part.where = [term for term in block.part.where if id(term) not in own]
+
+
+def _takes_filters(block: QueryBlock) -> bool:
+    """Whether a filter of its rows may come before all else that follows in it."""
+    return not (block.limits or block.order or block.generators or block.has_star)
+
+
+def _replace_columns(term: Term, results: list[Term]) -> Term:
+    """A condition on columns by their places, as one on what these places hold."""
+    if isinstance(term, SourceColumn):
+        return results[int(term.name)]
+    if isinstance(term, NestedQuery):
+        return term
+    parts = tuple(_replace_columns(part, results) for part in term.parts)
+    return TermOperation(term.op, parts, term.order, ordered=term.ordered)
+
+
+def _is_of_keys(term: Term) -> bool:
+    """Whether a condition on groups is one on their keys: it has no aggregate."""
+    return not is_aggregated(term) and not any(
+        isinstance(item, NestedQuery) for item in walk_term(term)
+    )
+
+
+def may_merge(block: QueryBlock, role: SourceRole) -> bool:
+    """Whether the SELECT that reads a query can take over its sources and conditions."""
+    if not block.is_simple:
+        return False
+    if role == "inner":
+        return True
+    if block.part.only_source is None:
+        return False
+    # If there is no match, a column is NULL, and what is computed of NULLs may be something.
+    is_plain = all(isinstance(term, SourceColumn) for term in block.outputs.values())
+    return is_plain and (role == "hung" or not block.part.where)
+
+
+def find_only_table(part: SourcePart) -> str:
+    """The name of the table that a part only reads; empty if it does more."""
+    only = part.only_source if not part.where else None
+    return only.name if isinstance(only, TableRead) else ""
+
+
+def may_stand_for(block: QueryBlock, select: exp.Select, own: ClauseMentions) -> bool:
+    """Whether `select` only filters and chooses results of the query that it reads."""
+    if own.aggregates or own.windows or own.generators:
+        return False
+    if any(select.args.get(name) for name in ("group", "having", "qualify", "distinct")):
+        return False
+    if select.args.get("where") is not None and (block.limits or block.generators):
+        return False
+    shapes = any(select.args.get(n) for n in ("hint", "order", "limit", "offset", *LAYOUT))
+    return not shapes or not (block.order or block.limits or block.layout or block.generators)

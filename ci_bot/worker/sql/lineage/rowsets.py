@@ -1,0 +1,195 @@
+"""What the values and the rows of a query depend on, and how they are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ci_bot.worker.sql.equivalence.blocks import QuerySource
+
+# What the value of an expression and the content of a table depend on, as data.
+#
+# Two things are known of every value. `deps`: of which columns of which stored tables it is
+# computed, one bit for each, so that a union is one `|`. And `key`: how it is computed, one number
+# for each computation; the two sides of a change share these numbers, so equal keys are equal
+# computations.
+
+
+# What of a table something can depend on besides the columns, which are names in lower case.
+ROWS = "\nrows"  # which rows there are
+
+ANY = "\nany"  # every column, where they cannot be listed
+
+ORDER = "\norder"  # which columns there are, and their order
+
+DOUBT = "\ndoubt"  # something unknown
+
+ANYWHERE = "\nanywhere"  # instead of a table: any that the query reads
+
+
+class LineageAtom(NamedTuple):
+    """One thing that a query can depend on: a column of a table, or one of the names above."""
+
+    table: str
+    what: str
+
+
+class TracedValue(NamedTuple):
+    """An expression: its dependencies (bits over the atoms) and how it is computed."""
+
+    deps: int
+    key: int
+
+
+class LineageTerms:
+    """Numbers for atoms and for computations, shared by the readings of one model."""
+
+    def __init__(self) -> None:
+        self.atoms: list[LineageAtom] = []
+        self._bits: dict[LineageAtom, int] = {}
+        self._keys: dict[Hashable, int] = {}
+
+    def find_atom_bit(self, table: str, what: str) -> int:
+        """The bit of `what` of `table`."""
+        atom = LineageAtom(table, what)
+        bit = self._bits.get(atom)
+        if bit is None:
+            bit = self._bits[atom] = 1 << len(self.atoms)
+            self.atoms.append(atom)
+        return bit
+
+    def make_key(self, *parts: Hashable) -> int:
+        """The number of the computation that consists of `parts`."""
+        return self._keys.setdefault(parts, len(self._keys))
+
+    def combine_values(
+        self, kind: str, values: Iterable[TracedValue], *more: Hashable
+    ) -> TracedValue:
+        """A value that is made of others, in their order."""
+        listed = list(values)
+        deps = 0
+        for value in listed:
+            deps |= value.deps
+        return TracedValue(deps, self.make_key(kind, *more, *(value.key for value in listed)))
+
+
+@dataclass(frozen=True)
+class LineageRowset:
+    """What a table, a subquery or a CTE holds.
+
+    Attributes:
+        columns: values by column name in lower case, in their order.
+        rows: which rows there are.
+        missing: the value of a column that is not listed; None if all are listed.
+        order: what the order of the columns depends on, where a star has put it together.
+        tables: the stored tables that it reads.
+        clauses: what the rows are made by, by kind of clause, to say which one differs.
+        repeated: all columns with their names, where a name occurs more than once.
+        unplaced: a star shows columns of USING or NATURAL; dialects put them at other places.
+    """
+
+    columns: Mapping[str, TracedValue]
+    rows: TracedValue
+    missing: Callable[[str], TracedValue] | None = None
+    order: int = 0
+    tables: frozenset[str] = frozenset()
+    clauses: Mapping[str, int] = field(default_factory=dict)
+    repeated: tuple[tuple[str, TracedValue], ...] = ()
+    unplaced: bool = False
+
+    def list_columns(self) -> tuple[tuple[str, TracedValue], ...]:
+        """The columns by their places."""
+        return self.repeated or tuple(self.columns.items())
+
+    def trace_content(self, terms: LineageTerms) -> TracedValue:
+        """All columns together, in their order."""
+        listed = list(self.columns.values())
+        if self.missing is not None:
+            listed.append(self.missing(ANY))
+        found = terms.combine_values("content", listed)
+        return TracedValue(found.deps | self.order, found.key)
+
+    def trace_whole(self, terms: LineageTerms) -> TracedValue:
+        """All columns and which rows there are."""
+        return terms.combine_values("whole", [self.trace_content(terms), self.rows])
+
+
+def map_columns_by_name(
+    terms: LineageTerms, listed: Iterable[tuple[str, TracedValue]]
+) -> tuple[dict[str, TracedValue], tuple[tuple[str, TracedValue], ...]]:
+    """Columns by name, and `Rowset.repeated`; a name that occurs twice may mean either."""
+    pairs = tuple(listed)
+    columns: dict[str, TracedValue] = {}
+    for name, value in pairs:
+        other = columns.get(name)
+        columns[name] = value if other is None else terms.combine_values("one of", [other, value])
+    return columns, pairs if len(columns) < len(pairs) else ()
+
+
+def name_by_place(terms: LineageTerms, value: TracedValue, place: int) -> TracedValue:
+    """Names a column by its position, because a list of aliases gave its name."""
+    return TracedValue(value.deps, terms.make_key("at place", place, value.key))
+
+
+def make_opaque_relation(
+    terms: LineageTerms, value: TracedValue, names: Iterable[str], tables: frozenset[str]
+) -> LineageRowset:
+    """A relation of which is only known what it is made of: any column may hold any of it."""
+
+    def column(name: str) -> TracedValue:
+        return TracedValue(value.deps, terms.make_key("of", name, value.key))
+
+    return LineageRowset(
+        columns={name: column(name) for name in names},
+        rows=TracedValue(value.deps, terms.make_key("rows of", value.key)),
+        missing=column,
+        tables=tables,
+    )
+
+
+def rename_relation(
+    terms: LineageTerms, relation: LineageRowset, names: Sequence[str]
+) -> LineageRowset:
+    """A relation whose columns are called otherwise, in their order."""
+    old = relation.list_columns()
+    if relation.missing is not None or relation.unplaced or len(names) > len(old):
+        value = relation.trace_content(terms)
+        renamed = make_opaque_relation(terms, value, (), relation.tables)
+        columns = {n: name_by_place(terms, value, place) for place, n in enumerate(names)}
+        return replace(renamed, columns=columns, rows=relation.rows)
+    pairs = [
+        (
+            names[place] if place < len(names) else name,
+            TracedValue(value.deps | relation.order, value.key),
+        )
+        for place, (name, value) in enumerate(old)
+    ]
+    columns, repeated = map_columns_by_name(terms, pairs)
+    return replace(relation, columns=columns, repeated=repeated)
+
+
+@dataclass(frozen=True)
+class FromEntry:
+    """One source of a SELECT; `label` is its own, even beside another of the same table."""
+
+    source: QuerySource
+    relation: LineageRowset
+    label: int
+
+    def find_column(self, name: str, terms: LineageTerms) -> TracedValue | None:
+        found = self.relation.columns.get(name)
+        return None if found is None else self.mark_value(found, terms)
+
+    def find_unlisted(self, name: str, terms: LineageTerms) -> TracedValue | None:
+        missing = self.relation.missing
+        return None if missing is None else self.mark_value(missing(name), terms)
+
+    def mark_value(self, value: TracedValue, terms: LineageTerms) -> TracedValue:
+        """A value of this entry and of no other."""
+        return TracedValue(value.deps, terms.make_key("at", self.label, value.key))
+
+
+def list_tables(entries: Iterable[FromEntry]) -> frozenset[str]:
+    """The stored tables that sources read."""
+    return frozenset(table for entry in entries for table in entry.relation.tables)
