@@ -58,6 +58,7 @@ _DECIMALS = ("1", "2.5", "0.01", "0", "-1", "10", "0.05")
 _OWN_SHARE = 0.7
 _NULL_SHARES = (0.0, 0.0, 0.15, 0.4)
 _NULL_SHARE = 0.15
+_SAME_SHARE = 0.4
 _EMPTY_SHARE = 0.06
 # The chances of a row: removed, doubled, doubled with other cells; else one cell changes.
 _REMOVED, _DOUBLED, _VARIED = 0.1, 0.2, 0.5
@@ -243,17 +244,21 @@ class RowGenerator:
         self._all: dict[ValueType, list[Any]] = {}
 
     def make_distinct_data(self) -> DataSet:
-        """Fresh rows whose columns hold each value once, beside NULL: their order is clear."""
+        """Fresh rows whose columns hold each value once, beside NULL: their order is clear.
+
+        In half of the data sets, some columns hold one value only, so that rows belong together.
+        """
         dice = self._dice
         data: DataSet = {}
+        same = dice.choice((0.0, _SAME_SHARE))
         for table, columns in self._columns.items():
             pools = []
             for name, kind in columns.items():
                 drawn = [self._draw_value(name, kind) for _ in range(_DRAWS)]
-                pools.append([value for at, value in enumerate(drawn) if value not in drawn[:at]])
-            size = min([MOST_ROWS, *map(len, pools)])
-            for pool in pools:
+                pool = [value for at, value in enumerate(drawn) if value not in drawn[:at]]
                 dice.shuffle(pool)
+                pools.append(pool[:1] * MOST_ROWS if dice.random() < same else pool)
+            size = min([MOST_ROWS, *map(len, pools)])
             data[table] = [
                 tuple(None if dice.random() < _NULL_SHARE else pool[row] for pool in pools)
                 for row in range(size)
