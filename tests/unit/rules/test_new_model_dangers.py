@@ -155,6 +155,9 @@ def test_types__of_the_branches_of_a_union() -> None:
     text = "SELECT o.order_id AS k FROM stg.orders AS o UNION ALL SELECT {0} FROM raw.buyers AS c"
     assert weigh("improbable-expression", text.format("c.code")) == ["high"]
     assert weigh("improbable-expression", text.format("c.seen_on")) == ["high"]
+    days = text.replace("o.order_id", "o.order_ts")
+    assert weigh("improbable-expression", days.format("c.seen_on")) == []
+    assert weigh("improbable-expression", days.format("c.code")) == ["high"]
     for alike in ("c.customer_id", "c.short_id", "c.price", "NULL", "CAST(c.code AS BIGINT)"):
         assert weigh("improbable-expression", text.format(alike)) == []
 
@@ -360,6 +363,10 @@ def test_total__of_a_count_whose_name_says_nothing_is_a_note() -> None:
         "ON o.order_id = i.order_id GROUP BY o.customer_id"
     )
     assert weigh("fan-out-total", text) == ["medium"]
+    by_order = text.replace("o.customer_id", "o.order_id")
+    assert weigh("fan-out-total", by_order) == [], "each group has one order"
+    optional = by_order.replace("JOIN", "LEFT JOIN")
+    assert weigh("fan-out-total", optional) == ["high"], "an order without items counts as one"
 
 
 # The row that stays is one of several.
@@ -482,6 +489,8 @@ def test_money__that_becomes_imprecise(text: str) -> None:
         "SELECT o.status, CAST(SUM(o.amount) AS DOUBLE) / COUNT(*) AS avg_amount "
         "FROM stg.orders AS o GROUP BY 1",
         "SELECT c.customer_id, c.score AS price_score FROM raw.buyers AS c",
+        # 100.0 is a DECIMAL in Spark, and so is the result.
+        "SELECT c.customer_id, c.fee_cents / 100.0 AS fee FROM raw.buyers AS c",
         "SELECT o.order_id, CAST(o.amount * 100 AS BIGINT) AS amount_cents FROM stg.orders AS o",
         "SELECT o.order_id, CAST(ROUND(o.amount) AS INT) AS amount FROM stg.orders AS o",
         "SELECT o.status, CAST(COUNT(*) AS DOUBLE) AS total FROM stg.orders AS o GROUP BY 1",

@@ -117,7 +117,10 @@ class FanOutTotal(ModelRule):
         if is_called(others) and not is_called(counted):
             return f"is called after {tables[1]}, and counts the rows of {shown}", None
         if rows.first in others and not is_called(counted):
-            return _describe_repeats(rows, counted, shown, tables[1])
+            # With one row of these in each group, only those of the partner can be meant.
+            is_clear = others <= rows.find_determined([])
+            found = _describe_repeats(rows, counted, shown, tables[1])
+            return None if found is not None and found[1] and is_clear else found
         return None
 
     def _name_source(self, rows: JoinedRows, alias: str) -> str:

@@ -43,7 +43,7 @@ _PASSING = (
 )  # fmt: skip
 _JOINING = (exp.Add, exp.Sub, exp.Mul)
 # 100 cents are one unit of most currencies; some have 1,000.
-_CENTS = frozenset({"100", "1000", "100.0", "1000.0"})
+_CENTS = frozenset({"100", "1000"})
 _WHOLE = frozenset(exp.DataType.INTEGER_TYPES)
 _MOST_LEVELS = 12
 _FRACTIONS = (

@@ -27,6 +27,7 @@ _TIME = re.compile(
     r"|T?\d{1,2}:\d{1,2}.*|(?:epoch|now|today|yesterday|tomorrow)(?:\s.*)?)\s*",
     re.IGNORECASE,
 )
+_TEMPORAL = {"date", "time"}
 _READABLE = {"number": _NUMBER, "date": _TIME, "time": _TIME}
 _WORDS = {
     "text": "a text", "number": "a number", "date": "a date", "time": "a time",
@@ -97,7 +98,7 @@ class MixedTypes:
                     self._find_family(scope, item.unalias())
                     for scope, item in ((first, one), (branch, other))
                 ]
-                if None not in families and not _are_alike(*families):
+                if None not in families and not _fit_one_column({*families}):
                     yield (
                         other,
                         (
@@ -126,6 +127,11 @@ def _describe_pair(left: str | None, right: str | None, *, is_equality: bool) ->
         "'007' may meet 7, and what it cannot read meets nothing or stops the run",
         _CASTS_ON_PURPOSE,
     )
+
+
+def _fit_one_column(families: set[str | None]) -> bool:
+    """Whether values fit one column: a date beside a time becomes midnight, as it means."""
+    return len(families) == 1 or families <= _TEMPORAL
 
 
 def _are_alike(left: str | None, right: str | None) -> bool:
