@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision.code_on_load import is_text_only_template
+from ci_bot.bot.decision.template_tags import is_text_only_template
 
 HARMLESS = [
     "SELECT {{ safe_hash(['a', 'b']) }} AS id",
