@@ -109,7 +109,9 @@ def _make_path_hook(repository: Path, environment: Path) -> Callable[[str], Any]
 #
 # SQLMesh reads dates with dateparser, whose list of time zones is two thousand regular expressions.
 # A date without a time zone needs one of them. And each of SQLMesh's 150 records, those of thirty
-# engines among them, has a validator, which Pydantic can make when the first record is read.
+# engines among them, has a validator, which Pydantic can make when the first record is read. Its
+# analytics and one of the engines ask servers with requests, which takes as long to import as a
+# tenth of SQLMesh.
 
 
 def delay_import_work() -> None:
@@ -153,10 +155,40 @@ def _run_with_late_validators(module: ModuleType, run: Callable[[ModuleType], No
     module.PydanticModel.model_config["defer_build"] = True
 
 
+def _run_with_late_requests(module: ModuleType, run: Callable[[ModuleType], None]) -> None:
+    name = "requests"
+    if name in sys.modules:
+        run(module)
+        return
+    late = _LateModule(name)
+    sys.modules[name] = late
+    try:
+        run(module)
+    finally:
+        late.give_way()
+
+
 _DELAYED = {
+    "sqlmesh.core.analytics.dispatcher": _run_with_late_requests,
+    "sqlmesh.core.engine_adapter.fabric": _run_with_late_requests,
     "dateparser.timezone_parser": _run_with_late_patterns,
     "sqlmesh.utils.pydantic": _run_with_late_validators,
 }
+
+
+class _LateModule(ModuleType):
+    """Stands in for a module in the names of its importer, and imports it when something of it is
+    used.
+    """
+
+    def give_way(self) -> None:
+        """Lets the next importer import the module itself."""
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+
+    def __getattr__(self, name: str) -> Any:
+        self.give_way()
+        return getattr(import_module(self.__name__), name)
 
 
 class _LatePattern:

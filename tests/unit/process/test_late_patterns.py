@@ -1,10 +1,12 @@
-"""Patterns that are compiled late find what they find otherwise."""
+"""Patterns, validators and modules that are made late do what they do otherwise."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+
+import pytest
 
 PROGRAM = """
 import json, sys
@@ -74,3 +76,38 @@ def test_late__validators_accept_and_refuse_the_same() -> None:
     assert plain.startswith("[[True, True]")
     assert late.startswith("[[False, False]")
     assert late.replace("False", "True", 2) == plain
+
+
+REQUESTS = """
+import os, sys
+os.environ["SQLMESH__DISABLE_ANONYMIZED_ANALYTICS"] = "1"
+from ci_bot.worker.runtime.imports import delay_import_work
+delay_import_work()
+if sys.argv[1] == "first":
+    import requests
+import sqlmesh.core.context
+from sqlmesh.core.analytics import dispatcher
+from sqlmesh.core.engine_adapter import fabric
+made = "requests" in sys.modules
+if sys.argv[1] == "project":
+    import requests
+    from requests.adapters import HTTPAdapter
+session = dispatcher.requests.Session()
+import requests
+assert type(session) is requests.Session
+assert fabric.requests.post is requests.post
+assert dispatcher.requests.adapters.HTTPAdapter is requests.adapters.HTTPAdapter
+print(made)
+"""
+
+
+@pytest.mark.parametrize(("who", "made"), [("sqlmesh", False), ("project", False), ("first", True)])
+def test_late__requests_is_imported_when_it_is_used(who: str, made: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", REQUESTS, who],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{made}\n"
