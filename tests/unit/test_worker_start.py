@@ -18,9 +18,7 @@ LATE = ("jinja2", "github", "requests", "rich")
 ASKED = "import importlib, sys; importlib.import_module(sys.argv[1]); print(*sorted(sys.modules))"
 
 
-@pytest.mark.parametrize(
-    "module", ["ci_bot.worker.__main__", "ci_bot.worker.runtime.java_process"]
-)
+@pytest.mark.parametrize("module", ["ci_bot.worker.__main__", "ci_bot.worker.runtime.java_process"])
 def test_start__imports_neither_sqlmesh_nor_spark(module: str) -> None:
     assert list_imported(module, HEAVY) == []
 
