@@ -42,6 +42,19 @@ def test_a_lost_column__is_refused__and_allowed_by_the_input() -> None:
     assert "refuses" not in says
 
 
+@pytest.mark.parametrize(
+    ("status", "hint"), [("INITCAP(status)", True), ("CAST(LENGTH(status) AS BIGINT)", False)]
+)
+def test_a_refused_column__of_the_same_type_in_spark__gets_the_cast_that_keeps_it(
+    status: str, hint: bool
+) -> None:
+    before = days("").replace("CAST(status AS STRING)", "status")
+    after = before.replace("status AS status", f"{status} AS status")
+    [(severity, says)] = found(before, after)
+    assert severity == "blocker"
+    assert ("a cast to the type of the table keeps the columns" in says) is hint
+
+
 def test_the_input__names_another_model__and_clears_nothing_here() -> None:
     other = frozenset({'"spark_catalog"."shop"."other"'})
     [(severity, _)] = found(days(ONE_MORE), days(""), allowed_destructive=other)

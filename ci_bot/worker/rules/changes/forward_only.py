@@ -43,13 +43,7 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
             DESTRUCTIVE,
             f"Forward-only, and {quote_names(lost)} would be dropped or retyped in the production "
             "table. "
-            "SQLMesh refuses this plan."
-            + (
-                " (It reads the type of these columns back from its state as another one, so any "
-                "change of such a model is refused.)"
-                if set(lost) <= list_validity_columns(after)
-                else ""
-            ),
+            "SQLMesh refuses this plan." + _explain_refusal(lost, pair.before, after),
             "the columns stay, or the change is allowed on purpose (input `allow-destructive`)",
             model=after,
             subject=tuple(lost),
@@ -82,6 +76,21 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
         subject=tuple(lost),
         anchors=("on_destructive_change", "forward_only"),
     )
+
+
+def _explain_refusal(lost: list[str], before: Model, after: Model) -> str:
+    """Why SQLMesh refuses what looks like no change of a type; empty if it is one."""
+    if set(lost) <= list_validity_columns(after):
+        return (
+            " (It reads the type of these columns back from its state as another one, so any "
+            "change of such a model is refused.)"
+        )
+    if all(_is_stored_alike(name, before, after) for name in lost):
+        return (
+            " (It infers another name of the same type, such as VARCHAR of a function for the "
+            "STRING of a source: a cast to the type of the table keeps the columns.)"
+        )
+    return ""
 
 
 def _explain_acceptance(allowed: Any, compared: bool, by_input: bool) -> str:
