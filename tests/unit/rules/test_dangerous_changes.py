@@ -54,6 +54,10 @@ DANGEROUS: dict[str, tuple[RuleInputs, dict[str, str]]] = {
         ),
         {"filter-changed": "high"},
     ),
+    "an interval that late rows miss": (
+        edited(("orders", "@end_ds", "@end_ds AND o.loaded_at <= @end_ts")),
+        {"filter-changed": "high"},
+    ),
     "other totals": (
         edited(("revenue", "COUNT(*) AS orders", "COUNT(DISTINCT o.amount) AS orders")),
         {"aggregate-changed": "high"},

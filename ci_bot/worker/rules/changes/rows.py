@@ -140,25 +140,25 @@ def find_changed_limits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
 
 @on_change(FILTER)
 def find_other_interval_columns(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
-    """Another column that the interval limits, in a model without a time column.
+    """Another column that the interval limits.
 
-    With a time column the rules on the interval compare the two. Without one the filter alone
-    says which rows a run reads: a merge by key that reads by creation never sees a correction.
+    In a model without a time column the filter alone says which rows a run reads: a merge by key
+    that reads by creation never sees a correction. With a time column a rule compares the two;
+    it is content with a filter on both, while one column more can keep late rows out.
     """
-    if pair.query_before is None or pair.query_after is None or pair.has_same_text:
-        return
-    if pair.before.time_column is not None or pair.after.time_column is not None:
+    if pair.query_before is None or pair.query_after is None or pair.is_proved_same:
         return
     was, now = (
         {name for _, name in find_interval_bounds(query).columns}
         for query in (pair.query_before, pair.query_after)
     )
-    if not was or not now - was:
+    has_time_column = pair.before.time_column is not None or pair.after.time_column is not None
+    if not was or not (was < now if has_time_column else now - was):
         return
     yield RuleObservation(
         FILTER,
-        f"A run reads rows by {quote_names(now)}, no longer by {quote_names(was)}: rows that are "
-        "new or changed by the one and not by the other are read in another run, or in none.",
+        f"A run reads rows by {quote_names(now)}, and did by {quote_names(was)}: rows that are in "
+        "the interval by one time and not by the other are read in another run, or in none.",
         "the owner confirms which rows each run has to read",
         model=pair.after,
         subject=(f"interval by {', '.join(sorted(now))}",),
