@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from ci_bot.jinja_text import EXPRESSION, REMARK, replace_templates
-from ci_bot.protocol.environment import is_prefix, normalize_name
+from ci_bot.protocol.environment import is_environment_prefix, normalize_environment_name
 from ci_bot.yaml_reader import MappingNode, Node, ScalarNode, UnfitYaml, compose_yaml
 
 # One of them in a directory; SQLMesh refuses several.
@@ -50,8 +50,8 @@ def read_written_prefix(text: str) -> WrittenPrefix:
         return WrittenPrefix(problem="stands in a file that is no YAML")
     except _NotPlainError as why:
         return WrittenPrefix(problem=str(why))
-    prefix = None if name is None else normalize_name(name)
-    if prefix is None or is_prefix(prefix):
+    prefix = None if name is None else normalize_environment_name(name)
+    if prefix is None or is_environment_prefix(prefix):
         return WrittenPrefix(prefix)
     return WrittenPrefix(
         problem="does not begin with a letter, is longer than 31 characters, or has letters other "

@@ -11,16 +11,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ci_bot.bot.setup.plan_files import SetupRequest, find_action_release, list_workflows
-from ci_bot.bot.setup.read_configuration import ConfigVariable
-from ci_bot.bot.setup.read_repository import read_repository
-from ci_bot.bot.setup.repository_facts import RepositoryFacts
-from ci_bot.bot.setup.setup_command import load_template
+from ci_bot.bot.setup.plan_files import (
+    SetupRequest,
+    find_action_release_for_setup,
+    list_setup_workflows,
+)
+from ci_bot.bot.setup.read_configuration import SetupConfigVariable
+from ci_bot.bot.setup.read_repository import read_repository_for_setup
+from ci_bot.bot.setup.repository_facts import SetupRepositoryFacts
+from ci_bot.bot.setup.setup_command import load_setup_template
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / ".github" / "examples"
 COMPANY = ROOT / "examples" / "company"
-TOKEN = ConfigVariable("WAREHOUSE_TOKEN", "warehouse", "token")
+TOKEN = SetupConfigVariable("WAREHOUSE_TOKEN", "warehouse", "token")
 
 
 def example_workflows() -> dict[str, str]:
@@ -28,18 +32,21 @@ def example_workflows() -> dict[str, str]:
     request = SetupRequest(
         repository=_repository(),
         level="full",
-        release=find_action_release(None),
+        release=find_action_release_for_setup(None),
         deploy_requirements="requirements.txt",
     )
-    return {Path(file.path).name: file.text for file in list_workflows(request, load_template)}
+    return {
+        Path(file.path).name: file.text
+        for file in list_setup_workflows(request, load_setup_template)
+    }
 
 
-def _repository() -> RepositoryFacts:
-    (project,) = read_repository(COMPANY, (".",)).projects
+def _repository() -> SetupRepositoryFacts:
+    (project,) = read_repository_for_setup(COMPANY, (".",)).projects
     configuration = project.configuration
     variables = (*configuration.variables, TOKEN)
     with_token = replace(project, configuration=replace(configuration, variables=variables))
-    return RepositoryFacts(projects=(with_token,))
+    return SetupRepositoryFacts(projects=(with_token,))
 
 
 def main() -> None:

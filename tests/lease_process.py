@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from sqlmesh.core.config.connection import PostgresConnectionConfig
 
-from ci_bot.worker.runtime.process import StopRequest
+from ci_bot.worker.runtime.process import WorkerStopRequest
 from ci_bot.worker.state_store.lease_rows import LeasedActivity, LeaseHolder
 from ci_bot.worker.state_store.leases import LeaseBook, LeaseTiming
 
@@ -59,7 +59,7 @@ def main() -> None:
     known = leases(url, PATIENT if what == "rounds" else FAST)
     kind: LeasedActivity = "apply" if activity == "apply" else "cleanup"
     holder = LeaseHolder(activity=kind, who=f"octo/shop#7, run {activity}")
-    stop = StopRequest(monotonic=time.monotonic, exit_now=os._exit)
+    stop = WorkerStopRequest(monotonic=time.monotonic, exit_now=os._exit)
     stop.install_and_watch()
     print("ready", flush=True)
     sys.stdin.readline()

@@ -8,7 +8,7 @@ Tests about the start itself say `cold_worker`, and those of all other folders s
 bot does.
 
 The fork becomes a child of the bot's process as any worker is: the process between the two ends at
-once, and the bot adopts orphans while a worker runs (`process_tree.adopt_orphans`).
+once, and the bot adopts orphans while a worker runs (`process_tree.adopt_orphans_of_sandbox`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ci_bot.bot.sandbox.launch import WorkerLaunch
+    from ci_bot.bot.sandbox.launch import SandboxLaunch
 
 # What SQLMesh reads of its environment when it is imported; `MAX_FORK_WORKERS` see `_constants`.
 _READ_ON_IMPORT = ("DATABRICKS_", "HOME", "MAX_FORK_WORKERS", "SQLMESH")
@@ -36,7 +36,7 @@ _ADOPTED_WITHIN_SECONDS = 10
 
 
 class WarmWorkers:
-    """Starts workers as `supervisor._start_process` does, from one process of its own."""
+    """Starts workers as `supervisor._start_sandboxed_process` does, from one process of its own."""
 
     def __init__(self, cold: Any) -> None:
         self._cold = cold
@@ -46,7 +46,7 @@ class WarmWorkers:
         self._made_for: tuple[Any, ...] = ()
 
     def start(
-        self, command: Sequence[str], launch: WorkerLaunch, output: int, pass_fds: Sequence[int]
+        self, command: Sequence[str], launch: SandboxLaunch, output: int, pass_fds: Sequence[int]
     ) -> subprocess.Popen[bytes]:
         """A process that runs the command; started as ever where the fork would be another one."""
         with self._lock:
@@ -64,7 +64,7 @@ class WarmWorkers:
             self._process.wait()
             self._line = None
 
-    def _begin(self, launch: WorkerLaunch) -> None:
+    def _begin(self, launch: SandboxLaunch) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -80,7 +80,7 @@ class WarmWorkers:
         self._line, self._made_for = ours, _kind(launch)
 
     def _fork(
-        self, command: Sequence[str], launch: WorkerLaunch, output: int, pass_fds: Sequence[int]
+        self, command: Sequence[str], launch: SandboxLaunch, output: int, pass_fds: Sequence[int]
     ) -> int:
         assert self._line is not None
         asked = {
@@ -111,7 +111,7 @@ class _Adopted(subprocess.Popen[bytes]):
         self._waitpid_lock = threading.Lock()
 
 
-def _is_ordinary(command: Sequence[str], launch: WorkerLaunch) -> bool:
+def _is_ordinary(command: Sequence[str], launch: SandboxLaunch) -> bool:
     """Whether the worker is the bot's own interpreter with its own packages."""
     return (
         launch.module == "ci_bot.worker"
@@ -123,7 +123,7 @@ def _is_ordinary(command: Sequence[str], launch: WorkerLaunch) -> bool:
     )
 
 
-def _kind(launch: WorkerLaunch) -> tuple[Any, ...]:
+def _kind(launch: SandboxLaunch) -> tuple[Any, ...]:
     """What the process that is forked must have been made for."""
     read = {
         name: value for name, value in launch.variables.items() if name.startswith(_READ_ON_IMPORT)

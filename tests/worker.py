@@ -10,14 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
-from ci_bot.bot.sandbox.launch import make_redactor
+from ci_bot.bot.sandbox.deadline import SandboxCancelToken, SandboxDeadline
+from ci_bot.bot.sandbox.launch import make_redactor_for_sandbox
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.bot.worker_client import review as reviewing
-from ci_bot.bot.worker_client.client import ClientOptions, WorkerClient, WorkListener, make_owner
-from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
-from ci_bot.bot.worker_client.session import open_client
+from ci_bot.bot.worker_client.client import (
+    WorkerClient,
+    WorkerClientOptions,
+    WorkListener,
+    make_owner_of_worker_request,
+)
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits, WorkerReviewOptions
+from ci_bot.bot.worker_client.session import open_worker_client
 from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
@@ -64,7 +69,7 @@ class Client:
         **options: Any,
     ) -> None:
         self._around = around or make_process_machine()
-        self._options = ClientOptions(
+        self._options = WorkerClientOptions(
             checkout=root,
             projects=tuple(projects),
             own_machine=self._around.worker_user is None,
@@ -75,7 +80,7 @@ class Client:
         self.loaded: frozenset[str] | None = None
 
     def _with(self, action: Any) -> Any:
-        cancel = CancelToken(clock=time.monotonic)
+        cancel = SandboxCancelToken(clock=time.monotonic)
         self.heard = Heard()
         listener = WorkListener(
             on_progress=self.heard.progress.append, on_log=self.heard.log.append
@@ -83,13 +88,15 @@ class Client:
         deadline = (
             None
             if self.patience_seconds is None
-            else Deadline(self.patience_seconds, clock=time.monotonic)
+            else SandboxDeadline(self.patience_seconds, clock=time.monotonic)
         )
         try:
-            with open_client(
+            with open_worker_client(
                 self._options,
                 self._around,
-                redactor=make_redactor(self._around.environ, worker_env=self._options.worker_env),
+                redactor=make_redactor_for_sandbox(
+                    self._around.environ, worker_env=self._options.worker_env
+                ),
                 cancel=cancel,
                 listener=listener,
                 deadline=deadline,
@@ -103,13 +110,13 @@ class Client:
         self, environment: str, *, planned_at: str = "2024-02-01T00:00:00Z", **options: Any
     ) -> Report:
         def act(bench: WorkerClient) -> Report:
-            wanted = ReviewOptions(
+            wanted = WorkerReviewOptions(
                 environment=environment,
-                owner=make_owner(OWNER, number=options.pop("number", None)),
-                commits=options.pop("commits", ReviewCommits()),
+                owner=make_owner_of_worker_request(OWNER, number=options.pop("number", None)),
+                commits=options.pop("commits", RequestedReviewCommits()),
                 **options,
             )
-            report = reviewing.make_review(bench, wanted, planned_at=planned_at)
+            report = reviewing.request_review_and_judge(bench, wanted, planned_at=planned_at)
             commits = wanted.commits
             if commits.base is not None and commits.head is not None:
                 with bench.deadline.extend_for_report():
@@ -124,7 +131,7 @@ class Client:
         """What the ledger holds for the pull request afterwards."""
 
         def act(bench: WorkerClient) -> AcceptAnswer | Failure:
-            whose = make_owner(OWNER, number=number)
+            whose = make_owner_of_worker_request(OWNER, number=number)
             return bench.request_accept(
                 bench.make_request(AcceptRequest, owner=whose, acceptance=acceptance)
             )
@@ -137,7 +144,7 @@ class Client:
         """What the ledger held for the pull request, and what it holds afterwards."""
 
         def act(bench: WorkerClient) -> RestateAnswer | Failure:
-            whose = make_owner(OWNER, number=number)
+            whose = make_owner_of_worker_request(OWNER, number=number)
             return bench.request_restate(
                 bench.make_request(RestateRequest, owner=whose, model=model, restatement=item)
             )
@@ -148,19 +155,19 @@ class Client:
 
     def apply(self, environment: str, **options: Any) -> ApplyDocument:
         document: ApplyDocument = self._with(
-            lambda bench: applying.request_apply(
-                bench, environment=environment, owner=make_owner(OWNER), **options
+            lambda bench: applying.request_apply_from_worker(
+                bench, environment=environment, owner=make_owner_of_worker_request(OWNER), **options
             )
         )
         return document
 
     def cleanup(self, environment: str, **options: Any) -> CleanupDocument:
         document: CleanupDocument = self._with(
-            lambda bench: cleaning.request_cleanup(
+            lambda bench: cleaning.request_cleanup_from_worker(
                 bench,
                 environment=environment,
                 environment_prefix="pr",
-                owner=make_owner(OWNER),
+                owner=make_owner_of_worker_request(OWNER),
                 **options,
             )
         )

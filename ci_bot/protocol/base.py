@@ -35,7 +35,7 @@ class Contract(BaseModel):
         Pydantic keeps a set for each, and that is a third of the memory of a large answer. They
         can be shared, because a record is frozen and a copy of one copies its set.
         """
-        every = _list_every_field(type(self))
+        every = _list_every_field_of_contract(type(self))
         if self.__pydantic_fields_set__ == every:
             object.__setattr__(self, "__pydantic_fields_set__", every)
 
@@ -64,11 +64,11 @@ class Contract(BaseModel):
 
 
 @cache
-def _list_every_field(record: type[BaseModel]) -> set[str]:
+def _list_every_field_of_contract(record: type[BaseModel]) -> set[str]:
     return set(record.model_fields)
 
 
-class ComparedVerbatim:
+class VerbatimContract:
     """Marks a text of the worker that is compared with what the bot knows.
 
     It is shown only if it equals that, so it is left as it is where secrets are taken out.
@@ -105,17 +105,17 @@ def make_readable_path(path: str) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _make_readable(value: Any) -> Any:
+def _make_readable_in_contract(value: Any) -> Any:
     return make_readable_path(value) if isinstance(value, str) else value
 
 
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 FilePath = Annotated[
     str,
-    BeforeValidator(_make_readable),
+    BeforeValidator(_make_readable_in_contract),
     Field(min_length=1, max_length=4_096, description="Relative to the repository's root."),
 ]
-Compared = Annotated[str, Field(min_length=1, max_length=1_000), ComparedVerbatim()]
+Compared = Annotated[str, Field(min_length=1, max_length=1_000), VerbatimContract()]
 Text = Annotated[str, Field(max_length=200_000)]
 LINE_LENGTH = 4_000
 Line = Annotated[str, Field(max_length=LINE_LENGTH, description="One sentence or one statement.")]
@@ -165,7 +165,7 @@ class Failure(Contract):
     )
 
 
-def make_json_schema(model: type[BaseModel]) -> dict[str, object]:
+def make_json_schema_of_contract(model: type[BaseModel]) -> dict[str, object]:
     """The JSON Schema (draft 2020-12) of `model` as it is written to a file."""
     schema = model.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -182,7 +182,7 @@ class _ActivityTag(BaseModel):
     activity: str
 
 
-class DocumentReader(Generic[Document]):
+class ContractReader(Generic[Document]):
     """Reads a document of one of several types.
 
     Pydantic's own union makes the validators of all its types before it reads anything. With the

@@ -112,7 +112,7 @@ _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-def find_unfit_part(text: str, *, one_line: bool = False) -> str | None:
+def find_unfit_part_of_team_words(text: str, *, one_line: bool = False) -> str | None:
     """Why these words are not taken, to follow the name of their key; None if they are.
 
     Args:
@@ -130,10 +130,12 @@ def find_unfit_part(text: str, *, one_line: bool = False) -> str | None:
         *((pattern.search(text) is not None, why) for pattern, why in _REFUSED),
         (bool(unknown), f"must hold no variables but {', '.join(map('{{{}}}'.format, VARIABLES))}"),
     )
-    return next((why for wrong, why in found if wrong), None) or _find_open_fence(text)
+    return next((why for wrong, why in found if wrong), None) or _find_open_fence_in_team_words(
+        text
+    )
 
 
-def _find_open_fence(text: str) -> str | None:
+def _find_open_fence_in_team_words(text: str) -> str | None:
     fence = ""
     for line in text.split("\n"):
         if "```" not in line:
@@ -150,7 +152,7 @@ def _find_open_fence(text: str) -> str | None:
     return "must close its fence" if fence else None
 
 
-def fill_variables(text: str, values: Mapping[str, str]) -> str:
+def fill_variables_of_team_words(text: str, values: Mapping[str, str]) -> str:
     """The text with a value in the place of each variable; a dash if there is no plain one."""
 
     def fill_variable(match: re.Match[str]) -> str:

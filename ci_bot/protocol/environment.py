@@ -33,7 +33,7 @@ _SHOWN = 60
 _BAD_INPUT, _REFUSED = 2, 3
 
 
-class UnfitName(Exception):
+class UnfitEnvironmentName(Exception):
     """A name that must not be used, in words for the person who gave it.
 
     Not a ValueError, so that pydantic lets it through as it is.
@@ -70,14 +70,14 @@ class EnvironmentName(str):
     """A name that SQLMesh and Spark take as it is, and that is not prod.
 
     Raises:
-        UnfitName: it is prod in some spelling (exit 3), or SQLMesh or Spark would not take it as it
-            is (exit 2).
+        UnfitEnvironmentName: it is prod in some spelling (exit 3), or SQLMesh or Spark would not
+            take it as it is (exit 2).
     """
 
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
-        _check_name(text)
+        _check_environment_name(text)
         return super().__new__(cls, text)
 
     @classmethod
@@ -101,31 +101,35 @@ class EnvironmentName(str):
         return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
 
 
-def normalize_name(text: str) -> str:
+def normalize_environment_name(text: str) -> str:
     """What SQLMesh makes of a name (`EnvironmentNamingInfo.sanitize_name`)."""
     return re.sub(r"\W", "_", text).lower()
 
 
-def is_prod_name(text: str) -> bool:
+def is_name_of_prod_environment(text: str) -> bool:
     """Whether SQLMesh, or the person who typed it, takes a name for prod."""
-    return PROD in (normalize_name(text), normalize_name(text.strip()))
+    return PROD in (normalize_environment_name(text), normalize_environment_name(text.strip()))
 
 
 def read_pull_number(text: str, prefix: str) -> int | None:
     """Reads the pull request's number from an environment's name, which may be any text."""
     try:
         return EnvironmentName(text).pull_request_number(prefix)
-    except UnfitName:
+    except UnfitEnvironmentName:
         return None
 
 
 def parse_environment_prefix(text: str, number: int) -> str | None:
     """The prefix in the name of this pull request's environment; None if the name is none."""
     prefix = text.removesuffix(f"_{number}")
-    return prefix if is_prefix(prefix) and read_pull_number(text, prefix) == number else None
+    return (
+        prefix
+        if is_environment_prefix(prefix) and read_pull_number(text, prefix) == number
+        else None
+    )
 
 
-def is_prefix(text: str) -> bool:
+def is_environment_prefix(text: str) -> bool:
     """Whether environments of pull requests may be called `<text>_<number>`."""
     return _PREFIX.fullmatch(text) is not None
 
@@ -134,11 +138,12 @@ def parse_review_environment(text: str) -> EnvironmentName:
     """Parses the environment of a review.
 
     Raises:
-        UnfitName: exit 2, whatever is wrong: nothing would have been touched.
+        UnfitEnvironmentName: exit 2, whatever is wrong: nothing would have been touched.
     """
-    if is_prod_name(text):
-        raise UnfitName(
-            f"{_quote_name(text)} means prod, which every review compares with: it is not reviewed "
+    if is_name_of_prod_environment(text):
+        raise UnfitEnvironmentName(
+            f"{_quote_environment_name(text)} means prod, which every review compares with: it is "
+            f"not reviewed "
             "itself.",
             "Leave `--environment` out, or name the environment that would be built.",
         )
@@ -153,12 +158,13 @@ def parse_apply_environment(text: str, *, prefix: str, number: int | None) -> En
             any environment but prod.
 
     Raises:
-        UnfitName: exit 3 for prod and for a name that is not this pull request's.
+        UnfitEnvironmentName: exit 3 for prod and for a name that is not this pull request's.
     """
     name = EnvironmentName(text)
     if number is not None and name.pull_request_number(prefix) != number:
         raise _make_other_pull_error(
-            f"{_quote_name(text)} is not the environment of pull request #{number}, so it is not "
+            f"{_quote_environment_name(text)} is not the environment of pull request #{number}, "
+            f"so it is not "
             "built.",
             prefix,
         )
@@ -169,14 +175,14 @@ def parse_cleanup_environment(text: str, *, prefix: str, number: int | None) -> 
     """Parses the environment of a cleanup: a pull request's, also on a laptop.
 
     Raises:
-        UnfitName: exit 3 for a name that is not a pull request's.
+        UnfitEnvironmentName: exit 3 for a name that is not a pull request's.
     """
-    _check_length(text)
+    _check_length_of_environment_name(text)
     found = read_pull_number(text, prefix)
     if found is None or number not in (None, found):
         whose = "a PR environment" if number is None else f"the environment of #{number}"
         raise _make_other_pull_error(
-            f"{_quote_name(text)} is not the name of {whose}, so it is not removed.",
+            f"{_quote_environment_name(text)} is not the name of {whose}, so it is not removed.",
             prefix,
             _describe_other_removal(text) if number is None else "",
         )
@@ -187,20 +193,20 @@ def _describe_other_removal(text: str) -> str:
     """How a person removes an environment that is no pull request's; "" for prod and odd names."""
     try:
         name = EnvironmentName(text)
-    except UnfitName:
+    except UnfitEnvironmentName:
         return ""
     command = f"sqlmesh invalidate {name} --sync"
     return f" To remove this one, run `{command}`: it drops its schemas and all in them."
 
 
-def check_claim(*, claim: bool, number: int | None) -> None:
+def check_claim_of_environment(*, claim: bool, number: int | None) -> None:
     """Only a person claims an environment, and never a workflow.
 
     Raises:
-        UnfitName: exit 3.
+        UnfitEnvironmentName: exit 3.
     """
     if claim and number is not None:
-        raise UnfitName(
+        raise UnfitEnvironmentName(
             "A workflow cannot claim an environment.",
             "A person can, on a machine with rights on the state database.",
             reason_code="claim",
@@ -208,26 +214,26 @@ def check_claim(*, claim: bool, number: int | None) -> None:
         )
 
 
-def check_prefix(text: str) -> str:
+def check_environment_prefix(text: str) -> str:
     """A prefix as it was given.
 
     Raises:
-        UnfitName: exit 2.
+        UnfitEnvironmentName: exit 2.
     """
-    if not is_prefix(text):
-        raise UnfitName(
-            f"{_quote_name(text)} is no prefix for the names of environments.",
+    if not is_environment_prefix(text):
+        raise UnfitEnvironmentName(
+            f"{_quote_environment_name(text)} is no prefix for the names of environments.",
             "Use a lower-case letter, then at most 30 lower-case letters, digits and `_`.",
             reason_code="bad_prefix",
         )
     return text
 
 
-def _check_name(text: str) -> None:
-    _check_length(text)
-    if is_prod_name(text):
-        meant = "" if text == PROD else f"{_quote_name(text)} means prod, and "
-        raise UnfitName(
+def _check_environment_name(text: str) -> None:
+    _check_length_of_environment_name(text)
+    if is_name_of_prod_environment(text):
+        meant = "" if text == PROD else f"{_quote_environment_name(text)} means prod, and "
+        raise UnfitEnvironmentName(
             f"{meant}{OF_THE_WORKER['prod']}.",
             PROD_HINT,
             reason_code="prod",
@@ -235,37 +241,37 @@ def _check_name(text: str) -> None:
         )
     if _NAME.fullmatch(text):
         return
-    proposed = normalize_name(text)
+    proposed = normalize_environment_name(text)
     if proposed == text:
-        raise UnfitName(
-            f"Spark takes no schema with {_quote_name(text)} in its name.",
+        raise UnfitEnvironmentName(
+            f"Spark takes no schema with {_quote_environment_name(text)} in its name.",
             _LETTERS_HINT,
         )
-    raise UnfitName(
-        f"{_quote_name(text)} is not the name of an environment: SQLMesh would make "
-        f"{_quote_name(proposed)} "
+    raise UnfitEnvironmentName(
+        f"{_quote_environment_name(text)} is not the name of an environment: SQLMesh would make "
+        f"{_quote_environment_name(proposed)} "
         "of it.",
-        f"Write {_quote_name(proposed)}, if that is what you mean."
+        f"Write {_quote_environment_name(proposed)}, if that is what you mean."
         if _NAME.fullmatch(proposed)
         else _LETTERS_HINT,
     )
 
 
-def _check_length(text: str) -> None:
+def _check_length_of_environment_name(text: str) -> None:
     if not text.strip():
-        raise UnfitName(
+        raise UnfitEnvironmentName(
             "The environment's name is empty.",
             "Give one, such as `pr_17`: lower-case letters, digits and `_`.",
         )
     if len(text) > MOST_CHARACTERS:
-        raise UnfitName(
-            f"The environment's name {_quote_name(text)} has {len(text)} characters.",
+        raise UnfitEnvironmentName(
+            f"The environment's name {_quote_environment_name(text)} has {len(text)} characters.",
             f"Give one of at most {MOST_CHARACTERS}: it is a part of the names of schemas.",
         )
 
 
-def _make_other_pull_error(message: str, prefix: str, otherwise: str = "") -> UnfitName:
-    return UnfitName(
+def _make_other_pull_error(message: str, prefix: str, otherwise: str = "") -> UnfitEnvironmentName:
+    return UnfitEnvironmentName(
         message,
         f"PR environments are called {prefix}_<number of the PR>.{otherwise}",
         reason_code="not_a_pr_environment",
@@ -273,7 +279,7 @@ def _make_other_pull_error(message: str, prefix: str, otherwise: str = "") -> Un
     )
 
 
-def _quote_name(text: str) -> str:
+def _quote_environment_name(text: str) -> str:
     """A name in a sentence: in code marks, on one line, and not longer than a line has room for."""
     plain = "".join(letter if letter.isprintable() else "?" for letter in text).replace("`", "'")
     return f"`{plain[:_SHOWN]}{'…' if len(plain) > _SHOWN else ''}`"

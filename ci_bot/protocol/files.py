@@ -1,8 +1,8 @@
 """Files and directories that both processes agree on: which files of a change are read, how large
 they may be, and how its readers know the directories of a run.
 
-A rule is given no file that `is_read` does not name, so that a new rule which reads another kind of
-file has to say so here, and the bot then prepares it.
+A rule is given no file that `is_file_read_by_a_rule` does not name, so that a new rule which reads
+another kind of file has to say so here, and the bot then prepares it.
 
 A report speaks of the repository. Where the worker reads from is a private copy, the base branch's
 files lie beside it, and a traceback names the interpreter's own packages: no reader can open any of
@@ -60,7 +60,7 @@ def is_lfs_pointer(content: bytes) -> bool:
     return content.startswith(_POINTERS) and len(content) < POINTER_BYTES
 
 
-def is_read(path: str) -> bool:
+def is_file_read_by_a_rule(path: str) -> bool:
     """Whether some rule looks into a changed file with this path."""
     name = path.rpartition("/")[2]
     # `.env.db` is a file of variables like `.env`, and no database.
@@ -103,7 +103,7 @@ class PrivateDirectories:
         for directory, name in names.items():
             # A temporary directory may be reached through a link, as on macOS.
             for spelling in (str(directory), str(directory.resolve())):
-                for form in (spelling, _escape_for_json(spelling)):
+                for form in (spelling, _escape_for_json_document(spelling)):
                     self._names.setdefault(form, name)
         self._names.pop("/", None)  # the root of the file system is no private place
         longest = sorted(self._names, key=len, reverse=True)
@@ -118,7 +118,7 @@ class PrivateDirectories:
         """`text` in which paths begin where the reader's own view of the repository does."""
         if self._private is not None:
             text = self._private.sub(self._replace_match, text)
-        return _strip_package_paths(text)
+        return _strip_package_paths_in_document(text)
 
     def hide_in_document(self, document: Document) -> Document:
         """A contract document in which every string is as `text` gives it."""
@@ -135,7 +135,7 @@ class PrivateDirectories:
         return name if match["below"] else (name.strip() or ".")
 
 
-def _strip_package_paths(text: str) -> str:
+def _strip_package_paths_in_document(text: str) -> str:
     """`text` without what stands before the modules of installed packages.
 
     Looked for from the middle: the worker's texts may be made to keep a search from the left busy.
@@ -152,7 +152,7 @@ def _strip_package_paths(text: str) -> str:
     return "".join([*parts, text[position:]])
 
 
-def _escape_for_json(text: str) -> str:
+def _escape_for_json_document(text: str) -> str:
     import json  # the rest is read at the bot's start, which needs no JSON
 
     return json.dumps(text, ensure_ascii=False)[1:-1]

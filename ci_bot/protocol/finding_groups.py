@@ -25,27 +25,27 @@ EACH_ALONE = frozenset(
 )
 
 
-def group_risks(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
+def group_risks_of_document(risks: Iterable[Risk]) -> list[tuple[Risk, ...]]:
     """Findings of one rule, weight and reason for that weight, in the order of the first ones."""
     groups: dict[object, list[Risk]] = {}
     for risk in risks:
-        groups.setdefault(_group_key(risk), []).append(risk)
+        groups.setdefault(_make_key_of_finding_group(risk), []).append(risk)
     return [tuple(group) for group in groups.values()]
 
 
-def group_findings(risks: Iterable[Risk]) -> list[FindingGroup]:
+def group_findings_of_document(risks: Iterable[Risk]) -> list[FindingGroup]:
     """The same as documents."""
-    return [_make_group(group) for group in group_risks(risks)]
+    return [_make_finding_group(group) for group in group_risks_of_document(risks)]
 
 
-def _group_key(risk: Risk) -> object:
+def _make_key_of_finding_group(risk: Risk) -> object:
     weighed = risk.weighed.model_dump_json() if risk.weighed else None
     alone = risk.rule in EACH_ALONE
     place = (risk.model, risk.path, risk.line, risk.subject) if alone else None
     return risk.severity, risk.rule, weighed, risk.message, place
 
 
-def _make_group(group: tuple[Risk, ...]) -> FindingGroup:
+def _make_finding_group(group: tuple[Risk, ...]) -> FindingGroup:
     first = group[0]
     return FindingGroup(
         rule=first.rule,

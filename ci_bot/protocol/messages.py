@@ -18,8 +18,8 @@ from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
 from ci_bot.protocol.base import (
     SCHEMA_VERSION,
     Contract,
+    ContractReader,
     Count,
-    DocumentReader,
     Failure,
     FilePath,
     Line,
@@ -38,8 +38,8 @@ from ci_bot.protocol.cleanup_report import (
 from ci_bot.protocol.cost import ExposuresDocument, LearnDocument, Price
 from ci_bot.protocol.environment import (
     EnvironmentName,
-    check_claim,
-    check_prefix,
+    check_claim_of_environment,
+    check_environment_prefix,
     parse_apply_environment,
     parse_cleanup_environment,
     parse_review_environment,
@@ -79,7 +79,7 @@ BaselineChoice = Literal["auto", "state", "base-branch"]
 
 ReclaimChoice = Literal["auto", "never", "always"]
 
-Prefix = Annotated[str, AfterValidator(check_prefix)]
+Prefix = Annotated[str, AfterValidator(check_environment_prefix)]
 
 
 class Owner(Contract):
@@ -130,7 +130,7 @@ class _Request(Contract):
     owner: Owner
 
 
-class _Planning(Contract):
+class _PlanningRequest(Contract):
     """What a plan is asked for with; the project's configuration says what is not said here."""
 
     flags: GivenFlags = Field(default_factory=GivenFlags)
@@ -152,7 +152,7 @@ class _Planning(Contract):
     )
 
 
-class ReviewRequest(_Planning, _Request):
+class ReviewRequest(_PlanningRequest, _Request):
     activity: Literal["review"] = "review"
     environment: Annotated[EnvironmentName, BeforeValidator(parse_review_environment)]
     baseline: BaselineChoice = "auto"
@@ -298,7 +298,7 @@ class RestateAnswer(Contract):
     restatements: list[RecordedRestatement]
 
 
-class _OfEnvironment(_Request):
+class _EnvironmentRequest(_Request):
     """What changes an environment: a pull request's, or, without one, a person's on a laptop."""
 
     environment_prefix: Prefix = "pr"
@@ -319,11 +319,11 @@ class _OfEnvironment(_Request):
         if not isinstance(text, str) or not {"owner", "environment_prefix", "claim"} <= set(known):
             return text
         number = known["owner"].pr_number
-        check_claim(claim=known["claim"], number=number)
+        check_claim_of_environment(claim=known["claim"], number=number)
         return cls.judge_name(text, prefix=known["environment_prefix"], number=number)
 
 
-class ApplyRequest(_Planning, _OfEnvironment):
+class ApplyRequest(_PlanningRequest, _EnvironmentRequest):
     activity: Literal["apply"] = "apply"
     plan_id: Name | None = Field(default=None, description="Full id or prefix; null: no check.")
     reviewed: PlanIdentity | None = None
@@ -343,7 +343,7 @@ class ApplyRequest(_Planning, _OfEnvironment):
         return parse_apply_environment(text, prefix=prefix, number=number)
 
 
-class EstimateRequest(_Planning, _Request):
+class EstimateRequest(_PlanningRequest, _Request):
     """What will building the plan cost? Spark is asked what models would read; read-only."""
 
     activity: Literal["estimate"] = "estimate"
@@ -352,7 +352,7 @@ class EstimateRequest(_Planning, _Request):
     executor_hour_price: Price | None = None
 
 
-class CleanupRequest(_OfEnvironment):
+class CleanupRequest(_EnvironmentRequest):
     """Remove this environment. `expected`: there most likely is one, so that it is worth it to
     start Spark before anybody knows."""
 
@@ -439,7 +439,7 @@ AnyRequest = (
     | RememberRequest
 )
 
-REQUEST: DocumentReader[AnyRequest] = DocumentReader(AnyRequest)
+REQUEST: ContractReader[AnyRequest] = ContractReader(AnyRequest)
 
 
 class FailedAnswer(Contract):
@@ -480,7 +480,7 @@ AnyAnswer = (
     | FailedAnswer
 )
 
-ANSWER: DocumentReader[AnyAnswer] = DocumentReader(AnyAnswer)
+ANSWER: ContractReader[AnyAnswer] = ContractReader(AnyAnswer)
 
 
 class Progress(Contract):

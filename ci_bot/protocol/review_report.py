@@ -10,7 +10,6 @@ from pydantic import Field
 from ci_bot.protocol.base import (
     SCHEMA_VERSION,
     Compared,
-    ComparedVerbatim,
     Contract,
     Count,
     Failure,
@@ -23,6 +22,7 @@ from ci_bot.protocol.base import (
     Text,
     Timestamp,
     Timings,
+    VerbatimContract,
     Versions,
 )
 from ci_bot.protocol.cost import Price
@@ -351,7 +351,7 @@ class ReviewFacts(Contract):
     project: Project
     environment: Compared
     baseline: Baseline
-    identity: Annotated[PlanIdentity | None, ComparedVerbatim()]
+    identity: Annotated[PlanIdentity | None, VerbatimContract()]
     changes: list[Change]
     backfill: list[Backfill]
     work: list[Backfill] = Field(description="What of the backfill is still to do.")

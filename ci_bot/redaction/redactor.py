@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_a
 
 from pydantic import BaseModel
 
-from ci_bot.protocol.base import ComparedVerbatim
+from ci_bot.protocol.base import VerbatimContract
 from ci_bot.redaction.known_secrets import KnownSecretValues
 from ci_bot.redaction.literals import SecretEntryReader, find_spans_of_named_secrets
 from ci_bot.redaction.shapes import (
@@ -378,6 +378,6 @@ def _is_type_without_redaction(annotation: Any) -> bool:
 
 def _is_fixed_without_redaction(metadata: list[Any]) -> bool:
     return any(
-        isinstance(item, ComparedVerbatim) or getattr(item, "pattern", None) is not None
+        isinstance(item, VerbatimContract) or getattr(item, "pattern", None) is not None
         for item in metadata
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ci_bot.errors import BadInput, BotError, format_exception
 from ci_bot.protocol.base import Contract
-from ci_bot.protocol.environment import UnfitName
+from ci_bot.protocol.environment import UnfitEnvironmentName
 from ci_bot.protocol.messages import (
     AcceptRequest,
     AnyRequest,
@@ -38,10 +38,15 @@ from ci_bot.protocol.messages import (
 )
 from ci_bot.protocol.supported_versions import WAY_OUT, describe_unsupported, is_supported
 from ci_bot.worker.messages import make_cancelled_failure, make_message_encodable
-from ci_bot.worker.runtime import BotChannel, SparkEnd, StopRequest, delay_import_work
+from ci_bot.worker.runtime import (
+    EndOfWorkerSpark,
+    WorkerChannelToBot,
+    WorkerStopRequest,
+    delay_import_work,
+)
 
 if TYPE_CHECKING:
-    from ci_bot.worker.runtime import PhaseClock
+    from ci_bot.worker.runtime import WorkerPhaseClock
 
 # Below this, forking loaders cost more than they save: a fork of a process that has SQLMesh
 # imported takes about 0.1 s, a model file about 5 ms.
@@ -74,19 +79,19 @@ def main() -> None:
     # The garbage collector takes a fifth of the imports' time, and would scan the trees of a
     # thousand models again and again; nearly all stay. An apply enables it when it builds.
     gc.disable()
-    channel = BotChannel.from_arguments(sys.argv[1:])
+    channel = WorkerChannelToBot.from_arguments(sys.argv[1:])
     try:
         request = channel.read_request()
-    except UnfitName as error:
+    except UnfitEnvironmentName as error:
         # Nothing is opened yet: a request that cannot be read must not be run.
         channel.write_answer(FailedAnswer(failure=error.make_failure("input")))
         return
-    stop = StopRequest(monotonic=time.monotonic, exit_now=os._exit)
+    stop = WorkerStopRequest(monotonic=time.monotonic, exit_now=os._exit)
     words: list[Words] = [lambda: _cancelled_answer(request)]
     # A sweep answers as it goes on; that answer then stands.
     stop.on_last_words(lambda: None if channel.answered else channel.write_answer(words[-1]()))
     stop.install_and_watch()
-    end = SparkEnd()
+    end = EndOfWorkerSpark()
     limit_forks(request)
     disable_byte_code(request)
     delay_import_work()
@@ -138,8 +143,8 @@ def answer_scan_request(request: ScanRequest) -> Contract:
 
 def perform_request(
     request: LoadingRequest,
-    channel: BotChannel,
-    stop: StopRequest,
+    channel: WorkerChannelToBot,
+    stop: WorkerStopRequest,
     last_words: Callable[[Words], None],
     spark_is_done: Callable[[], None] = lambda: None,
 ) -> Contract:
@@ -160,15 +165,17 @@ def perform_request(
     progress = channel.send_progress
 
     def brief_java() -> None:
-        os.environ.update(java.brief_run_options(os.environ))
+        os.environ.update(java.make_java_options_for_brief_run(os.environ))
 
     @cache
     def ready_java() -> None:
-        java.check_jars(os.environ)
+        java.check_spark_jars_before_java_starts(os.environ)
         os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
-        java.check_java(java.find_java_runtime(os.environ), java.read_spark_version())
+        java.check_java_before_spark_starts(
+            java.find_java_runtime(os.environ), java.read_spark_version()
+        )
         os.environ.update(
-            java.private_directory_options(
+            java.make_java_options_for_private_directory(
                 os.environ,
                 Path(tempfile.gettempdir()),
                 metastore=only_looks and not Path(EMBEDDED_METASTORE).exists(),
@@ -198,14 +205,14 @@ def perform_request(
             Path(request.projects[0]), request.gateway, ready_java, load_yaml
         )
     from ci_bot.worker import sqlmesh_compat
-    from ci_bot.worker.runtime import PhaseClock, imports
+    from ci_bot.worker.runtime import WorkerPhaseClock, imports
 
     if isinstance(request, ReviewRequest):
         from ci_bot.worker.review import review_plan
 
         # No code of the project runs before this line or beside the scan.
         channel.wait_for_second()
-    imports.add_search_paths(request.workplace.python_path)
+    imports.add_search_paths_of_worker(request.workplace.python_path)
     sqlmesh_compat.guard_sqlmesh_macro_evaluation()
     sqlmesh_compat.skip_sqlmesh_cache_writes(
         loaded_again=isinstance(request, ReviewRequest) and request.before_apply
@@ -214,7 +221,7 @@ def perform_request(
         gc.freeze()  # what is imported stays
         gc.enable()
 
-    clock = PhaseClock()
+    clock = WorkerPhaseClock()
     if isinstance(request, ReviewRequest):
         return review_plan.review_plan(
             request, review_plan.ReviewPorts(clock, progress, before_spark)
@@ -225,7 +232,9 @@ def perform_request(
     ):
         return answer_without_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
-        java.check_jars(os.environ)  # before anything is imported that needs PySpark
+        java.check_spark_jars_before_java_starts(
+            os.environ
+        )  # before anything is imported that needs PySpark
         from ci_bot.worker.apply import apply_plan
 
         apply_ports = apply_plan.ApplyPorts(
@@ -238,7 +247,7 @@ def perform_request(
             last_words=last_words,
             at_the_end=stop.at_the_end,
         )
-        activity = apply_plan.probe_plan if request.probe else apply_plan.apply_plan
+        activity = apply_plan.apply_probe_of_plan if request.probe else apply_plan.apply_plan
         return activity(request, apply_ports)
     if isinstance(request, DoctorRequest | LearnRequest | ExposuresRequest | EstimateRequest):
         return answer_about_surroundings(request, clock, progress, before_spark, stop)
@@ -259,7 +268,7 @@ def perform_request(
 
 def answer_without_plan(
     request: BesidePlanRequest,
-    clock: PhaseClock,
+    clock: WorkerPhaseClock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
 ) -> Contract:
@@ -293,10 +302,10 @@ def answer_without_plan(
 
 def answer_about_surroundings(
     request: DoctorRequest | LearnRequest | ExposuresRequest | EstimateRequest,
-    clock: PhaseClock,
+    clock: WorkerPhaseClock,
     progress: Callable[[str, str], None],
     before_spark: Callable[[], None],
-    stop: StopRequest,
+    stop: WorkerStopRequest,
 ) -> Contract:
     """Answers a doctor, learn or estimate request."""
     if isinstance(request, LearnRequest):

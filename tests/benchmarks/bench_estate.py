@@ -26,8 +26,8 @@ from pathlib import Path
 from sqlmesh.core.context import Context
 from sqlmesh.utils.date import to_timestamp
 
-from ci_bot.bot.laptop.session import open_local_client
-from ci_bot.bot.worker_client.base_branch import refresh_base_cache
+from ci_bot.bot.laptop.session import open_worker_client_on_laptop
+from ci_bot.bot.worker_client.base_branch import refresh_base_cache_by_worker
 from ci_bot.host import make_process_machine
 from ci_bot.protocol.base import Failure
 from ci_bot.worker import sqlmesh_compat
@@ -86,8 +86,8 @@ def _note(shop: Shop) -> None:
     """What a sweep on the default branch writes."""
     os.chdir(shop.project)
     machine = make_process_machine()
-    with open_local_client(machine, (".",), None, "", (), timeout_minutes=60) as client:
-        found = refresh_base_cache(client, CACHE, owner_name="benchmark")
+    with open_worker_client_on_laptop(machine, (".",), None, "", (), timeout_minutes=60) as client:
+        found = refresh_base_cache_by_worker(client, CACHE, owner_name="benchmark")
     if isinstance(found, Failure) or not found.files:
         raise RuntimeError(f"nothing was noted: {found}")
 

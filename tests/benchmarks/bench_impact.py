@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ci_bot.protocol.messages import Owner, ReviewRequest, Workplace
 from ci_bot.worker.review.review_plan import ReviewPorts, review_plan
-from ci_bot.worker.runtime.process import PhaseClock
+from ci_bot.worker.runtime.process import WorkerPhaseClock
 from tests.benchmarks.bench_large import write_models
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
@@ -71,7 +71,7 @@ def measured(models: int, edit: Callable[[Shop], None]) -> float:
         for shop in shops:
             write_models(shop, models)
         edit(shops[1])
-        clock = PhaseClock(now=time.process_time)
+        clock = WorkerPhaseClock(now=time.process_time)
         ports = ReviewPorts(clock=clock, progress=lambda *_: None, on_spark_start=lambda: None)
         facts = review_plan(request_for(home, *shops), ports)
     finally:

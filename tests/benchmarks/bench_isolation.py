@@ -19,13 +19,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from ci_bot.bot.sandbox.launch import WorkerIdentity, WorkerLaunch
-from ci_bot.bot.sandbox.run_directories import open_private_workspace
-from ci_bot.bot.sandbox.worker_run import make_caged_command
+from ci_bot.bot.sandbox.launch import SandboxIdentity, SandboxLaunch
+from ci_bot.bot.sandbox.run_directories import open_sandbox_workspace
+from ci_bot.bot.sandbox.worker_run import make_sandboxed_command
 
 GOAL_SECONDS, GOAL_MEGABYTES = 0.3, 30.0
 MEGABYTE = 1_000_000
-WORKER = WorkerIdentity(uid=61_999, gid=61_999)
+WORKER = SandboxIdentity(uid=61_999, gid=61_999)
 # Python of the system: a virtual environment may lie where another user cannot go.
 PYTHON = "/usr/bin/python3"
 NOTHING = "pass\n"
@@ -60,8 +60,8 @@ def without_cage(checkout: Path, script: Path) -> tuple[float, float]:
 def with_cage(checkout: Path, ground: Path, script: Path) -> tuple[float, float, float]:
     """Seconds in all, processor seconds, and megabytes of the copy."""
     started, used = time.perf_counter(), processor()
-    with open_private_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
-        launch = WorkerLaunch(
+    with open_sandbox_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
+        launch = SandboxLaunch(
             python=PYTHON,
             variables={},
             directory=workspace.repository,
@@ -70,7 +70,7 @@ def with_cage(checkout: Path, ground: Path, script: Path) -> tuple[float, float,
             identity=WORKER,
         )
         subprocess.run(
-            make_caged_command(launch, [], script=script),
+            make_sandboxed_command(launch, [], script=script),
             cwd=workspace.repository,
             user=WORKER.uid,
             group=WORKER.gid,

@@ -9,8 +9,8 @@ import pytest
 
 from ci_bot.bot.actions.inputs import ActionInputs
 from ci_bot.bot.cli import commands
-from ci_bot.bot.cli.options import with_flags, with_projects
-from ci_bot.bot.laptop.local_review import LocalReview
+from ci_bot.bot.cli.options import add_plan_flags_to_command, add_projects_to_command
+from ci_bot.bot.laptop.local_review import LaptopReview
 
 # What an input has no option for, and why.
 OF_A_WORKFLOW = {
@@ -55,8 +55,8 @@ def test_review__has_every_input_that_a_laptop_can_have() -> None:
 def test_review__its_options_are_what_is_asked_for() -> None:
     """Each reaches the review, and none has another default than its field."""
     context = commands.command_group.commands["review"].make_context("review", [])
-    given = with_projects(with_flags(context.params))
-    assert LocalReview(**given) == LocalReview()
+    given = add_projects_to_command(add_plan_flags_to_command(context.params))
+    assert LaptopReview(**given) == LaptopReview()
 
 
 def test_commands__stand_in_the_order_of_use() -> None:

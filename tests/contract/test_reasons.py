@@ -11,7 +11,7 @@ import pytest
 
 import ci_bot
 from ci_bot.bot.github import failures
-from ci_bot.bot.sandbox.answer_validation import normalize_reasons
+from ci_bot.bot.sandbox.answer_validation import normalize_reasons_of_sandboxed_worker
 from ci_bot.protocol import reasons
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
@@ -116,14 +116,14 @@ def failure(code: str) -> Failure:
     "forged", ["ok", "applied", "no_changes", "go", "no_go", "timeout", "x" * 999]
 )
 def test_answer__with_a_word_of_its_own__says_failed(forged: str) -> None:
-    answer = normalize_reasons(FailedAnswer(failure=failure(forged)))
+    answer = normalize_reasons_of_sandboxed_worker(FailedAnswer(failure=failure(forged)))
     assert isinstance(answer, FailedAnswer)
     assert answer.failure.reason_code == "failed"
 
 
 @pytest.mark.parametrize("code", sorted(reasons.OF_THE_WORKER))
 def test_answer__with_a_word_of_ours__keeps_it(code: str) -> None:
-    answer = normalize_reasons(FailedAnswer(failure=failure(code)))
+    answer = normalize_reasons_of_sandboxed_worker(FailedAnswer(failure=failure(code)))
     assert isinstance(answer, FailedAnswer)
     assert answer.failure.reason_code == code
 
@@ -148,7 +148,7 @@ def document(code: str | None) -> ApplyDocument:
 def test_apply_document__has_its_own_word_looked_at_too(
     said_: str | None, kept: str | None
 ) -> None:
-    answer = normalize_reasons(document(said_))
+    answer = normalize_reasons_of_sandboxed_worker(document(said_))
     assert isinstance(answer, ApplyDocument)
     assert answer.reason_code == kept
     assert answer.failure is None or answer.failure.reason_code in ("failed", "held")

@@ -18,7 +18,7 @@ from ci_bot.bot.policy import list_rules_that_policy_may_weigh, read_policy
 from ci_bot.bot.policy.document import PolicyFile
 from ci_bot.bot.setup.plan_files import IMAGE_PYSPARK, IMAGE_PYTHON, IMAGE_SQLMESH
 from ci_bot.bot.setup.read_repository import IMAGE_MODULES
-from ci_bot.bot.setup.setup_command import load_template
+from ci_bot.bot.setup.setup_command import load_setup_template
 from tests.contract.test_actionlint import NOT_KNOWN_YET, found, program
 from tests.contract.test_linters import SCHEMA, ZIZMOR, assert_clean, lint
 from tests.example_workflows import EXAMPLES, example_workflows
@@ -71,7 +71,7 @@ def test_examples__are_what_init_writes_for_the_company() -> None:
 
 def test_rights__are_those_of_the_document() -> None:
     blocks = re.findall(r"```sql\n(.*?)```", (ROOT / "docs" / "state.md").read_text("utf-8"), re.S)
-    scripts = [load_template(f"rights-{engine}.sql") for engine in ("postgres", "mysql")]
+    scripts = [load_setup_template(f"rights-{engine}.sql") for engine in ("postgres", "mysql")]
     assert scripts == blocks
 
 
@@ -103,7 +103,7 @@ def test_policy__of_init_is_one_and_so_are_the_examples_in_it() -> None:
             today=date(2026, 1, 1),
         )
 
-    text = load_template("sqlmesh-review.yaml") or ""
+    text = load_setup_template("sqlmesh-review.yaml") or ""
     _, _, examples = text.partition("version: 1\n")
     assert read(text) == read("version: 1\n")
     switched_on = read("version: 1\n" + re.sub(r"(?m)^# ?", "", examples))

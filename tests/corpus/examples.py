@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from ci_bot.worker.execution import ExecutionVerdict, ValueType
+from ci_bot.worker.duckdb_trials import DuckdbTrialVerdict, ValueType
 from tests.corpus.runner import changed_between, request, run_in_forks
 
 
@@ -29,7 +29,7 @@ class JudgedQueries:
     before: str
     after: str
     tables: Mapping[str, Mapping[str, ValueType]]
-    verdict: ExecutionVerdict
+    verdict: DuckdbTrialVerdict
 
 
 def judge_corpus(corpus: Path, only: Sequence[str] = ()) -> Iterator[JudgedQueries]:
@@ -42,24 +42,24 @@ def _judge_case(folder: Path) -> list[JudgedQueries]:
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.review import review_plan
     from ci_bot.worker.rules import executions
-    from ci_bot.worker.runtime import PhaseClock
+    from ci_bot.worker.runtime import WorkerPhaseClock
 
     for name in ("scratch", "cache"):
         (folder / name).mkdir()
     changed = changed_between(folder / "base", folder / "head")
     asked = request(folder, changed, scratch=folder / "scratch", cache=folder / "cache")
     judged: list[JudgedQueries] = []
-    judge = vars(executions)["judge_queries"]
+    judge = vars(executions)["judge_queries_on_duckdb"]
 
     def note(
         before: str, after: str, tables: Mapping[str, Mapping[str, ValueType]], **more: Any
-    ) -> ExecutionVerdict:
-        verdict: ExecutionVerdict = judge(before, after, tables, **more)
+    ) -> DuckdbTrialVerdict:
+        verdict: DuckdbTrialVerdict = judge(before, after, tables, **more)
         judged.append(JudgedQueries(folder.name, before, after, tables, verdict))
         return verdict
 
-    vars(executions)["judge_queries"] = note  # it only listens, in this process
-    ports = review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, lambda: None)
+    vars(executions)["judge_queries_on_duckdb"] = note  # it only listens, in this process
+    ports = review_plan.ReviewPorts(WorkerPhaseClock(), lambda phase, message: None, lambda: None)
     sqlmesh_compat.guard_sqlmesh_macro_evaluation()
     with suppress(Exception):  # what it has run by then counts
         review_plan.review_plan(asked, ports)

@@ -166,13 +166,13 @@ def request(
 
 
 def _review(folder: Path) -> dict[str, Any]:
-    from ci_bot.bot.decision import BotFacts, ChangedFile, judge_review, list_code_on_load
-    from ci_bot.bot.sandbox.worker_output import TraceReader, list_opened_among
+    from ci_bot.bot.decision import BotFacts, JudgedFile, decide_on_review, list_risky_code_on_load
+    from ci_bot.bot.sandbox.worker_output import SandboxedTraceReader, list_files_opened_in_sandbox
     from ci_bot.protocol.messages import ScanRequest
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.review import review_plan, scan
     from ci_bot.worker.runtime import load_trace
-    from ci_bot.worker.runtime.process import PhaseClock
+    from ci_bot.worker.runtime.process import WorkerPhaseClock
 
     base, head = folder / "base", folder / "head"
     changed = changed_between(base, head)
@@ -192,15 +192,15 @@ def _review(folder: Path) -> dict[str, Any]:
         time.monotonic,
     )
     sqlmesh_compat.guard_sqlmesh_macro_evaluation()
-    trace, told = TraceReader(), (scratch / "trace").open("w+b", buffering=0)
-    load_trace.install_trace(told.fileno(), [str(head)])
+    trace, told = SandboxedTraceReader(), (scratch / "trace").open("w+b", buffering=0)
+    load_trace.install_load_trace(told.fileno(), [str(head)])
 
     def no_spark() -> None:
         raise RuntimeError("a statement reached Spark")
 
     try:
         facts = review_plan.review_plan(
-            ask, review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, no_spark)
+            ask, review_plan.ReviewPorts(WorkerPhaseClock(), lambda phase, message: None, no_spark)
         )
     except Exception as error:
         facts = _failed(error, ask)
@@ -208,7 +208,7 @@ def _review(folder: Path) -> dict[str, Any]:
     found += scanned.without_plan if facts.failure is not None else []
     facts = facts.model_copy(update={"findings": found})
     trace.feed_bytes((scratch / "trace").read_bytes())
-    loaded = list_opened_among(changed, [trace], roots=(head,), checkout=head)
+    loaded = list_files_opened_in_sandbox(changed, [trace], roots=(head,), checkout=head)
 
     def mentioned(word: str, path: str) -> bool:
         return any(
@@ -217,14 +217,14 @@ def _review(folder: Path) -> dict[str, Any]:
             if file.is_file() and file.relative_to(head).as_posix() != path
         )
 
-    files = [ChangedFile(name, _content(base / name), _content(head / name)) for name in changed]
-    on_load = list_code_on_load(files, loaded, ["."], mentioned)
+    files = [JudgedFile(name, _content(base / name), _content(head / name)) for name in changed]
+    on_load = list_risky_code_on_load(files, loaded, ["."], mentioned)
     bot = BotFacts(
         changed_files=tuple(changed),
         code_on_load=tuple(on_load),
         removed_code=tuple(name for name in on_load if not (head / name).exists()),
     )
-    judgement = judge_review(facts, bot=bot)
+    judgement = decide_on_review(facts, bot=bot)
     return {
         "decision": judgement.decision,
         "reasons": list(judgement.reasons),
@@ -235,23 +235,28 @@ def _review(folder: Path) -> dict[str, Any]:
 
 def _failed(error: Exception, asked: Any) -> Any:
     """What the bot makes of a worker that failed."""
-    from ci_bot.bot.decision import combine_failures, sort_failures_by_cause
-    from ci_bot.bot.worker_client.review_facts import (
-        describe_failed_facts,
-        describe_unplanned_facts,
+    from ci_bot.bot.decision import (
+        combine_load_failures_for_decision,
+        sort_load_failures_for_decision,
     )
-    from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
+    from ci_bot.bot.worker_client.review_facts import (
+        make_facts_of_failed_request,
+        make_facts_of_unplanned_request,
+    )
+    from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits, WorkerReviewOptions
     from ci_bot.worker.__main__ import make_failed_answer
 
-    options = ReviewOptions(environment="pr_1", owner=asked.owner, commits=ReviewCommits())
+    options = WorkerReviewOptions(
+        environment="pr_1", owner=asked.owner, commits=RequestedReviewCommits()
+    )
     answer = make_failed_answer(error, asked)
-    found = sort_failures_by_cause(
+    found = sort_load_failures_for_decision(
         answer.failures or [answer.failure], answer.base_failures, asked.changed_files
     )
     if found.new:
-        told = combine_failures(found, base_is_broken=bool(answer.base_failures))
-        return describe_failed_facts(told, options, projects=["."], gateway=None)
-    return describe_unplanned_facts(
+        told = combine_load_failures_for_decision(found, base_is_broken=bool(answer.base_failures))
+        return make_facts_of_failed_request(told, options, projects=["."], gateway=None)
+    return make_facts_of_unplanned_request(
         found.old, options, projects=["."], gateway=None, baseline="base-branch"
     )
 

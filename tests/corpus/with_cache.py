@@ -105,7 +105,7 @@ def _noted(folder: Path) -> list[Any] | None:
     from ci_bot.worker.project import base_branch, opening
     from ci_bot.worker.project.configuration import make_project_place
     from ci_bot.worker.review import review_plan
-    from ci_bot.worker.runtime.process import PhaseClock
+    from ci_bot.worker.runtime.process import WorkerPhaseClock
 
     scratch, cache = _places(folder, "noting")
     base = folder / "base"
@@ -116,7 +116,9 @@ def _noted(folder: Path) -> list[Any] | None:
     )
     try:
         opened = opening.open_project_without_state(
-            make_project_place(asked, asked.projects), clock=PhaseClock(), on_spark_start=_no_spark
+            make_project_place(asked, asked.projects),
+            clock=WorkerPhaseClock(),
+            on_spark_start=_no_spark,
         )
     except BotError:
         return None
@@ -127,13 +129,13 @@ def _noted(folder: Path) -> list[Any] | None:
     sqlmesh_compat.give_sqlmesh_state(opened.context, state)
     base_branch.promote_base_project_as_prod(opened.context, state, to_timestamp(UNTIL))
     state.close()
-    return review_plan.note_base_cache_for_reviews(asked, PhaseClock(), _no_spark).files
+    return review_plan.note_base_cache_for_reviews(asked, WorkerPhaseClock(), _no_spark).files
 
 
 def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], int]:
     """What the worker answers, without times, and how many files it took as known."""
     from ci_bot.worker.review import review_plan
-    from ci_bot.worker.runtime.process import PhaseClock
+    from ci_bot.worker.runtime.process import WorkerPhaseClock
     from ci_bot.worker.sqlmesh_compat import base_cache
     from ci_bot.worker.sqlmesh_compat.skipped_work import make_unparsed_sqlmesh_query
 
@@ -152,7 +154,8 @@ def _answer(folder: Path, name: str, known: list[Any]) -> tuple[dict[str, Any], 
     ) as taken:
         try:
             facts = review_plan.review_plan(
-                asked, review_plan.ReviewPorts(PhaseClock(), lambda phase, message: None, _no_spark)
+                asked,
+                review_plan.ReviewPorts(WorkerPhaseClock(), lambda phase, message: None, _no_spark),
             )
         except Exception as error:
             return {"error": repr(error)}, taken.call_count

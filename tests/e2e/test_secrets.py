@@ -247,7 +247,7 @@ def test_crash__shows_no_secret(tmp_path: Path) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-c"),
-            f"import sys; from ci_bot.bot.cli.command_line import run_guarded; run_guarded({activity})",
+            f"import sys; from ci_bot.bot.cli.command_line import run_command_guarded; run_command_guarded({activity})",
             str(target),
         ],
         env={

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_bot.bot.demo.demo_story import CHANGE_FILES, PROJECT_FILES, list_files_of_demo_change
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 
 NUMBER = 7
 ENVIRONMENT = f"pr_{NUMBER}"
@@ -52,18 +52,18 @@ class Repository:
             self.git("checkout", "--quiet", "main")
         self._write(files, message)
 
-    def push(self, files: Files) -> ReviewCommits:
+    def push(self, files: Files) -> RequestedReviewCommits:
         """The pull request gets these files, and starts at what main is now."""
         self.git("checkout", "--quiet", "-B", _BRANCH, "main")
         self._write(files, "Change the models")
         return self.merged()
 
-    def merged(self) -> ReviewCommits:
+    def merged(self) -> RequestedReviewCommits:
         """The pull request, merged into what main is now; that is checked out."""
         self.git("checkout", "--quiet", "--detach", "main")
         self.git("merge", "--quiet", "--no-ff", "--message", f"Merge #{NUMBER}", _BRANCH)
         head, base, merge = (self.git("rev-parse", name) for name in (_BRANCH, "main", "HEAD"))
-        return ReviewCommits(head=head, base=base, merge=merge)
+        return RequestedReviewCommits(head=head, base=base, merge=merge)
 
     def _write(self, files: Files, message: str) -> None:
         for name, text in files.items():

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_bot.bot.demo.demo_story import PROD_END, DemoLayout
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.host import make_process_machine
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Contract
@@ -108,7 +108,7 @@ class Life:
         self._repository.commit(pull_requests.on_another_base(), "Somebody else's change")
         yield "other_plan", self._stable(self._review(client, self._repository.merged()))
 
-    def _review(self, client: Client, commits: ReviewCommits) -> Report:
+    def _review(self, client: Client, commits: RequestedReviewCommits) -> Report:
         return client.review(ENVIRONMENT, commits=commits, execution_time=NOW, planned_at=NOW)
 
     def _apply(self, client: Client, report: Report) -> ApplyDocument:

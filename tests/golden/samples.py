@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from ci_bot.bot.decision import judge_review
+from ci_bot.bot.decision import decide_on_review
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
-from ci_bot.protocol.finding_groups import group_findings
+from ci_bot.protocol.finding_groups import group_findings_of_document
 from ci_bot.protocol.messages import Progress
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement
@@ -121,13 +121,13 @@ def restated() -> str:
         name: getattr(wanted, name)
         for name in ReviewFacts.model_fields.keys() & wanted.model_fields_set
     }
-    judged = judge_review(ReviewFacts(**{**known, "activity": "review", "findings": []}))
+    judged = decide_on_review(ReviewFacts(**{**known, "activity": "review", "findings": []}))
     wanted = wanted.model_copy(
         update={
             "decision": judged.decision,
             "reasons": list(judged.reasons),
             "risks": list(judged.risks),
-            "findings": group_findings(judged.risks),
+            "findings": group_findings_of_document(judged.risks),
         }
     )
     return Conversation(wanted).review(wanted).comment

@@ -12,7 +12,7 @@ from tests.warm_worker import WarmWorkers
 
 @pytest.fixture(scope="session")
 def warm_workers() -> Iterator[WarmWorkers]:
-    made = WarmWorkers(supervisor._start_process)
+    made = WarmWorkers(supervisor._start_sandboxed_process)
     yield made
     made.end()
 
@@ -22,4 +22,4 @@ def started_warm(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, warm_workers: WarmWorkers
 ) -> None:
     if request.node.get_closest_marker("cold_worker") is None:
-        monkeypatch.setattr(supervisor, "_start_process", warm_workers.start)
+        monkeypatch.setattr(supervisor, "_start_sandboxed_process", warm_workers.start)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.protocol.review_report import Acceptance, Report
 from tests.conftest import PROD_UNTIL
 from tests.integration.test_team_policy import MODEL, TOP, top, weight
@@ -35,7 +35,7 @@ class Accepted:
 
     def review(self, files: Files, number: int = 7) -> Report:
         self.undo()
-        commits = ReviewCommits(
+        commits = RequestedReviewCommits(
             base=self.base, head=self.made.commit(files) if files else self.head
         )
         return client(self.made).review("pr_7", baseline="state", commits=commits, number=number)

@@ -15,8 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox import WorkerTimedOut, WorkerVariables, build_worker_environment
-from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox import (
+    SandboxedWorkerTimedOut,
+    SandboxVariables,
+    build_sandboxed_environment,
+)
+from ci_bot.bot.sandbox.deadline import SandboxCancelToken
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.messages import ApplyRequest
 from tests.conftest import missing
@@ -50,7 +54,7 @@ OF_THE_JOB = {
 
 
 @pytest.fixture
-def cage(ground: Path, token: CancelToken) -> Iterator[Cage]:
+def cage(ground: Path, token: SandboxCancelToken) -> Iterator[Cage]:
     """The cage of the container around the worker of an apply, for a checkout with traps."""
     if os.geteuid() != 0:
         missing("changing users needs root")
@@ -66,9 +70,9 @@ def test_apply__is_answered(cage: Cage) -> None:
 
 
 def test_apply__gets_nothing_of_the_job(cage: Cage) -> None:
-    environment = build_worker_environment(
+    environment = build_sandboxed_environment(
         {**os.environ, **OF_THE_JOB, "SPARK_MASTER": "local[1]"},
-        selection=WorkerVariables(),
+        selection=SandboxVariables(),
         python=worker_python(),
         home=str(cage.workspace.home),
         temporary=str(cage.workspace.temporary),
@@ -125,7 +129,7 @@ def test_apply__reaches_no_socket_no_process_and_no_file_of_the_runner(
 
 
 def test_apply__that_forks_without_end__leaves_no_process(cage: Cage, ground: Path) -> None:
-    with pytest.raises(WorkerTimedOut):
+    with pytest.raises(SandboxedWorkerTimedOut):
         cage.run("fork_storm", seconds=3.0, grace_seconds=0.1)
     assert started_from(ground) == []
     cage.run("fork_limit", processes=40, linger_seconds=0.0)
@@ -135,14 +139,14 @@ def test_apply__that_forks_without_end__leaves_no_process(cage: Cage, ground: Pa
 
 def test_apply__that_outlives_its_time__is_killed_with_its_family(cage: Cage) -> None:
     begun = time.monotonic()
-    with pytest.raises(WorkerTimedOut):
+    with pytest.raises(SandboxedWorkerTimedOut):
         cage.run("deaf", seconds=3.0, grace_seconds=0.5)
     assert time.monotonic() - begun < 30
     assert alive(cage.pids()) == []
 
 
 def test_apply__of_a_checkout_with_traps__takes_none_of_them(
-    ground: Path, token: CancelToken
+    ground: Path, token: SandboxCancelToken
 ) -> None:
     if os.geteuid() != 0:
         missing("changing users needs root")

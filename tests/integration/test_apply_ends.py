@@ -88,7 +88,7 @@ def test_retry__of_the_same_plan__builds_it(jvm: OneJvm, shop: Shop) -> None:
     assert {kept.plan_id for kept in told} == {document.plan_id}
     assert {kept.reason_code for kept in told} == {"worker_ended"}
     last = told[-1]
-    assert (last.result, apply.exit_code(last)) == ("failed", 4)
+    assert (last.result, apply.choose_exit_code_of_worker_apply(last)) == ("failed", 4)
     assert built(last) == built(document)
     assert {view.view for view in last.views} == {view.view for view in document.views}
     assert last.attempts == document.attempts
@@ -128,7 +128,7 @@ def test_apply__whose_evidence_fails_once__collects_it_again(jvm: OneJvm, shop: 
     with jvm.views_looked_at_anew():
         document = jvm.apply("pr_3")
 
-    assert (document.result, apply.exit_code(document)) == ("applied", 0)
+    assert (document.result, apply.choose_exit_code_of_worker_apply(document)) == ("applied", 0)
     assert document.evidence_missing is None
     assert {model.model: model.rows for model in document.models} == {
         "shop.revenue": 3,
@@ -164,7 +164,7 @@ def test_apply__whose_evidence_fails__is_applied_and_the_next_one_collects_it(
     with jvm.views_looked_at_anew():
         document = jvm.apply("pr_4")
 
-    assert (document.result, apply.exit_code(document)) == ("applied", 0)
+    assert (document.result, apply.choose_exit_code_of_worker_apply(document)) == ("applied", 0)
     assert document.failure is None
     assert "TABLE_OR_VIEW_NOT_FOUND" in (document.evidence_missing or "")
     assert document.table_diff == []
@@ -180,7 +180,7 @@ def test_apply__whose_evidence_fails__is_applied_and_the_next_one_collects_it(
     )
     broken = jvm.apply("pr_4")
     assert (broken.result, broken.reason_code) == ("failed", "views_do_not_resolve")
-    assert apply.exit_code(broken) == 4
+    assert apply.choose_exit_code_of_worker_apply(broken) == 4
     assert broken.plan_id == document.plan_id
     assert [item.view for item in broken.views if not item.resolves] == [view]
     assert broken.evidence_missing == "some of its views do not resolve"
@@ -262,12 +262,12 @@ def test_apply__of_a_plan_that_prod_has_caught_up_with__has_nothing_left(
     document = jvm.apply("pr_6", plan_id=asked)
     assert (document.result, document.reason_code) == ("nothing_to_apply", "no_changes")
     assert document.plan_id == asked
-    assert apply.exit_code(document) == 0
+    assert apply.choose_exit_code_of_worker_apply(document) == 0
 
     add_column(shop, "unknown")
     refused = jvm.apply("pr_6", plan_id=asked)
     assert (refused.result, refused.reason_code) == ("refused", "plan_changed")
-    assert apply.exit_code(refused) == 3
+    assert apply.choose_exit_code_of_worker_apply(refused) == 3
     assert prod_intervals(shop)
 
 
@@ -324,7 +324,7 @@ def test_retry__of_a_plan_that_is_another_by_now__is_not_built(jvm: OneJvm, shop
 
     assert document.failure is not None
     assert (document.result, document.reason_code) == ("failed", "plan_changed")
-    assert apply.exit_code(document) == 4
+    assert apply.choose_exit_code_of_worker_apply(document) == 4
     assert "would be another one" in document.failure.message
     assert "has built shop.revenue" in document.failure.message
     assert "defect" not in f"{document.failure.message}{document.failure.hint}"

@@ -22,7 +22,7 @@ from sqlmesh.utils.date import to_timestamp
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.configuration import ProjectPlace
-from ci_bot.worker.runtime.process import PhaseClock
+from ci_bot.worker.runtime.process import WorkerPhaseClock
 from ci_bot.worker.sqlmesh_compat.skipped_work import leave_sqlmesh_query_in_file, lists_columns
 from tests import nights
 from tests.corpus.labelled import read_cases
@@ -412,7 +412,7 @@ def of_case(case: Any, folder: Path) -> tuple[Any, Any]:
             place,
             base,
             execution=to_timestamp(UNTIL),
-            clock=PhaseClock(),
+            clock=WorkerPhaseClock(),
             on_spark_start=lambda: None,
         )
     except Exception as error:

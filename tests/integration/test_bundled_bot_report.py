@@ -16,7 +16,7 @@ from ci_bot.worker.project.configuration import (
     configure_projects,
     create_project_context,
 )
-from ci_bot.worker.runtime.process import PhaseClock
+from ci_bot.worker.runtime.process import WorkerPhaseClock
 from tests.integration.test_doctor import examine
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
@@ -57,7 +57,7 @@ def lines(*projects: Path) -> dict[str, ProjectCheck]:
     """The doctor's lines by name, after `cicd_bot.`."""
     scratch = projects[0].parent
     place = ProjectPlace(projects, projects[0], scratch / "cache", scratch, None)
-    configs, _ = configure_projects(place, lambda: None, clock=PhaseClock())
+    configs, _ = configure_projects(place, lambda: None, clock=WorkerPhaseClock())
     found = list(
         bundled_bot.check_keys_of_bundled_bot(create_project_context(configs, place), projects[0])
     )

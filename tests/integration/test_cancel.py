@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.sandbox.process_tree import read_process_table
+from ci_bot.bot.sandbox.process_tree import read_table_of_sandboxed_processes
 from tests.conftest import REPOSITORY
 from tests.projects import Shop
 
@@ -116,7 +116,7 @@ class Bot:
             seconds = time.monotonic() - began
         alive = {
             process.process_key
-            for process in read_process_table().values()
+            for process in read_table_of_sandboxed_processes().values()
             if process.state not in "ZX"
         }
         assert not {key: name for key, name in family.items() if key in alive}
@@ -136,7 +136,7 @@ class Bot:
 
 def family(pid: int) -> dict[tuple[int, int], str]:
     """Everything below a process, with its names."""
-    table = read_process_table()
+    table = read_table_of_sandboxed_processes()
     found: dict[tuple[int, int], str] = {}
     parents = {pid}
     while True:

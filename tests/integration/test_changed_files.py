@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.errors import TimedOut
 from ci_bot.protocol.files import LARGEST_FILE_BYTES
 from ci_bot.protocol.review_report import Report
@@ -61,7 +61,7 @@ def write_many(repository: Repository, count: int, word: str) -> str:
 
 def review(repository: Repository, base: str, head: str, **options: object) -> Report:
     client = Client(repository.root)
-    return client.review("pr_1", commits=ReviewCommits(base=base, head=head), **options)
+    return client.review("pr_1", commits=RequestedReviewCommits(base=base, head=head), **options)
 
 
 @pytest.mark.night
@@ -117,5 +117,5 @@ def test_review__out_of_time_in_git__says_so(repository: Repository) -> None:
     client.patience_seconds = 0.0
     begun = time.monotonic()
     with pytest.raises(TimedOut, match="while git read the checkout"):
-        client.review("pr_1", commits=ReviewCommits(base=head, head=head))
+        client.review("pr_1", commits=RequestedReviewCommits(base=head, head=head))
     assert time.monotonic() - begun < 10

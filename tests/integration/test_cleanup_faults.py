@@ -80,7 +80,7 @@ def test_cleanup__a_foreign_table_outlives_the_teams_next_run(jvm: OneJvm, shop:
     # Its janitor drops the schemas of expired environments with CASCADE.
     jvm.run_prod(PROD_UNTIL)
 
-    assert cleanup.choose_cleanup_exit_code(document) == 4
+    assert cleanup.choose_exit_code_of_worker_cleanup(document) == 4
     assert document.foreign == ["shop__pr_63.notes"]
     assert document.failure is not None
     assert document.failure.message == "1 object is left of pr_63: shop__pr_63.notes."

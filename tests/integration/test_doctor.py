@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.laptop.surveys import doctor_locally
+from ci_bot.bot.laptop.surveys import run_doctor_on_laptop
 from tests.in_process import RunnerMachine
 from tests.integration.test_review import state_rows
 from tests.projects import Shop, write_shop
@@ -50,7 +50,7 @@ def examine(project: Path, home: Path, **variables: str) -> tuple[int, dict[str,
     around, out = machine.surroundings(variables)
     options: dict[str, Any] = {"projects": (str(project),), "gateway": None, "worker_env": ""}
     options = {"python_path": (), "timeout_minutes": 5, **options}
-    code = doctor_locally(around, form="json", **options)
+    code = run_doctor_on_laptop(around, form="json", **options)
     document = json.loads(out.getvalue())
     checks = {check["name"]: check for check in document["checks"]}
     assert all(check["fix"] for check in checks.values() if check["status"] != "ok")
@@ -200,7 +200,7 @@ def test_doctor__shows_no_password_of_the_environment(tmp_path: Path) -> None:
     around, out = machine.surroundings(
         {"STATE_PASSWORD": "hunter2-and-more", "JAVA_HOME": str(tmp_path / "none")}
     )
-    code = doctor_locally(
+    code = run_doctor_on_laptop(
         around,
         projects=(str(shop.project),),
         gateway=None,

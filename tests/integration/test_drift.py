@@ -13,7 +13,7 @@ from sqlmesh.core.context import Context
 from sqlmesh.core.environment import Environment
 
 from ci_bot.protocol.cleanup_report import StateSurvey
-from ci_bot.worker.cleanup.sweep import survey_state
+from ci_bot.worker.cleanup.sweep import survey_state_for_sweep
 from ci_bot.worker.sqlmesh_compat import unwrap_sqlmesh_state_adapter
 from ci_bot.worker.state_store import ApplyRow, CostLedger
 from tests.github_standin import events, script
@@ -181,7 +181,7 @@ def test_drift__github_that_does_not_answer__changes_no_issue(
 def survey(repository: Repository, **options: Any) -> StateSurvey:
     context = Context(paths=[str(repository.shop.project)])
     try:
-        return survey_state(context.state_sync, prefix="pr", **options)
+        return survey_state_for_sweep(context.state_sync, prefix="pr", **options)
     finally:
         context.close()
 
@@ -221,7 +221,7 @@ def test_survey__names_what_never_ends_and_what_nobody_reads(tmp_path: Path) -> 
             values = prod.dict() | {"name": name, "expiration_ts": expires}
             state.state_sync.environment_state.update_environment(Environment(**values))
         moment = at("2030-01-01")
-        found = survey_state(state, prefix="pr", now=moment)
+        found = survey_state_for_sweep(state, prefix="pr", now=moment)
     finally:
         context.close()
     assert [item.environment for item in found.lasting] == ["dev_ada", "dev_bob"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.runtime.java_process import guess_spark_options
+from ci_bot.worker.runtime.java_process import guess_spark_options_for_java
 from ci_bot.yaml_reader import load_yaml
 from tests.projects import write_shop
 
@@ -44,4 +44,7 @@ def test_guess__is_what_sqlmesh_asks_pyspark_for(tmp_path: Path) -> None:
     )
     assert done.stdout, done.stderr
     told = json.loads(done.stdout)
-    assert told == {"options": guess_spark_options(shop.project, None, load_yaml), "same": True}
+    assert told == {
+        "options": guess_spark_options_for_java(shop.project, None, load_yaml),
+        "same": True,
+    }

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.host import make_process_machine
 from ci_bot.worker.runtime.java import find_java_environment
 from tests.conftest import REPOSITORY, missing
@@ -135,7 +135,7 @@ def test_company__is_reviewed_against_its_base_branch_without_any_right(tmp_path
     base = git("rev-parse", "HEAD")
     with a_new_column(checkout):
         git.commit({}, "Count the orders")
-        commits = ReviewCommits(base=base, head=git("rev-parse", "HEAD"))
+        commits = RequestedReviewCommits(base=base, head=git("rev-parse", "HEAD"))
         report = Client(checkout).review("pr_7", commits=commits, baseline="base-branch")
     assert report.failure is None
     assert (report.baseline, report.decision) == ("base-branch", "go")

@@ -17,21 +17,21 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Row
 
-from ci_bot.worker.execution import (
-    Fields,
-    FoundExample,
+from ci_bot.worker.duckdb_trials import (
+    DuckdbFields,
+    FoundDuckdbExample,
     SourceTable,
     UntriedError,
-    parse_plain,
-    read_columns,
-    write_query,
+    parse_duckdb_plainly,
+    read_duckdb_columns,
+    write_duckdb_query,
 )
-from ci_bot.worker.execution.closed_session import (
-    ClosedSession,
-    UnusableDataError,
-    open_closed_session,
+from ci_bot.worker.duckdb_trials.closed_session import (
+    ClosedDuckdbSession,
+    UnusableDuckdbDataError,
+    open_closed_duckdb_session,
 )
-from ci_bot.worker.execution.functions import CONSTANTS, FUNCTIONS
+from ci_bot.worker.duckdb_trials.functions import CONSTANTS, FUNCTIONS
 from tests.corpus.examples import judge_corpus, plain_table, with_plain_tables
 from tests.query_pairs.judge import execution_of, models_of, rendered_text
 from tests.query_pairs.on_spark import SparkJudge, open_judge
@@ -187,7 +187,7 @@ def plain(value: Any) -> Any:
         return value.replace(tzinfo=None)
     if isinstance(value, decimal.Decimal):
         return value.normalize() + 0
-    if isinstance(value, Row | dict | Fields):  # DuckDB has a dictionary for a struct
+    if isinstance(value, Row | dict | DuckdbFields):  # DuckDB has a dictionary for a struct
         named = value.asDict() if isinstance(value, Row) else dict(value)
         return tuple((name, plain(one)) for name, one in named.items())
     return tuple(map(plain, value)) if isinstance(value, list | tuple) else value
@@ -202,11 +202,11 @@ def plain_map(value: Any) -> Any:
 
 def differing_values(judge: SparkJudge, texts: Sequence[str], *, group: str = "") -> str:
     """Expressions of which DuckDB gives another value than Spark, each with an example."""
-    table = {"e": SourceTable("e", read_columns(TYPES))}
+    table = {"e": SourceTable("e", read_duckdb_columns(TYPES))}
     wrong: list[str] = []
     keys = "x.id AS x_id" if group else "x.id AS x_id, y.id AS y_id"
     tail = group or "FROM e AS x CROSS JOIN e AS y"
-    with open_closed_session(300) as session:
+    with open_closed_duckdb_session(300) as session:
         session.create_tables(table.values())
         rows = judge.rows("SELECT * FROM e")
         session.fill_table(table["e"], list(TYPES), [tuple(row) for row in rows])
@@ -214,20 +214,20 @@ def differing_values(judge: SparkJudge, texts: Sequence[str], *, group: str = ""
             batch = texts[start : start + BATCH]
             try:
                 wrong += _compare_batch(judge, session, table, batch, keys, tail)
-            except (PySparkException, Py4JJavaError, UntriedError, UnusableDataError):
+            except (PySparkException, Py4JJavaError, UntriedError, UnusableDuckdbDataError):
                 for text in batch:
                     try:
                         wrong += _compare_batch(judge, session, table, [text], keys, tail)
                     except (PySparkException, Py4JJavaError) as error:
                         wrong.append(f"{text}: Spark refuses it, {str(error)[:80]}")
-                    except (UntriedError, UnusableDataError) as error:
+                    except (UntriedError, UnusableDuckdbDataError) as error:
                         wrong.append(f"{text}: not tried, {error} {error.__cause__}"[:200])
     return "\n".join({text.split(":")[0]: text for text in wrong}.values())
 
 
 def _compare_batch(
     judge: SparkJudge,
-    session: ClosedSession,
+    session: ClosedDuckdbSession,
     table: Mapping[str, SourceTable],
     batch: Sequence[str],
     keys: str,
@@ -235,7 +235,7 @@ def _compare_batch(
 ) -> Iterator[str]:
     shown = ", ".join(f"{text} AS v{place}" for place, text in enumerate(batch))
     query = f"SELECT {keys}, {shown} {tail}"
-    found = write_query(parse_plain(query), table)
+    found = write_duckdb_query(parse_duckdb_plainly(query), table)
     first = keys.count(" AS ")
     ours = {row[:first]: row for row in session.run_query(found.text)}
     kinds = dict(judge.types(query))
@@ -501,22 +501,22 @@ QUERIES = (
 
 def test_queries__give_what_spark_gives(edges: SparkJudge) -> None:
     values = {"f": "(1, 1), (1, 2), (2, NULL), (NULL, 4), (7, 5)", "g": "(1, 1), (2, 2), (9, 9)"}
-    tables = {"e": SourceTable("e", read_columns(TYPES))}
+    tables = {"e": SourceTable("e", read_duckdb_columns(TYPES))}
     for name, more in (("f", ""), ("g", ", v + 1 AS w")):
         edges.execute(
             f"CREATE OR REPLACE TEMPORARY VIEW {name} AS "
             f"SELECT i, v{more} FROM VALUES {values[name]} AS q(i, v)"
         )
         kinds = {"i": "int", "v": "int", **({"w": "int"} if more else {})}
-        tables[name] = SourceTable(name, read_columns(kinds))
+        tables[name] = SourceTable(name, read_duckdb_columns(kinds))
     wrong = {}
-    with open_closed_session(300) as session:
+    with open_closed_duckdb_session(300) as session:
         session.create_tables(tables.values())
         for name, table in tables.items():
             rows = [tuple(row) for row in edges.rows(f"SELECT * FROM {name}")]
             session.fill_table(table, list(table.columns), rows)
         for query in QUERIES:
-            found = write_query(parse_plain(query), tables)
+            found = write_duckdb_query(parse_duckdb_plainly(query), tables)
             given = [(name, str(kind)) for name, kind in found.columns]
             ours, theirs = (
                 sorted(repr(tuple(map(plain, row))) for row in rows)
@@ -528,7 +528,7 @@ def test_queries__give_what_spark_gives(edges: SparkJudge) -> None:
     assert not wrong
 
 
-def confirm(judge: SparkJudge, example: FoundExample, before: str, after: str) -> str:
+def confirm(judge: SparkJudge, example: FoundDuckdbExample, before: str, after: str) -> str:
     """Why Spark does not give what an example shows; nothing where it does."""
     judge.create_rows(example.tables)
     for side, text in enumerate((before, after)):

@@ -16,7 +16,7 @@ from sqlmesh.core.plan.stages import BackfillStage
 from ci_bot.protocol.plan import Backfill, ProdPlan, ShortWindow, sum_planned_work
 from ci_bot.protocol.plan_identity import GivenFlags, PlanFlags
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.apply.recorder import ApplyRecorder
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages import report_times
 from ci_bot.worker.messages.names import MessageNames
@@ -28,7 +28,7 @@ from ci_bot.worker.planning.whole_plan import find_short_window_of_plan
 from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.checks import read_plan_settings_of_project
 from ci_bot.worker.project.configuration import ProjectPlace
-from ci_bot.worker.runtime.process import PhaseClock
+from ci_bot.worker.runtime.process import WorkerPhaseClock
 from tests.projects import Shop
 from tests.projects.forward import DAYS, DOUBLED, UNTIL, write_forward_shop
 from tests.projects.opened import opened
@@ -171,7 +171,7 @@ def plan_without_state(shop: Shop, base: Path, scratch: Path) -> Iterator[Seen]:
         for path, name in ((base, "base"), (shop.project, "head"))
     ]
     scratch.mkdir()
-    clock = PhaseClock()
+    clock = WorkerPhaseClock()
     found = base_branch.open_project_on_base_branch(
         places[1],
         places[0],
@@ -234,7 +234,7 @@ def test_apply__reports_what_the_review_counted(shop: Shop, tmp_path: Path, name
 
     with plan(shop, tmp_path / "scratch") as seen:
         reviewed = sum_planned_work(seen.environment)
-        recorder = ConsoleRecorder(
+        recorder = ApplyRecorder(
             seen.names, lambda message, done, total: told.append((done, total))
         )
         for item in seen.left:
@@ -296,7 +296,7 @@ def test_apply__counts_no_batch_that_failed(
     told: list[str] = []
 
     with plan(shop, tmp_path / "scratch") as seen:
-        recorder = ConsoleRecorder(seen.names, lambda message, done, total: told.append(message))
+        recorder = ApplyRecorder(seen.names, lambda message, done, total: told.append(message))
         for item in seen.left:
             recorder.expect_model(item)
         with pytest.raises(Exception, match="Plan application failed"):
@@ -324,7 +324,7 @@ def test_apply__audits_that_changed_on_built_data_build_nothing(shop: Shop, tmp_
     )
 
     with plan(shop, tmp_path / "scratch") as seen:
-        recorder = ConsoleRecorder(seen.names, lambda message, done, total: None)
+        recorder = ApplyRecorder(seen.names, lambda message, done, total: None)
         sqlmesh_compat.make_sqlmesh_evaluator(
             seen.context, recorder, recorder.on_audits, max_workers=1, promotion=nullcontext
         ).evaluate(seen.planned.plan.to_evaluatable())

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.laptop.local_review import LocalReview, review_locally
+from ci_bot.bot.laptop.local_review import LaptopReview, review_on_laptop
 from ci_bot.errors import BadInput
 from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.review_report import Report
@@ -54,7 +54,7 @@ def laptop(directory: Path) -> tuple[Machine, io.StringIO, io.StringIO]:
 
 def review(directory: Path, **asked: Any) -> tuple[int, Report, str]:
     machine, out, log = laptop(directory)
-    code = review_locally(machine, LocalReview(form="json", **asked))
+    code = review_on_laptop(machine, LaptopReview(form="json", **asked))
     return code, Report.model_validate_json(out.getvalue()), log.getvalue()
 
 
@@ -245,9 +245,9 @@ def ci_bot(*arguments: str, directory: Path, form: str = "json") -> Any:
 @pytest.mark.parametrize("option", ["full", "watch"])
 def test_terminal_options__are_for_a_terminal(tmp_path: Path, form: str, option: str) -> None:
     machine, _, _ = laptop(tmp_path)
-    asked = LocalReview(**{"form": form, option: True})
+    asked = LaptopReview(**{"form": form, option: True})
     with pytest.raises(BadInput, match=f"`--{option}` is for a terminal") as caught:
-        review_locally(machine, asked)
+        review_on_laptop(machine, asked)
     assert caught.value.exit_code == 2
 
 
@@ -255,8 +255,8 @@ def test_terminal_options__are_for_a_terminal(tmp_path: Path, form: str, option:
 def test_short__writes_the_complete_files_all_the_same(team: Repository, tmp_path: Path) -> None:
     team.commit(doubled(team))
     machine, out, _ = laptop(team.shop.project)
-    asked = LocalReview(output=str(tmp_path / "out"), fail_on="high")
-    assert review_locally(machine, asked) == 1
+    asked = LaptopReview(output=str(tmp_path / "out"), fail_on="high")
+    assert review_on_laptop(machine, asked) == 1
     assert len(out.getvalue().splitlines()) <= 12
     assert json.loads((tmp_path / "out/report.json").read_text("utf-8"))["decision"] == "review"
     assert "R06-breaking-rebuild" in (tmp_path / "out/report.md").read_text("utf-8")
@@ -310,5 +310,5 @@ def test_watch__reviews_again_after_a_change_and_ends_with_ctrl_c(team: Reposito
 def test_watch__whose_first_review_cannot_be_made__ends(tmp_path: Path) -> None:
     machine, _, log = laptop(tmp_path)
     with pytest.raises(BadInput, match=r"config\.yaml or config\.py"):
-        review_locally(machine, LocalReview(watch=True))
+        review_on_laptop(machine, LaptopReview(watch=True))
     assert "watch: watching" not in log.getvalue()

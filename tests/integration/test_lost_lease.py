@@ -17,7 +17,7 @@ from sqlmesh.core.context import Context
 
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.apply.recorder import ApplyRecorder
 from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.state_store.lease_guard import LeaseHold
 from ci_bot.worker.state_store.ledger_schema import SCHEMA
@@ -71,7 +71,7 @@ class Build:
             "pr_7", execution_time="2024-01-11", skip_tests=True
         ).build()
         names = MessageNames(self.context.default_catalog, self.context.default_dialect)
-        recorder = ConsoleRecorder(names, lambda *_: None)
+        recorder = ApplyRecorder(names, lambda *_: None)
         self.hold.take_lease(lambda *_: None)
         if self._at_batch == 0:
             self._lose()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.protocol.review_report import Report
 from tests.github_standin.local_git import LocalGit
 from tests.projects.duck import run_prod
@@ -31,7 +31,9 @@ def write_shop(root: Path, model: str, rows: str) -> Repository:
     return write_repository(root, files)
 
 
-def review(repository: Repository, commits: ReviewCommits, baseline: str = "base-branch") -> Report:
+def review(
+    repository: Repository, commits: RequestedReviewCommits, baseline: str = "base-branch"
+) -> Report:
     client = Client(repository.root, projects=("project",))
     return client.review("pr_1", commits=commits, baseline=baseline)
 
@@ -149,7 +151,7 @@ def test_submodule__at_another_commit_that_is_not_here__is_said(tmp_path: Path) 
     sub("gc", "-q", "--prune=now")
     head = repository.commit({}, "A newer submodule")
 
-    report = review(repository, ReviewCommits(base=base, head=head))
+    report = review(repository, RequestedReviewCommits(base=base, head=head))
 
     assert any("the submodule `project/models/shared` at commit" in note for note in report.notes)
 

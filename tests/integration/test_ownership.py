@@ -11,7 +11,7 @@ import pytest
 
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.worker_client import cleanup
-from ci_bot.bot.worker_client.cleanup import SweepOptions
+from ci_bot.bot.worker_client.cleanup import WorkerSweepOptions
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cleanup_report import CleanupDocument
@@ -109,8 +109,8 @@ def test_foreign_environment__is_neither_removed_nor_built_nor_swept(
         # Nor on a laptop, where a name alone is no proof either.
         assert_not_ours(ask(jvm, request, "pr_1", None), "pr_1")
         assert not any(line.startswith("spark") for line in jvm.progress)
-    swept = cleanup.request_sweep(
-        jvm, SweepOptions(owner=OWNER), lambda numbers: dict.fromkeys(numbers, CLOSED)
+    swept = cleanup.request_sweep_from_worker(
+        jvm, WorkerSweepOptions(owner=OWNER), lambda numbers: dict.fromkeys(numbers, CLOSED)
     )
 
     assert [(row.environment, row.standing) for row in swept.rows] == [("pr_1", "not_recorded")]
@@ -178,8 +178,8 @@ def test_environment__that_was_made_anew_after_its_cleanup__is_somebody_elses(
 
     assert_not_ours(ask(jvm, CleanupRequest, "pr_4", 4, merged=False), "pr_4")
     assert_not_ours(ask(jvm, ApplyRequest, "pr_4", 4), "pr_4")
-    swept = cleanup.request_sweep(
-        jvm, SweepOptions(owner=OWNER), lambda numbers: dict.fromkeys(numbers, CLOSED)
+    swept = cleanup.request_sweep_from_worker(
+        jvm, WorkerSweepOptions(owner=OWNER), lambda numbers: dict.fromkeys(numbers, CLOSED)
     )
     assert [(row.environment, row.standing) for row in swept.rows] == [("pr_4", "not_recorded")]
     assert "shop__pr_4" in schemas(jvm)

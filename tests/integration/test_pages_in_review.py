@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
 from tests.github_standin.local_git import LocalGit
@@ -95,7 +95,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
         if rule in MODEL_RULES:
             write(shop, rule, section(rule, "## Fires")[0])
     git.commit({}, "What the pages warn of")
-    commits = ReviewCommits(base=base, head=git("rev-parse", "HEAD"))
+    commits = RequestedReviewCommits(base=base, head=git("rev-parse", "HEAD"))
     # Without it SQLMesh would refuse the whole plan for the sake of one example.
     flags = GivenFlags(allow_destructive=["stg__forward_only_destructive.*"])
     return Client(shop.project).review("pr_7", commits=commits, baseline="base-branch", flags=flags)

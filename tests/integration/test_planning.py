@@ -171,7 +171,7 @@ def test_plan__of_a_window__builds_what_sqlmesh_does(
         planned = make_plan.plan_against_prod(found.context, wish)
         assert planned is not None
         names = MessageNames(found.context.default_catalog, found.context.default_dialect)
-        preconditions.check_work(found.context, planned, names)
+        preconditions.check_work_before_apply(found.context, planned, names)
         missing = {item.snapshot_id.name: item.intervals for item in planned.plan.missing_intervals}
 
     assert missing == expected
@@ -197,7 +197,7 @@ def test_check__of_work_that_no_part_of_the_window_touches__refuses(
             ),
         ):
             with pytest.raises(RequestRefused) as refused:
-                preconditions.check_window(replace(planned, window=reviewed), names)
+                preconditions.check_window_before_apply(replace(planned, window=reviewed), names)
             assert refused.value.reason_code == "outside_window"
 
 

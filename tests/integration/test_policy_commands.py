@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.policy import check_policy, explain_policy
+from ci_bot.bot.laptop.policy import check_policy_on_laptop, explain_policy_on_laptop
 from ci_bot.errors import BadInput
 from ci_bot.host import Machine, make_process_machine
 from tests.projects.repository import Repository, write_repository
@@ -38,7 +38,7 @@ def machine(directory: Path) -> tuple[Machine, io.StringIO]:
 
 def explain(made: Repository, model: str, base_ref: str | None = None) -> str:
     around, out = machine(made.root)
-    code = explain_policy(
+    code = explain_policy_on_laptop(
         around,
         model=model,
         projects=("project",),
@@ -98,14 +98,14 @@ def test_explain__of_no_model_names_its_neighbours(tmp_path: Path) -> None:
 def test_check__prints_each_entry_or_refuses(tmp_path: Path) -> None:
     (tmp_path / ".sqlmesh-review.yaml").write_text(TEXT)
     around, out = machine(tmp_path)
-    assert check_policy(around, path=".") == 0
+    assert check_policy_on_laptop(around, path=".") == 0
     assert lines(out.getvalue()) == [2, 3, 4, 5, 7, 9, 11, 12]
     assert "8 entries, all of them can be used" in out.getvalue()
 
     (tmp_path / ".sqlmesh-review.yaml").write_text(TEXT.replace("shop.top*", "'(shop.top*'"))
     around, out = machine(tmp_path)
     with pytest.raises(BadInput) as caught:
-        check_policy(around, path=".sqlmesh-review.yaml")
+        check_policy_on_laptop(around, path=".sqlmesh-review.yaml")
     assert (caught.value.path, caught.value.line) == (".sqlmesh-review.yaml", 3)
     assert "SQLMesh cannot read the selection" in caught.value.message
     assert out.getvalue() == ""
@@ -114,4 +114,4 @@ def test_check__prints_each_entry_or_refuses(tmp_path: Path) -> None:
 def test_check__of_nothing_says_where_a_policy_is(tmp_path: Path) -> None:
     around, _ = machine(tmp_path)
     with pytest.raises(BadInput, match=r"There is no policy '\.sqlmesh-review\.yaml'"):
-        check_policy(around, path=".")
+        check_policy_on_laptop(around, path=".")

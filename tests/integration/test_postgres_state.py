@@ -173,7 +173,7 @@ def test_cleanup__with_the_state_gone_after_the_drops__is_exit_4_and_the_next_ru
             cursor.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
 
     assert document.result == "incomplete"
-    assert cleanup.choose_cleanup_exit_code(document) == 4
+    assert cleanup.choose_exit_code_of_worker_cleanup(document) == 4
     assert document.views_dropped == ["shop__pr_7.revenue", "shop__pr_7.top_customers"]
     assert document.schemas_dropped == ["shop__pr_7"]
     assert not document.state_record_removed

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.session import read_environment_prefix, read_laptop_prefix
+from ci_bot.bot.worker_client.session import (
+    read_environment_prefix_for_worker,
+    read_laptop_prefix_for_worker,
+)
 from ci_bot.errors import BadInput
 from ci_bot.protocol.cleanup_report import CleanupDocument, EnvironmentList
 from ci_bot.protocol.messages import ListRequest, Owner
@@ -38,7 +41,7 @@ def configured(repository: Repository, name: str, file: str = "project/config.ya
 
 def ask(repository: Repository, base: str | None, project: str = "project") -> WrittenPrefix:
     found: WrittenPrefix = Client(repository.root, [project])._with(
-        lambda bench: read_environment_prefix(bench, base)
+        lambda bench: read_environment_prefix_for_worker(bench, base)
     )
     return found
 
@@ -89,7 +92,7 @@ def test_prefix__on_a_laptop_is_that_of_the_checkout(repository: Repository) -> 
     configured(repository, "team")
 
     def here(bench: WorkerClient) -> Any:
-        return read_laptop_prefix(bench)
+        return read_laptop_prefix_for_worker(bench)
 
     assert Client(repository.root, ["project"])._with(here) == WrittenPrefix("team")
 
@@ -97,7 +100,7 @@ def test_prefix__on_a_laptop_is_that_of_the_checkout(repository: Repository) -> 
 def test_cleanup__on_a_laptop_takes_the_projects_prefix_unless_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ci_bot.bot.laptop.session import read_local_prefix
+    from ci_bot.bot.laptop.session import read_prefix_on_laptop
     from ci_bot.host import make_process_machine
 
     shop = write_duck_shop(tmp_path)
@@ -106,7 +109,9 @@ def test_cleanup__on_a_laptop_takes_the_projects_prefix_unless_told(
     machine = make_process_machine()
 
     def both(bench: WorkerClient) -> tuple[str, str]:
-        return read_local_prefix(bench, machine, None), read_local_prefix(bench, machine, "ci")
+        return read_prefix_on_laptop(bench, machine, None), read_prefix_on_laptop(
+            bench, machine, "ci"
+        )
 
     assert Client(shop.project)._with(both) == ("team", "ci")
     config.write_text(config.read_text().replace("team", "\"{{ env_var('T', 'team') }}\""))
@@ -152,7 +157,7 @@ def listed(shop: Shop, scratch: Path, prefix: str) -> EnvironmentList:
     workplace = request.workplace.model_copy(
         update={"cache_dir": str(scratch / "cache"), "scratch_dir": str(scratch)}
     )
-    return sweep.list_environments(
+    return sweep.list_environments_to_sweep(
         request.model_copy(update={"workplace": workplace}),
         sweep.SweepPorts(
             progress=lambda *_: None,

@@ -16,8 +16,8 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.laptop.local_review import LocalReview, review_locally
-from ci_bot.bot.laptop.prod_plan import prod_plan_locally
+from ci_bot.bot.laptop.local_review import LaptopReview, review_on_laptop
+from ci_bot.bot.laptop.prod_plan import plan_prod_on_laptop
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import make_process_machine
 from ci_bot.protocol.review_inputs import (
@@ -53,7 +53,7 @@ def change_amount(team: Repository) -> None:
 def reviewed(team: Repository, **asked: Any) -> Report:
     out = io.StringIO()
     machine = replace(make_process_machine(), directory=team.root, out=out, log=io.StringIO())
-    review_locally(machine, LocalReview(projects=("project",), form="json", **asked))
+    review_on_laptop(machine, LaptopReview(projects=("project",), form="json", **asked))
     return Report.model_validate_json(out.getvalue())
 
 
@@ -70,7 +70,7 @@ def prod_plan(team: Repository, expect: str | None = None, **asked: Any) -> Depl
         "allow_destructive": (),
         **asked,
     }
-    code = prod_plan_locally(
+    code = plan_prod_on_laptop(
         machine,
         projects=("project",),
         gateway=None,
@@ -356,7 +356,7 @@ def test_prod_plan__of_a_state_without_prod_says_so(
     out, log = io.StringIO(), io.StringIO()
     machine = replace(make_process_machine(), directory=repository.root, out=out, log=log)
 
-    code = prod_plan_locally(
+    code = plan_prod_on_laptop(
         machine,
         projects=("project",),
         gateway=None,

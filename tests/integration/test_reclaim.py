@@ -13,7 +13,7 @@ import pytest
 
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.worker_client import cleanup
-from ci_bot.bot.worker_client.cleanup import SweepOptions
+from ci_bot.bot.worker_client.cleanup import WorkerSweepOptions
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.worker.cleanup.reclaim_rules import PUSHED_AGAIN
 from tests.conftest import PROD_UNTIL
@@ -112,11 +112,15 @@ def snapshot_rows(shop: Shop, column: str) -> list[tuple[Any, ...]]:
     )
 
 
-def sweep(jvm: OneJvm, states: Mapping[int, PullState], **options: Any) -> cleanup.SweepOutcome:
+def sweep(
+    jvm: OneJvm, states: Mapping[int, PullState], **options: Any
+) -> cleanup.WorkerSweepOutcome:
     def ask_states(numbers: Collection[int]) -> Mapping[int, PullState]:
         return {number: states[number] for number in numbers}
 
-    return cleanup.request_sweep(jvm, SweepOptions(owner=OWNER, **options), ask_states)
+    return cleanup.request_sweep_from_worker(
+        jvm, WorkerSweepOptions(owner=OWNER, **options), ask_states
+    )
 
 
 def kept(document: CleanupDocument) -> dict[str, str]:
@@ -182,12 +186,12 @@ def test_reclaim__after_a_close_the_sweep_takes_them_a_day_later(jvm: OneJvm, sh
     reopened = sweep(jvm, {2: PullState(state="open", merged=False)})
     assert [(row.environment, row.standing) for row in reopened.rows] == [("pr_2", "open")]
     waiting = sweep(jvm, {2: CLOSED}, max_deletions=0)
-    assert cleanup.sweep_exit_code(waiting) == 4
+    assert cleanup.choose_exit_code_of_worker_sweep(waiting) == 4
     assert tables(jvm) == before | ours
 
     swept = sweep(jvm, {2: CLOSED})
 
-    assert cleanup.sweep_exit_code(swept) == 0
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 0
     assert swept.missed_environments == ()
     (row,) = swept.make_report().rows
     assert (row.tables_reclaimed, row.tables_kept) == (2, 0)
@@ -397,7 +401,7 @@ def test_reclaim__a_drop_that_fails_is_exit_4_and_the_next_run_finishes(
     document = jvm.cleanup("pr_12", merged=False, reclaim="always")
 
     assert document.result == "incomplete"
-    assert cleanup.choose_cleanup_exit_code(document) == 4
+    assert cleanup.choose_exit_code_of_worker_cleanup(document) == 4
     assert document.state_record_removed
     assert [item.object for item in document.leftovers] == [name]
     assert document.leftovers[0].why
@@ -407,7 +411,7 @@ def test_reclaim__a_drop_that_fails_is_exit_4_and_the_next_run_finishes(
     jvm.hive_sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('spark.sql.sources.schema')")
     # No day has to pass: it is decided, and only the drop is missing.
     swept = sweep(jvm, {12: CLOSED})
-    assert cleanup.sweep_exit_code(swept) == 0
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 0
     (row,) = swept.rows
     assert row.document is not None
     assert [item.table for item in row.document.tables_reclaimed] == [name]

@@ -156,7 +156,7 @@ def test_reclaim__the_sweep_takes_a_preview_after_a_day_whoever_has_prods_snapsh
 
     swept = sweep(jvm, {4: CLOSED, 5: PullState(state="open", merged=False)})
 
-    assert cleanup.sweep_exit_code(swept) == 0
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 0
     assert previews(jvm) == set()
     assert rows(jvm, "shop") == 3
     remove(jvm, "pr_5")

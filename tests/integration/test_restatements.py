@@ -12,7 +12,7 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.protocol.messages import RestateAnswer
 from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement, RestatementWish
 from ci_bot.protocol.review_report import Report
@@ -76,7 +76,7 @@ class Scene:
     """Prod is built up to UNTIL, and pull request 7 changes nothing that SQLMesh reads."""
 
     made: Repository
-    commits: ReviewCommits
+    commits: RequestedReviewCommits
 
     @property
     def client(self) -> Client:
@@ -112,7 +112,7 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     root: Path = tmp_path_factory.mktemp("restated")
     made = write_repository(root, FILES)
-    scene = Scene(made, ReviewCommits())
+    scene = Scene(made, RequestedReviewCommits())
     scene.sql(
         "CREATE SCHEMA raw; CREATE TABLE raw.events AS SELECT i AS order_id, "
         "CAST(DATE '2024-01-01' + i::INT AS DATE) AS order_date FROM range(19) AS days(i)"

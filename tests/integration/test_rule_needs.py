@@ -15,8 +15,8 @@ import pytest
 from sqlmesh.core.console import NoopConsole, set_console
 from sqlmesh.core.context import Context
 
-from ci_bot.bot.decision import TeamLimits, judge_data_diffs
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.decision import TeamLimits, judge_risks_of_data_diffs
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_inputs import RestatementWish
 from ci_bot.protocol.review_report import Report, Risk
@@ -112,7 +112,7 @@ class History:
 
     def review(self, edit: Callable[[Shop], object], **options: Any) -> Report:
         edit(self.shop)
-        commits = ReviewCommits(base=self.base, head=self.commit())
+        commits = RequestedReviewCommits(base=self.base, head=self.commit())
         return Client(self.shop.project).review("pr_7", commits=commits, **options)
 
     def apply_elsewhere(self, environment: str, number: int) -> None:
@@ -312,7 +312,9 @@ def test_need__is_met_in_an_apply(tmp_path: Path, java: None) -> None:
         jvm.shop.edit("models/revenue.sql", "SUM(o.amount) AS", "SUM(o.amount) + 1 AS")
         document = jvm.apply("pr_7")
     (risk,) = (
-        r for r in judge_data_diffs(document.table_diff, TeamLimits()) if r.model == "shop.revenue"
+        r
+        for r in judge_risks_of_data_diffs(document.table_diff, TeamLimits())
+        if r.model == "shop.revenue"
     )
     assert (risk.rule, risk.severity) == ("R09-values-differ", "medium")
     assert find_rule(risk.rule).needs == ("data_diff",)

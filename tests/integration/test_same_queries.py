@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.compared_queries import LARGEST_QUERY, compare_locally
+from ci_bot.bot.laptop.compared_queries import LARGEST_QUERY, compare_queries_on_laptop
 from ci_bot.bot.report import Format
 from ci_bot.errors import BadInput
 from ci_bot.host import make_process_machine
@@ -32,7 +32,7 @@ def compare(
             raw = content if isinstance(content, bytes) else content.encode()
             (directory / name).write_bytes(raw)
     out = io.StringIO()
-    code = compare_locally(
+    code = compare_queries_on_laptop(
         replace(make_process_machine(), directory=directory, out=out, log=io.StringIO()),
         base="base.sql",
         head="head.sql",

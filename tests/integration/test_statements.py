@@ -12,7 +12,10 @@ from ci_bot.worker.messages.names import MessageNames
 from ci_bot.worker.planning import make_plan
 from ci_bot.worker.planning.make_plan import PlanRequest
 from ci_bot.worker.sql_effects.judgement import JudgedEffect
-from ci_bot.worker.sql_effects.plan_statements import check_statements, judge_plan
+from ci_bot.worker.sql_effects.plan_statements import (
+    check_statement_effects_of_plan,
+    judge_statement_effects_of_plan,
+)
 from tests.projects import Shop
 from tests.projects.duck import run_prod, write_duck_shop
 from tests.projects.opened import opened
@@ -51,7 +54,7 @@ def judged(shop: Shop, environment: str = "pr_1") -> list[JudgedEffect]:
             found.context, PlanRequest(environment=environment, flags=PlanFlags())
         )
         assert planned is not None
-        return judge_plan(found.context, planned)
+        return judge_statement_effects_of_plan(found.context, planned)
 
 
 def seen(shop: Shop) -> Seen:
@@ -337,7 +340,7 @@ def test_check__names_model_slot_kind_and_target(shop: Shop) -> None:
         assert planned is not None
 
         with pytest.raises(RequestRefused) as refusal:
-            check_statements(
+            check_statement_effects_of_plan(
                 found.context, planned, MessageNames(found.context.default_catalog, "duckdb")
             )
 

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.bot.laptop.environments import sweep_locally
+from ci_bot.bot.laptop.environments import sweep_on_laptop
 from ci_bot.bot.report.markdown import marker as markers
 from tests.conftest import run_python
 from tests.github_standin import events, script
@@ -152,7 +152,7 @@ def test_sweep__rescues_what_is_closed_and_touches_nothing_else(night: Night) ->
         "python_path": (),
         "timeout_minutes": 5,
     }
-    assert sweep_locally(around, dry_run=True, **options) == 0
+    assert sweep_on_laptop(around, dry_run=True, **options) == 0
     assert "Sweep, dry run: 2 environments would be removed" in out.getvalue()
     assert night.machine.token not in out.getvalue()
     assert state_rows(night.shop.state) == rows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from ci_bot.protocol.messages import BaselineChoice
 from ci_bot.protocol.review_report import Report, Risk
 from tests import nights
@@ -35,7 +35,7 @@ class History:
         return self.git("rev-parse", "HEAD")
 
     def review(self, base: Edit, head: Edit, baseline: BaselineChoice = "state") -> Report:
-        commits = ReviewCommits(base=self.commit(base), head=self.commit(head))
+        commits = RequestedReviewCommits(base=self.commit(base), head=self.commit(head))
         return Client(self.shop.project).review("pr_7", commits=commits, baseline=baseline)
 
 
@@ -165,7 +165,9 @@ def test_a_broken_definition__does_not_hide_the_other_tests(history: History) ->
 
 @pytest.mark.night
 def test_a_run_without_failures__asks_nothing_of_the_base(history: History) -> None:
-    commits = ReviewCommits(base=history.commit(nothing), head=history.commit(a_line_of_the_readme))
+    commits = RequestedReviewCommits(
+        base=history.commit(nothing), head=history.commit(a_line_of_the_readme)
+    )
     reviewer = Client(history.shop.project)
 
     reviewer.review("pr_7", commits=commits, baseline="state")

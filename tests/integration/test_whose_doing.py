@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.decision import exit_code
+from ci_bot.bot.decision import choose_exit_code_of_decision
 from ci_bot.protocol.review_report import Report, Risk
 from tests.projects import Shop
 from tests.projects.duck import run_prod
@@ -58,7 +58,7 @@ def test_broken_base__of_a_readme_commit__is_green_and_names_the_file(
 ) -> None:
     report = reviewed(repository, BAD_BASE, README)
     assert (report.decision, report.failure) == ("no_changes", None)
-    assert exit_code(report.decision, "high") == 0
+    assert choose_exit_code_of_decision(report.decision, "high") == 0
     risk = of_rule(report, "R01-base-broken")
     assert (risk.severity, risk.path, risk.line) == ("medium", "models/broken.sql", 3)
     assert "Expecting )" in risk.evidence

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.compared_queries import make_witness
-from ci_bot.bot.laptop.local_review import LocalReview
+from ci_bot.bot.laptop.compared_queries import make_witness_test_on_laptop
+from ci_bot.bot.laptop.local_review import LaptopReview
 from ci_bot.errors import BadInput, RequestRefused
 from ci_bot.host import make_process_machine
 from tests.github_standin.local_git import LocalGit
@@ -20,14 +20,14 @@ from tests.projects.repository import Repository, write_repository
 
 FLIGHTS = Path(__file__).parents[2] / "examples" / "flights"
 MODEL = "marts.daily_carrier_performance"
-ASKED = LocalReview(projects=("project",), base_ref="main")
+ASKED = LaptopReview(projects=("project",), base_ref="main")
 
 
 def witness(directory: Path, model: str, *, write: bool = False) -> str:
     out, log = io.StringIO(), io.StringIO()
     around = replace(make_process_machine(), directory=directory, out=out, log=log)
     try:
-        assert make_witness(around, ASKED, model=model, write=write) == 0
+        assert make_witness_test_on_laptop(around, ASKED, model=model, write=write) == 0
     finally:  # there is no prod in the state, and the project is reviewed once all the same
         assert log.getvalue().count("load: loading the project") == 1
     return out.getvalue()

@@ -27,27 +27,27 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
+from ci_bot.bot.sandbox.deadline import SandboxCancelToken, SandboxDeadline
 from ci_bot.bot.sandbox.launch import (
     ENTER,
     MIB,
-    WorkerIdentity,
-    WorkerLaunch,
-    WorkerLimits,
-    WorkerVariables,
-    build_worker_environment,
-    has_file_right,
-    prepend_python_path,
-    read_free_space,
+    SandboxIdentity,
+    SandboxLaunch,
+    SandboxLimits,
+    SandboxVariables,
+    build_sandboxed_environment,
+    has_sandboxed_user_right,
+    prepend_python_path_in_sandbox,
+    read_free_space_for_sandbox,
 )
-from ci_bot.bot.sandbox.process_tree import read_process_table
-from ci_bot.bot.sandbox.requirements import install_requirements
-from ci_bot.bot.sandbox.run_directories import RunWorkspace, open_private_workspace
+from ci_bot.bot.sandbox.process_tree import read_table_of_sandboxed_processes
+from ci_bot.bot.sandbox.requirements import install_requirements_in_sandbox
+from ci_bot.bot.sandbox.run_directories import SandboxWorkspace, open_sandbox_workspace
 from ci_bot.bot.sandbox.worker_run import (
-    SecondQuestion,
-    WorkerCancelled,
-    WorkerTimedOut,
-    run_worker,
+    SandboxedWorkerCancelled,
+    SandboxedWorkerTimedOut,
+    SecondSandboxedQuestion,
+    run_worker_in_sandbox,
 )
 from ci_bot.errors import BadInput, RunCancelled, WorkerFailed
 from ci_bot.protocol.cleanup_report import CleanupDocument
@@ -57,7 +57,7 @@ from tests.conftest import missing
 
 REPOSITORY = Path(__file__).parents[2]
 # No account of this machine, and no other test run's: what runs under it was started here.
-WORKER = WorkerIdentity(uid=61_000 + os.getpid() % 4_000, gid=61_000)
+WORKER = SandboxIdentity(uid=61_000 + os.getpid() % 4_000, gid=61_000)
 TOKEN = "ghs_" + "0123456789abcdefghijklmnopqrstuvwxyz"
 PASSWORD = "s3cret-of-the-warehouse"
 PATIENCE = 20.0
@@ -66,7 +66,7 @@ PATIENCE = 20.0
 def reachable(program: str) -> bool:
     path = Path(program).resolve()
     return path.exists() and all(
-        has_file_right(part.stat(), WORKER, ENTER) for part in (path, *path.parents)
+        has_sandboxed_user_right(part.stat(), WORKER, ENTER) for part in (path, *path.parents)
     )
 
 
@@ -83,9 +83,9 @@ def worker_python() -> str:
 class Cage:
     """A workspace and a launch for one probe, and what it said."""
 
-    workspace: RunWorkspace
-    launch: WorkerLaunch
-    cancel: CancelToken
+    workspace: SandboxWorkspace
+    launch: SandboxLaunch
+    cancel: SandboxCancelToken
     lines: list[str] = field(default_factory=list)
     progress: list[Progress] = field(default_factory=list)
     on_progress: Callable[[Progress], None] = lambda _message: None
@@ -105,27 +105,27 @@ class Cage:
         scenario: str,
         *,
         seconds: float = PATIENCE,
-        second: SecondQuestion | None = None,
+        second: SecondSandboxedQuestion | None = None,
         **limits: Any,
     ) -> Any:
         def heard(message: Progress) -> None:
             self.progress.append(message)
             self.on_progress(message)
 
-        return run_worker(
+        return run_worker_in_sandbox(
             self.request(scenario),
             launch=replace(self.launch, limits=replace(self.launch.limits, **limits)),
             redactor=Redactor([TOKEN, PASSWORD]),
             on_progress=heard,
             on_log=self.lines.append,
-            deadline=Deadline(seconds, clock=time.monotonic),
+            deadline=SandboxDeadline(seconds, clock=time.monotonic),
             cancel=self.cancel,
             clock=time.monotonic,
             second=second,
         )
 
-    def beside(self, scenario: str, **bounds: int) -> SecondQuestion:
-        return SecondQuestion(
+    def beside(self, scenario: str, **bounds: int) -> SecondSandboxedQuestion:
+        return SecondSandboxedQuestion(
             request=self.request(scenario), launch=replace(self.launch, bounds=bounds)
         )
 
@@ -148,7 +148,9 @@ def ground() -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def make_cage(ground: Path, identity: WorkerIdentity | None, token: CancelToken) -> Iterator[Cage]:
+def make_cage(
+    ground: Path, identity: SandboxIdentity | None, token: SandboxCancelToken
+) -> Iterator[Cage]:
     checkout = ground / "checkout"
     checkout.mkdir(exist_ok=True)
     (checkout / "model.sql").write_text("SELECT 1")
@@ -158,23 +160,23 @@ def make_cage(ground: Path, identity: WorkerIdentity | None, token: CancelToken)
     probes.mkdir()
     shutil.copy(Path(__file__).with_name("worker_probe.py"), probes)
     python = worker_python() if identity else sys.executable
-    with open_private_workspace(
+    with open_sandbox_workspace(
         checkout, parent=ground, identity=identity, copy=identity is not None
     ) as workspace:
-        environment = build_worker_environment(
+        environment = build_sandboxed_environment(
             {
                 **os.environ,
                 "SPARK_PASSWORD": PASSWORD,
                 "GITHUB_TOKEN": TOKEN,
                 "PYTHONPATH": "/evil",
             },
-            selection=WorkerVariables(),
+            selection=SandboxVariables(),
             python=python,
             home=str(workspace.home),
             temporary=str(workspace.temporary),
             secrets=[TOKEN],
         )
-        launch = WorkerLaunch(
+        launch = SandboxLaunch(
             python=python,
             variables=environment.variables,
             directory=workspace.repository,
@@ -184,26 +186,26 @@ def make_cage(ground: Path, identity: WorkerIdentity | None, token: CancelToken)
             in_container=identity is not None,
             guarded=(),
             module="worker_probe",
-            limits=WorkerLimits(grace_seconds=1.0),
+            limits=SandboxLimits(grace_seconds=1.0),
         )
         yield Cage(workspace, launch, token)
 
 
 @pytest.fixture
-def token() -> Iterator[CancelToken]:
-    made = CancelToken(clock=time.monotonic)
+def token() -> Iterator[SandboxCancelToken]:
+    made = SandboxCancelToken(clock=time.monotonic)
     yield made
     made.close()
 
 
 @pytest.fixture
-def laptop(ground: Path, token: CancelToken) -> Iterator[Cage]:
+def laptop(ground: Path, token: SandboxCancelToken) -> Iterator[Cage]:
     """As outside the container: the user's own uid."""
     yield from make_cage(ground, None, token)
 
 
 @pytest.fixture
-def container(ground: Path, token: CancelToken) -> Iterator[Cage]:
+def container(ground: Path, token: SandboxCancelToken) -> Iterator[Cage]:
     """As inside the container: root broker, unprivileged worker."""
     if os.geteuid() != 0:
         missing("changing users needs root")
@@ -217,7 +219,7 @@ def cage(request: pytest.FixtureRequest) -> Cage:
 
 
 def alive(pids: list[int]) -> list[int]:
-    table = read_process_table()
+    table = read_table_of_sandboxed_processes()
     return [pid for pid in pids if pid in table and table[pid].state not in "ZX"]
 
 
@@ -294,7 +296,7 @@ def test_second__has_ended_before_the_first_goes_on(cage: Cage) -> None:
 def test_second__is_answered_whatever_becomes_of_the_first(cage: Cage, first: str) -> None:
     second = cage.beside("second")
 
-    with pytest.raises((WorkerFailed, WorkerTimedOut)):
+    with pytest.raises((WorkerFailed, SandboxedWorkerTimedOut)):
         cage.run(first, second=second, seconds=4, grace_seconds=0.1)
 
     assert second.started
@@ -421,7 +423,7 @@ def test_break_out__a_set_uid_program_gives_nothing(container: Cage, ground: Pat
 
 
 def test_start__the_container_refuses_a_root_worker(container: Cage) -> None:
-    container.launch = replace(container.launch, identity=WorkerIdentity(uid=0, gid=0))
+    container.launch = replace(container.launch, identity=SandboxIdentity(uid=0, gid=0))
     with pytest.raises(BadInput, match="as root"):
         container.run("answer")
 
@@ -501,7 +503,7 @@ def test_orphans__do_not_outlive_the_worker(cage: Cage) -> None:
 
 @pytest.mark.by_day(1)
 def test_deadline__a_deaf_worker_and_its_family_are_killed(cage: Cage) -> None:
-    with pytest.raises(WorkerTimedOut, match="did not finish within 2 seconds") as failure:
+    with pytest.raises(SandboxedWorkerTimedOut, match="did not finish within 2 seconds") as failure:
         cage.run("deaf", seconds=2.0, grace_seconds=0.3)
     assert failure.value.reason_code == "timeout"
     assert failure.value.answer is None
@@ -511,7 +513,7 @@ def test_deadline__a_deaf_worker_and_its_family_are_killed(cage: Cage) -> None:
 
 
 def test_deadline__the_last_words_are_kept(laptop: Cage) -> None:
-    with pytest.raises(WorkerTimedOut) as failure:
+    with pytest.raises(SandboxedWorkerTimedOut) as failure:
         laptop.run("polite", seconds=2.0)
     assert failure.value.answer is not None
     assert failure.value.answer.activity == "cleanup"
@@ -519,7 +521,7 @@ def test_deadline__the_last_words_are_kept(laptop: Cage) -> None:
 
 @pytest.mark.by_day(1)
 def test_fork_storm__nothing_is_left(cage: Cage, ground: Path) -> None:
-    with pytest.raises(WorkerTimedOut):
+    with pytest.raises(SandboxedWorkerTimedOut):
         cage.run("fork_storm", seconds=3.0, grace_seconds=0.1)
     assert time.monotonic() < cage.found(), "it would have gone on"
     assert started_from(ground) == []
@@ -540,14 +542,14 @@ def test_memory__of_the_whole_family(cage: Cage) -> None:
 @pytest.mark.by_day(1)
 def test_disk__is_not_filled(cage: Cage) -> None:
     """What the process beside it has found by then is kept."""
-    free = read_free_space(cage.workspace.root).bytes
+    free = read_free_space_for_sandbox(cage.workspace.root).bytes
     second = cage.beside("second")
     with pytest.raises(WorkerFailed, match=r"had less than [0-9,]+ MiB left") as failure:
         cage.run("fill_disk", second=second, disk_reserve_bytes=free - 100 * MIB)
     assert (failure.value.reason_code, failure.value.exit_code) == ("disk_limit", 1)
     assert "TMPDIR" in (failure.value.hint or "")
     assert isinstance(second.answer, CleanupDocument)
-    assert read_free_space(cage.workspace.root).bytes > free - 600 * MIB
+    assert read_free_space_for_sandbox(cage.workspace.root).bytes > free - 600 * MIB
 
 
 def test_memory__reserved_address_space_does_not_count(laptop: Cage) -> None:
@@ -561,7 +563,7 @@ def test_memory__reserved_address_space_does_not_count(laptop: Cage) -> None:
 def test_cancel__the_last_words_are_kept(cage: Cage, number: int, code: int) -> None:
     cage.on_progress = lambda _message: cage.cancel.cancel(number)
     started = time.monotonic()
-    with pytest.raises(WorkerCancelled) as failure:
+    with pytest.raises(SandboxedWorkerCancelled) as failure:
         cage.run("polite", grace_seconds=5.0)
     assert failure.value.exit_code == code
     assert failure.value.answer is not None
@@ -570,7 +572,7 @@ def test_cancel__the_last_words_are_kept(cage: Cage, number: int, code: int) -> 
 
 def test_cancel__a_deaf_worker_is_killed_after_its_grace(cage: Cage) -> None:
     cage.on_progress = lambda _message: cage.cancel.cancel(signal.SIGTERM)
-    with pytest.raises(WorkerCancelled):
+    with pytest.raises(SandboxedWorkerCancelled):
         cage.run("deaf", grace_seconds=0.3)
     assert alive(cage.pids()) == []
 
@@ -587,7 +589,7 @@ def test_cancel__is_not_held_up_by_a_slow_listener(laptop: Cage) -> None:
         seen.append(alive(laptop.pids()))
 
     laptop.on_progress = slow
-    with pytest.raises(WorkerCancelled):
+    with pytest.raises(SandboxedWorkerCancelled):
         laptop.run("deaf", grace_seconds=0.3)
     assert seen == [[]]
 
@@ -595,8 +597,8 @@ def test_cancel__is_not_held_up_by_a_slow_listener(laptop: Cage) -> None:
 def test_cancel__the_caller_is_told_while_the_worker_lives(laptop: Cage) -> None:
     told: list[list[int]] = []
     laptop.on_progress = lambda _message: laptop.cancel.cancel(signal.SIGTERM)
-    with pytest.raises(WorkerCancelled):
-        run_worker(
+    with pytest.raises(SandboxedWorkerCancelled):
+        run_worker_in_sandbox(
             CleanupRequest(
                 projects=["."],
                 gateway="deaf",
@@ -608,7 +610,7 @@ def test_cancel__the_caller_is_told_while_the_worker_lives(laptop: Cage) -> None
             redactor=Redactor(),
             on_progress=laptop.on_progress,
             on_log=laptop.lines.append,
-            deadline=Deadline(PATIENCE, clock=time.monotonic),
+            deadline=SandboxDeadline(PATIENCE, clock=time.monotonic),
             cancel=laptop.cancel,
             clock=time.monotonic,
             on_cancel=lambda: told.append(alive(laptop.pids())),
@@ -639,31 +641,31 @@ from pathlib import Path
 from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.errors import BotError, RunCancelled
 from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.launch import WorkerIdentity
-from ci_bot.bot.sandbox.launch import WorkerLaunch, WorkerLimits
-from ci_bot.bot.sandbox.worker_run import run_worker
-from ci_bot.bot.sandbox.deadline import CancelToken, handle_signals
-from ci_bot.bot.sandbox.run_directories import open_private_workspace
+from ci_bot.bot.sandbox.launch import SandboxIdentity
+from ci_bot.bot.sandbox.launch import SandboxLaunch, SandboxLimits
+from ci_bot.bot.sandbox.worker_run import run_worker_in_sandbox
+from ci_bot.bot.sandbox.deadline import SandboxCancelToken, handle_signals_of_sandbox
+from ci_bot.bot.sandbox.run_directories import open_sandbox_workspace
 from ci_bot.redaction import Redactor
 
 ground, python, scenario, probe, seconds, uid, *search = sys.argv[1:]
-identity = WorkerIdentity(uid=int(uid), gid=int(uid)) if int(uid) else None
-token = CancelToken(clock=time.monotonic)
+identity = SandboxIdentity(uid=int(uid), gid=int(uid)) if int(uid) else None
+token = SandboxCancelToken(clock=time.monotonic)
 code = 0
 try:
-    with handle_signals(token), open_private_workspace(
+    with handle_signals_of_sandbox(token), open_sandbox_workspace(
         Path(ground) / "checkout", parent=Path(ground), identity=identity, copy=True
     ) as space, token.set_last_act(space.remove_in_background):
         if scenario == "wait":
             print("waiting", flush=True)
             time.sleep(600)
-        run_worker(
+        run_worker_in_sandbox(
             CleanupRequest(projects=["."], gateway=scenario, workplace=space.make_workplace(),
                            owner=Owner(name="o"), environment="pr_7"),
-            launch=WorkerLaunch(python=python, variables={"SPARK_PROBE": probe, "LC_ALL": "C.UTF-8"},
+            launch=SandboxLaunch(python=python, variables={"SPARK_PROBE": probe, "LC_ALL": "C.UTF-8"},
                           directory=space.repository, channel_directory=space.channel,
                           search_path=tuple(search), module="worker_probe", identity=identity,
-                          limits=WorkerLimits(grace_seconds=5.0)),
+                          limits=SandboxLimits(grace_seconds=5.0)),
             redactor=Redactor(), on_log=print,
             deadline=Deadline(float(seconds), clock=time.monotonic),
             on_progress=lambda _: print(
@@ -779,7 +781,7 @@ def test_bot__killed_without_a_word_takes_the_worker_with_it(start_bot: Callable
     assert bot.find_first_line() == "pids\n"
     workers = [
         process.pid
-        for process in read_process_table().values()
+        for process in read_table_of_sandboxed_processes().values()
         if process.parent == bot.process.pid
     ]
     assert len(workers) == 1
@@ -835,14 +837,14 @@ def wheel(directory: Path, name: str, version: str, code: str, needs: str = "") 
         archive.writestr(f"{info}/RECORD", "")
 
 
-def install(cage: Cage, **more: Any) -> WorkerLaunch:
-    return install_requirements(
+def install(cage: Cage, **more: Any) -> SandboxLaunch:
+    return install_requirements_in_sandbox(
         cage.workspace.repository / "requirements.txt",
         overlay=cage.workspace.overlay,
         launch=cage.launch,
         redactor=Redactor([PASSWORD]),
         on_log=cage.lines.append,
-        deadline=Deadline(120.0, clock=time.monotonic),
+        deadline=SandboxDeadline(120.0, clock=time.monotonic),
         cancel=cage.cancel,
         clock=time.monotonic,
         **more,
@@ -876,7 +878,7 @@ def test_requirements__come_after_the_project_s_own_modules(laptop: Cage) -> Non
     (laptop.workspace.repository / "requirements.txt").write_text(
         "--no-index\n--find-links wheels\nours==1.5\n"
     )
-    variables = prepend_python_path(laptop.launch.variables, [str(modules)])
+    variables = prepend_python_path_in_sandbox(laptop.launch.variables, [str(modules)])
     laptop.launch = replace(laptop.launch, variables=variables)
     launch = install(laptop)
     assert launch.variables["PYTHONPATH"] == f"{modules}:{laptop.workspace.overlay}"
@@ -939,7 +941,7 @@ def test_isolation__costs_little_on_a_repository_of_200_megabytes(
     total = sum(path.stat().st_size for path in checkout.rglob("*") if path.is_file())
     assert total > 200_000_000
     started = time.monotonic()
-    with open_private_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
+    with open_sandbox_workspace(checkout, parent=ground, identity=WORKER, copy=True) as workspace:
         seconds = time.monotonic() - started
         held = sum(
             path.lstat().st_size

@@ -22,9 +22,9 @@ from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.protocol.messages import ApplyRequest, CleanupRequest
-from ci_bot.worker.runtime.process import BotChannel
+from ci_bot.worker.runtime.process import WorkerChannelToBot
 
-Scenario = Callable[[BotChannel, Any], None]
+Scenario = Callable[[WorkerChannelToBot, Any], None]
 
 
 def document(environment: str) -> CleanupDocument:
@@ -72,12 +72,12 @@ def apply_document(environment: str) -> ApplyDocument:
     )
 
 
-def answer(channel: BotChannel, request: CleanupRequest | ApplyRequest) -> None:
+def answer(channel: WorkerChannelToBot, request: CleanupRequest | ApplyRequest) -> None:
     make = apply_document if isinstance(request, ApplyRequest) else document
     channel.write_answer(make(request.environment))
 
 
-def environment(channel: BotChannel, request: CleanupRequest) -> None:
+def environment(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     status = Path("/proc/self/status").read_text("ascii")
     found(
         request,
@@ -98,7 +98,7 @@ def environment(channel: BotChannel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def break_out(channel: BotChannel, request: CleanupRequest) -> None:
+def break_out(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Everything a hostile project would try; `SPARK_PROBE` names the files to attack."""
     targets = json.loads(os.environ["SPARK_PROBE"])
     libc = ctypes.CDLL(None, use_errno=True)
@@ -127,22 +127,22 @@ def break_out(channel: BotChannel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def forge(channel: BotChannel, request: CleanupRequest) -> None:
+def forge(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     channel.write_answer(document("prod"))
 
 
-def raw(channel: BotChannel, request: CleanupRequest) -> None:
+def raw(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Writes the bytes in SPARK_PROBE straight into the answer's file."""
     os.write(int(sys.argv[2]), os.environ["SPARK_PROBE"].encode())
 
 
-def endless_answer(channel: BotChannel, request: CleanupRequest) -> None:
+def endless_answer(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     while True:
         os.write(int(sys.argv[2]), b"x" * 65_536)
         time.sleep(0.001)
 
 
-def talk(channel: BotChannel, request: CleanupRequest) -> None:
+def talk(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     sys.stdout.write("::add-mask::x\nplain")
     sys.stdout.flush()
     sys.stderr.write(" and ##[error]more\n")
@@ -157,7 +157,7 @@ def talk(channel: BotChannel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def mute(channel: BotChannel, request: CleanupRequest) -> None:
+def mute(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Closes its output and its progress, and goes on working."""
     for descriptor in (1, 2, int(sys.argv[3])):
         os.close(descriptor)
@@ -165,7 +165,7 @@ def mute(channel: BotChannel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def flood(channel: BotChannel, request: CleanupRequest) -> None:
+def flood(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     for _ in range(300):
         os.write(1, b"noise\n" * 10_000)
     for number in range(12_000):
@@ -173,7 +173,7 @@ def flood(channel: BotChannel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def deaf(channel: BotChannel, request: CleanupRequest) -> None:
+def deaf(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Ignores every request to end, and so does its child in a session of its own."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -182,13 +182,13 @@ def deaf(channel: BotChannel, request: CleanupRequest) -> None:
     _for_ever()
 
 
-def orphans(channel: BotChannel, request: CleanupRequest) -> None:
+def orphans(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Answers, ends, and leaves descendants behind that hold on to the pipes."""
     _family(request)
     answer(channel, request)
 
 
-def polite(channel: BotChannel, request: CleanupRequest) -> None:
+def polite(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Ends when it is asked to, after it has said what it could."""
 
     def stop(_number: int, _frame: object) -> None:
@@ -200,19 +200,19 @@ def polite(channel: BotChannel, request: CleanupRequest) -> None:
     _for_ever()
 
 
-def crash(channel: BotChannel, request: CleanupRequest) -> None:
+def crash(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     raise RuntimeError("broken on purpose")
 
 
-def leave(channel: BotChannel, request: CleanupRequest) -> None:
+def leave(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     os._exit(0)
 
 
-def die(channel: BotChannel, request: CleanupRequest) -> None:
+def die(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def devour(channel: BotChannel, request: CleanupRequest) -> None:
+def devour(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """A child takes the memory: the limit is for all of them."""
     child = os.fork()
     if child == 0:
@@ -222,7 +222,7 @@ def devour(channel: BotChannel, request: CleanupRequest) -> None:
     os.waitpid(child, 0)
 
 
-def fill_disk(channel: BotChannel, request: CleanupRequest) -> None:
+def fill_disk(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Writes on and on, and removes what it writes: only the disk knows how much there is."""
     channel.wait_for_second()
     kept = []
@@ -235,7 +235,7 @@ def fill_disk(channel: BotChannel, request: CleanupRequest) -> None:
     _for_ever()
 
 
-def reserve(channel: BotChannel, request: CleanupRequest) -> None:
+def reserve(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Address space that is never touched, as a JVM reserves it, is no use of memory."""
     import mmap
 
@@ -245,7 +245,7 @@ def reserve(channel: BotChannel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def fork_storm(channel: BotChannel, request: CleanupRequest) -> None:
+def fork_storm(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Processes that fork and end all the time; for a while only, should nobody stop them."""
     until = time.monotonic() + 15
     for _ in range(8):
@@ -261,7 +261,7 @@ def fork_storm(channel: BotChannel, request: CleanupRequest) -> None:
     _for_ever()
 
 
-def fork_limit(channel: BotChannel, request: CleanupRequest) -> None:
+def fork_limit(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     children = 0
     try:
         while children < 500:
@@ -274,7 +274,7 @@ def fork_limit(channel: BotChannel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def cache(channel: BotChannel, request: CleanupRequest) -> None:
+def cache(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Puts files wherever it can write, and reports what it finds planted."""
     for directory in (
         request.workplace.cache_dir,
@@ -292,7 +292,7 @@ def cache(channel: BotChannel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def first_of_two(channel: BotChannel, request: CleanupRequest) -> None:
+def first_of_two(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Waits for the process beside this one, and says whether that had ended."""
     time.sleep(0.2)
     channel.wait_for_second()
@@ -301,17 +301,17 @@ def first_of_two(channel: BotChannel, request: CleanupRequest) -> None:
     answer(channel, request)
 
 
-def first_that_dies(channel: BotChannel, request: CleanupRequest) -> None:
+def first_that_dies(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     """Does not wait, and takes its whole process group with it."""
     os.killpg(0, signal.SIGKILL)
 
 
-def first_that_never_ends(channel: BotChannel, request: CleanupRequest) -> None:
+def first_that_never_ends(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     channel.wait_for_second()
     _for_ever()
 
 
-def second(channel: BotChannel, request: CleanupRequest) -> None:
+def second(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     time.sleep(1)
     answer(channel, request)
     Path(request.workplace.scratch_dir, "second").write_text(
@@ -319,16 +319,16 @@ def second(channel: BotChannel, request: CleanupRequest) -> None:
     )
 
 
-def second_that_dies(channel: BotChannel, request: CleanupRequest) -> None:
+def second_that_dies(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def second_that_computes(channel: BotChannel, request: CleanupRequest) -> None:
+def second_that_computes(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     while True:
         pass
 
 
-def second_that_writes(channel: BotChannel, request: CleanupRequest) -> None:
+def second_that_writes(channel: WorkerChannelToBot, request: CleanupRequest) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     while True:
         os.write(int(sys.argv[2]), b"x" * 65_536)
@@ -364,7 +364,7 @@ def _for_ever() -> None:
 
 
 def main() -> None:
-    channel = BotChannel.from_arguments(sys.argv[1:])
+    channel = WorkerChannelToBot.from_arguments(sys.argv[1:])
     request = channel.read_request()
     assert isinstance(request, CleanupRequest | ApplyRequest)
     scenario: Scenario = globals()[str(request.gateway)]

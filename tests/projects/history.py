@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 
 CONFIG = """\
 gateways:
@@ -46,9 +46,9 @@ class Repository:
 
     def pull_request(
         self, base: Mapping[str, str | None], head: Mapping[str, str | None]
-    ) -> ReviewCommits:
+    ) -> RequestedReviewCommits:
         """A base with the files of `base`, and a head that changes those of `head`."""
-        return ReviewCommits(base=self.commit(base), head=self.commit(head))
+        return RequestedReviewCommits(base=self.commit(base), head=self.commit(head))
 
     def _git(self, *arguments: str) -> str:
         author = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]

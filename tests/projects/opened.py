@@ -9,7 +9,7 @@ from pathlib import Path
 from ci_bot.worker.project import opening
 from ci_bot.worker.project.configuration import ProjectPlace
 from ci_bot.worker.project.opening import OpenProject
-from ci_bot.worker.runtime.process import PhaseClock
+from ci_bot.worker.runtime.process import WorkerPhaseClock
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def opened(scratch: Path, *projects: Path, write: bool = False) -> Iterator[Open
         gateway=None,
     )
     found = opening.open_project(
-        place, write=write, clock=PhaseClock(), on_spark_start=lambda: None
+        place, write=write, clock=WorkerPhaseClock(), on_spark_start=lambda: None
     )
     try:
         yield found

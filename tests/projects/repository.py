@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.worker_client.review_subject import ReviewCommits
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits
 from tests.github_standin.local_git import LocalGit
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
@@ -35,10 +35,10 @@ class Repository:
         self.git("commit", "-q", "-m", message)
         return self.git("rev-parse", "HEAD")
 
-    def change(self, files: Files) -> ReviewCommits:
+    def change(self, files: Files) -> RequestedReviewCommits:
         """A pull request that changes these files."""
         base = self.git("rev-parse", "HEAD")
-        return ReviewCommits(base=base, head=self.commit(files))
+        return RequestedReviewCommits(base=base, head=self.commit(files))
 
     def read(self, name: str) -> str:
         return (self.root / name).read_text(encoding="utf-8")

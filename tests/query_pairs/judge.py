@@ -10,7 +10,7 @@ from sqlglot.schema import MappingSchema
 from sqlmesh.core import dialect as d
 from sqlmesh.core.model import create_external_model, load_sql_based_model
 
-from ci_bot.worker.execution import ExecutionVerdict
+from ci_bot.worker.duckdb_trials import DuckdbTrialVerdict
 from ci_bot.worker.rules.changes.results import is_proved_at_all_times, is_reported_as_same
 from ci_bot.worker.rules.executions import judge_pair as execute_pair
 from ci_bot.worker.rules.inputs import JudgedModels, RuleInputs
@@ -36,7 +36,7 @@ def claim_same(pair: QueryPair) -> Verdict:
     return "same" if is_same else "not known"
 
 
-def execution_of(pair: QueryPair) -> ExecutionVerdict:
+def execution_of(pair: QueryPair) -> DuckdbTrialVerdict:
     """What execution says of a pair."""
     return execute_pair(_pair_models(pair), _patient_inputs())
 

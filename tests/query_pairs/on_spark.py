@@ -18,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ci_bot.worker.execution import ExampleTable
+from ci_bot.worker.duckdb_trials import DuckdbExampleTable
 from tests.query_pairs.pairs import Data, Table
 from tests.shared_jvm import OPTIONS
 
@@ -129,7 +129,7 @@ class SparkJudge:
         fields = self._session.sql(query).schema.fields
         return [(field.name.lower(), field.dataType.simpleString()) for field in fields]
 
-    def create_rows(self, tables: Iterable[ExampleTable]) -> None:
+    def create_rows(self, tables: Iterable[DuckdbExampleTable]) -> None:
         """Tables with the rows of an example, columns that it does not show left out."""
         for table in tables:
             schema = ", ".join(f"`{name}` {kind}" for name, kind in table.columns)

@@ -27,7 +27,7 @@ from ci_bot.worker.project.configuration import (
 )
 from ci_bot.worker.project.loading import load_project
 from ci_bot.worker.review.review_plan import ReviewPorts, open_for_review
-from ci_bot.worker.runtime.process import PhaseClock
+from ci_bot.worker.runtime.process import WorkerPhaseClock
 from tests.projects import Shop
 from tests.projects.duck import run_prod
 from tests.security.forked import forked
@@ -60,7 +60,9 @@ def ask(root: Path, which: str, head: Path, base: Path | None = None) -> ReviewR
 
 
 def ports() -> ReviewPorts:
-    return ReviewPorts(clock=PhaseClock(), progress=lambda *_words: None, on_spark_start=no_spark)
+    return ReviewPorts(
+        clock=WorkerPhaseClock(), progress=lambda *_words: None, on_spark_start=no_spark
+    )
 
 
 def seen(root: Path, which: str, head: Path, base: Path | None = None) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def place(root: Path, directory: Path) -> ProjectPlace:
 def build_spark_prod(root: Path, directory: Path) -> None:
     """The project's own state, with `directory` as prod. The data itself is not built."""
     (root / "state.duckdb").unlink(missing_ok=True)
-    configs, _ = configure_projects(place(root, directory), no_spark, clock=PhaseClock())
+    configs, _ = configure_projects(place(root, directory), no_spark, clock=WorkerPhaseClock())
     context = create_project_context(configs, place(root, directory))
     state = sqlmesh_compat.make_sqlmesh_state(context)
     state.migrate()

@@ -5,44 +5,47 @@ from __future__ import annotations
 import pytest
 from sqlmesh.utils.errors import ConflictingPlanError, PlanError
 
-from ci_bot.worker.apply.attempts import find_retry_reason
-from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.apply.attempts import find_reason_to_retry_apply
+from ci_bot.worker.apply.recorder import ApplyRecorder
 from ci_bot.worker.messages.names import MessageNames
 
 
 @pytest.fixture
-def recorder() -> ConsoleRecorder:
-    return ConsoleRecorder(MessageNames(None, "spark"), lambda *_words: None)
+def recorder() -> ApplyRecorder:
+    return ApplyRecorder(MessageNames(None, "spark"), lambda *_words: None)
 
 
-def test_another_plan_on_the_same_environment__is_never_retried(recorder: ConsoleRecorder) -> None:
+def test_another_plan_on_the_same_environment__is_never_retried(recorder: ApplyRecorder) -> None:
     # Finalizing found somebody else's plan: to go on would overwrite it.
     recorder.promoting = True
-    assert find_retry_reason(ConflictingPlanError("Another plan was applied"), recorder) is None
+    assert (
+        find_reason_to_retry_apply(ConflictingPlanError("Another plan was applied"), recorder)
+        is None
+    )
 
 
 @pytest.mark.parametrize(
     "words", ["java.util.ConcurrentModificationException", "delta: ConcurrentAppendException"]
 )
-def test_two_writers_on_one_table__are_retried(recorder: ConsoleRecorder, words: str) -> None:
+def test_two_writers_on_one_table__are_retried(recorder: ApplyRecorder, words: str) -> None:
     recorder.failures.append(RuntimeError(words))
-    assert find_retry_reason(PlanError("Plan application failed."), recorder)
+    assert find_reason_to_retry_apply(PlanError("Plan application failed."), recorder)
 
 
 def test_virtual_layer__is_retried_only_while_it_is_being_updated(
-    recorder: ConsoleRecorder,
+    recorder: ApplyRecorder,
 ) -> None:
     error = PlanError("a view could not be replaced")
-    assert find_retry_reason(error, recorder) is None
+    assert find_reason_to_retry_apply(error, recorder) is None
     recorder.promoting = True
-    assert find_retry_reason(error, recorder)
+    assert find_reason_to_retry_apply(error, recorder)
     recorder.promoted = True
-    assert find_retry_reason(error, recorder) is None
+    assert find_reason_to_retry_apply(error, recorder) is None
 
 
-def test_a_query_that_is_wrong__is_not_retried(recorder: ConsoleRecorder) -> None:
+def test_a_query_that_is_wrong__is_not_retried(recorder: ApplyRecorder) -> None:
     recorder.failures.append(RuntimeError("UNRESOLVED_COLUMN: no such column"))
-    assert find_retry_reason(PlanError("Plan application failed."), recorder) is None
+    assert find_reason_to_retry_apply(PlanError("Plan application failed."), recorder) is None
 
 
 @pytest.mark.parametrize(
@@ -54,13 +57,15 @@ def test_a_query_that_is_wrong__is_not_retried(recorder: ConsoleRecorder) -> Non
     ],
 )
 def test_what_another_run_makes_or_replaces__is_retried(
-    recorder: ConsoleRecorder, words: str
+    recorder: ApplyRecorder, words: str
 ) -> None:
     """Environments share a preview, and Spark replaces a view by dropping it and making it anew."""
 
     def reason(schema: str) -> str | None:
         recorder.failures[:] = [RuntimeError(words.format(schema))]
-        return find_retry_reason(PlanError("failed"), recorder, {"sqlmesh__shop.shop__v3__80__dev"})
+        return find_reason_to_retry_apply(
+            PlanError("failed"), recorder, {"sqlmesh__shop.shop__v3__80__dev"}
+        )
 
     assert reason("sqlmesh__shop")
     assert reason("sources") is None, "that is the model's own mistake"

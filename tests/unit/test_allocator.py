@@ -10,9 +10,9 @@ import pytest
 # Frees a block of 4 MB, which raises the bound where it moves; then one of 3 MB below a small one.
 STORY = """
 import ctypes, sys
-from ci_bot.bot.cli.command_line import return_large_memory
+from ci_bot.bot.cli.command_line import return_large_memory_after_command
 if sys.argv[1] == "kept":
-    assert return_large_memory()
+    assert return_large_memory_after_command()
 libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.sandbox.worker_run import WorkerCancelled, WorkerTimedOut
+from ci_bot.bot.sandbox.worker_run import SandboxedWorkerCancelled, SandboxedWorkerTimedOut
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.bot.worker_client.client import WorkerClient, WorkListener
 from ci_bot.errors import BadInput, WorkerFailed
@@ -53,7 +53,7 @@ def apply(stub: Stub, **options: Any) -> ApplyDocument:
         "plan_id": PLAN,
     }
     client: WorkerClient = stub  # type: ignore[assignment]
-    return applying.request_apply(client, **given | options)
+    return applying.request_apply_from_worker(client, **given | options)
 
 
 def ends(error: Exception, answer: ApplyDocument | None = None) -> End:
@@ -73,7 +73,7 @@ def test_worker_that_dies__leaves_what_progress_has_told() -> None:
     document = apply(Stub(ends(CRASH), *steps))
 
     assert (document.result, document.reason_code) == ("failed", "worker_crashed")
-    assert applying.exit_code(document) == 4
+    assert applying.choose_exit_code_of_worker_apply(document) == 4
     assert document.plan_id == PLAN
     (partial,) = document.partial
     assert partial.startswith("pr_7 may be half built (3 of 5 batches were done)")
@@ -84,7 +84,7 @@ def test_worker_that_dies__leaves_what_progress_has_told() -> None:
 def test_worker_that_dies_after_the_promotion__leaves_a_built_environment(phase: str) -> None:
     document = apply(Stub(ends(CRASH), ("apply", "building", None, None), (phase, "x", None, None)))
 
-    assert applying.exit_code(document) == 4
+    assert applying.choose_exit_code_of_worker_apply(document) == 4
     assert document.partial[0].startswith("pr_7 is built and its views are made")
     assert document.failure is not None
     assert document.failure.stage == phase
@@ -96,7 +96,7 @@ def test_worker_that_dies__had_left_a_document_that_may_be_a_step_behind() -> No
     left = make_apply(environment="pr_7", partial=["old"], **given)
     document = apply(Stub(lambda: left, ("verify", "asking Spark", None, None)))
 
-    assert applying.exit_code(document) == 4
+    assert applying.choose_exit_code_of_worker_apply(document) == 4
     assert document.models == left.models
     assert document.partial[0].startswith("pr_7 is built and its views are made")
 
@@ -108,11 +108,11 @@ def test_worker_that_dies_before_it_builds__is_a_failure_like_any_other() -> Non
 
 def test_worker_that_is_late__has_told_what_it_built() -> None:
     told = make_apply(result="cancelled", reason_code="cancelled", partial=["what is there"])
-    late = WorkerTimedOut("The worker did not finish within 60 minutes.", hint="Raise it.")
+    late = SandboxedWorkerTimedOut("The worker did not finish within 60 minutes.", hint="Raise it.")
     document = apply(Stub(ends(late, told), ("apply", "shop.a in 2.0s", 3, 5)))
 
     assert (document.result, document.reason_code) == ("failed", "timeout")
-    assert applying.exit_code(document) == 4
+    assert applying.choose_exit_code_of_worker_apply(document) == 4
     assert document.models == told.models
     assert document.partial == ["what is there"]
     assert document.failure is not None
@@ -120,11 +120,14 @@ def test_worker_that_is_late__has_told_what_it_built() -> None:
 
 
 def test_worker_that_is_cancelled__keeps_the_code_of_its_signal() -> None:
-    error = WorkerCancelled("The run was terminated; the worker was stopped.")
+    error = SandboxedWorkerCancelled("The run was terminated; the worker was stopped.")
     error.exit_code = 143
     document = apply(Stub(ends(error), ("apply", "shop.a in 2.0s", None, None)))
 
-    assert (document.result, applying.exit_code(document)) == ("cancelled", 143)
+    assert (document.result, applying.choose_exit_code_of_worker_apply(document)) == (
+        "cancelled",
+        143,
+    )
     assert document.partial[0].startswith("pr_7 may be half built: tables may hold a part")
     assert document.plan_id == PLAN
 
@@ -139,7 +142,7 @@ def test_failure__of_a_worker_that_never_began__names_the_plan_that_was_asked_fo
 def test_name__that_must_not_be_built__is_refused_and_no_worker_is_asked(environment: str) -> None:
     stub = Stub(make_apply)
     document = apply(stub, environment=environment)
-    assert (document.result, applying.exit_code(document)) == ("refused", 3)
+    assert (document.result, applying.choose_exit_code_of_worker_apply(document)) == ("refused", 3)
     assert stub.asked == []
 
 
@@ -153,7 +156,7 @@ def test_name__that_is_none__is_bad_input(environment: str) -> None:
 
 def test_claim__in_a_workflow__is_refused() -> None:
     stub = Stub(make_apply)
-    assert applying.exit_code(apply(stub, claim=True)) == 3
+    assert applying.choose_exit_code_of_worker_apply(apply(stub, claim=True)) == 3
     assert stub.asked == []
     assert apply(stub, claim=True, owner=Owner(name="octo/shop")).result == "applied"
     assert Path(stub.asked[0].projects[0]) == Path("/r")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.runtime.process import BackgroundWork
+from ci_bot.worker.runtime.process import ForkedBackgroundWork
 
 
 def test_result__is_the_value_and_nothing_else_comes_back(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_result__is_the_value_and_nothing_else_comes_back(tmp_path: Path) -> Non
         return {"one": 1}
 
     here = Path.cwd()
-    with BackgroundWork(work, tmp_path / "answer") as aside:
+    with ForkedBackgroundWork(work, tmp_path / "answer") as aside:
         assert aside.wait_for_result() == {"one": 1}
     assert "left_behind_9" not in sys.modules
     assert "LEFT_BEHIND_9" not in os.environ
@@ -41,7 +41,7 @@ def test_result__of_a_process_that_ends_without_one__says_how(
     tmp_path: Path, end: Callable[[], object], words: str
 ) -> None:
     with (
-        BackgroundWork(end, tmp_path / "answer") as aside,
+        ForkedBackgroundWork(end, tmp_path / "answer") as aside,
         pytest.raises(ChildProcessError, match=words),
     ):
         aside.wait_for_result()
@@ -52,7 +52,7 @@ def test_exit__before_the_result__ends_the_work(tmp_path: Path) -> None:
         (tmp_path / "pid").write_text(str(os.getpid()))
         time.sleep(600)
 
-    with BackgroundWork(work, tmp_path / "answer"):
+    with ForkedBackgroundWork(work, tmp_path / "answer"):
         while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
             os.sched_yield()
         pid = int((tmp_path / "pid").read_text())
@@ -63,6 +63,6 @@ def test_exit__before_the_result__ends_the_work(tmp_path: Path) -> None:
 def test_exit__after_an_error_here__ends_the_work_too(tmp_path: Path) -> None:
     with (
         pytest.raises(RuntimeError, match="here"),
-        BackgroundWork(lambda: time.sleep(600), tmp_path / "answer"),
+        ForkedBackgroundWork(lambda: time.sleep(600), tmp_path / "answer"),
     ):
         raise RuntimeError("here")

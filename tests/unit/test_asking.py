@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ci_bot
-from ci_bot.bot.worker_client.failures import check_request, make_error_of_failure
+from ci_bot.bot.worker_client.failures import check_worker_request, make_error_of_worker_failure
 from ci_bot.errors import BadInput
 from ci_bot.protocol import messages
 from ci_bot.protocol.base import Failure
@@ -49,7 +49,7 @@ def ask(**changes: object) -> ApplyRequest:
 def test_checked__a_value_that_does_not_fit__is_bad_input(
     field: str, value: object, says: str
 ) -> None:
-    with pytest.raises(BadInput) as refused, check_request():
+    with pytest.raises(BadInput) as refused, check_worker_request():
         ask(**{field: value})
     assert says in refused.value.message
     assert refused.value.exit_code == 2
@@ -57,12 +57,12 @@ def test_checked__a_value_that_does_not_fit__is_bad_input(
 
 
 def test_checked__also_where_a_part_of_the_question_is_made() -> None:
-    with pytest.raises(BadInput, match="min-intervals"), check_request():
+    with pytest.raises(BadInput, match="min-intervals"), check_worker_request():
         ask(flags=GivenFlags(min_intervals=-1))
 
 
 def test_checked__says_all_that_is_wrong_at_once() -> None:
-    with pytest.raises(BadInput) as refused, check_request():
+    with pytest.raises(BadInput) as refused, check_worker_request():
         ask(owner="", gateway="", plan_id="")
     for name in ("`owner`", "`gateway`", "`plan-id`"):
         assert name in refused.value.message
@@ -90,7 +90,7 @@ def test_error__of_a_workers_failure_keeps_its_exit_code_and_its_place(exit_code
         line=7,
     )
 
-    error = make_error_of_failure(failure)
+    error = make_error_of_worker_failure(failure)
 
     assert (error.exit_code, error.reason_code) == (exit_code, "held")
     assert (error.message, error.hint) == ("Somebody has it.", "Wait.")

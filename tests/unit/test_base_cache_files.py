@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.session import open_local_client
+from ci_bot.bot.laptop.session import open_worker_client_on_laptop
 from ci_bot.bot.worker_client import base_branch
 from ci_bot.errors import BadInput
 from ci_bot.host import make_process_machine
@@ -35,12 +35,12 @@ BAD = {
 def read(root: Path, content: bytes | None, *, commit: str | None = None, at: str = "kept") -> int:
     """How many files are known where the cache holds this."""
     machine = replace(make_process_machine(), directory=root)
-    with open_local_client(machine, (".",), None, "", (), timeout_minutes=1) as client:
-        file = base_branch._locate_cache_file(client, at)
+    with open_worker_client_on_laptop(machine, (".",), None, "", (), timeout_minutes=1) as client:
+        file = base_branch._locate_base_cache_file(client, at)
         if content is not None:
             file.parent.mkdir(exist_ok=True)
             file.write_bytes(content)
-        return len(base_branch.read_base_cache(client, at, commit))
+        return len(base_branch.read_base_cache_for_worker(client, at, commit))
 
 
 def repository(tmp_path: Path, *more: str) -> tuple[Path, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.runtime.spark_catalog import Relation, SparkCatalog
+from ci_bot.worker.runtime.spark_catalog import SparkCatalog, SparkRelation
 
 
 class Spark:
@@ -28,7 +28,9 @@ class Spark:
 )
 def test_count__is_asked_in_parts_and_mixes_nothing_up(tables: int, statements: list[int]) -> None:
     spark = Spark()
-    wanted = [Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in range(tables)]
+    wanted = [
+        SparkRelation("spark_catalog", "shop__pr_7", f"m{number}") for number in range(tables)
+    ]
     found = SparkCatalog(spark).count_rows(wanted)
     assert found == {table: number + 7 for number, table in enumerate(wanted)}
     assert spark.asked == statements
@@ -36,7 +38,7 @@ def test_count__is_asked_in_parts_and_mixes_nothing_up(tables: int, statements: 
 
 def test_count__names_what_was_looked_at_already_by_that_look() -> None:
     spark = Spark()
-    one, two = (Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in (1, 2))
+    one, two = (SparkRelation("spark_catalog", "shop__pr_7", f"m{number}") for number in (1, 2))
     assert SparkCatalog(spark).count_rows([one, two], {one.sql_text: "`seen`.`m40`"}) == {
         one: 47,
         two: 9,

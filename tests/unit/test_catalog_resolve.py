@@ -14,9 +14,9 @@ from sqlmesh.core.environment import EnvironmentNamingInfo
 from sqlmesh.core.model import load_sql_based_model
 from sqlmesh.core.snapshot import Snapshot, SnapshotChangeCategory
 
-from ci_bot.worker.runtime.spark_catalog import Relation, SparkCatalog
+from ci_bot.worker.runtime.spark_catalog import SparkCatalog, SparkRelation
 
-VIEWS = [Relation("spark_catalog", "shop__pr_7", f"m{number}") for number in range(20)]
+VIEWS = [SparkRelation("spark_catalog", "shop__pr_7", f"m{number}") for number in range(20)]
 
 
 class Spark:
@@ -47,7 +47,7 @@ def test_resolve__of_nothing_asks_nothing() -> None:
 
 
 def test_resolve__asks_as_it_is_told_to() -> None:
-    looked: list[Relation] = []
+    looked: list[SparkRelation] = []
     answers = SparkCatalog(Spark(together=99)).resolve_relations(VIEWS, analyse=looked.append)
     assert looked == VIEWS
     assert set(answers.values()) == {None}
@@ -67,7 +67,7 @@ def test_relation__of_a_view_is_the_one_that_sqlmesh_creates(raw: str) -> None:
     name = snapshot.qualified_view_name.for_environment(
         EnvironmentNamingInfo(name="pr_1"), dialect="spark"
     )
-    found = Relation.parse_name(name, "other")
+    found = SparkRelation.parse_name(name, "other")
     # What `EngineAdapter.create_view` makes of it.
     created = exp.to_table(name)
     assert (found.catalog, found.schema, found.name) == (

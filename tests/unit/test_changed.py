@@ -9,10 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.decision import BotFacts, judge_review, list_code_on_load
+from ci_bot.bot.decision import BotFacts, decide_on_review, list_risky_code_on_load
 from ci_bot.bot.git.git_repository import GitFile, GitRepository
-from ci_bot.bot.worker_client.review_subject import FileChanges, list_file_changes
-from ci_bot.protocol.files import LARGEST_FILE_BYTES, MOST_BYTES, UNREAD_SUFFIXES, is_read
+from ci_bot.bot.worker_client.review_subject import (
+    RequestedFileChanges,
+    list_file_changes_for_request,
+)
+from ci_bot.protocol.files import (
+    LARGEST_FILE_BYTES,
+    MOST_BYTES,
+    UNREAD_SUFFIXES,
+    is_file_read_by_a_rule,
+)
 from ci_bot.protocol.messages import Workplace
 from ci_bot.worker.rules import inputs as reading
 from ci_bot.worker.rules.files import (
@@ -44,7 +52,9 @@ def repository(tmp_path: Path) -> Repository:
     return made
 
 
-def compared(repository: Repository, **files: bytes | None) -> tuple[GitRepository, FileChanges]:
+def compared(
+    repository: Repository, **files: bytes | None
+) -> tuple[GitRepository, RequestedFileChanges]:
     """What a commit with these files differs in from the one before; `_DOT_` stands for a dot."""
     before = repository.git("rev-parse", "HEAD")
     for name, content in files.items():
@@ -57,7 +67,7 @@ def compared(repository: Repository, **files: bytes | None) -> tuple[GitReposito
     after = repository.commit()
     private = Path(tempfile.mkdtemp(dir=repository.root.parent))
     git = GitRepository(repository.root, private=private)
-    return git, list_file_changes(git, before, after)
+    return git, list_file_changes_for_request(git, before, after)
 
 
 def test_changes__of_ordinary_files__are_read_on_both_sides(repository: Repository) -> None:
@@ -94,7 +104,7 @@ def test_too_large__on_either_side__is_read_by_nobody(repository: Repository, si
     assert list(found.list_old_sides()) == ["b.py"]
     read = {file.path: file.read for file in found.read_contents(git, every)}
     assert read == {"a.py": False, "b.py": True, "p.png": False}
-    assert list_code_on_load(
+    assert list_risky_code_on_load(
         found.read_contents(git, every), frozenset({"a.py", "b.py"}), ["."]
     ) == ["a.py"], "what nobody could read counts as changed code"
 
@@ -119,13 +129,13 @@ def test_too_large__all_together__the_smallest_are_read(repository: Repository) 
 def test_too_large__is_told_in_the_report(changed: bool) -> None:
     plan = facts() if not changed else facts(changes=[])
     bot = BotFacts(changed_files=("a.sql", "b.sql"), too_large=("a.sql",))
-    told = [item for item in judge_review(plan, bot=bot).risks if "Too large" in item.evidence]
+    told = [item for item in decide_on_review(plan, bot=bot).risks if "Too large" in item.evidence]
     assert [(item.rule, item.severity) for item in told] == [("R10-not-checked", "info")]
     assert "1 changed file (`a.sql`)" in told[0].evidence
 
 
 def test_rules__read_no_other_files_than_they_say() -> None:
-    """A rule that reads another kind of file fails here until `is_read` names that kind."""
+    """A rule that reads another kind of file fails here until `is_file_read_by_a_rule` names that kind."""
     names = [
         f"{folder}{stem}{suffix}"
         for folder in ("", "models/", "macros/", "seeds/", "tests/", "audits/", "p/q/")
@@ -143,7 +153,7 @@ def test_rules__read_no_other_files_than_they_say() -> None:
     )
     for rule in EVERY_FILE_RULE:
         list(rule(inputs))
-    assert asked == {name for name in names if is_read(name)}
+    assert asked == {name for name in names if is_file_read_by_a_rule(name)}
 
 
 @pytest.fixture

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from ci_bot.worker.cleanup.remove_environment import separate_from_prod
+from ci_bot.worker.cleanup.remove_environment import separate_views_to_clean_up_from_prod
 from ci_bot.worker.messages.problems import extract_headline_of_error_with_cause
-from ci_bot.worker.runtime.spark_catalog import Relation
+from ci_bot.worker.runtime.spark_catalog import SparkRelation
 
-REVENUE = Relation("spark_catalog", "shop__pr_7", "revenue")
-SPELLED = Relation("Spark_Catalog", "SHOP__PR_7", "Revenue")
-NOTES = Relation("spark_catalog", "shop__pr_7", "notes")
-ELSEWHERE = Relation("spark_catalog", "stock__pr_7", "items")
+REVENUE = SparkRelation("spark_catalog", "shop__pr_7", "revenue")
+SPELLED = SparkRelation("Spark_Catalog", "SHOP__PR_7", "Revenue")
+NOTES = SparkRelation("spark_catalog", "shop__pr_7", "notes")
+ELSEWHERE = SparkRelation("spark_catalog", "stock__pr_7", "items")
 
 
 def test_objects__of_two_spellings_are_one() -> None:
-    found, foreign = separate_from_prod([REVENUE, SPELLED], [], own_schemas=True)
+    found, foreign = separate_views_to_clean_up_from_prod([REVENUE, SPELLED], [], own_schemas=True)
 
     assert [view.object_key for view in found.views] == [REVENUE.object_key]
     assert len(found.schemas) == 1
@@ -24,8 +24,12 @@ def test_objects__of_two_spellings_are_one() -> None:
 
 
 @pytest.mark.parametrize("of_prod", [REVENUE, SPELLED])
-def test_objects__that_are_prods_in_any_spelling__stay_with_their_schema(of_prod: Relation) -> None:
-    found, foreign = separate_from_prod([REVENUE, NOTES, ELSEWHERE], [of_prod], own_schemas=True)
+def test_objects__that_are_prods_in_any_spelling__stay_with_their_schema(
+    of_prod: SparkRelation,
+) -> None:
+    found, foreign = separate_views_to_clean_up_from_prod(
+        [REVENUE, NOTES, ELSEWHERE], [of_prod], own_schemas=True
+    )
 
     assert found.views == [NOTES, ELSEWHERE]
     assert found.schemas == [("spark_catalog", "stock__pr_7")]
@@ -33,7 +37,7 @@ def test_objects__that_are_prods_in_any_spelling__stay_with_their_schema(of_prod
 
 
 def test_objects__with_the_suffix_on_the_table__have_no_schema_of_their_own() -> None:
-    found, _ = separate_from_prod([REVENUE], [], own_schemas=False)
+    found, _ = separate_views_to_clean_up_from_prod([REVENUE], [], own_schemas=False)
 
     assert (found.views, found.schemas) == ([REVENUE], [])
 
@@ -46,7 +50,7 @@ def test_name__as_sqlmesh_writes_it__is_read_back(name: str) -> None:
     """(`QualifiedViewName.for_environment`)"""
     written = exp.table_name(exp.table_(name, db=name, catalog="lake"))
 
-    assert Relation.parse_name(written, "spark_catalog") == Relation("lake", name, name)
+    assert SparkRelation.parse_name(written, "spark_catalog") == SparkRelation("lake", name, name)
 
 
 METASTORE = """\

@@ -11,7 +11,7 @@ from ci_bot.bot.actions.workflow_commands import ActionStepOutputs
 from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.markdown.marker import CommentMarkerFacts
 from ci_bot.bot.report.model.context import CommentViewContext, RenderedText
-from ci_bot.bot.worker_client.failures import make_activity_failure
+from ci_bot.bot.worker_client.failures import make_activity_failure_of_worker
 from ci_bot.errors import BotError, GitHubUnavailable, RunCancelled
 from ci_bot.redaction import Redactor
 from tests.factories import make_context, make_report
@@ -68,7 +68,7 @@ def test_earlier_review__loses_what_only_this_run_knows() -> None:
 
 def test_failure__of_the_bot_itself_loses_its_secrets() -> None:
     error = BotError("No login for hunter22x.", hint="Not hunter22x.", path="a/hunter22x.sql")
-    failure = make_activity_failure(error, "plan", Redactor(["hunter22x"]))
+    failure = make_activity_failure_of_worker(error, "plan", Redactor(["hunter22x"]))
     assert "hunter22x" not in failure.to_json()
     assert failure.message == "No login for ***."
 

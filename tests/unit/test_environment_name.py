@@ -13,10 +13,10 @@ from sqlmesh.core.environment import EnvironmentNamingInfo
 from ci_bot.protocol.environment import (
     MOST_CHARACTERS,
     EnvironmentName,
-    UnfitName,
-    is_prefix,
-    is_prod_name,
-    normalize_name,
+    UnfitEnvironmentName,
+    is_environment_prefix,
+    is_name_of_prod_environment,
+    normalize_environment_name,
     parse_cleanup_environment,
     read_pull_number,
 )
@@ -33,22 +33,22 @@ PREFIXES = st.from_regex(r"[a-z][a-z0-9_]{0,30}", fullmatch=True)
 NUMBERS = st.integers(min_value=1, max_value=9_999_999_999)
 
 
-def why(text: str) -> UnfitName:
-    with pytest.raises(UnfitName) as raised:
+def why(text: str) -> UnfitEnvironmentName:
+    with pytest.raises(UnfitEnvironmentName) as raised:
         EnvironmentName(text)
     return raised.value
 
 
 @given(TEXTS)
 def test_normalised__is_what_sqlmesh_makes_of_a_name(text: str) -> None:
-    assert normalize_name(text) == EnvironmentNamingInfo.sanitize_name(text)
+    assert normalize_environment_name(text) == EnvironmentNamingInfo.sanitize_name(text)
 
 
 @given(TEXTS)
 def test_name__is_one_that_sqlmesh_leaves_as_it_is_and_never_prod(text: str) -> None:
     try:
         name = EnvironmentName(text)
-    except UnfitName:
+    except UnfitEnvironmentName:
         return
     info = EnvironmentNamingInfo(name=name)
     assert info.name == name == text
@@ -61,7 +61,7 @@ def test_name__of_prod_in_any_spelling__is_refused(text: str) -> None:
     assert (error.reason_code, error.exit_code) == ("prod", 3)
     assert error.message.endswith("prod is never written from here.")
     assert error.message.startswith("prod" if text == "prod" else "`")
-    assert is_prod_name(text)
+    assert is_name_of_prod_environment(text)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_name__that_would_be_another__says_which(text: str, says: str, hint: str
 def test_cleanup__of_another_environment__says_whose_it_is_not(
     text: str, number: int | None, told: str
 ) -> None:
-    with pytest.raises(UnfitName) as raised:
+    with pytest.raises(UnfitEnvironmentName) as raised:
         parse_cleanup_environment(text, prefix="pr", number=number)
     assert raised.value.message.startswith(told)
 
@@ -112,7 +112,7 @@ def test_name__of_the_most_characters__is_one() -> None:
 
 @given(PREFIXES, NUMBERS)
 def test_of__is_a_prefix_and_a_number_and_no_other(prefix: str, number: int) -> None:
-    assert is_prefix(prefix)
+    assert is_environment_prefix(prefix)
     name = EnvironmentName.for_pull_request(prefix, number)
     assert name == f"{prefix}_{number}"
     assert name.pull_request_number(prefix) == number
@@ -197,7 +197,7 @@ def asked(activity: str, environment: object, *, pull: int | None, **more: Any) 
 def test_request__with_a_name_that_must_not_be_used__is_not_read(
     activity: str, environment: str, pull: int | None, reason: str, exit_code: int
 ) -> None:
-    with pytest.raises(UnfitName) as raised:
+    with pytest.raises(UnfitEnvironmentName) as raised:
         asked(activity, environment, pull=pull)
     failure = raised.value.make_failure("input")
     assert (failure.reason_code, failure.exit_code) == (reason, exit_code)
@@ -207,7 +207,7 @@ def test_request__with_a_name_that_must_not_be_used__is_not_read(
 @pytest.mark.parametrize("activity", ["apply", "cleanup"])
 def test_request__to_claim__is_a_persons_and_never_a_workflows(activity: str) -> None:
     assert asked(activity, "pr_7", pull=None, claim=True).claim
-    with pytest.raises(UnfitName) as raised:
+    with pytest.raises(UnfitEnvironmentName) as raised:
         asked(activity, "pr_7", pull=7, claim=True)
     assert (raised.value.reason_code, raised.value.exit_code) == ("claim", 3)
 
@@ -221,7 +221,7 @@ def test_request__of_a_sweep__is_about_pull_requests_only() -> None:
     assert REQUEST.validate_json(json.dumps({**sweep, **more}))
     for wrong in ({"pr_number": 8}, {"environment": "pr_007"}, {"environment": "prod"}):
         text = json.dumps({**sweep, "targets": [{**target, **wrong}]})
-        with pytest.raises(UnfitName):
+        with pytest.raises(UnfitEnvironmentName):
             REQUEST.validate_json(text)
 
 
@@ -232,8 +232,8 @@ def test_request__on_a_laptop__may_be_about_any_other_environment() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "PR", "7", "_pr", "pr-", "pr ", "p" * 32])
 def test_prefix__that_is_none__is_bad_input(prefix: str) -> None:
-    assert not is_prefix(prefix)
-    with pytest.raises(UnfitName) as raised:
+    assert not is_environment_prefix(prefix)
+    with pytest.raises(UnfitEnvironmentName) as raised:
         asked("cleanup", "pr_7", pull=7, environment_prefix=prefix)
     assert raised.value.exit_code == 2
 
@@ -252,7 +252,7 @@ def test_prefix__that_is_none__is_bad_input(prefix: str) -> None:
 def test_cleanup__of_another_environment__says_what_removes_it(
     text: str, number: int | None, way: str | None
 ) -> None:
-    with pytest.raises(UnfitName) as raised:
+    with pytest.raises(UnfitEnvironmentName) as raised:
         parse_cleanup_environment(text, prefix="pr", number=number)
     assert ("invalidate" in raised.value.hint) == (way is not None)
     assert way is None or way in raised.value.hint

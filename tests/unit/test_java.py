@@ -13,9 +13,11 @@ from ci_bot.worker.runtime import java
 
 
 def test_brief_run__gets_the_quick_compiler_and_keeps_the_projects_options() -> None:
-    assert java.brief_run_options({}) == {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
+    assert java.make_java_options_for_brief_run({}) == {
+        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"
+    }
     own = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=4 -Xss4m"}
-    assert java.brief_run_options(own) == {
+    assert java.make_java_options_for_brief_run(own) == {
         "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:TieredStopAtLevel=4 -Xss4m"
     }, "Java takes the last of two values, so the project's own wins"
 
@@ -96,10 +98,10 @@ def test_check__refuses_what_cannot_work_and_names_it(
     spark: tuple[int, int], version: int | None, says: str | None
 ) -> None:
     if says is None:
-        java.check_java(found_java(version), spark)
+        java.check_java_before_spark_starts(found_java(version), spark)
         return
     with pytest.raises(BadInput) as refused:
-        java.check_java(found_java(version), spark)
+        java.check_java_before_spark_starts(found_java(version), spark)
     assert refused.value.message == says
     assert "JAVA_HOME" in (refused.value.hint or "")
     assert refused.value.reason_code == "no_java"
@@ -108,14 +110,14 @@ def test_check__refuses_what_cannot_work_and_names_it(
 def test_check__a_java_without_the_module_that_spark_4_needs__is_named() -> None:
     """Spark itself says that its Java process ended, and nothing of the module."""
     small = found_java(17, "java.base", "java.sql")
-    java.check_java(small, (3, 5))
+    java.check_java_before_spark_starts(small, (3, 5))
     with pytest.raises(BadInput) as refused:
-        java.check_java(small, (4, 0))
+        java.check_java_before_spark_starts(small, (4, 0))
     assert refused.value.message == (
         "Spark 4 needs the module `jdk.incubator.vector`, and the Java 17 at /opt/j has none."
     )
     assert "whole JDK 17 or 21" in (refused.value.hint or "")
-    java.check_java(found_java(17, "java.base", "jdk.incubator.vector"), (4, 0))
+    java.check_java_before_spark_starts(found_java(17, "java.base", "jdk.incubator.vector"), (4, 0))
 
 
 def test_wheel__has_no_vector_module() -> None:
@@ -157,22 +159,22 @@ def test_spark_that_does_not_start__where_the_machines_name_has_no_address__says
 
 def test_name_without_address__asks_as_spark_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
-    assert java.name_without_address({}) is None
+    assert java.name_without_address_for_java({}) is None
     # RFC 2606 keeps this domain for names that never exist.
     monkeypatch.setattr(socket, "gethostname", lambda: "runner.invalid")
-    assert java.name_without_address({}) == "runner.invalid"
-    assert java.name_without_address({"SPARK_LOCAL_IP": "192.0.2.7"}) is None
-    assert java.name_without_address({"SPARK_LOCAL_HOSTNAME": "192.0.2.7"}) is None
+    assert java.name_without_address_for_java({}) == "runner.invalid"
+    assert java.name_without_address_for_java({"SPARK_LOCAL_IP": "192.0.2.7"}) is None
+    assert java.name_without_address_for_java({"SPARK_LOCAL_HOSTNAME": "192.0.2.7"}) is None
 
 
 def test_private_place__comes_before_the_projects_own_options(tmp_path: Path) -> None:
     own = {"SPARK_SUBMIT_OPTS": "-Djava.io.tmpdir=/own"}
-    private = java.private_directory_options(own, tmp_path / "a b", metastore=False)
+    private = java.make_java_options_for_private_directory(own, tmp_path / "a b", metastore=False)
     assert private == {
         "SPARK_SUBMIT_OPTS": f'"-Djava.io.tmpdir={tmp_path}/a b" '
         f'"-Dderby.stream.error.file={tmp_path}/a b/derby.log" -Djava.io.tmpdir=/own'
     }
-    with_metastore = java.private_directory_options({}, tmp_path, metastore=True)[
+    with_metastore = java.make_java_options_for_private_directory({}, tmp_path, metastore=True)[
         "SPARK_SUBMIT_OPTS"
     ]
     assert f'"-Dderby.system.home={tmp_path}"' in with_metastore

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from ci_bot.bot.cli.commands import command_group
 from ci_bot.bot.cli.explain import print_rule_page
-from ci_bot.bot.cli.options import list_model_names
-from ci_bot.bot.laptop.session import show_steps
+from ci_bot.bot.cli.options import list_model_names_for_completion
+from ci_bot.bot.laptop.session import show_steps_on_laptop
 from ci_bot.host import Machine, make_process_machine
 from ci_bot.protocol.messages import Progress
 
@@ -42,7 +42,7 @@ def steps() -> Iterator[Progress]:
 
 
 def shown(machine: Machine) -> str:
-    with show_steps(machine) as display:
+    with show_steps_on_laptop(machine) as display:
         for step in steps():
             display.show_step(step)
             display.print_line("said [red]by[/red] the project")
@@ -116,7 +116,11 @@ def completed(line: str) -> list[str]:
 
 
 def test_completion__knows_models_rules_and_words(project: Path) -> None:
-    assert list_model_names([str(project)]) == ["shop.items", "shop.orders", "shop.users"]
+    assert list_model_names_for_completion([str(project)]) == [
+        "shop.items",
+        "shop.orders",
+        "shop.users",
+    ]
     assert completed("policy explain shop.o") == ["shop.orders"]
     assert completed("review --restate-model shop.") == ["shop.items", "shop.orders", "shop.users"]
     assert completed("explain R06-int") == ["R06-interval-limit"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.laptop.local_review import LocalReview, review_locally
+from ci_bot.bot.laptop.local_review import LaptopReview, review_on_laptop
 from ci_bot.errors import BadInput
 from ci_bot.host import make_process_machine
 
@@ -17,7 +17,7 @@ def test_base_branch__outside_of_git__says_what_to_do(tmp_path: Path, base_ref: 
     around = replace(make_process_machine(), directory=tmp_path)
 
     with pytest.raises(BadInput) as caught:
-        review_locally(around, LocalReview(baseline="base-branch", base_ref=base_ref))
+        review_on_laptop(around, LaptopReview(baseline="base-branch", base_ref=base_ref))
 
     assert caught.value.exit_code == 2
     assert caught.value.reason_code == "no_commit"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.protocol.environment import EnvironmentName, is_prefix
+from ci_bot.protocol.environment import EnvironmentName, is_environment_prefix
 from ci_bot.static_config import WrittenPrefix, read_written_keys, read_written_prefix
 
 BOMB = "a: &a [x, x]\n" + "".join(
@@ -80,7 +80,7 @@ def test_prefix__of_any_text_makes_a_name_or_none(name: str) -> None:
     found = read_written_prefix(f'cicd_bot:\n  pr_environment_name: "{quoted}"\n')
 
     if found.prefix is not None:
-        assert is_prefix(found.prefix)
+        assert is_environment_prefix(found.prefix)
         assert (
             EnvironmentName.for_pull_request(found.prefix, 7).pull_request_number(found.prefix) == 7
         )

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from ci_bot.worker.cleanup import reclaim_rules
 from ci_bot.worker.cleanup.reclaim_rules import (
-    SnapshotFact,
-    SnapshotUse,
-    StateRow,
-    TableFacts,
-    TableFate,
-    TableNames,
+    ReclaimSnapshotFact,
+    ReclaimSnapshotUse,
+    ReclaimStateRow,
+    ReclaimTableFacts,
+    ReclaimTableFate,
+    ReclaimTableNames,
 )
 from ci_bot.worker.state_store.ledger import LedgerObject, LedgerRow, LedgerSnapshot
 
@@ -44,7 +44,7 @@ def row(*snapshots: LedgerSnapshot, **changes: Any) -> LedgerRow:
     return LedgerRow(**facts | changes)
 
 
-def stored(identifier: str = "7", **changes: Any) -> StateRow:
+def stored(identifier: str = "7", **changes: Any) -> ReclaimStateRow:
     facts: dict[str, Any] = {
         "name": "revenue",
         "identifier": identifier,
@@ -53,39 +53,39 @@ def stored(identifier: str = "7", **changes: Any) -> StateRow:
         "updated": PUSHED,
         "expires": TTL_ENDS,
     }
-    return StateRow(**facts | changes)
+    return ReclaimStateRow(**facts | changes)
 
 
-def use(*, reads_preview: bool = True, **changes: str) -> SnapshotUse:
+def use(*, reads_preview: bool = True, **changes: str) -> ReclaimSnapshotUse:
     facts = {"name": "revenue", "identifier": "7", "version": "7", "dev_version": "8"}
-    return SnapshotUse(**facts | changes, reads_preview=reads_preview)
+    return ReclaimSnapshotUse(**facts | changes, reads_preview=reads_preview)
 
 
-def prods(**changes: str) -> SnapshotUse:
+def prods(**changes: str) -> ReclaimSnapshotUse:
     """Prod never reads a preview."""
     return use(reads_preview=False, **changes)
 
 
-def names(item: SnapshotFact) -> TableNames:
+def names(item: ReclaimSnapshotFact) -> ReclaimTableNames:
     stem = f"p.{item.name}"
-    return TableNames(f"{stem}__{item.version}", f"{stem}__{item.dev_version}__dev")
+    return ReclaimTableNames(f"{stem}__{item.version}", f"{stem}__{item.dev_version}__dev")
 
 
-def facts(*rows: StateRow, **changes: Any) -> TableFacts:
+def facts(*rows: ReclaimStateRow, **changes: Any) -> ReclaimTableFacts:
     found = rows or (stored(),)
     given_facts: dict[str, Any] = {
         "recorded": (TABLE, PREVIEW),
         "rows": found,
         "names": {item.snapshot_key: names(item) for item in found},
     }
-    return TableFacts(**given_facts | changes)
+    return ReclaimTableFacts(**given_facts | changes)
 
 
-def decide(known: TableFacts, ledger: LedgerRow | None = None) -> TableFate:
-    return reclaim_rules.decide_table_fates(ledger or row(), known, CLEANED)
+def decide(known: ReclaimTableFacts, ledger: LedgerRow | None = None) -> ReclaimTableFate:
+    return reclaim_rules.decide_which_tables_to_reclaim(ledger or row(), known, CLEANED)
 
 
-def why(decision: TableFate) -> dict[str, str]:
+def why(decision: ReclaimTableFate) -> dict[str, str]:
     return {item.table: item.why for item in decision.keep}
 
 
@@ -121,7 +121,7 @@ def test_decide__a_version_that_another_snapshot_of_prod_shares_stays_without_ou
     assert why(decision) == {TABLE: "prod uses its version"}
 
 
-def readers(*more: StateRow, **changes: Any) -> TableFacts:
+def readers(*more: ReclaimStateRow, **changes: Any) -> ReclaimTableFacts:
     """The reader of a changed model: a snapshot of its own, and both versions are prod's."""
     in_state = (stored(), stored("1"), *more)
     references = {"prod": [prods(identifier="1")], **changes.pop("references", {})}
@@ -234,14 +234,14 @@ def test_decide__a_table_that_was_there_before_is_not_even_asked_about() -> None
 
 
 def test_decide__without_rows_in_the_state_the_names_tell() -> None:
-    known = TableFacts(recorded=(TABLE, PREVIEW, "p.hash_of_something"))
+    known = ReclaimTableFacts(recorded=(TABLE, PREVIEW, "p.hash_of_something"))
     decision = decide(known)
     assert decision.drop == [TABLE, PREVIEW]
     assert why(decision) == {"p.hash_of_something": reclaim_rules.NOT_OURS}
 
 
 SNAPSHOTS = st.builds(
-    SnapshotFact,
+    ReclaimSnapshotFact,
     name=st.sampled_from(["a", "b"]),
     identifier=st.sampled_from("1234"),
     version=st.sampled_from("12"),
@@ -258,30 +258,30 @@ SNAPSHOTS = st.builds(
     used=st.lists(st.tuples(SNAPSHOTS, st.booleans()), max_size=4),
 )
 def test_decide__nothing_that_anybody_else_needs_ever_goes(
-    mine: list[tuple[SnapshotFact, bool]],
-    rows: list[tuple[SnapshotFact, int]],
-    in_prod: list[SnapshotFact],
-    used: list[tuple[SnapshotFact, bool]],
+    mine: list[tuple[ReclaimSnapshotFact, bool]],
+    rows: list[tuple[ReclaimSnapshotFact, int]],
+    in_prod: list[ReclaimSnapshotFact],
+    used: list[tuple[ReclaimSnapshotFact, bool]],
 ) -> None:
     ledger = [
         LedgerSnapshot(**vars(item) | {"ours": ours})
         for item, ours in {item.snapshot_key: (item, ours) for item, ours in mine}.values()
     ]
     in_state = [
-        StateRow(**vars(item), updated=updated, expires=TTL_ENDS)
+        ReclaimStateRow(**vars(item), updated=updated, expires=TTL_ENDS)
         for item, updated in {item.snapshot_key: (item, at) for item, at in rows}.values()
     ]
 
-    known = TableFacts(
+    known = ReclaimTableFacts(
         recorded=sorted({f"p.{n}__{v}{d}" for n in "ab" for v in "123" for d in ("", "__dev")}),
         rows=in_state,
         names={item.snapshot_key: names(item) for item in in_state},
         references={
-            "prod": [SnapshotUse(**vars(item), reads_preview=False) for item in in_prod],
-            "dev": [SnapshotUse(**vars(item), reads_preview=reads) for item, reads in used],
+            "prod": [ReclaimSnapshotUse(**vars(item), reads_preview=False) for item in in_prod],
+            "dev": [ReclaimSnapshotUse(**vars(item), reads_preview=reads) for item, reads in used],
         },
     )
-    decision = reclaim_rules.decide_table_fates(
+    decision = reclaim_rules.decide_which_tables_to_reclaim(
         row().model_copy(update={"snapshots": ledger}), known, CLEANED
     )
 
@@ -312,18 +312,22 @@ def test_decide__nothing_that_anybody_else_needs_ever_goes(
 
 
 def test_claimed__only_where_a_row_came_back() -> None:
-    known = TableFacts(recorded=())
-    assert reclaim_rules.find_new_claim(TABLE, row(), known) is None
+    known = ReclaimTableFacts(recorded=())
+    assert reclaim_rules.find_claim_on_reclaimed_table(TABLE, row(), known) is None
     assert (
-        reclaim_rules.find_new_claim(TABLE, row(), facts(stored("9", dev_version="9")))
+        reclaim_rules.find_claim_on_reclaimed_table(
+            TABLE, row(), facts(stored("9", dev_version="9"))
+        )
         == reclaim_rules.PUSHED_AGAIN
     )
     assert (
-        reclaim_rules.find_new_claim(PREVIEW, row(), facts(stored("9", dev_version="9"), names={}))
+        reclaim_rules.find_claim_on_reclaimed_table(
+            PREVIEW, row(), facts(stored("9", dev_version="9"), names={})
+        )
         is None
     )
     assert (
-        reclaim_rules.find_new_claim("p.hash", row(), facts(stored("9"), names={}))
+        reclaim_rules.find_claim_on_reclaimed_table("p.hash", row(), facts(stored("9"), names={}))
         == reclaim_rules.PUSHED_AGAIN
     )
 
@@ -331,16 +335,23 @@ def test_claimed__only_where_a_row_came_back() -> None:
 def test_claimed__is_no_preview_by_a_row_that_reads_the_other_table() -> None:
     # It was there when it was decided, too: prod's own snapshot has the preview's name.
     known = readers(rows=(stored("1"),), names={})
-    assert reclaim_rules.find_new_claim(PREVIEW, row(), known) is None
-    assert reclaim_rules.find_new_claim(TABLE, row(), known) == "prod uses its version"
+    assert reclaim_rules.find_claim_on_reclaimed_table(PREVIEW, row(), known) is None
+    assert (
+        reclaim_rules.find_claim_on_reclaimed_table(TABLE, row(), known) == "prod uses its version"
+    )
     pushed = readers(rows=(stored("1"), stored("2")), names={})
-    assert reclaim_rules.find_new_claim(PREVIEW, row(), pushed) == reclaim_rules.PUSHED_AGAIN
+    assert (
+        reclaim_rules.find_claim_on_reclaimed_table(PREVIEW, row(), pushed)
+        == reclaim_rules.PUSHED_AGAIN
+    )
 
 
 def test_is_preview__tells_the_two_tables_of_a_snapshot_apart() -> None:
-    assert reclaim_rules.is_preview(PREVIEW, row(), facts())
-    assert not reclaim_rules.is_preview(TABLE, row(), facts())
-    assert not reclaim_rules.is_preview("p.hash_of_something", row(), TableFacts(recorded=()))
+    assert reclaim_rules.is_reclaimed_preview(PREVIEW, row(), facts())
+    assert not reclaim_rules.is_reclaimed_preview(TABLE, row(), facts())
+    assert not reclaim_rules.is_reclaimed_preview(
+        "p.hash_of_something", row(), ReclaimTableFacts(recorded=())
+    )
 
 
 def recorded(*tables: str, existed: bool) -> list[LedgerObject]:
@@ -360,7 +371,7 @@ def test_inherited__who_uses_what_stays_is_its_maker_from_now_on() -> None:
     objects = [*recorded(TABLE, PREVIEW, existed=True), view]
     heir = row(own, shared, environment="pr_2", objects=objects)
 
-    found = reclaim_rules.inherit_tables(heir, maker, {PREVIEW})
+    found = reclaim_rules.inherit_tables_of_removed_environment(heir, maker, {PREVIEW})
 
     assert found is not None
     assert [(item.kind, item.name, item.existed) for item in found.objects] == [
@@ -370,5 +381,10 @@ def test_inherited__who_uses_what_stays_is_its_maker_from_now_on() -> None:
     ]
     assert [item.ours for item in found.snapshots] == [True, True]
     assert found.updated_at == heir.updated_at, "it is older than what the heir has done"
-    assert reclaim_rules.inherit_tables(found, maker, {PREVIEW}) is None
-    assert reclaim_rules.inherit_tables(row(own, environment="pr_3"), maker, {PREVIEW}) is None
+    assert reclaim_rules.inherit_tables_of_removed_environment(found, maker, {PREVIEW}) is None
+    assert (
+        reclaim_rules.inherit_tables_of_removed_environment(
+            row(own, environment="pr_3"), maker, {PREVIEW}
+        )
+        is None
+    )

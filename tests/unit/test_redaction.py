@@ -19,7 +19,7 @@ from sqlmesh.utils import sanitize_name
 
 from ci_bot.bot.actions.workflow_commands import make_plain_line_of_workflow_log
 from ci_bot.bot.report.model.markdown_text import one_line
-from ci_bot.bot.sandbox.worker_output import LogReader
+from ci_bot.bot.sandbox.worker_output import SandboxedLogReader
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import CleanupDocument
 from ci_bot.redaction import MASK, Redactor, list_encodings_of_secret
@@ -451,7 +451,7 @@ def test_log__a_value_with_a_colour_in_it_whatever_the_reads() -> None:
     value = "S3cr3t-Vq81zPw/x+y=9"
     printed = f"LOGGED {value[:8]}\x1b[0m{value[8:]} end\n".encode()
     for size in (1, 5, 1000):
-        reader = LogReader(Redactor([value]), line_characters=30, limit_bytes=1000)
+        reader = SandboxedLogReader(Redactor([value]), line_characters=30, limit_bytes=1000)
         pieces = [printed[at : at + size] for at in range(0, len(printed), size)]
         lines = [line for piece in pieces for line in reader.feed_bytes(piece)]
         assert [make_plain_line_of_workflow_log(line) for line in lines] == [f"LOGGED {MASK} end"]

@@ -10,7 +10,7 @@ from ci_bot.bot.actions.activities import Review
 from ci_bot.bot.actions.inputs import ActionInputs, ActionRunnerFacts, ActionSettings
 from ci_bot.bot.github.port import PullRequest
 from ci_bot.bot.handlers.review import make_options_of_review_run
-from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
+from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits, WorkerReviewOptions
 from tests.unit.test_gate import PULL
 
 RUNNER = ActionRunnerFacts(
@@ -23,12 +23,12 @@ RUNNER = ActionRunnerFacts(
 )
 
 
-def options(pull: PullRequest | None, untrusted: str | None = None) -> ReviewOptions:
+def options(pull: PullRequest | None, untrusted: str | None = None) -> WorkerReviewOptions:
     settings = ActionSettings(
         inputs=ActionInputs(max_intervals=7, max_executor_hours=2.5), runner=RUNNER
     )
     activity = Review(number=7, untrusted=untrusted)
-    return make_options_of_review_run(activity, settings, "pr_7", ReviewCommits(), pull)
+    return make_options_of_review_run(activity, settings, "pr_7", RequestedReviewCommits(), pull)
 
 
 @pytest.mark.parametrize(

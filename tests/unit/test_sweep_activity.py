@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 from ci_bot.bot.github.port import PullState
 from ci_bot.bot.github.urls import find_github_repository, find_github_token
 from ci_bot.bot.report.markdown.comments import render_sweep_markdown
-from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
-from ci_bot.bot.sandbox.worker_run import WorkerTimedOut
+from ci_bot.bot.sandbox.answer_validation import (
+    SandboxedAnswerRefusedError,
+    check_subject_of_sandboxed_answer,
+)
+from ci_bot.bot.sandbox.worker_run import SandboxedWorkerTimedOut
 from ci_bot.bot.worker_client import cleanup
-from ci_bot.bot.worker_client.cleanup import AskStates, SweepOptions, SweptEnvironment, sort_out
+from ci_bot.bot.worker_client.cleanup import (
+    AskStates,
+    EnvironmentSweptByWorker,
+    WorkerSweepOptions,
+    sort_environments_for_worker_sweep,
+)
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.errors import BadInput, BotError, GitHubUnavailable
 from ci_bot.protocol.base import Failure, Versions
@@ -34,7 +42,7 @@ from tests.factories import make_cleanup, make_context, on_terminal
 from tests.unit.rendering.dom import parse
 
 VERSIONS = Versions(ci_bot="0", python="3.11")
-OPTIONS = SweepOptions(owner="octo/shop")
+OPTIONS = WorkerSweepOptions(owner="octo/shop")
 CLOSED, OPEN, UNKNOWN = (PullState(state=state) for state in ("closed", "open", "unknown"))
 FAILURE = Failure(stage="sweep", reason_code="bad_config", exit_code=2, message="No.", hint="Fix.")
 
@@ -94,14 +102,14 @@ def answers(**states: PullState) -> AskStates:
 
 def run(
     worker: Worker, states: AskStates, heard: list[str] | None = None, **changes: Any
-) -> cleanup.SweepOutcome:
-    def on_rescue(row: SweptEnvironment) -> None:
+) -> cleanup.WorkerSweepOutcome:
+    def on_rescue(row: EnvironmentSweptByWorker) -> None:
         if heard is not None:
             heard.append(row.environment)
             assert worker.removed == [], "a rescue is told before anything is removed"
 
-    options = SweepOptions(owner="octo/shop", **changes)
-    return cleanup.request_sweep(worker, options, states, on_rescue)
+    options = WorkerSweepOptions(owner="octo/shop", **changes)
+    return cleanup.request_sweep_from_worker(worker, options, states, on_rescue)
 
 
 def test_sweep__removes_what_is_ours_and_closed_and_nothing_else() -> None:
@@ -139,7 +147,7 @@ def test_sweep__removes_what_is_ours_and_closed_and_nothing_else() -> None:
         "pr_009": "odd_record",
     }
     assert swept.others == 1
-    assert cleanup.sweep_exit_code(swept) == 0
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 0
 
 
 def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
@@ -170,7 +178,7 @@ def test_sweep__tells_of_another_prefix_and_leaves_what_it_made() -> None:
         "old_15": "odd_record",
     }
     assert not swept.leftover_environments
-    assert cleanup.sweep_exit_code(swept) == 0
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 0
     shown = render_sweep_markdown(swept.make_report(), make_context())
     assert "is closed, and it was made under another prefix" in shown
 
@@ -224,7 +232,7 @@ def test_sweep__that_finds_nothing_asks_github_nothing() -> None:
         raise AssertionError("there is nothing to ask about")
 
     swept = run(Worker([found(4, owner=None)]), never)
-    assert cleanup.sweep_exit_code(swept) == 0
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 0
 
 
 def test_sweep__dry_run_names_and_leaves() -> None:
@@ -233,7 +241,7 @@ def test_sweep__dry_run_names_and_leaves() -> None:
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED), heard, dry_run=True)
     assert worker.asked == []
     assert heard == ["pr_1", "pr_2"]
-    assert cleanup.sweep_exit_code(swept) == 0
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 0
     assert "would be removed" in on_terminal(swept.make_report())
 
 
@@ -249,7 +257,7 @@ def test_sweep__over_its_limit_takes_the_oldest_and_leaves_the_rest_for_the_next
     assert worker.removed == ["pr_2", "pr_3"]
     assert [row.environment for row in swept.leftover_environments] == ["pr_1"]
     assert "max-deletions" in (swept.leftover_environments[0].waits or "")
-    assert cleanup.sweep_exit_code(swept) == 4
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 4
 
 
 def test_sweep__that_leaves_something_is_exit_4_and_the_others_are_gone() -> None:
@@ -264,7 +272,7 @@ def test_sweep__that_leaves_something_is_exit_4_and_the_others_are_gone() -> Non
     assert [(row.environment, row.waits) for row in swept.leftover_environments] == [
         ("pr_1", "1 object is left.")
     ]
-    assert cleanup.sweep_exit_code(swept) == 4
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 4
 
 
 def test_sweep__of_a_worker_that_ended_early_leaves_what_it_did_not_reach() -> None:
@@ -274,14 +282,14 @@ def test_sweep__of_a_worker_that_ended_early_leaves_what_it_did_not_reach() -> N
     worker = Worker([found(1), found(2)], answer=partial)
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED))
     assert [row.environment for row in swept.leftover_environments] == ["pr_2"]
-    assert cleanup.sweep_exit_code(swept) == 4
-    late = WorkerTimedOut("The worker did not finish in time.")
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 4
+    late = SandboxedWorkerTimedOut("The worker did not finish in time.")
     late.answer = partial
     swept = run(Worker([found(1), found(2)], answer=late), answers(_1=CLOSED, _2=CLOSED))
     assert [(row.environment, row.waits) for row in swept.leftover_environments] == [
         ("pr_2", "The worker did not finish in time.")
     ]
-    assert cleanup.sweep_exit_code(swept) == 1
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 1
 
 
 @pytest.mark.parametrize("answer", [FAILURE, BadInput("No.")])
@@ -291,7 +299,7 @@ def test_sweep__with_a_failure_of_the_worker_has_its_exit_code(answer: Any) -> N
             run(Worker([found(1)], answer=answer), answers(_1=CLOSED))
         return
     swept = run(Worker([found(1)], answer=answer), answers(_1=CLOSED))
-    assert cleanup.sweep_exit_code(swept) == 2
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 2
     assert [row.environment for row in swept.leftover_environments] == ["pr_1"]
 
 
@@ -312,7 +320,9 @@ def test_sweep__whose_list_fails_says_why() -> None:
     ],
 )
 def test_cause__follows_what_the_record_says(phase: str | None, words: str) -> None:
-    (row,) = sort_out([found(1, phase=phase)], OPTIONS, answers(_1=CLOSED))
+    (row,) = sort_environments_for_worker_sweep(
+        [found(1, phase=phase)], OPTIONS, answers(_1=CLOSED)
+    )
     assert words in (row.why_still_there or "")
 
 
@@ -328,8 +338,8 @@ def test_answer__about_what_was_not_asked_is_refused(cleanups: list[CleanupDocum
     worker = Worker([found(1)])
     run(worker, answers(_1=CLOSED))
     document = SweepDocument(cleanups=cleanups, seconds=1.0, versions=VERSIONS)
-    with pytest.raises(AnswerRefusedError):
-        check_subject(document, worker.asked[0])
+    with pytest.raises(SandboxedAnswerRefusedError):
+        check_subject_of_sandboxed_answer(document, worker.asked[0])
 
 
 def row_of(name: str, **changes: Any) -> SweepRow:

@@ -77,7 +77,7 @@ def test_sweep__reclaims_what_is_due_and_closed_and_asks_about_nothing_else() ->
         "pr_4": "grace",
         "pr_6": "pinned",
     }
-    assert cleanup.sweep_exit_code(swept) == 0
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 0
 
 
 def test_sweep__removes_environments_before_it_reclaims_tables() -> None:
@@ -86,7 +86,7 @@ def test_sweep__removes_environments_before_it_reclaims_tables() -> None:
     swept = run(worker, answers(_1=CLOSED, _2=CLOSED), max_deletions=1)
     assert worker.removed == ["pr_2"]
     assert [row.environment for row in swept.leftover_environments] == ["pr_1"]
-    assert cleanup.sweep_exit_code(swept) == 4
+    assert cleanup.choose_exit_code_of_worker_sweep(swept) == 4
 
 
 def report(**changes: Any) -> SweepReport:

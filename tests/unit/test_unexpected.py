@@ -13,7 +13,7 @@ import click
 import pytest
 
 from ci_bot.bot.cli import commands
-from ci_bot.bot.cli.command_line import run_guarded
+from ci_bot.bot.cli.command_line import run_command_guarded
 from ci_bot.bot.handlers.run_action import run_action_in_workflow
 from ci_bot.errors import BadInput, make_unforeseen_error
 from ci_bot.host import Machine
@@ -35,7 +35,7 @@ def told(capsys: pytest.CaptureFixture[str], *, verbose: bool) -> tuple[int, str
     ):
         if verbose:
             context.meta["ci_bot.verbose"] = True
-        run_guarded(broken)
+        run_command_guarded(broken)
     out, err = capsys.readouterr()
     return int(ended.value.code or 0), out, err
 

@@ -65,16 +65,16 @@ def test_pyspark__without_its_jars_is_told_before_java_is_looked_for(tmp_path: P
     package = tmp_path / "pyspark"
     package.mkdir()
     with pytest.raises(BadInput) as refused:
-        java.check_jars({}, packages=[str(package)])
+        java.check_spark_jars_before_java_starts({}, packages=[str(package)])
     assert refused.value.reason_code == "no_spark"
     assert refused.value.exit_code == EXIT_BAD_INPUT
     (package / "jars").mkdir()
-    java.check_jars({}, packages=[str(package)])
+    java.check_spark_jars_before_java_starts({}, packages=[str(package)])
 
 
 def test_pyspark__that_is_not_installed_is_told_with_its_fix() -> None:
     with pytest.raises(BadInput) as refused:
-        java.check_jars({"SPARK_HOME": "/opt/spark"}, packages=[])
+        java.check_spark_jars_before_java_starts({"SPARK_HOME": "/opt/spark"}, packages=[])
     assert refused.value.reason_code == "no_spark"
     assert "PySpark is not installed. A review goes without it." in refused.value.message
     assert "pip install" in (refused.value.hint or "")
@@ -90,8 +90,10 @@ def test_versions__without_pyspark_are_a_remark_and_no_failure() -> None:
 
 def test_pyspark__with_a_spark_of_the_projects_own_needs_no_jars(tmp_path: Path) -> None:
     (tmp_path / "spark" / "jars").mkdir(parents=True)
-    java.check_jars({"SPARK_HOME": str(tmp_path / "spark")}, packages=[str(tmp_path / "none")])
+    java.check_spark_jars_before_java_starts(
+        {"SPARK_HOME": str(tmp_path / "spark")}, packages=[str(tmp_path / "none")]
+    )
 
 
 def test_pyspark__installed_here_has_its_jars() -> None:
-    java.check_jars({})
+    java.check_spark_jars_before_java_starts({})

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 
 from ci_bot import __version__
 from ci_bot.errors import BadInput
-from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix
+from ci_bot.protocol.environment import DEFAULT_PREFIX, is_environment_prefix
 from ci_bot.protocol.files import MOST_INTERVALS
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ parse_prod_plan_id = make_pattern_input_parser(
 
 def parse_environment_prefix(value: str) -> str:
     """What environments of pull requests are called, before `_<number>`."""
-    if not is_prefix(value.strip()):
+    if not is_environment_prefix(value.strip()):
         raise ValueError("must be lower case letters, digits and `_`, a letter first")
     return value.strip()
 

@@ -46,7 +46,7 @@ else:
     _Type = click.ParamType
 
 
-class ParsedValue(_Type):
+class ParsedOptionValue(_Type):
     """What one of the parsers of `inputs` reads.
 
     Args:
@@ -74,11 +74,11 @@ class ParsedValue(_Type):
             return self.parse(value)
         except ValueError as error:
             raise click.BadParameter(
-                inputs.describe_wrong_input_value(_label_parameter(param), value, error)
+                inputs.describe_wrong_input_value(_label_command_parameter(param), value, error)
             ) from None
 
 
-class WordChoice(ParsedValue):
+class OptionWordChoice(ParsedOptionValue):
     """One of some words."""
 
     def __init__(self, *words: str) -> None:
@@ -91,7 +91,7 @@ class WordChoice(ParsedValue):
         return f"[{self.name}]"
 
 
-class _ReportsProblems(click.Parameter):
+class _ReportsOptionProblems(click.Parameter):
     """Notes a wrong value, and lets the other parameters be read, too."""
 
     def handle_parse_result(
@@ -100,22 +100,22 @@ class _ReportsProblems(click.Parameter):
         try:
             return super().handle_parse_result(ctx, opts, args)
         except click.MissingParameter:
-            problem = f"{_label_parameter(self)} is missing"
+            problem = f"{_label_command_parameter(self)} is missing"
         except click.BadParameter as error:
             problem = error.message
         ctx.meta.setdefault(_PROBLEMS, []).append(problem)
         return None, args
 
 
-class CommandOption(_ReportsProblems, click.Option):
+class CommandOption(_ReportsOptionProblems, click.Option):
     """An option of ours."""
 
 
-class CommandArgument(_ReportsProblems, click.Argument):
+class CommandArgument(_ReportsOptionProblems, click.Argument):
     """An argument of ours."""
 
 
-class _TwoLines(click.Command):
+class _TwoLineUsageError(click.Command):
     """Is refused with everything that is wrong with it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -131,18 +131,18 @@ class _TwoLines(click.Command):
         return rest
 
 
-class TwoLineCommand(_TwoLines):
+class TwoLineCommand(_TwoLineUsageError):
     """A command that is refused with everything that is wrong with it."""
 
 
-class CommandGroup(_TwoLines, click.Group):
+class CommandGroup(_TwoLineUsageError, click.Group):
     """Lists its commands in the order in which they were made, which is that of their use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
-def _label_parameter(param: click.Parameter | None) -> str:
+def _label_command_parameter(param: click.Parameter | None) -> str:
     if param is None:
         return "the value"
     if isinstance(param, click.Option):
@@ -150,37 +150,39 @@ def _label_parameter(param: click.Parameter | None) -> str:
     return f"argument `{param.name}`"
 
 
-def declare_option(*names: str, **more: Any) -> Callable[[Function], Function]:
+def declare_command_option(*names: str, **more: Any) -> Callable[[Function], Function]:
     """An option of ours, as a decorator."""
     return click.option(*names, cls=CommandOption, **more)
 
 
-def declare_input_option(
+def declare_command_option_of_input(
     name: str, *, kind: str = "text", **more: Any
 ) -> Callable[[Function], Function]:
     """An option that is read as the action's input of its name. Args: what `--help` shows of it."""
-    return declare_option(
-        f"--{name}", type=ParsedValue(ActionInputs.find_parser(name), kind), **more
+    return declare_command_option(
+        f"--{name}", type=ParsedOptionValue(ActionInputs.find_parser(name), kind), **more
     )
 
 
-def with_example(command: click.Command, *lines: str) -> click.Command:
+def add_example_to_command(command: click.Command, *lines: str) -> click.Command:
     """The command; its help ends with these lines, to be typed as they stand."""
     command.epilog = "\b\n" + "\n".join(["Example:", *(f"  {line}" for line in lines)])
     return command
 
 
-def declare_command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:
+def declare_command_with_common_options(
+    *examples: str,
+) -> Callable[[Callable[..., None]], click.Command]:
     """A command with our common options, as a decorator; its help ends with these examples."""
 
     def make_command(function: Callable[..., None]) -> click.Command:
-        made = click.command(cls=TwoLineCommand)(add_common_options(function))
-        return with_example(made, *examples)
+        made = click.command(cls=TwoLineCommand)(add_common_command_options(function))
+        return add_example_to_command(made, *examples)
 
     return make_command
 
 
-def add_common_options(command: Function) -> Function:
+def add_common_command_options(command: Function) -> Function:
     """`--verbose` and `--color`, which may stand before the command or among its options."""
 
     def switch_on_verbose(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -191,9 +193,9 @@ def add_common_options(command: Function) -> Function:
         if value is not None:
             ctx.meta[_COLOR] = value
 
-    command = declare_option(
+    command = declare_command_option(
         "--color",
-        type=WordChoice(*COLORS),
+        type=OptionWordChoice(*COLORS),
         expose_value=False,
         callback=choose_color,
         help="Whether to use colours. `auto` does on a terminal, unless NO_COLOR is set.",
@@ -207,49 +209,51 @@ def add_common_options(command: Function) -> Function:
     )(command)
 
 
-def is_verbose(ctx: click.Context | None) -> bool:
+def is_command_verbose(ctx: click.Context | None) -> bool:
     """Whether `--verbose` was given."""
     return bool(ctx is not None and ctx.meta.get(_VERBOSE))
 
 
-def get_color(ctx: click.Context | None) -> Color:
+def get_color_option(ctx: click.Context | None) -> Color:
     """What `--color` says, `auto` without it."""
     found: Color = "auto" if ctx is None else ctx.meta.get(_COLOR, "auto")
     return found
 
 
-def run_local_command(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
+def run_command_with_options(activity: Callable[..., int], options: dict[str, Any]) -> NoReturn:
     """Runs an activity that takes a command's options, each of the type that click gave it."""
-    run_guarded(lambda machine: activity(machine, **options))
+    run_command_guarded(lambda machine: activity(machine, **options))
 
 
-def run_guarded(activity: Callable[[Machine], int]) -> NoReturn:
+def run_command_guarded(activity: Callable[[Machine], int]) -> NoReturn:
     """Runs an activity; its errors become a sentence, a fix, and an exit code.
 
     Whatever we did not foresee is reported in the same way. Its traceback is for those who ask for
     it.
     """
     context = click.get_current_context(silent=True)
-    verbose = is_verbose(context)
+    verbose = is_command_verbose(context)
     try:
         from ci_bot.host import make_process_machine
 
-        return_large_memory()
-        code = activity(replace(make_process_machine(), verbose=verbose, color=get_color(context)))
+        return_large_memory_after_command()
+        code = activity(
+            replace(make_process_machine(), verbose=verbose, color=get_color_option(context))
+        )
     except (BotError, RunCancelled) as error:
-        code = _print_failure(error)
+        code = _print_failure_of_command(error)
     except BrokenPipeError:
         # Whoever read the output has gone; the interpreter must not complain about it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = EXIT_FAILED
     except Exception as error:
         if verbose:
-            print_crash(error)
-        code = _print_failure(make_unforeseen_error(error))
+            print_crash_of_command(error)
+        code = _print_failure_of_command(make_unforeseen_error(error))
     raise SystemExit(code)
 
 
-def _print_failure(error: BotError | RunCancelled) -> int:
+def _print_failure_of_command(error: BotError | RunCancelled) -> int:
     """Says what is wrong, and how to fix it; returns the exit code."""
     from ci_bot.bot.report import describe_error
 
@@ -257,24 +261,26 @@ def _print_failure(error: BotError | RunCancelled) -> int:
     return error.exit_code
 
 
-def print_usage_error(error: click.ClickException) -> None:
+def print_usage_error_of_command(error: click.ClickException) -> None:
     """Says which option is wrong, and where to look."""
     message = error.format_message()
-    click.echo(_without_secrets(f"ci-bot: {message[:1].lower()}{message[1:]}"), err=True)
+    click.echo(
+        _drop_secrets_from_command_output(f"ci-bot: {message[:1].lower()}{message[1:]}"), err=True
+    )
     path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ci-bot"
     click.echo(f"        `{path} --help` shows what it takes. Nothing was touched.", err=True)
 
 
-def _without_secrets(text: str) -> str:
+def _drop_secrets_from_command_output(text: str) -> str:
     from ci_bot.bot.report import redact_text
 
     return redact_text(text, os.environ)
 
 
-def print_crash(error: BaseException | None) -> None:
+def print_crash_of_command(error: BaseException | None) -> None:
     """Prints an unforeseen error in Python's own words, which repeat paths, settings and values."""
     lines = traceback.format_exception(error) if error is not None else []
-    sys.stderr.write(_without_secrets("".join(lines)))
+    sys.stderr.write(_drop_secrets_from_command_output("".join(lines)))
 
 
 # malloc.h, and its own first value. A bound that somebody sets does not move any more.
@@ -282,7 +288,7 @@ _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
 
 
-def return_large_memory() -> bool:
+def return_large_memory_after_command() -> bool:
     """Has the C library give memory of large texts back to the system once they are gone.
 
     A report of thousands of models is some large texts, one after the other. The GNU C library

@@ -16,11 +16,11 @@ import click
 from ci_bot import __version__
 from ci_bot.bot.cli.command_line import (
     CommandGroup,
-    add_common_options,
-    declare_command,
-    print_crash,
-    print_usage_error,
-    run_guarded,
+    add_common_command_options,
+    declare_command_with_common_options,
+    print_crash_of_command,
+    print_usage_error_of_command,
+    run_command_guarded,
 )
 from ci_bot.bot.cli.environment_commands import (
     apply_command,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 )
 @click.version_option(__version__)
 @click.pass_context
-@add_common_options
+@add_common_command_options
 def command_group(context: click.Context) -> None:
     """Plan reviews, PR environments and proven cleanup for SQLMesh projects on Spark.
 
@@ -66,7 +66,7 @@ def command_group(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-@declare_command("ci-bot run   # in a workflow: `uses:` of the action does it")
+@declare_command_with_common_options("ci-bot run   # in a workflow: `uses:` of the action does it")
 def run_command() -> None:
     """Run as the GitHub Action; GitHub's variables say what to do."""
     from ci_bot.bot.actions import keep_secrets_of_action
@@ -83,7 +83,7 @@ def run_command() -> None:
         keep_secrets_of_action(os.environ, CREDENTIALS)
         return run_action_in_workflow(machine)
 
-    run_guarded(begin_workflow)
+    run_command_guarded(begin_workflow)
 
 
 for _command in (
@@ -116,14 +116,14 @@ def main() -> None:
     # Hardly anything that is made while modules are imported is garbage, and with Python's own
     # threshold the collector looks through all of it several times before the worker has begun.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
-    sys.excepthook = lambda _kind, error, _trace: print_crash(error)
-    threading.excepthook = lambda thread: print_crash(thread.exc_value)
+    sys.excepthook = lambda _kind, error, _trace: print_crash_of_command(error)
+    threading.excepthook = lambda thread: print_crash_of_command(thread.exc_value)
     try:
         command_group.main(prog_name="ci-bot", standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:
-        print_usage_error(error)
+        print_usage_error_of_command(error)
         sys.exit(EXIT_BAD_INPUT)
 
 

@@ -17,93 +17,95 @@ from ci_bot.bot.actions import ActionInputs, inputs
 from ci_bot.bot.cli.command_line import (
     CommandArgument,
     Function,
-    ParsedValue,
-    WordChoice,
-    declare_input_option,
-    declare_option,
+    OptionWordChoice,
+    ParsedOptionValue,
+    declare_command_option,
+    declare_command_option_of_input,
 )
 
 _FORMAT_HELP = "What to print on stdout."
 
 
-def _complete_model(given: Mapping[str, Any]) -> list[str]:
+def _complete_model_option(given: Mapping[str, Any]) -> list[str]:
 
-    return list_model_names([*(given.get("path") or ()), *(given.get("projects") or ())] or ["."])
-
-
-def _complete_rule(_given: Mapping[str, Any]) -> list[str]:
-
-    return list_rule_names()
+    return list_model_names_for_completion(
+        [*(given.get("path") or ()), *(given.get("projects") or ())] or ["."]
+    )
 
 
-RULE_NAME = ParsedValue(inputs.parse_text_input, complete=_complete_rule)
-MODEL_NAME = ParsedValue(inputs.parse_text_input, complete=_complete_model)
+def _complete_rule_option(_given: Mapping[str, Any]) -> list[str]:
+
+    return list_rule_names_for_completion()
+
+
+RULE_NAME = ParsedOptionValue(inputs.parse_text_input, complete=_complete_rule_option)
+MODEL_NAME = ParsedOptionValue(inputs.parse_text_input, complete=_complete_model_option)
 
 
 # Where a command works and what it prints: options that are the same in each command.
 
 
-PROJECT = declare_option(
+PROJECT = declare_command_option(
     "--project",
     "projects",
-    type=ParsedValue(inputs.parse_path_input),
+    type=ParsedOptionValue(inputs.parse_path_input),
     multiple=True,
     metavar="PATH",
     help="Directory of a SQLMesh project, `.` by default; repeat it for several projects on one "
     "state.",
 )
 
-GATEWAY = declare_input_option(
+GATEWAY = declare_command_option_of_input(
     "gateway",
     help="SQLMesh gateway; the project's default otherwise.",
 )
 
-PYTHON_PATH = declare_option(
+PYTHON_PATH = declare_command_option(
     "--python-path",
-    type=ParsedValue(inputs.parse_path_input),
+    type=ParsedOptionValue(inputs.parse_path_input),
     multiple=True,
     metavar="DIR",
     help="Directory with Python modules of the project, as in PYTHONPATH. Repeatable.",
 )
 
-OUTPUT = declare_option(
+OUTPUT = declare_command_option(
     "--output",
-    type=ParsedValue(inputs.parse_path_input),
+    type=ParsedOptionValue(inputs.parse_path_input),
     metavar="DIR",
     help="Write the complete report into this directory, too.",
 )
 # Of commands whose answer is no report.
-ANSWER_FORMAT = declare_option(
+ANSWER_FORMAT = declare_command_option(
     "--format",
     "form",
-    type=WordChoice("terminal", "json"),
+    type=OptionWordChoice("terminal", "json"),
     default="terminal",
     show_default=True,
     help=_FORMAT_HELP,
 )
 
-FORMAT = declare_option(
+FORMAT = declare_command_option(
     "--format",
     "form",
-    type=WordChoice("terminal", "markdown", "json"),
+    type=OptionWordChoice("terminal", "markdown", "json"),
     default="terminal",
     show_default=True,
     help=_FORMAT_HELP,
 )
 
-WORKER_ENV = declare_input_option(
+WORKER_ENV = declare_command_option_of_input(
     "worker-env",
     default="",
     help="Names and PREFIX_* of variables, separated by spaces, as in the workflow. Here your "
     "project sees all of your variables; those that you name are hidden in every text.",
 )
 
-PREFIX = declare_input_option(
+PREFIX = declare_command_option_of_input(
     "environment-prefix",
     help="PR environments are called PREFIX_<number of the PR>; the project's, or pr.",
 )
 
-TIMEOUT = declare_input_option(
+TIMEOUT = declare_command_option_of_input(
     "timeout-minutes",
     kind="integer",
     default=ActionInputs.timeout_minutes,
@@ -111,13 +113,13 @@ TIMEOUT = declare_input_option(
     help="Time limit of the whole run.",
 )
 
-BASE_REF = declare_option(
+BASE_REF = declare_command_option(
     "--base-ref",
-    type=ParsedValue(inputs.parse_text_input),
+    type=ParsedOptionValue(inputs.parse_text_input),
     help="The branch that this change is to be merged into; `origin/HEAD` knows it otherwise.",
 )
 
-CLAIM = declare_option(
+CLAIM = declare_command_option(
     "--claim",
     is_flag=True,
     help="It is yours although no record of this action says so, or says that it is another "
@@ -126,18 +128,20 @@ CLAIM = declare_option(
 
 
 def add_project_argument(command: Function) -> Function:
-    """A project may stand without `--project`, too, as `ci-bot review .`; see `with_projects`."""
+    """A project may stand without `--project`, too, as `ci-bot review .`; see
+    `add_projects_to_command`.
+    """
     return click.argument(
         "path",
         cls=CommandArgument,
-        type=ParsedValue(inputs.parse_path_input),
+        type=ParsedOptionValue(inputs.parse_path_input),
         nargs=-1,
         metavar="[PROJECT]...",
     )(command)
 
 
 def add_project_options(command: Function) -> Function:
-    """Which projects are meant, and through which gateway; see `with_projects`."""
+    """Which projects are meant, and through which gateway; see `add_projects_to_command`."""
     for one in (GATEWAY, PROJECT, add_project_argument):
         command = one(command)
     return command
@@ -146,14 +150,14 @@ def add_project_options(command: Function) -> Function:
 # A command's options are what click parsed, each of the type that its declaration says.
 
 
-def with_projects(options: dict[str, Any]) -> dict[str, Any]:
+def add_projects_to_command(options: dict[str, Any]) -> dict[str, Any]:
     """A command's options with its projects as `projects`, however they were named."""
     rest = dict(options)
     named: Sequence[str] = (*rest.pop("path", ()), *rest.pop("projects"))
     return {**rest, "projects": tuple(dict.fromkeys(named)) or (".",)}
 
 
-def choose_projects(found: Sequence[str]) -> Sequence[str]:
+def choose_projects_of_command(found: Sequence[str]) -> Sequence[str]:
     """Asks a person at the terminal which of several projects is meant."""
     for number, project in enumerate(found, start=1):
         click.echo(f"  {number}  {project}", err=True)
@@ -167,16 +171,18 @@ def declare_environment_option(
 ) -> Callable[[Function], Function]:
     """`--environment`, which a command needs unless it has a default."""
     more = {"required": True} if default is None else {"default": default, "show_default": True}
-    return declare_option(
-        "--environment", type=ParsedValue(inputs.parse_text_input), help=what, **more
+    return declare_command_option(
+        "--environment", type=ParsedOptionValue(inputs.parse_text_input), help=what, **more
     )
 
 
 # The options of a plan, and of the limits that it is held against.
 
 
-def plan_options(command: Function) -> Function:
-    """The options of a plan, the same for every command that makes one; see `with_flags`."""
+def add_plan_options_to_command(command: Function) -> Function:
+    """The options of a plan, the same for every command that makes one; see
+    `add_plan_flags_to_command`.
+    """
     for one in reversed(_PLAN):
         command = one(command)
     return command
@@ -199,7 +205,7 @@ def add_budget_options(command: Function) -> Function:
 def _declare_models_option(
     name: str, field: str, metavar: str, what: str
 ) -> Callable[[Function], Function]:
-    return declare_option(
+    return declare_command_option(
         f"--{name}",
         field,
         type=MODEL_NAME,
@@ -211,7 +217,7 @@ def _declare_models_option(
 
 def _declare_switch_option(name: str, what: str) -> Callable[[Function], Function]:
     """Neither of the two means that the project decides."""
-    return declare_option(f"--{name}/--no-{name}", default=None, help=what)
+    return declare_command_option(f"--{name}/--no-{name}", default=None, help=what)
 
 
 FORWARD_ONLY = _declare_switch_option(
@@ -235,27 +241,27 @@ _PLAN = (
     _declare_models_option(
         "restate-model", "restate_models", "MODEL", "Rebuild this model in the environment."
     ),
-    declare_input_option(
+    declare_command_option_of_input(
         "start",
         metavar="DATE",
         help="First date to build; the project's otherwise.",
     ),
-    declare_input_option(
+    declare_command_option_of_input(
         "end",
         metavar="DATE",
         help="Last date to build; at most, and otherwise, as far as prod is built.",
     ),
-    declare_input_option(
+    declare_command_option_of_input(
         "min-intervals",
         kind="integer",
         help="Smallest number of intervals that each changed model gets.",
     ),
-    declare_input_option(
+    declare_command_option_of_input(
         "preview-start",
         metavar="DATE",
         help="First date for previews of forward-only models.",
     ),
-    declare_input_option(
+    declare_command_option_of_input(
         "preview-min-intervals",
         kind="integer",
         help="Smallest number of intervals in a preview of a forward-only model.",
@@ -266,31 +272,31 @@ _PLAN = (
     ALLOW_DESTRUCTIVE,
 )
 
-_PRICE = declare_input_option(
+_PRICE = declare_command_option_of_input(
     "executor-hour-price",
     metavar="PRICE",
     help="Price of one executor-hour with its currency, such as `0.42 EUR`, to show a cost.",
 )
 
-_MAX_HOURS = declare_input_option(
+_MAX_HOURS = declare_command_option_of_input(
     "max-executor-hours",
     kind="number",
     help="A higher estimate than this ends it, before anything is built.",
 )
 
 _LIMITS = (
-    declare_option(
+    declare_command_option(
         "--fail-on",
-        type=WordChoice(*get_args(inputs.FailOn)),
+        type=OptionWordChoice(*get_args(inputs.FailOn)),
         help="From which finding on to exit with 1: a blocker (No-Go), high (Review, too), or "
         "never; the policy's, else blocker.",
     ),
-    declare_input_option(
+    declare_command_option_of_input(
         "max-intervals",
         kind="integer",
         help="More intervals than this, in the environment or in prod, make it at least Review.",
     ),
-    declare_input_option(
+    declare_command_option_of_input(
         "max-executor-hours",
         kind="number",
         help="A higher estimate than this, for the environment or for prod, makes it No-Go.",
@@ -310,7 +316,7 @@ _FLAGS = (
 _LISTS = ("select_models", "restate_models", "allow_destructive")
 
 
-def with_flags(options: dict[str, Any]) -> dict[str, Any]:
+def add_plan_flags_to_command(options: dict[str, Any]) -> dict[str, Any]:
     """A command's options with those of its plan as `flags`; `start` and `end` stay as they are."""
     from ci_bot.protocol.plan_identity import GivenFlags
 
@@ -328,28 +334,28 @@ _SQL = re.compile(r"\bMODEL\s*\(\s*name\s+([^\s,;()@]+)", re.IGNORECASE)
 _PYTHON = re.compile(r"@model\(\s*(?:name\s*=\s*)?[\"\']([^\"\'{}@]+)[\"\']")
 
 
-def list_rule_names() -> list[str]:
+def list_rule_names_for_completion() -> list[str]:
     """The ids of all rules."""
     from ci_bot.protocol.rules import RULES
 
     return list(RULES)
 
 
-def list_model_names(projects: Iterable[str]) -> list[str]:
+def list_model_names_for_completion(projects: Iterable[str]) -> list[str]:
     """The models that files below these directories declare with a plain name, sorted.
 
     A name that is made by a macro, or that stands below other properties, is not found.
     """
     found = set()
     for project in projects:
-        for path in _list_model_files(Path(project)):
-            name = _read_model_name(path)
+        for path in _list_model_files_for_completion(Path(project)):
+            name = _read_model_name_for_completion(path)
             if name is not None:
                 found.add(name)
     return sorted(found)
 
 
-def _list_model_files(project: Path) -> Iterator[Path]:
+def _list_model_files_for_completion(project: Path) -> Iterator[Path]:
     left = _MOST_FILES
     for folder, folders, files in os.walk(project / "models"):
         folders[:] = sorted(one for one in folders if not one.startswith("."))
@@ -361,7 +367,7 @@ def _list_model_files(project: Path) -> Iterator[Path]:
                 yield Path(folder, file)
 
 
-def _read_model_name(path: Path) -> str | None:
+def _read_model_name_for_completion(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             text = file.read(_HEAD_BYTES).decode("utf-8", "replace")

@@ -13,24 +13,27 @@ from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
     from ci_bot.bot.decision.code_on_load import (
-        ChangedFile,
-        is_possible_code_on_load,
-        list_code_on_load,
+        JudgedFile,
+        is_possible_risk_of_code_on_load,
+        list_risky_code_on_load,
     )
-    from ci_bot.bot.decision.data_evidence import judge_applied, judge_data_diffs
+    from ci_bot.bot.decision.data_evidence import (
+        decide_again_after_apply,
+        judge_risks_of_data_diffs,
+    )
     from ci_bot.bot.decision.judgement import (
-        Judgement,
+        DecisionJudgement,
+        choose_exit_code_of_decision,
+        choose_exit_code_of_review_decision,
         decide_by_risks,
-        exit_code,
-        is_misleading,
-        judge_again,
-        judge_review,
-        review_exit_code,
+        decide_on_review,
+        decide_on_review_again,
+        is_decision_misleading,
     )
     from ci_bot.bot.decision.load_failure_cause import (
-        SortedFailures,
-        combine_failures,
-        sort_failures_by_cause,
+        SortedFailuresForDecision,
+        combine_load_failures_for_decision,
+        sort_load_failures_for_decision,
     )
     from ci_bot.bot.decision.plan_rules import FAILURE_RISKS
     from ci_bot.bot.decision.reader_rules import EXPOSURE_AFFECTED
@@ -42,41 +45,49 @@ __all__ = [
     "FAILURE_RISKS",
     "OVER_BUDGET",
     "BotFacts",
-    "ChangedFile",
-    "Judgement",
-    "SortedFailures",
+    "DecisionJudgement",
+    "JudgedFile",
+    "SortedFailuresForDecision",
     "TeamLimits",
-    "combine_failures",
+    "choose_exit_code_of_decision",
+    "choose_exit_code_of_review_decision",
+    "combine_load_failures_for_decision",
+    "decide_again_after_apply",
     "decide_by_risks",
-    "exit_code",
-    "is_misleading",
-    "is_possible_code_on_load",
-    "judge_again",
-    "judge_applied",
-    "judge_data_diffs",
-    "judge_review",
-    "list_code_on_load",
+    "decide_on_review",
+    "decide_on_review_again",
+    "is_decision_misleading",
+    "is_possible_risk_of_code_on_load",
+    "judge_risks_of_data_diffs",
+    "list_risky_code_on_load",
     "make_risk",
-    "review_exit_code",
-    "sort_failures_by_cause",
+    "sort_load_failures_for_decision",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "code_on_load": ["ChangedFile", "list_code_on_load", "is_possible_code_on_load"],
-        "data_evidence": ["judge_data_diffs", "judge_applied"],
+        "code_on_load": [
+            "JudgedFile",
+            "list_risky_code_on_load",
+            "is_possible_risk_of_code_on_load",
+        ],
+        "data_evidence": ["judge_risks_of_data_diffs", "decide_again_after_apply"],
         "reader_rules": ["EXPOSURE_AFFECTED"],
         "judgement": [
-            "Judgement",
+            "DecisionJudgement",
             "decide_by_risks",
-            "exit_code",
-            "is_misleading",
-            "judge_review",
-            "judge_again",
-            "review_exit_code",
+            "choose_exit_code_of_decision",
+            "is_decision_misleading",
+            "decide_on_review",
+            "decide_on_review_again",
+            "choose_exit_code_of_review_decision",
         ],
-        "load_failure_cause": ["SortedFailures", "sort_failures_by_cause", "combine_failures"],
+        "load_failure_cause": [
+            "SortedFailuresForDecision",
+            "sort_load_failures_for_decision",
+            "combine_load_failures_for_decision",
+        ],
         "plan_rules": ["FAILURE_RISKS"],
         "risks": ["BotFacts", "TeamLimits", "make_risk"],
         "work_rules": ["OVER_BUDGET"],

@@ -37,7 +37,7 @@ _RUNS = (
 )  # fmt: skip
 
 
-def list_defined_names(source: bytes) -> frozenset[str] | None:
+def list_names_defined_by_judged_code(source: bytes) -> frozenset[str] | None:
     """The names that a module defines; None if it may do more when it is imported.
 
     Imports are no more: what they run is a file that is judged by itself, or a package that is
@@ -50,24 +50,24 @@ def list_defined_names(source: bytes) -> frozenset[str] | None:
     names: set[str] = set()
     for node in tree.body:
         found = (
-            _find_names_of_function(node)
+            _find_names_of_judged_function(node)
             if isinstance(node, ast.FunctionDef)
-            else _find_names_of_inert_statement(node)
+            else _find_names_of_inert_judged_statement(node)
         )
         if found is None:
             return None
         names |= found
     used = any(node.decorator_list for node in tree.body if isinstance(node, ast.FunctionDef))
-    return frozenset(names) if not used or _is_sqlmesh_macro(tree) else None
+    return frozenset(names) if not used or _is_sqlmesh_macro_in_judged_code(tree) else None
 
 
-def _find_names_of_inert_statement(node: ast.stmt) -> set[str] | None:
+def _find_names_of_inert_judged_statement(node: ast.stmt) -> set[str] | None:
     """No names, for a statement that runs nothing of this file."""
     text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return set() if text or isinstance(node, ast.Import | ast.ImportFrom) else None
 
 
-def _is_sqlmesh_macro(tree: ast.Module) -> bool:
+def _is_sqlmesh_macro_in_judged_code(tree: ast.Module) -> bool:
     """Whether `macro` can only be the decorator of SQLMesh."""
     given = [
         (node.module if isinstance(node, ast.ImportFrom) else None, alias.name)
@@ -80,7 +80,7 @@ def _is_sqlmesh_macro(tree: ast.Module) -> bool:
     return given == [("sqlmesh", _MACRO)] and not own
 
 
-def _find_names_of_function(node: ast.FunctionDef) -> set[str] | None:
+def _find_names_of_judged_function(node: ast.FunctionDef) -> set[str] | None:
     """The names by which a function can be called; None if its definition runs something."""
     names = {node.name}
     for decorator in node.decorator_list:
@@ -134,7 +134,7 @@ MOST_PARSED_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class ChangedFile:
+class JudgedFile:
     """One file of the diff with both versions; None if a side has no such file.
 
     `read` is False if the bot could not read the contents; such a file counts as changed code
@@ -147,7 +147,7 @@ class ChangedFile:
     read: bool = True
 
 
-def is_possible_code_on_load(
+def is_possible_risk_of_code_on_load(
     path: str, *, deleted: bool, loaded: frozenset[str] | None, projects: Sequence[str]
 ) -> bool:
     """Whether the contents of a changed file decide if it is code that ran on load.
@@ -163,10 +163,12 @@ def is_possible_code_on_load(
     if suffix in _TABLES:
         return False
     if deleted:
-        return suffix == ".py" and any(_is_inside(path, project) for project in projects)
+        return suffix == ".py" and any(
+            _is_judged_file_inside(path, project) for project in projects
+        )
     if loaded is None:
         known = suffix in _CODE or PurePosixPath(path).name == ".env"
-        return known or _is_requirement(path, projects)
+        return known or _is_judged_requirement(path, projects)
     return path in loaded
 
 
@@ -174,8 +176,8 @@ def is_possible_code_on_load(
 Mentioned = Callable[[str, str], bool]
 
 
-def list_code_on_load(
-    files: Iterable[ChangedFile],
+def list_risky_code_on_load(
+    files: Iterable[JudgedFile],
     loaded: frozenset[str] | None,
     projects: Sequence[str],
     mentioned: Mentioned | None = None,
@@ -183,7 +185,7 @@ def list_code_on_load(
     """Paths of changed files whose code ran on load, in order.
 
     Args:
-        files: changed files, at least those that `is_possible_code_on_load`.
+        files: changed files, at least those that `is_possible_risk_of_code_on_load`.
         loaded, projects: see there.
         mentioned: Without it, whatever is defined counts as used.
     """
@@ -191,22 +193,26 @@ def list_code_on_load(
     left = MOST_PARSED_BYTES
     for file in files:
         deleted = file.read and file.after is None
-        if is_possible_code_on_load(file.path, deleted=deleted, loaded=loaded, projects=projects):
+        if is_possible_risk_of_code_on_load(
+            file.path, deleted=deleted, loaded=loaded, projects=projects
+        ):
             size = len(file.before or b"") + len(file.after or b"")
             left -= size
             parsed = left >= 0 and size <= LONGEST_PARSED_BYTES
             if (
                 deleted
                 and file.path not in (loaded or ())
-                and _is_missed_by_nobody(file, mentioned)
+                and _is_risky_module_missed_by_nobody(file, mentioned)
             ):
                 continue
-            if _is_code(file, parsed=parsed) and not (parsed and _is_unused(file, mentioned)):
+            if _is_risky_code_on_load(file, parsed=parsed) and not (
+                parsed and _is_judged_code_unused(file, mentioned)
+            ):
                 found.add(file.path)
     return sorted(found)
 
 
-def _is_missed_by_nobody(file: ChangedFile, mentioned: Mentioned | None) -> bool:
+def _is_risky_module_missed_by_nobody(file: JudgedFile, mentioned: Mentioned | None) -> bool:
     """Whether a module that is gone was one that SQLMesh does not look for and nothing names."""
     path = PurePosixPath(file.path)
     return (
@@ -217,54 +223,61 @@ def _is_missed_by_nobody(file: ChangedFile, mentioned: Mentioned | None) -> bool
     )
 
 
-def _is_code(file: ChangedFile, *, parsed: bool) -> bool:
+def _is_risky_code_on_load(file: JudgedFile, *, parsed: bool) -> bool:
     """Whether a file that ran on load is more than data; one that is not parsed is."""
     suffix = PurePosixPath(file.path).suffix.lower()
     if not file.read or not parsed or _REQUIREMENTS.search(file.path):
         return True
     if suffix == ".py":
-        return _normalize_python(file.before) != _normalize_python(file.after)
+        return _normalize_judged_python(file.before) != _normalize_judged_python(file.after)
     if suffix in _TEXTS:
-        return _list_template_tags(file.before) != _list_template_tags(file.after)
+        return _list_risky_template_tags(file.before) != _list_risky_template_tags(file.after)
     return True
 
 
-def _is_unused(file: ChangedFile, mentioned: Mentioned | None) -> bool:
+def _is_judged_code_unused(file: JudgedFile, mentioned: Mentioned | None) -> bool:
     """Whether only definitions of this file ran, which nobody uses before or after."""
     if mentioned is None or file.after is None or not file.path.endswith(".py"):
         return False
-    names = [list_defined_names(side) for side in (file.before, file.after) if side is not None]
+    names = [
+        list_names_defined_by_judged_code(side)
+        for side in (file.before, file.after)
+        if side is not None
+    ]
     return all(
         one is not None and not any(mentioned(name, file.path) for name in one) for one in names
     )
 
 
-def _is_requirement(path: str, projects: Sequence[str]) -> bool:
+def _is_judged_requirement(path: str, projects: Sequence[str]) -> bool:
     """Packages for a project: in its directory, or in one above."""
     if not _REQUIREMENTS.search(path):
         return False
     folder = str(PurePosixPath(path).parent)
-    return any(_is_inside(path, project) or _is_inside(project, folder) for project in projects)
+    return any(
+        _is_judged_file_inside(path, project) or _is_judged_file_inside(project, folder)
+        for project in projects
+    )
 
 
-def _is_inside(path: str, directory: str) -> bool:
+def _is_judged_file_inside(path: str, directory: str) -> bool:
     root = PurePosixPath(directory)
     return str(root) == "." or PurePosixPath(path).is_relative_to(root)
 
 
-def _normalize_python(source: bytes | None) -> str | None:
+def _normalize_judged_python(source: bytes | None) -> str | None:
     """The program without comments, layout and docstrings; the text where it cannot be had."""
     if source is None:
         return None
     try:
         # Bytes and not text: a coding line changes what the program means.
-        return ast.dump(_without_docstrings(ast.parse(source)))
+        return ast.dump(_drop_docstrings_of_judged_code(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Of nesting that is too deep the parser says that it has no memory.
         return source.decode("utf-8", errors="replace")
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
+def _drop_docstrings_of_judged_code(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
@@ -277,7 +290,7 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def _list_template_tags(source: bytes | None) -> list[list[str]]:
+def _list_risky_template_tags(source: bytes | None) -> list[list[str]]:
     """The Jinja of a file, tag by tag, where it could run something."""
     if source is None:
         return []

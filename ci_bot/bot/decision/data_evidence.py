@@ -12,13 +12,13 @@ from ci_bot.bot.decision.risks import (
     compares,
     count_noun,
     make_risk,
-    map_models_below,
+    map_models_below_for_decision,
     sort_risks,
 )
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyVerdict, NotCleared, TableDiff
 from ci_bot.protocol.changed_rows import TAKEN_COLUMNS
 from ci_bot.protocol.cost import count_days_between
-from ci_bot.protocol.finding_groups import group_findings
+from ci_bot.protocol.finding_groups import group_findings_of_document
 from ci_bot.protocol.plan import Checks
 from ci_bot.protocol.review_report import Report, Risk, Weighed
 from ci_bot.protocol.rules import RULES, find_rule
@@ -37,13 +37,13 @@ CODE_ON_LOAD = RULES["R12-code-on-load"].id
 _WITHOUT_TABLE = frozenset({"EMBEDDED", "EXTERNAL"})
 
 
-def clear_findings_by_data(
+def clear_risks_by_data(
     report: Report, diffs: Sequence[TableDiff]
 ) -> tuple[list[Risk], list[Risk], list[NotCleared]]:
     """The findings of a review that still count, those that the diffs clear, and why others of
     their kind stand."""
     found = {diff.model: diff for diff in diffs}
-    below = map_models_below(report)
+    below = map_models_below_for_decision(report)
     tables = {c.model for c in report.changes if c.kind not in _WITHOUT_TABLE}
     own_code = any(item.rule == CODE_ON_LOAD for item in report.risks)
     counting: list[Risk] = []
@@ -51,14 +51,16 @@ def clear_findings_by_data(
     standing: list[NotCleared] = []
     for item in report.risks:
         model = item.model
-        if model is None or not may_be_cleared(item):
+        if model is None or not may_risk_be_cleared_by_data(item):
             counting.append(item)
             continue
         readers = sorted(below.get(model, set()) & tables)
-        why = _find_gap(model, readers, found) or (_CODE if own_code else None)
+        why = _find_gap_in_proof_for_decision(model, readers, found) or (
+            _CODE if own_code else None
+        )
         if why is None:
-            proof = describe_proof([found[name] for name in (model, *readers)])
-            cleared.append(item.model_copy(update={"weighed": _weigh_by_proof(item, proof)}))
+            proof = describe_proof_that_clears_risk([found[name] for name in (model, *readers)])
+            cleared.append(item.model_copy(update={"weighed": _weigh_risk_by_proof(item, proof)}))
         else:
             counting.append(item)
             standing.append(NotCleared(rule=item.rule, model=model, why=why))
@@ -71,7 +73,7 @@ _CODE = (
 )
 
 
-def may_be_cleared(item: Risk) -> bool:
+def may_risk_be_cleared_by_data(item: Risk) -> bool:
     """Whether a data diff can clear a finding: its rule says so, and it asks for a Review."""
     spec = RULES.get(item.rule)
     weights = {item.severity, item.weighed.weight if item.weighed else item.severity}
@@ -80,12 +82,12 @@ def may_be_cleared(item: Risk) -> bool:
     return decides and spec is not None and DATA_DIFF in spec.cleared_by
 
 
-def describe_proof(diffs: Sequence[TableDiff]) -> str:
+def describe_proof_that_clears_risk(diffs: Sequence[TableDiff]) -> str:
     """What diffs without a gap show, the changed model's first."""
     rows = sum(diff.rows_prod or 0 for diff in diffs)
     readers = len(diffs) - 1
     with_them = (
-        f" and in {count_noun(readers, 'model')} that {_count_readers(readers)} it"
+        f" and in {count_noun(readers, 'model')} that {_count_readers_of_cleared_risk(readers)} it"
         if readers
         else ""
     )
@@ -95,21 +97,23 @@ def describe_proof(diffs: Sequence[TableDiff]) -> str:
     )
 
 
-def _count_readers(number: int) -> str:
+def _count_readers_of_cleared_risk(number: int) -> str:
     return "reads" if number == 1 else "read"
 
 
-def _find_gap(model: str, readers: Iterable[str], found: Mapping[str, TableDiff]) -> str | None:
+def _find_gap_in_proof_for_decision(
+    model: str, readers: Iterable[str], found: Mapping[str, TableDiff]
+) -> str | None:
     """The first thing that keeps the diffs of a model and its readers from being a proof."""
     for name in (model, *readers):
         diff = found.get(name)
-        why = "it was not compared" if diff is None else _describe_gap(diff)
+        why = "it was not compared" if diff is None else _describe_gap_in_proof_for_decision(diff)
         if why is not None:
             return why if name == model else f"`{name}`, which reads it: {why}"
     return None
 
 
-def _describe_gap(diff: TableDiff) -> str | None:
+def _describe_gap_in_proof_for_decision(diff: TableDiff) -> str | None:
     skipped = diff.skipped_because or ""
     schema = diff.schema_
     same = {diff.rows_pr, diff.matched, diff.full_match, diff.same} == {diff.rows_prod}
@@ -119,20 +123,20 @@ def _describe_gap(diff: TableDiff) -> str | None:
         (diff.null_keys or diff.duplicate_keys, "its keys do not tell all of its rows apart"),
         (not diff.rows_prod, "prod has no rows of it, so there was nothing to compare"),
         # Before what is incomplete: a difference in a part is one in the whole.
-        (_has_differences(diff), "its rows are not the same as prod's"),
+        (_has_differences_for_decision(diff), "its rows are not the same as prod's"),
         (diff.same is None, f"its columns were not all compared. {skipped}"),
         (not same, "numbers in it differ by less than they are rounded to"),
-        (not diff.complete, _describe_part(diff)),
+        (not diff.complete, _describe_part_compared_for_decision(diff)),
     )
     return next((why.strip().removesuffix(".") for open_, why in gaps if open_), None)
 
 
-def _has_differences(diff: TableDiff) -> bool:
+def _has_differences_for_decision(diff: TableDiff) -> bool:
     rows = {diff.rows_prod, diff.rows_pr, diff.matched}
     return len(rows) > 1 or (diff.full_match is not None and diff.full_match != diff.matched)
 
 
-def _describe_part(diff: TableDiff) -> str:
+def _describe_part_compared_for_decision(diff: TableDiff) -> str:
     """Which part was compared, for a diff in which all of it is the same."""
     window, whole = diff.window, diff.window_of
     if window is None or whole is None:
@@ -142,7 +146,7 @@ def _describe_part(diff: TableDiff) -> str:
     return f"{text}, {part:,} of {count_noun(days, 'day')} that prod has" if part and days else text
 
 
-def _weigh_by_proof(item: Risk, proof: str) -> Weighed:
+def _weigh_risk_by_proof(item: Risk, proof: str) -> Weighed:
     weight = item.weighed.weight if item.weighed else item.severity
     return Weighed(by=DATA_DIFF, weight=weight, reason=proof)
 
@@ -161,7 +165,7 @@ ROWS_LOST = find_rule("R09-rows-lost")
 VALUES_DIFFER = find_rule("R09-values-differ")
 
 
-def judge_data_diffs(diffs: Iterable[TableDiff], limits: TeamLimits) -> list[Risk]:
+def judge_risks_of_data_diffs(diffs: Iterable[TableDiff], limits: TeamLimits) -> list[Risk]:
     """The risks of an apply's data diffs, each over the window that both sides have.
 
     A table that was not compared is listed as missing evidence, unless prod has nothing to compare
@@ -188,7 +192,7 @@ def judge_data_diffs(diffs: Iterable[TableDiff], limits: TeamLimits) -> list[Ris
 
 
 @compares(NOT_CHECKED, DUPLICATE_KEYS, NULL_KEYS, ROWS_GAINED, ROWS_LOST, VALUES_DIFFER)
-def find_data_differences(diff: TableDiff, limits: TeamLimits) -> Iterator[Risk]:
+def find_risks_of_data_differences(diff: TableDiff, limits: TeamLimits) -> Iterator[Risk]:
     """Keys that are no keys, and rows and values that the tolerance does not cover."""
     tolerance = limits.tolerances.get(diff.model, limits.diff_tolerance)
     prod, new = diff.rows_prod, diff.rows_pr
@@ -248,7 +252,7 @@ def find_data_differences(diff: TableDiff, limits: TeamLimits) -> Iterator[Risk]
 _NOW_CHECKED = ("audits", "data diff")
 
 
-def judge_applied(
+def decide_again_after_apply(
     report: Report, document: ApplyDocument, limits: TeamLimits
 ) -> tuple[Report, ApplyVerdict] | None:
     """The review as it is with the evidence, and the verdict; None if this is no evidence on it.
@@ -259,10 +263,10 @@ def judge_applied(
     """
     if document.result != "applied" or report.failure or document.plan_id != report.plan_id:
         return None
-    shown = judge_data_diffs(document.table_diff, limits)
-    counting, cleared, standing = clear_findings_by_data(report, document.table_diff)
+    shown = judge_risks_of_data_diffs(document.table_diff, limits)
+    counting, cleared, standing = clear_risks_by_data(report, document.table_diff)
     missing = document.evidence_missing is not None
-    kept = [item for item in counting if missing or not _is_checked_now(item)]
+    kept = [item for item in counting if missing or not _is_risk_checked_now(item)]
     risks = sort_risks([*kept, *shown])
     decision, reasons = decide_by_risks(risks, report)
     verdict = ApplyVerdict(
@@ -273,19 +277,21 @@ def judge_applied(
             "decision": decision,
             "reasons": reasons,
             "risks": risks,
-            "findings": group_findings(risks),
+            "findings": group_findings_of_document(risks),
             "set_aside": sort_risks([*report.set_aside, *cleared]),
-            "checks": report.checks if missing else _add_apply_checks(report.checks, document),
+            "checks": report.checks
+            if missing
+            else _add_apply_checks_to_decision(report.checks, document),
         }
     )
     return after, verdict
 
 
-def _is_checked_now(item: Risk) -> bool:
+def _is_risk_checked_now(item: Risk) -> bool:
     return item.rule == NOT_CHECKED.id and item.subject in _NOW_CHECKED and item.model is None
 
 
-def _add_apply_checks(checks: Checks, document: ApplyDocument) -> Checks:
+def _add_apply_checks_to_decision(checks: Checks, document: ApplyDocument) -> Checks:
     """With what the apply has run: audits where there were any, and the data diff."""
     ran = document.audits
     audits, table_diff = checks.audits, checks.table_diff

@@ -31,7 +31,9 @@ PROD_NOT_FOUND = find_rule("R10-prod-not-found")
 
 
 @judges(NOT_CHECKED)
-def find_missing_evidence(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risk_of_missing_evidence(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """One line for each kind of evidence that this review has not got."""
     if bot.too_large:
         yield make_risk(
@@ -101,7 +103,9 @@ def find_missing_evidence(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts)
 
 
 @judges(FILES_NOT_READ)
-def find_unread_files(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risk_of_unread_files(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """The rules on changed files have not run, so a credential in them would be silent."""
     if bot.changed_files is None and bot.pull_request:
         yield make_risk(
@@ -121,7 +125,7 @@ def find_unread_files(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
 
 
 @judges(CHECKOUT_INCOMPLETE)
-def judge_incomplete_checkout(
+def judge_risk_of_incomplete_checkout(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
     """Files of the commit that are not there, so that their models look removed."""
@@ -153,7 +157,7 @@ def judge_incomplete_checkout(
 
 
 @judges(FORK)
-def find_fork(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risk_of_fork(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """A PR from a fork is reviewed and never applied."""
     if bot.fork:
         yield make_risk(
@@ -164,7 +168,9 @@ def find_fork(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator
 
 
 @judges(PROD_NOT_FOUND)
-def find_absent_prod(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risk_of_absent_prod(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R10: the state answered and holds no prod, which is no knowledge of prod."""
     missing = facts.prod_not_found
     if missing is None:
@@ -192,7 +198,7 @@ FAILS = find_rule("R02-test-fails")
 FAILED_BEFORE = find_rule("R02-test-failed-before")
 
 
-class _FailureBlame(NamedTuple):
+class _BlameForRisk(NamedTuple):
     spec: RuleSpec
     severity: Severity | None
     why: str
@@ -204,9 +210,9 @@ _NEW: dict[TestOnBase, str] = {
     "unknown": "Whether it failed before is not known",
 }
 
-_BEFORE = _FailureBlame(FAILED_BEFORE, None, "It fails on the base branch, too")
+_BEFORE = _BlameForRisk(FAILED_BEFORE, None, "It fails on the base branch, too")
 
-_UNTOUCHED = _FailureBlame(
+_UNTOUCHED = _BlameForRisk(
     FAILED_BEFORE,
     "medium",
     "Whether it failed before is not known, because the base branch's tests could not be run; this "
@@ -215,12 +221,14 @@ _UNTOUCHED = _FailureBlame(
 
 
 @judges(FAILS, FAILED_BEFORE)
-def judge_failing_tests(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_risk_of_failing_tests(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """A test that fails is a blocker, unless it failed before; then it is a note."""
     tests = facts.checks.tests
     for failure in tests.failures:
         first = next((line for line in failure.message.splitlines() if line.strip()), "")
-        blame = _blame_failure(failure)
+        blame = _blame_failure_for_risk(failure)
         yield make_risk(
             blame.spec,
             f"Unit test `{failure.name}` fails: {(failure.cause or first).rstrip('.')}. "
@@ -239,9 +247,9 @@ def judge_failing_tests(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
         )
 
 
-def _blame_failure(failure: TestFailure) -> _FailureBlame:
+def _blame_failure_for_risk(failure: TestFailure) -> _BlameForRisk:
     if failure.on_base == "failed":
         return _BEFORE
     if failure.on_base == "unknown" and failure.touched is False:
         return _UNTOUCHED
-    return _FailureBlame(FAILS, None, _NEW[failure.on_base])
+    return _BlameForRisk(FAILS, None, _NEW[failure.on_base])

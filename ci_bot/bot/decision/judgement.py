@@ -21,12 +21,12 @@ from ci_bot.bot.decision.risks import (
     judges,
     make_risk,
     make_risk_of_finding,
-    rank_severity,
+    rank_severity_of_risk,
     sort_risks,
 )
 from ci_bot.bot.policy import AcceptancesByOwners, PolicyWeighing
 from ci_bot.protocol.changed_rows import judge_past_numbers
-from ci_bot.protocol.finding_groups import group_findings, group_risks
+from ci_bot.protocol.finding_groups import group_findings_of_document, group_risks_of_document
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import PastNumbers, Report, ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule
@@ -44,7 +44,7 @@ MAX_REASONS = 8
 
 
 @dataclass(frozen=True)
-class Judgement:
+class DecisionJudgement:
     """The decision, the sentences that explain it, and every risk, heaviest first.
 
     `set_aside` are those that the team's policy keeps out of the decision, `past_numbers` is what
@@ -58,9 +58,9 @@ class Judgement:
     past_numbers: PastNumbers = field(default_factory=PastNumbers)
 
 
-def judge_review(
+def decide_on_review(
     facts: ReviewFacts, *, limits: TeamLimits | None = None, bot: BotFacts | None = None
-) -> Judgement:
+) -> DecisionJudgement:
     """Judges one review.
 
     Args:
@@ -72,25 +72,27 @@ def judge_review(
     risks = [make_risk_of_finding(finding) for finding in facts.findings]
     for judged in judges:
         risks.extend(judged(facts, limits, bot))
-    weighed = bot.weighing.weigh_risks(_without_repeats(risks))
-    risks = _without_too_many(sort_risks(weighed.counting))
+    weighed = bot.weighing.weigh_risks(_drop_repeated_risks(risks))
+    risks = _drop_too_many_risks(sort_risks(weighed.counting))
     aside = sort_risks(weighed.set_aside)[:MOST_RISKS]
     decision, reasons = decide_by_risks(risks, facts)
     past = judge_past_numbers(facts)
-    return Judgement(decision, tuple(reasons), tuple(risks), tuple(aside), past)
+    return DecisionJudgement(decision, tuple(reasons), tuple(risks), tuple(aside), past)
 
 
-def _without_repeats(risks: Iterable[Risk]) -> list[Risk]:
+def _drop_repeated_risks(risks: Iterable[Risk]) -> list[Risk]:
     """One risk for each thing that a rule is about: two sources may see the same."""
     kept: dict[tuple[str | None, ...], Risk] = {}
     for item in risks:
         key = (item.rule, item.model, item.path, item.subject)
-        if key not in kept or rank_severity(item.severity) < rank_severity(kept[key].severity):
+        if key not in kept or rank_severity_of_risk(item.severity) < rank_severity_of_risk(
+            kept[key].severity
+        ):
             kept[key] = item
     return list(kept.values())
 
 
-def _without_too_many(risks: list[Risk]) -> list[Risk]:
+def _drop_too_many_risks(risks: list[Risk]) -> list[Risk]:
     """The heaviest, and how many were left out; `risks` come heaviest first."""
     rest = risks[MOST_RISKS:]
     if not rest:
@@ -104,7 +106,7 @@ def _without_too_many(risks: list[Risk]) -> list[Risk]:
     return [*risks[:MOST_RISKS], more]
 
 
-def judge_again(report: Report, acceptances: AcceptancesByOwners) -> Report:
+def decide_on_review_again(report: Report, acceptances: AcceptancesByOwners) -> Report:
     """The report after something of it was accepted: nothing else is judged again."""
     weighed = PolicyWeighing(acceptances=acceptances).weigh_risks(report.risks)
     decision, reasons = decide_by_risks(weighed.counting, report)
@@ -113,7 +115,7 @@ def judge_again(report: Report, acceptances: AcceptancesByOwners) -> Report:
             "decision": decision,
             "reasons": reasons,
             "risks": list(weighed.counting),
-            "findings": group_findings(weighed.counting),
+            "findings": group_findings_of_document(weighed.counting),
             "set_aside": sort_risks([*report.set_aside, *weighed.set_aside]),
         }
     )
@@ -125,23 +127,26 @@ def decide_by_risks(
     """Any blocker is No-Go, any high Review, anything less Go; an empty plan is no change."""
     blockers = [item for item in risks if item.severity == "blocker"]
     if blockers:
-        return "no_go", _list_reasons(blockers)
+        return "no_go", _list_reasons_of_decision(blockers)
     high = [item for item in risks if item.severity == "high"]
     if high:
-        return "review", _list_reasons(high)
+        return "review", _list_reasons_of_decision(high)
     notes = [item for item in risks if item.severity in {"medium", "low"}]
-    if is_empty_plan(facts):
+    if is_empty_plan_for_decision(facts):
         if facts.base_failures:
-            return "no_changes", ["It changes no file that SQLMesh reads.", *_list_reasons(notes)]
+            return "no_changes", [
+                "It changes no file that SQLMesh reads.",
+                *_list_reasons_of_decision(notes),
+            ]
         other = "prod" if facts.baseline == "state" else "the version that counts as prod"
         return "no_changes", [f"No model, statement or interval differs from {other}."]
     if notes:
-        listed = count_noun(len(group_risks(notes)), "note")
-        return "go", [f"No rule found a problem; {listed}.", *_list_reasons(notes)]
+        listed = count_noun(len(group_risks_of_document(notes)), "note")
+        return "go", [f"No rule found a problem; {listed}.", *_list_reasons_of_decision(notes)]
     return "go", [reports.SENTENCES.no_problem]
 
 
-def is_empty_plan(facts: ReviewFacts | Report) -> bool:
+def is_empty_plan_for_decision(facts: ReviewFacts | Report) -> bool:
     """Whether the plan is empty: no models, no restatements, no new or gone statements."""
     return (
         not facts.changes
@@ -151,9 +156,9 @@ def is_empty_plan(facts: ReviewFacts | Report) -> bool:
     )
 
 
-def _list_reasons(risks: Sequence[Risk]) -> list[str]:
+def _list_reasons_of_decision(risks: Sequence[Risk]) -> list[str]:
     """A sentence for each question: the first place that it is about, and how many more."""
-    groups = group_risks(risks)
+    groups = group_risks_of_document(risks)
     first = [
         f"{item.rule}{on}: {item.evidence}"[:4_000]
         for group in groups[:MAX_REASONS]
@@ -180,7 +185,7 @@ _FAILING: dict[FailOn, frozenset[Decision]] = {
 }
 
 
-def exit_code(decision: Decision, fail_on: FailOn = "blocker") -> int:
+def choose_exit_code_of_decision(decision: Decision, fail_on: FailOn = "blocker") -> int:
     """0 or 1: whether `decision` fails the check.
 
     `never` is for teams that read the report and let only people stop a merge. A failed plan
@@ -192,7 +197,7 @@ def exit_code(decision: Decision, fail_on: FailOn = "blocker") -> int:
 _STRICTNESS: dict[Decision, int] = {"no_changes": 0, "go": 0, "review": 1, "no_go": 2}
 
 
-def is_misleading(report: Report, shown: Decision | None, fail_on: FailOn | None) -> bool:
+def is_decision_misleading(report: Report, shown: Decision | None, fail_on: FailOn | None) -> bool:
     """Whether a check that passes would deceive, because the comment goes on to show a lighter
     decision than this report's and GitHub did not take this one.
 
@@ -200,17 +205,17 @@ def is_misleading(report: Report, shown: Decision | None, fail_on: FailOn | None
         shown: What the comment shows.
         fail_on: What the input says; with `never` no check fails.
     """
-    if shown is None or _get_effective_fail_on(report, fail_on) == "never":
+    if shown is None or _get_fail_on_of_decision(report, fail_on) == "never":
         return False
     return _STRICTNESS[shown] < _STRICTNESS[report.decision]
 
 
-def _get_effective_fail_on(report: Report, fail_on: FailOn | None) -> FailOn:
+def _get_fail_on_of_decision(report: Report, fail_on: FailOn | None) -> FailOn:
     agreed = report.policy.fail_on if report.policy else None
     return fail_on or agreed or "blocker"
 
 
-def review_exit_code(report: Report, fail_on: FailOn | None) -> int:
+def choose_exit_code_of_review_decision(report: Report, fail_on: FailOn | None) -> int:
     """How a review ends: a failed plan has its own code, else the decision's.
 
     Args:
@@ -218,4 +223,4 @@ def review_exit_code(report: Report, fail_on: FailOn | None) -> int:
     """
     if report.failure is not None:
         return report.failure.exit_code
-    return exit_code(report.decision, _get_effective_fail_on(report, fail_on))
+    return choose_exit_code_of_decision(report.decision, _get_fail_on_of_decision(report, fail_on))

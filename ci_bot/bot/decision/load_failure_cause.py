@@ -46,18 +46,18 @@ _PROSE_DIRECTORIES = frozenset({".github", ".vscode", ".idea", ".devcontainer"})
 
 
 @dataclass(frozen=True)
-class SortedFailures:
+class SortedFailuresForDecision:
     """The failures of a head, sorted by whose doing they are."""
 
     new: tuple[Failure, ...]
     old: tuple[Failure, ...]
 
 
-def sort_failures_by_cause(
+def sort_load_failures_for_decision(
     head: Sequence[Failure],
     base: Sequence[Failure] | None,
     changed_files: Collection[str] | None,
-) -> SortedFailures:
+) -> SortedFailuresForDecision:
     """Tells the pull request's own failures from those that it found.
 
     Args:
@@ -66,33 +66,40 @@ def sort_failures_by_cause(
         changed_files: paths of the diff, relative to the repository; None if unknown.
     """
     if not base or changed_files is None:
-        return SortedFailures(tuple(head), ())
-    known = {_describe_cause(failure) for failure in base}
+        return SortedFailuresForDecision(tuple(head), ())
+    known = {_describe_cause_for_decision(failure) for failure in base}
     lacked = {
-        _describe_cause(failure) for failure in base if failure.reason_code == _MISSING_LIBRARY
+        _describe_cause_for_decision(failure)
+        for failure in base
+        if failure.reason_code == _MISSING_LIBRARY
     }
     # If the base branch's configuration is broken, what comes after it was hidden until now.
     hidden = all(failure.stage == "configuration" for failure in base)
-    elsewhere = is_unread_by_sqlmesh(changed_files)
+    elsewhere = is_change_unread_by_sqlmesh_for_decision(changed_files)
     old = [
         failure
         for failure in head
         if elsewhere
-        or _describe_cause(failure) in lacked
+        or _describe_cause_for_decision(failure) in lacked
         or (
-            not _is_touched(failure, changed_files)
-            and (_describe_cause(failure) in known or (hidden and failure.stage != "configuration"))
+            not _is_failure_touched_for_decision(failure, changed_files)
+            and (
+                _describe_cause_for_decision(failure) in known
+                or (hidden and failure.stage != "configuration")
+            )
         )
     ]
     new = [failure for failure in head if failure not in old]
-    return SortedFailures(
-        tuple(sorted(new, key=lambda f: _order_failure(f, changed_files))), tuple(old)
+    return SortedFailuresForDecision(
+        tuple(sorted(new, key=lambda f: _order_failure_for_decision(f, changed_files))), tuple(old)
     )
 
 
-def combine_failures(found: SortedFailures, *, base_is_broken: bool) -> Failure:
+def combine_load_failures_for_decision(
+    found: SortedFailuresForDecision, *, base_is_broken: bool
+) -> Failure:
     """Combines the pull request's own failures: the first, with the names of the others."""
-    first, *others = sorted(found.new, key=_rank_failure)
+    first, *others = sorted(found.new, key=_rank_failure_for_decision)
     also = sorted({failure.path for failure in others if failure.path} - {first.path})
     lines = [first.message]
     if also:
@@ -104,12 +111,12 @@ def combine_failures(found: SortedFailures, *, base_is_broken: bool) -> Failure:
     return first.model_copy(update={"message": "\n\n".join(lines)})
 
 
-def is_unread_by_sqlmesh(changed_files: Collection[str] | None) -> bool:
+def is_change_unread_by_sqlmesh_for_decision(changed_files: Collection[str] | None) -> bool:
     """Whether SQLMesh reads none of the changed files: they are documentation, or the forge's."""
-    return changed_files is not None and all(map(_is_prose, changed_files))
+    return changed_files is not None and all(map(_is_prose_for_decision, changed_files))
 
 
-def _is_prose(path: str) -> bool:
+def _is_prose_for_decision(path: str) -> bool:
     file = PurePosixPath(path)
     return (
         file.suffix.lower() in _PROSE
@@ -118,20 +125,20 @@ def _is_prose(path: str) -> bool:
     )
 
 
-def _rank_failure(failure: Failure) -> tuple[bool, bool, bool, str, int]:
+def _rank_failure_for_decision(failure: Failure) -> tuple[bool, bool, bool, str, int]:
     """What others may follow from comes first, then by place: chance decides what is met first."""
     path = failure.path or ""
     late = failure.stage != "configuration"
     return late, not path, path.endswith(".sql"), path, failure.line or 0
 
 
-def _describe_cause(failure: Failure) -> str:
+def _describe_cause_for_decision(failure: Failure) -> str:
     """What went wrong, without where: many files may fail for one cause."""
     text = failure.message.replace(failure.path, "") if failure.path else failure.message
     return _ADDRESS.sub("0x", text)
 
 
-def _is_touched(failure: Failure, changed_files: Collection[str]) -> bool:
+def _is_failure_touched_for_decision(failure: Failure, changed_files: Collection[str]) -> bool:
     """Whether a file that the failure is about was changed: where it is, or one that it names."""
     return failure.path in changed_files or any(
         re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-])", failure.message)
@@ -139,6 +146,8 @@ def _is_touched(failure: Failure, changed_files: Collection[str]) -> bool:
     )
 
 
-def _order_failure(failure: Failure, changed_files: Collection[str]) -> tuple[bool, str]:
+def _order_failure_for_decision(
+    failure: Failure, changed_files: Collection[str]
+) -> tuple[bool, str]:
     """The pull request's own files first; then by name, so that equal facts give equal words."""
     return failure.path not in changed_files, failure.path or ""

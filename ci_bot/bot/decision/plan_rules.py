@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from ci_bot.bot.decision.load_failure_cause import is_unread_by_sqlmesh
+from ci_bot.bot.decision.load_failure_cause import is_change_unread_by_sqlmesh_for_decision
 from ci_bot.bot.decision.reader_rules import PLANNED_FROM_BASE
 from ci_bot.bot.decision.risks import (
     BotFacts,
@@ -64,16 +64,18 @@ _DESTRUCTIVE = re.compile(r"destructive change to a forward-only", re.IGNORECASE
 
 
 @judges(LOAD_FAILED, PLAN_FAILED)
-def plan_failed(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_risk_of_failed_plan(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R01: there is no plan."""
     failure = facts.failure
     if failure is None:
         return
-    model = failure.model or _find_blamed_model(failure.message, bot.changed_files or ())
+    model = failure.model or _find_model_blamed_in_risk(failure.message, bot.changed_files or ())
     loading = failure.stage in {"configuration", "load"}
     yield make_risk(
         LOAD_FAILED if loading else PLAN_FAILED,
-        f"Stage {failure.stage}: {_without_excerpt(failure.message)}",
+        f"Stage {failure.stage}: {_drop_excerpt_of_risk_message(failure.message)}",
         failure.hint or ("the project loads" if loading else "SQLMesh accepts the plan"),
         model=model,
         path=failure.path,
@@ -82,21 +84,25 @@ def plan_failed(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterat
 
 
 @judges(BASE_BROKEN)
-def find_broken_base(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risk_of_broken_base(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R01: the base branch does not load. That is not the pull request's doing, whatever it is."""
     if not facts.base_failures or facts.failure is not None:
         return
     first = facts.base_failures[0]
     place = f"`{first.path}`" + (f" line {first.line}" if first.line else "") if first.path else ""
     where = f" ({place})" if place else ""
-    why = _shorten_message(first.message)
+    why = _shorten_message_of_risk(first.message)
     if first.project is None:  # else the message says whose it is
         why = f"{name_what_does_not_load(facts.base_failures)}{where}: {why}"
     if facts.project.models:
         cause = "With this pull request it does. There was nothing to compare with: all is new."
     else:
         cause = "This pull request is not why, and nothing of it could be planned or checked."
-    harmless = not facts.project.models and is_unread_by_sqlmesh(bot.changed_files)
+    harmless = not facts.project.models and is_change_unread_by_sqlmesh_for_decision(
+        bot.changed_files
+    )
     yield make_risk(
         BASE_BROKEN,
         f"{why} {cause}",
@@ -109,7 +115,7 @@ def find_broken_base(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> I
     )
 
 
-def _shorten_message(message: str) -> str:
+def _shorten_message_of_risk(message: str) -> str:
     """The part of a message that says what is wrong, as one sentence."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
     # SQLMesh says in the first line which file, perhaps more than once, and then what of it.
@@ -117,27 +123,29 @@ def _shorten_message(message: str) -> str:
     return found if found.endswith((".", "!", "?")) else f"{found}."
 
 
-def _without_excerpt(message: str) -> str:
+def _drop_excerpt_of_risk_message(message: str) -> str:
     """A message without the SQL that a parser quotes below; the failure shows that as a block."""
     found = _PARSER_STOPPED.search(message)
     return message[: found.end()] if found else message
 
 
-def _find_blamed_model(message: str, changed_files: tuple[str, ...]) -> str | None:
+def _find_model_blamed_in_risk(message: str, changed_files: tuple[str, ...]) -> str | None:
     """The model that an error message names; of several the one whose file was changed."""
     named = [match.group(0) for match in _FQN.finditer(message)]
     stems = {PurePosixPath(path).stem.lower() for path in changed_files}
     changed = [name for name in named if name.strip('"`').split(".")[-1].strip('"`') in stems]
-    return next(map(_report_model_name, changed or named), None)
+    return next(map(_name_model_of_risk, changed or named), None)
 
 
-def _report_model_name(fqn: str) -> str:
+def _name_model_of_risk(fqn: str) -> str:
     """A name of SQLMesh's messages as reports have it: its catalog is taken for the default one."""
     return ".".join(part.strip('"`') for part in re.findall(_PART, fqn)[-2:])
 
 
 @judges(UNCATEGORIZED)
-def find_uncategorized(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risks_of_uncategorized(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R01: a changed model without a category cannot be applied by anybody but a person."""
     for change in facts.changes:
         if change.category == "uncategorized" and change.change in {"direct", "added"}:
@@ -151,7 +159,9 @@ def find_uncategorized(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
 
 
 @judges(LINT_ERROR, LINT_WARNING)
-def judge_lint_errors(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_risks_of_lint_errors(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R01: the project's own linter says no; its warnings stay notes."""
     lint = facts.checks.lint
     for finding in lint.findings:
@@ -177,7 +187,9 @@ def judge_lint_errors(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
 
 
 @judges(CONFLICT)
-def find_merge_conflict(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risk_of_merge_conflict(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R03: the pull request cannot be merged."""
     if bot.conflict:
         yield make_risk(
@@ -188,7 +200,7 @@ def find_merge_conflict(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
 
 
 @judges(FORWARD_ONLY_SCHEMA, FORWARD_ONLY_DESTRUCTIVE)
-def judge_forward_only_schema(
+def judge_risks_of_forward_only_schema(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
     """R05: a merge would alter a production table in place, or SQLMesh refuses to."""
@@ -221,7 +233,7 @@ def judge_forward_only_schema(
                 )
     for text in (facts.failure and facts.failure.message, prod and prod.failure):
         if text and _DESTRUCTIVE.search(text) and not known:
-            for refused in _list_refused_models(text) or [None]:
+            for refused in _list_refused_models_of_risk(text) or [None]:
                 yield make_risk(
                     FORWARD_ONLY_DESTRUCTIVE,
                     "SQLMesh refuses a destructive change of a forward-only model.",
@@ -232,14 +244,16 @@ def judge_forward_only_schema(
             return
 
 
-def _list_refused_models(text: str) -> list[str | None]:
+def _list_refused_models_of_risk(text: str) -> list[str | None]:
     """The models that a refusal names at its end."""
     named = _REFUSED.search(text)
     return list(named[1].split(", ")) if named else []
 
 
 @judges(PROD_PLAN_FAILS, PROD_GAPS)
-def find_prod_plan_faults(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risks_of_prod_plan(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R01 on the plan that a merge would cause in prod, and the gaps that it would meet."""
     plan = facts.prod_plan
     if plan is None:
@@ -276,7 +290,7 @@ METADATA_ONLY = find_rule("metadata-only")
 
 
 @judges(LOGIC_CHANGED_FORWARD_ONLY)
-def find_forward_only_logic(
+def find_risks_of_forward_only_logic(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
     """A forward-only change of logic: new rows follow the new rules, old rows the old ones."""
@@ -302,7 +316,9 @@ def find_forward_only_logic(
 
 
 @judges(ADDITIVE_CHANGE)
-def find_additive_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risks_of_additive_changes(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """A non-breaking change of a query that leaves existing rows: readers keep their results.
 
     What a changed statement around the query does is judged by itself; SQLMesh's category says
@@ -328,7 +344,9 @@ def find_additive_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts)
 
 
 @judges(METADATA_ONLY)
-def find_metadata_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risks_of_metadata_changes(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """Metadata: SQLMesh updates its records and the views, and touches no data."""
     in_runs = {f.model for f in facts.findings if f.rule == CHANGED_IN_RUNS}
     models = [c.model for c in facts.changes if c.change == "metadata"]
@@ -343,7 +361,9 @@ def find_metadata_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts)
 
 
 @judges(BASE_DRIFT)
-def judge_base_drift(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_risk_of_base_drift(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """Differences that come from the base branch are named and not judged."""
     # A removal has a finding of its own. (R04-model-removed)
     names = [c.model for c in facts.changes if c.from_base and c.change != "removed"]
@@ -370,7 +390,9 @@ _READ = "whoever answers for the policy has read the change"
 
 
 @judges(CHANGED)
-def judge_changed_policy(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_risk_of_changed_policy(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """What would be judged otherwise after the merge; those that loosen come first."""
     shown, rest = bot.policy_changes[:MOST_CHANGES], bot.policy_changes[MOST_CHANGES:]
     for change in shown:
@@ -394,7 +416,9 @@ def judge_changed_policy(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) 
 
 
 @judges(EXPIRED)
-def judge_expired_ignores(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_risk_of_expired_ignores(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """Ignores whose last day has passed."""
     weighing = bot.weighing
     for entry in weighing.policy.ignore:
@@ -403,20 +427,21 @@ def judge_expired_ignores(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts)
         rules = ", ".join(f"`{name}`" for name in entry.rule)
         yield make_risk(
             EXPIRED,
-            f"Since {entry.until.isoformat()} {rules} {_choose_verb(entry)} no longer ignored "
+            f"Since {entry.until.isoformat()} {rules} {_choose_verb_of_policy_risk(entry)} no "
+            f"longer ignored "
             f"({entry.reason}).",
             "the entry is gone, or has a new day",
-            severity=None if _touches_entry(entry, facts, bot) else "info",
+            severity=None if _touches_policy_entry_of_risk(entry, facts, bot) else "info",
             path=entry.path,
             line=entry.line,
             subject=describe_policy_entry(entry),
         )
 
 
-def _choose_verb(entry: IgnoreEntry) -> str:
+def _choose_verb_of_policy_risk(entry: IgnoreEntry) -> str:
     return "is" if len(entry.rule) == 1 else "are"
 
 
-def _touches_entry(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
+def _touches_policy_entry_of_risk(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
     """Whether the change is about a model or a file of the entry."""
     return any(bot.weighing.is_about(entry, change.model, change.path) for change in facts.changes)

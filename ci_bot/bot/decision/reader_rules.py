@@ -31,7 +31,7 @@ _EFFECTS: tuple[ColumnEffect, ...] = ("dropped", "retyped", "computed")
 
 
 @dataclass
-class ChangedModel:
+class JudgedModelChange:
     """What a change does to one model, by its columns.
 
     Attributes:
@@ -67,12 +67,12 @@ class ChangedModel:
         }
 
 
-def map_changed_models(facts: ReviewFacts) -> dict[str, ChangedModel]:
+def map_changed_models_for_decision(facts: ReviewFacts) -> dict[str, JudgedModelChange]:
     """What the pull request's own changes do to each model that they change or reach.
 
     The verdicts are the column impact's. A model that it has proved to read no change is missing.
     """
-    found: dict[str, ChangedModel] = {}
+    found: dict[str, JudgedModelChange] = {}
     drift = {change.model for change in facts.changes if change.from_base}
     # A declaration of a table of somebody else's changes nothing of that table.
     declared = {change.model for change in facts.changes if change.kind == "EXTERNAL"}
@@ -81,9 +81,9 @@ def map_changed_models(facts: ReviewFacts) -> dict[str, ChangedModel]:
         if part.model in drift:
             continue
         if part.model not in declared:
-            _add_part(found.setdefault(part.model, ChangedModel()), part)
+            _add_part_to_judged_change(found.setdefault(part.model, JudgedModelChange()), part)
         for reached in part.reached:
-            model = found.setdefault(reached.model, ChangedModel())
+            model = found.setdefault(reached.model, JudgedModelChange())
             if part.how == "unknown":
                 model.unknown = True
                 continue
@@ -94,12 +94,12 @@ def map_changed_models(facts: ReviewFacts) -> dict[str, ChangedModel]:
                     model.add_effect(name, "computed")
     for change in facts.changes:
         if change.model not in drift | declared:
-            _add_columns(found, change)
-    _add_unknown(found, facts, drift | declared)
+            _add_columns_to_judged_change(found, change)
+    _add_unknown_to_judged_change(found, facts, drift | declared)
     return found
 
 
-def _add_part(model: ChangedModel, part: ChangedPart) -> None:
+def _add_part_to_judged_change(model: JudgedModelChange, part: ChangedPart) -> None:
     if part.column is None:
         model.rows |= part.how == "rows"
         model.unknown |= part.how == "unknown"
@@ -110,15 +110,15 @@ def _add_part(model: ChangedModel, part: ChangedPart) -> None:
     model.reordered |= part.how == "reordered"
 
 
-def _add_columns(found: dict[str, ChangedModel], change: Change) -> None:
+def _add_columns_to_judged_change(found: dict[str, JudgedModelChange], change: Change) -> None:
     """What the definitions of both sides say of the columns, also of a model that only follows."""
     if change.change == "removed":
-        found.setdefault(change.model, ChangedModel()).removed = True
+        found.setdefault(change.model, JudgedModelChange()).removed = True
         return
     lost = [column for column in change.columns if column.before is not None]
     if not lost:
         return
-    model = found.setdefault(change.model, ChangedModel())
+    model = found.setdefault(change.model, JudgedModelChange())
     for column in lost:
         model.add_effect(column.name.lower(), "dropped" if column.after is None else "retyped")
         if column.before is not None and column.after is not None:
@@ -129,7 +129,9 @@ def _add_columns(found: dict[str, ChangedModel], change: Change) -> None:
         model.replaced_by = new[0].name
 
 
-def _add_unknown(found: dict[str, ChangedModel], facts: ReviewFacts, left_out: set[str]) -> None:
+def _add_unknown_to_judged_change(
+    found: dict[str, JudgedModelChange], facts: ReviewFacts, left_out: set[str]
+) -> None:
     names = {item.model for item in facts.impact.indirect if item.reached == "unknown"}
     names |= {item.model for item in judge_past_numbers(facts).changed if item.model not in found}
     cut = facts.impact.more_changed or any(part.more_models for part in facts.impact.changed)
@@ -138,46 +140,46 @@ def _add_unknown(found: dict[str, ChangedModel], facts: ReviewFacts, left_out: s
         changed = {c.model for c in facts.changes if c.change in ("direct", "indirect")}
         names |= changed - proved - found.keys()
     for name in names - left_out:
-        model = found.setdefault(name, ChangedModel())
+        model = found.setdefault(name, JudgedModelChange())
         model.unknown |= not (model.columns or model.rows)
 
 
 @dataclass(frozen=True)
-class AffectedReader:
+class ReaderAtRisk:
     """An exposure that reads a changed model, and the columns of it that it reads."""
 
     exposure: PolicyExposure
     model: str
     columns: tuple[str, ...] | None
 
-    def is_affected(self, changed: ChangedModel) -> bool:
+    def is_affected(self, changed: JudgedModelChange) -> bool:
         """Whether anything is known to change of what it reads."""
         return bool(changed.removed or changed.rows or changed.select_effects(self.columns))
 
-    def may_be_affected(self, changed: ChangedModel) -> bool:
+    def may_be_affected(self, changed: JudgedModelChange) -> bool:
         """Whether anything may change of it: what nobody can read, or the order of all columns."""
         return changed.unknown or (changed.reordered and self.columns is None)
 
 
-def list_readers(facts: ReviewFacts, bot: BotFacts) -> list[AffectedReader]:
+def list_readers_at_risk(facts: ReviewFacts, bot: BotFacts) -> list[ReaderAtRisk]:
     """Who reads which model from outside of the project, by the policy of the base commit."""
     models = {answer.name: answer.model for answer in facts.exposed}
     return [
-        AffectedReader(exposure, model, columns)
+        ReaderAtRisk(exposure, model, columns)
         for exposure in bot.weighing.policy.exposures
         for name, columns in exposure.reads.items()
         if (model := models.get(name)) is not None
     ]
 
 
-def name_readers(
+def name_readers_at_risk(
     facts: ReviewFacts, bot: BotFacts, model: str, columns: Sequence[str] = ()
 ) -> list[str]:
     """The exposures that read a model, or any of some columns of it."""
     return sorted(
         {
             reader.exposure.name.replace("`", "'")
-            for reader in list_readers(facts, bot)
+            for reader in list_readers_at_risk(facts, bot)
             if reader.model == model
             and (not columns or reader.columns is None or {*columns} & {*reader.columns})
         }
@@ -185,14 +187,14 @@ def name_readers(
 
 
 @judges(EXPOSURE_AFFECTED)
-def find_affected_exposures(
+def find_risks_of_affected_exposures(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
     """Readers outside of the project whose columns go, change, or may change."""
-    readers = list_readers(facts, bot)
+    readers = list_readers_at_risk(facts, bot)
     if not readers:
         return
-    changed = map_changed_models(facts)
+    changed = map_changed_models_for_decision(facts)
     paths = {change.model: change.path for change in facts.changes}
     for reader in readers:
         model = changed.get(reader.model)
@@ -201,7 +203,7 @@ def find_affected_exposures(
         yield make_risk(
             EXPOSURE_AFFECTED,
             f"{quote_exposure(reader.exposure.name)} of {reader.exposure.owners or 'nobody'} "
-            f"{_describe_reading(reader)}: {_describe_effects(reader, model)}.",
+            f"{_describe_reading_at_risk(reader)}: {_describe_effects_of_risk(reader, model)}.",
             "the owner of each reader has agreed, or what they read stays as it is",
             severity=None if reader.is_affected(model) else "medium",
             subject=reader.exposure.name,
@@ -210,20 +212,20 @@ def find_affected_exposures(
         )
 
 
-def _describe_reading(reader: AffectedReader) -> str:
+def _describe_reading_at_risk(reader: ReaderAtRisk) -> str:
     if reader.columns is None:
         return "reads all columns"
     if not reader.columns:
         return "reads which rows there are"
-    return f"reads {_name_columns(reader.columns)}"
+    return f"reads {_name_columns_at_risk(reader.columns)}"
 
 
-def _describe_effects(reader: AffectedReader, changed: ChangedModel) -> str:
+def _describe_effects_of_risk(reader: ReaderAtRisk, changed: JudgedModelChange) -> str:
     if changed.removed:
         return "the model goes away"
     effects = changed.select_effects(reader.columns)
     phrases = [
-        _describe_effect(effect, names, changed)
+        _describe_effect_of_risk(effect, names, changed)
         for effect in _EFFECTS
         if (names := sorted(name for name, found in effects.items() if found == effect))
     ]
@@ -236,9 +238,11 @@ def _describe_effects(reader: AffectedReader, changed: ChangedModel) -> str:
     return ", ".join(phrases)
 
 
-def _describe_effect(effect: ColumnEffect, names: Sequence[str], changed: ChangedModel) -> str:
+def _describe_effect_of_risk(
+    effect: ColumnEffect, names: Sequence[str], changed: JudgedModelChange
+) -> str:
     one = len(names) == 1
-    shown = _name_columns(names)
+    shown = _name_columns_at_risk(names)
     if effect == "dropped":
         new = changed.replaced_by
         instead = f" ({quote_exposure(new)} of the same type is new)" if one and new else ""
@@ -250,7 +254,7 @@ def _describe_effect(effect: ColumnEffect, names: Sequence[str], changed: Change
     return f"{shown} {'has' if one else 'have'} other values"
 
 
-def _name_columns(names: Sequence[str]) -> str:
+def _name_columns_at_risk(names: Sequence[str]) -> str:
     shown = ", ".join(map(quote_exposure, names[:_COLUMNS_SHOWN]))
     rest = len(names) - _COLUMNS_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
@@ -272,7 +276,7 @@ MANY = 5
 
 
 @judges(MASS_REMOVAL, MODEL_REMOVED)
-def find_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risks_of_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R04: models that go away, one by one or many at once."""
     # A model that got another name is reported as that, and its readers by `removed-model-read`.
     moved = {f.model for f in facts.findings if f.rule == RENAMED}
@@ -289,7 +293,7 @@ def find_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
             _MEANT_TO_GO,
         )
         removed = [change for change in removed if change.readers]
-    elif len(whole := _list_in_emptied_schemas(removed, moved)) >= MANY:
+    elif len(whole := _list_removals_in_emptied_schemas(removed, moved)) >= MANY:
         schemas = sorted({change.model.rpartition(".")[0] for change in whole})
         yield make_risk(
             MASS_REMOVAL,
@@ -303,23 +307,23 @@ def find_removals(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
         removed = [change for change in removed if change not in whole or change.readers]
     for change in removed:
         if change.model not in moved or change.readers:
-            yield _make_removal_risk(change, name_readers(facts, bot, change.model))
+            yield _make_risk_of_removal(change, name_readers_at_risk(facts, bot, change.model))
     for change in every:
         if change.from_base:
-            yield _make_foreign_removal(change)
+            yield _make_risk_of_foreign_removal(change)
 
 
-def _list_in_emptied_schemas(
+def _list_removals_in_emptied_schemas(
     removed: Iterable[Change], moved: Container[str | None]
 ) -> list[Change]:
     """Removed models in whose schema no model is left."""
     return [c for c in removed if c.lies_elsewhere and c.model not in moved]
 
 
-def _make_foreign_removal(change: Change) -> Risk:
+def _make_risk_of_foreign_removal(change: Change) -> Risk:
     """Prod has the model, and no file that this pull request changes has defined it."""
     read = (
-        f" {quote_names(change.readers)} still {_describe_readers(change)} it."
+        f" {quote_names(change.readers)} still {_describe_readers_of_removal_risk(change)} it."
         if change.readers
         else ""
     )
@@ -343,16 +347,16 @@ def _make_foreign_removal(change: Change) -> Risk:
     )
 
 
-def _describe_readers(change: Change) -> str:
+def _describe_readers_of_removal_risk(change: Change) -> str:
     return "reads" if len(change.readers) == 1 else "read"
 
 
-def _make_removal_risk(change: Change, outside: Sequence[str]) -> Risk:
+def _make_risk_of_removal(change: Change, outside: Sequence[str]) -> Risk:
     if change.readers:
         return make_risk(
             MODEL_REMOVED,
             f"The model is removed, and {quote_names(change.readers)} still "
-            f"{_describe_readers(change)} it.",
+            f"{_describe_readers_of_removal_risk(change)} it.",
             READ_NO_MORE,
             severity="blocker",
             model=change.model,
@@ -360,7 +364,8 @@ def _make_removal_risk(change: Change, outside: Sequence[str]) -> Risk:
         )
     return make_risk(
         MODEL_REMOVED,
-        f"The model is removed. No model of the project reads it; {_describe_outside(outside)}.",
+        f"The model is removed. No model of the project reads it; "
+        f"{_describe_outside_readers_of_risk(outside)}.",
         "the readers outside of the project use it no longer, or it stays"
         if outside
         else "its owner confirms that nobody outside the project reads it",
@@ -370,7 +375,9 @@ def _make_removal_risk(change: Change, outside: Sequence[str]) -> Risk:
 
 
 @judges(COLUMN_DROPPED)
-def find_column_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risks_of_column_changes(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """R04: columns that are dropped or get another type."""
     for change in facts.changes:
         if change.change == "removed" or change.from_base:
@@ -379,16 +386,16 @@ def find_column_changes(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -
         read = [column for column in dropped if column.readers]
         unread = [column for column in dropped if not column.readers]
         if read:
-            yield _judge_dropped_columns(change, read)
+            yield _judge_risk_of_dropped_columns(change, read)
         if unread:
             names = [column.name.lower() for column in unread]
-            outside = name_readers(facts, bot, change.model, names)
-            yield _make_dropped_risk(change, unread, outside)
+            outside = name_readers_at_risk(facts, bot, change.model, names)
+            yield _make_risk_of_dropped_columns(change, unread, outside)
         # The worker separates narrowing from widening, because it knows the types as types.
         # It arrives as the finding `column-retyped`.
 
 
-def _judge_dropped_columns(change: Change, read: list[ColumnChange]) -> Risk:
+def _judge_risk_of_dropped_columns(change: Change, read: list[ColumnChange]) -> Risk:
     readers = {reader for column in read for reader in column.readers}
     return make_risk(
         COLUMN_DROPPED,
@@ -396,36 +403,39 @@ def _judge_dropped_columns(change: Change, read: list[ColumnChange]) -> Risk:
         "the readers no longer use the column, or it stays"
         if len(read) == 1
         else "the readers no longer use the columns, or the columns stay",
-        subject=_list_columns(read),
+        subject=_list_columns_of_risk(read),
         severity="blocker",
         model=change.model,
         path=change.path,
     )
 
 
-def _describe_outside(readers: Sequence[str]) -> str:
+def _describe_outside_readers_of_risk(readers: Sequence[str]) -> str:
     """Who reads it outside of the project, as far as the policy's exposures say."""
     if not readers:
         return UNKNOWN_OUTSIDE
     return f"outside of it, {quote_names(readers)} {'reads' if len(readers) == 1 else 'read'} it"
 
 
-def _make_dropped_risk(change: Change, unread: list[ColumnChange], outside: Sequence[str]) -> Risk:
+def _make_risk_of_dropped_columns(
+    change: Change, unread: list[ColumnChange], outside: Sequence[str]
+) -> Risk:
     own, it = change.change == "direct", "it" if len(unread) == 1 else "them"
     return make_risk(
         COLUMN_DROPPED,
         # A model that only follows the one above it is judged there.
         f"Drops {quote_names(c.name for c in unread)}. "
-        f"{reports.SENTENCES.known_readers.capitalize()} {it}; {_describe_outside(outside)}.",
+        f"{reports.SENTENCES.known_readers.capitalize()} {it}; "
+        f"{_describe_outside_readers_of_risk(outside)}.",
         f"the readers outside of the project use {it} no longer"
         if outside
         else f"the owner confirms that nobody outside the project reads {it}",
         severity=None if own else "low",
-        subject=_list_columns(unread),
+        subject=_list_columns_of_risk(unread),
         model=change.model,
         path=change.path,
     )
 
 
-def _list_columns(changes: list[ColumnChange]) -> str:
+def _list_columns_of_risk(changes: list[ColumnChange]) -> str:
     return ", ".join(sorted(change.name for change in changes))

@@ -14,7 +14,7 @@ from ci_bot.bot.decision.risks import (
 )
 from ci_bot.protocol.cost import executor_time
 from ci_bot.protocol.plan import sum_planned_work
-from ci_bot.protocol.review_inputs import ProdRestatement, describe_range
+from ci_bot.protocol.review_inputs import ProdRestatement, describe_range_of_restatement_document
 from ci_bot.protocol.review_report import ReviewFacts, Risk
 from ci_bot.protocol.rules import find_rule
 
@@ -22,12 +22,17 @@ RESTATED_AFTER_MERGE = find_rule("restated-after-merge")
 
 
 @judges(RESTATED_AFTER_MERGE)
-def find_prod_restatements(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_risks_of_prod_restatements(
+    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
+) -> Iterator[Risk]:
     """Each recorded restatement; one that no longer holds is heavier, because a deployment ends."""
     for item in facts.prod_restatements:
         recorded = item.recorded
         off = f"`/sqlmesh restate {recorded.model} off`"
-        request = f"`@{recorded.by}` asks prod to build it again {describe_range(recorded)}"
+        request = (
+            f"`@{recorded.by}` asks prod to build it again "
+            f"{describe_range_of_restatement_document(recorded)}"
+        )
         if item.problem is not None:
             yield make_risk(
                 RESTATED_AFTER_MERGE,
@@ -41,14 +46,15 @@ def find_prod_restatements(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
             continue
         yield make_risk(
             RESTATED_AFTER_MERGE,
-            f"{request}, after the merge ({recorded.reason}). {_describe_work(item)}",
+            f"{request}, after the merge ({recorded.reason}). "
+            f"{_describe_work_of_restatement_risk(item)}",
             f"the owners of these models agree, or it is taken back with {off}",
             model=recorded.model,
             path=item.path,
         )
 
 
-def _describe_work(item: ProdRestatement) -> str:
+def _describe_work_of_restatement_risk(item: ProdRestatement) -> str:
     work = sum_planned_work(item.work)
     built = quote_names(one.model for one in item.work)
     hours = item.cost.executor_hours_mid if item.cost is not None else None

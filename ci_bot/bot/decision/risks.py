@@ -31,7 +31,7 @@ Where = Literal["environment", "prod"]
 
 
 @dataclass(frozen=True)
-class ModelWork:
+class ModelWorkAtRisk:
     """The work on one model.
 
     Attributes:
@@ -67,13 +67,13 @@ class JudgedWork:
         prod_known: False if planning prod failed, or was not possible.
     """
 
-    models: Mapping[str, ModelWork]
+    models: Mapping[str, ModelWorkAtRisk]
     total: Work
     where: Where
     prod_known: bool
 
 
-def choose_judged_work(facts: ReviewFacts) -> JudgedWork:
+def choose_work_for_decision(facts: ReviewFacts) -> JudgedWork:
     """What a change builds, by the larger of both plans."""
     plan = facts.prod_plan
     known = plan is not None and not plan.would_fail
@@ -91,7 +91,7 @@ def choose_judged_work(facts: ReviewFacts) -> JudgedWork:
         if found is None
         else replace(found, next_run=name in later, old_rows=old_rows.get(name))
         for name in sorted({*here, *there})
-        for found in (_join_model_work(here.get(name), there.get(name)),)
+        for found in (_join_work_for_decision(here.get(name), there.get(name)),)
     }
     # What a restatement builds again after the merge is paid for with it, and is no change.
     prod += [
@@ -109,15 +109,17 @@ def choose_judged_work(facts: ReviewFacts) -> JudgedWork:
     )
 
 
-def _join_model_work(here: Backfill | None, there: Backfill | None) -> ModelWork | None:
+def _join_work_for_decision(
+    here: Backfill | None, there: Backfill | None
+) -> ModelWorkAtRisk | None:
     if here is None:
-        return ModelWork(there, "prod", 0) if there else None
+        return ModelWorkAtRisk(there, "prod", 0) if there else None
     if there is not None and (here.preview or there.intervals > here.intervals):
-        return ModelWork(there, "prod", here.intervals)
-    return ModelWork(here, "environment", here.intervals)
+        return ModelWorkAtRisk(there, "prod", here.intervals)
+    return ModelWorkAtRisk(here, "environment", here.intervals)
 
 
-def list_judged_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
+def list_costs_for_decision(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
     """The estimates of both plans, the dearer one first."""
     costs: list[tuple[Cost, Where]] = [(facts.cost, "environment")]
     if facts.prod_plan is not None and facts.prod_plan.cost is not None:
@@ -128,7 +130,7 @@ def list_judged_costs(facts: ReviewFacts) -> list[tuple[Cost, Where]]:
 # Which changed models follow a changed model: they read it, or what reads it.
 
 
-def map_models_below(facts: ReviewFacts | Report) -> dict[str, set[str]]:
+def map_models_below_for_decision(facts: ReviewFacts | Report) -> dict[str, set[str]]:
     """Per directly changed model, the models below it that SQLMesh lists as modified."""
     follows: dict[str, set[str]] = {}
     for above, below in facts.lineage.edges:
@@ -209,7 +211,7 @@ EVIDENCE_LENGTH = 4_000
 NAMES_SHOWN = 5
 
 
-def rank_severity(severity: Severity) -> int:
+def rank_severity_of_risk(severity: Severity) -> int:
     """0 for a blocker, growing as the weight falls."""
     return SEVERITIES.index(severity)
 
@@ -256,7 +258,7 @@ def sort_risks(risks: Iterable[Risk]) -> list[Risk]:
     return sorted(
         risks,
         key=lambda item: (
-            rank_severity(item.severity),
+            rank_severity_of_risk(item.severity),
             item.rule,
             item.model or "",
             item.path or "",
@@ -280,7 +282,7 @@ def count_noun(number: int, noun: str) -> str:
 
 
 # The bot's rules: each is entered where it is defined. `judge` runs those on a plan, and
-# `judge_data_diffs` those on what an apply compared.
+# `judge_risks_of_data_diffs` those on what an apply compared.
 
 
 PlanRule = Callable[[ReviewFacts, TeamLimits, BotFacts], Iterator[Risk]]

@@ -10,12 +10,12 @@ from ci_bot.bot.decision.risks import (
     JudgedWork,
     TeamLimits,
     Where,
-    choose_judged_work,
+    choose_work_for_decision,
     count_noun,
     judges,
-    list_judged_costs,
+    list_costs_for_decision,
     make_risk,
-    map_models_below,
+    map_models_below_for_decision,
     quote_names,
 )
 from ci_bot.protocol.changed_rows import (
@@ -51,10 +51,10 @@ SAME_RESULT = RULES["same-result"].id  # the worker's proof
 
 
 @judges(BREAKING_REBUILD)
-def find_rebuilds(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_rebuild_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a breaking change builds the model, and everything that reads it, from its start."""
-    work = choose_judged_work(facts)
-    downstream = map_models_below(facts)
+    work = choose_work_for_decision(facts)
+    downstream = map_models_below_for_decision(facts)
     same = {f.model for f in facts.findings if f.rule == SAME_RESULT}
     for change in facts.changes:
         if change.change != "direct" or change.category != "breaking" or change.from_base:
@@ -63,8 +63,8 @@ def find_rebuilds(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
         harmless = change.model in same or (change.kind == "EXTERNAL" and not readers)
         yield make_risk(
             BREAKING_REBUILD,
-            f"{_describe_meaning(work, change, same)}: "
-            f"{_describe_work(work, change, facts.environment)}; "
+            f"{_describe_meaning_of_rebuild(work, change, same)}: "
+            f"{_describe_work_at_risk(work, change, facts.environment)}; "
             f"{_describe_rebuilt_readers(work, readers)}.",
             "the owner confirms that past results are meant to change, best with a data diff",
             severity="low" if harmless else None,
@@ -73,7 +73,7 @@ def find_rebuilds(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iter
         )
 
 
-def _describe_meaning(work: JudgedWork, change: Change, same: set[str | None]) -> str:
+def _describe_meaning_of_rebuild(work: JudgedWork, change: Change, same: set[str | None]) -> str:
     judged = work.models.get(change.model)
     if change.model in same:
         # SQLMesh compares texts; what is left is the cost.
@@ -95,7 +95,7 @@ _WHOLE_WORK = {
 }
 
 
-def _describe_work(work: JudgedWork, change: Change, environment: str) -> str:
+def _describe_work_at_risk(work: JudgedWork, change: Change, environment: str) -> str:
     judged = work.models.get(change.model)
     if judged is None:
         return (
@@ -150,12 +150,12 @@ def _join_subjects(subjects: list[str]) -> str:
 
 
 @judges(PAST_NUMBERS)
-def judge_past_numbers_beside_query(
+def judge_past_numbers_risk(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
     """R06: rows differ, and SQLMesh's category does not say so."""
     changes = {change.model: change for change in facts.changes}
-    downstream, old_rows = map_models_below(facts), describe_old_rows(facts)
+    downstream, old_rows = map_models_below_for_decision(facts), describe_old_rows(facts)
     taken = list_taken_in(facts)
     yield from _describe_taken_columns(taken, changes)
     for rows in judge_past_numbers(facts).changed:
@@ -224,7 +224,7 @@ def _describe_readers_past_numbers(change: Change, readers: list[str], old_rows:
 
 
 @judges(HISTORY_LOST)
-def judge_lost_history(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_history_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: prod's table is replaced by one that holds less of the past."""
     plan = facts.prod_plan
     drift = {change.model for change in facts.changes if change.from_base}
@@ -248,11 +248,9 @@ def judge_lost_history(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
 
 
 @judges(METADATA_BACKFILL)
-def judge_metadata_backfill(
-    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
-) -> Iterator[Risk]:
+def judge_metadata_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: a change of metadata that makes prod build more, as an earlier `start` does."""
-    work = choose_judged_work(facts)
+    work = choose_work_for_decision(facts)
     gaps = {gap.model for gap in facts.prod_plan.gaps} if facts.prod_plan else set()
     for change in facts.changes:
         judged = work.models.get(change.model)
@@ -273,9 +271,7 @@ def judge_metadata_backfill(
 
 
 @judges(RESTATEMENT_ELSEWHERE)
-def find_restatement_effects(
-    facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
-) -> Iterator[Risk]:
+def find_restatement_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R08: a restatement clears intervals that another environment reads."""
     for item in facts.restatements:
         if item.environments:
@@ -354,7 +350,7 @@ def find_code_on_load(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
 
 
 @judges(CHANGED_ELSEWHERE)
-def judge_other_environments(
+def judge_environments_risk(
     facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
 ) -> Iterator[Risk]:
     """R11: another open pull request changes the same model."""
@@ -385,9 +381,9 @@ BATCHLESS_INTERVALS = 100
 
 
 @judges(INTERVAL_LIMIT)
-def judge_amount_of_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_amount_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R06: more intervals than the limit."""
-    work, given = choose_judged_work(facts), limits.max_intervals
+    work, given = choose_work_for_decision(facts), limits.max_intervals
     total = work.total.intervals
     limit = DEFAULT_MAX_INTERVALS if given is None else given
     if total > limit:
@@ -395,34 +391,34 @@ def judge_amount_of_work(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) 
         yield make_risk(
             INTERVAL_LIMIT,
             f"{count_noun(total, 'interval')} to build "
-            f"{_describe_place_of_plan(work.where, facts)}; the limit{whose} is {limit:,}.",
+            f"{_describe_place_at_risk(work.where, facts)}; the limit{whose} is {limit:,}.",
             "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"
             if work.where == "environment"
             else "the change rebuilds less, or `max-intervals` is raised",
         )
 
 
-def _describe_environment(where: Where, environment: str) -> str:
+def _describe_environment_at_risk(where: Where, environment: str) -> str:
     return reports.SENTENCES.after_merge if where == "prod" else f"in `{environment}`"
 
 
-def _describe_place_of_plan(where: Where, facts: ReviewFacts) -> str:
+def _describe_place_at_risk(where: Where, facts: ReviewFacts) -> str:
     """Where and when the work of a whole plan is done: prod's can be that of the merge, that of
     the run after it, or both."""
     plan = facts.prod_plan
     if where == "environment" or plan is None or not select_tables(plan.next_run):
-        return _describe_environment(where, facts.environment)
+        return _describe_environment_at_risk(where, facts.environment)
     both = select_tables(plan.full_backfill)
     return "in prod, after the merge and with its next run" if both else "with prod's next run"
 
 
 @judges(NEAR_BUDGET, NOT_KNOWN, OVER_BUDGET)
-def find_budget_excess(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def find_budget_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """R07: the estimate is, or may be, above the budget, or that is not known."""
     cap = limits.max_executor_hours
     if cap is None:
         return
-    costs = list_judged_costs(facts)
+    costs = list_costs_for_decision(facts)
     clears = "the plan is smaller, or `max-executor-hours` is raised"
     dearest, where = costs[0]
     middle = dearest.find_hours_above(cap)
@@ -430,7 +426,7 @@ def find_budget_excess(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
         yield make_risk(
             OVER_BUDGET,
             f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "
-            f"time {_describe_place_of_plan(where, facts)}{_describe_unknown_cost(dearest)}; "
+            f"time {_describe_place_at_risk(where, facts)}{_describe_unknown_cost(dearest)}; "
             f"the limit is {executor_time(cap)}.",
             clears,
         )
@@ -451,7 +447,7 @@ def find_budget_excess(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
         yield make_risk(
             NOT_KNOWN,
             f"Whether the limit of {executor_time(cap)} holds "
-            f"{_describe_place_of_plan(where, facts)} is not known: {known} is expected"
+            f"{_describe_place_at_risk(where, facts)} is not known: {known} is expected"
             f"{_describe_unknown_cost(cost)}.",
             "an apply has left the figures of these models in the ledger",
         )
@@ -467,12 +463,12 @@ def _describe_unknown_cost(cost: Cost) -> str:
 
 
 @judges(BATCH_SIZE_MISSING)
-def judge_one_job_backfill(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
+def judge_one_job_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> Iterator[Risk]:
     """A long history computed by one job may run out of memory."""
     plan = facts.prod_plan
     built = {item.model for item in facts.backfill} - {item.model for item in facts.work}
     later = {item.model: item for item in plan.backfill} if plan else {}
-    for name, judged in choose_judged_work(facts).models.items():
+    for name, judged in choose_work_for_decision(facts).models.items():
         # Of what an apply has built here, the rest is left that prod does not take over.
         item = later.get(name) if name in built else judged.item
         where: Where = "prod" if name in built else judged.where
@@ -485,7 +481,7 @@ def judge_one_job_backfill(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts
             yield make_risk(
                 BATCH_SIZE_MISSING,
                 f"One job computes {count_noun(item.intervals, 'interval')} "
-                f"{_describe_environment(where, facts.environment)}.",
+                f"{_describe_environment_at_risk(where, facts.environment)}.",
                 "the model has a `batch_size`",
                 severity=None if item.kind == "INCREMENTAL_BY_TIME_RANGE" else "low",
                 model=name,

@@ -22,17 +22,23 @@ from ci_bot.bot.report import (
     make_screen,
     render_terminal_text,
 )
-from ci_bot.bot.sandbox import PREFIX, CancelToken, handle_signals, hold_directory, make_redactor
+from ci_bot.bot.sandbox import (
+    PREFIX,
+    SandboxCancelToken,
+    handle_signals_of_sandbox,
+    hold_private_directory_of_run,
+    make_redactor_for_sandbox,
+)
 from ci_bot.bot.worker_client import (
-    ClientOptions,
-    ReviewCommits,
-    ReviewOptions,
+    RequestedReviewCommits,
     WorkerClient,
+    WorkerClientOptions,
+    WorkerReviewOptions,
     WorkListener,
     apply,
     cleanup,
-    make_owner,
-    open_client,
+    make_owner_of_worker_request,
+    open_worker_client,
     review,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput, BotError
@@ -236,7 +242,7 @@ def run_demo(machine: Machine, keep: Path | None) -> int:
         The exit code: 0 when every chapter ended as it should.
     """
     if keep is None:
-        with hold_directory(machine.temporary, prefix=f"{PREFIX}demo-") as home:
+        with hold_private_directory_of_run(machine.temporary, prefix=f"{PREFIX}demo-") as home:
             reports = Path(tempfile.mkdtemp(prefix="sqlmesh-review-demo-", dir=machine.temporary))
             return _run_demo(machine, home, reports)
     home = Path(os.path.realpath(machine.directory / keep))
@@ -293,7 +299,9 @@ def _run_demo_story(machine: Machine, layout: DemoLayout, reports: Path) -> int:
     shown = ShownDemoFiles(reports)
     try:
         with _open_demo_client(machine, layout, stage) as client:
-            commits = ReviewCommits(head=head, base=base, head_branch=BRANCH, base_branch=MAIN)
+            commits = RequestedReviewCommits(
+                head=head, base=base, head_branch=BRANCH, base_branch=MAIN
+            )
             code = _run_demo_pull_request(stage, client, repository, commits, shown)
     finally:
         for line in shown.list_files():
@@ -306,7 +314,7 @@ def _run_demo_pull_request(
     stage: _DemoOutput,
     client: WorkerClient,
     repository: DemoRepository,
-    commits: ReviewCommits,
+    commits: RequestedReviewCommits,
     shown: ShownDemoFiles,
 ) -> int:
     """Review, apply, merge and cleanup; returns the exit code of the first that failed."""
@@ -324,10 +332,10 @@ def _run_demo_pull_request(
     if report.plan_id is None:
         return EXIT_FAILED
     with stage.print_chapter(f"Apply: /sqlmesh apply {shorten_plan_id(report.plan_id)}"):
-        applied = apply.request_apply(
+        applied = apply.request_apply_from_worker(
             client,
             environment=name_demo_environment(CHANGE),
-            owner=make_owner("local", number=CHANGE),
+            owner=make_owner_of_worker_request("local", number=CHANGE),
             plan_id=report.plan_id,
             reviewed=report.identity,
             window=report.identity.window if report.identity else None,
@@ -340,19 +348,19 @@ def _run_demo_pull_request(
             machine.format_timestamp(),
             number=CHANGE,
         )
-    if apply.exit_code(applied) != EXIT_DONE:
-        return apply.exit_code(applied)
+    if apply.choose_exit_code_of_worker_apply(applied) != EXIT_DONE:
+        return apply.choose_exit_code_of_worker_apply(applied)
     with stage.print_chapter(
         f"Restatement: pull request #{CORRECTION} changes no code, because the data did"
     ):
         _show_demo_restatement(stage, client, repository, commits.base, shown)
     with stage.print_chapter("Merge: the pull request is closed, and its environment goes"):
         repository.merge_branch()
-        cleaned = cleanup.request_cleanup(
+        cleaned = cleanup.request_cleanup_from_worker(
             client,
             environment=name_demo_environment(CHANGE),
             environment_prefix="pr",
-            owner=make_owner("local", number=CHANGE),
+            owner=make_owner_of_worker_request("local", number=CHANGE),
             merged=True,
         )
         stage.print_text(_render_demo_text(cleaned, client, machine))
@@ -363,7 +371,7 @@ def _run_demo_pull_request(
             machine.format_timestamp(),
             number=CHANGE,
         )
-    return cleanup.choose_cleanup_exit_code(cleaned)
+    return cleanup.choose_exit_code_of_worker_cleanup(cleaned)
 
 
 def _show_demo_restatement(
@@ -386,7 +394,9 @@ def _show_demo_restatement(
     wish = RestatementWish(
         model=_RESTATED, start=start, end=end, by="flight-data", at=now, reason=reason, comment_id=1
     )
-    commits = ReviewCommits(head=head, base=base, head_branch=_CORRECTION_BRANCH, base_branch=MAIN)
+    commits = RequestedReviewCommits(
+        head=head, base=base, head_branch=_CORRECTION_BRANCH, base_branch=MAIN
+    )
     report = _review_demo_change(client, stage.machine, commits, CORRECTION, wish)
     repository.return_to_branch()
     stage.print_text(_render_demo_text(report, client, stage.machine, CORRECTION))
@@ -420,18 +430,20 @@ def _build_demo_prod(machine: Machine, layout: DemoLayout, stage: _DemoOutput) -
 def _open_demo_client(
     machine: Machine, layout: DemoLayout, stage: _DemoOutput
 ) -> Iterator[WorkerClient]:
-    cancel = CancelToken(clock=machine.monotonic)
+    cancel = SandboxCancelToken(clock=machine.monotonic)
     listener = WorkListener(
         on_progress=_make_demo_progress_printer(stage), on_log=lambda line: None
     )
-    options = ClientOptions(checkout=layout.project_directory, projects=(".",), own_machine=True)
+    options = WorkerClientOptions(
+        checkout=layout.project_directory, projects=(".",), own_machine=True
+    )
     try:
         with (
-            handle_signals(cancel),
-            open_client(
+            handle_signals_of_sandbox(cancel),
+            open_worker_client(
                 options,
                 machine,
-                redactor=make_redactor(machine.environ, worker_env=""),
+                redactor=make_redactor_for_sandbox(machine.environ, worker_env=""),
                 cancel=cancel,
                 listener=listener,
             ) as client,
@@ -460,15 +472,15 @@ def _render_demo_text(
 def _review_demo_change(
     client: WorkerClient,
     machine: Machine,
-    commits: ReviewCommits,
+    commits: RequestedReviewCommits,
     number: int,
     wish: RestatementWish | None = None,
 ) -> Report:
-    return review.make_review(
+    return review.request_review_and_judge(
         client,
-        ReviewOptions(
+        WorkerReviewOptions(
             environment=name_demo_environment(number),
-            owner=make_owner("local", number=number),
+            owner=make_owner_of_worker_request("local", number=number),
             commits=commits,
             wish=wish,
         ),

@@ -12,10 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_bot.bot.git.git_program import GitProgram
-from ci_bot.bot.sandbox import DURING_EXPORT, Deadline, WorkerIdentity, seal_tree
+from ci_bot.bot.sandbox import (
+    DURING_EXPORT,
+    SandboxDeadline,
+    SandboxIdentity,
+    seal_tree_for_sandbox,
+)
 from ci_bot.errors import BadInput
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.files import POINTER_BYTES, is_lfs_pointer, is_read
+from ci_bot.protocol.files import POINTER_BYTES, is_file_read_by_a_rule, is_lfs_pointer
 
 SHA = re.compile(r"[0-9a-f]{40}")
 
@@ -142,7 +147,7 @@ _LARGEST_FILLED = 256 * 1024 * 1024
 class GitTreeExports:
     """Writes trees. `private` is a directory of the bot alone, for an index of each."""
 
-    def __init__(self, program: GitProgram, private: Path, deadline: Deadline) -> None:
+    def __init__(self, program: GitProgram, private: Path, deadline: SandboxDeadline) -> None:
         self._program = program
         self._private = private
         self._deadline = deadline
@@ -150,7 +155,7 @@ class GitTreeExports:
         self.notes: list[str] = []
 
     def export_commit(
-        self, commit: Sha, target: Path, *, identity: WorkerIdentity | None
+        self, commit: Sha, target: Path, *, identity: SandboxIdentity | None
     ) -> list[str]:
         """Write the files of a commit into the new directory `target`.
 
@@ -174,7 +179,7 @@ class GitTreeExports:
         return self._check_out(index, target, identity, submodules=True)
 
     def export_blobs(
-        self, files: Mapping[str, GitBlob], target: Path, *, identity: WorkerIdentity | None
+        self, files: Mapping[str, GitBlob], target: Path, *, identity: SandboxIdentity | None
     ) -> list[str]:
         """The same for some blobs, by the path that each gets."""
         index = self._make_index()
@@ -194,7 +199,7 @@ class GitTreeExports:
         self,
         index: dict[str, str],
         target: Path,
-        identity: WorkerIdentity | None,
+        identity: SandboxIdentity | None,
         *,
         submodules: bool = False,
     ) -> list[str]:
@@ -205,7 +210,7 @@ class GitTreeExports:
         if submodules and (target / ".gitmodules").is_file():
             self._write_submodules(index, target)
         self._fill_lfs_pointers(target)
-        return seal_tree(target, identity=identity, deadline=self._deadline)
+        return seal_tree_for_sandbox(target, identity=identity, deadline=self._deadline)
 
     def _write_submodules(self, index: dict[str, str], target: Path) -> None:
         listed = self._program.run_borrowing(["ls-files", "--stage", "-z"], extra=index)
@@ -243,7 +248,7 @@ class GitTreeExports:
             for name in names:
                 file = Path(directory, name)
                 relative = file.relative_to(target).as_posix()
-                oid = _read_git_lfs_pointer(file) if is_read(name) else None
+                oid = _read_git_lfs_pointer(file) if is_file_read_by_a_rule(name) else None
                 if oid is None:
                     continue
                 content = store / oid[:2] / oid[2:4] / oid

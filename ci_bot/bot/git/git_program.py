@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from ci_bot.bot.sandbox import Deadline, make_endless_deadline
+from ci_bot.bot.sandbox import SandboxDeadline, make_endless_sandbox_deadline
 from ci_bot.errors import FULL_DISK_HINT, BadInput
 
 NO_GIT = "There is no git program."
@@ -46,7 +46,7 @@ class GitStream:
         deadline: Bounds every wait for it.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], deadline: Deadline) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], deadline: SandboxDeadline) -> None:
         if process.stdin is None or process.stdout is None:
             raise ValueError("the process has no pipes")
         self._process = process
@@ -130,7 +130,7 @@ class GitStream:
 
 @contextmanager
 def stream_git_command(
-    command: Sequence[str], *, environment: Mapping[str, str], deadline: Deadline
+    command: Sequence[str], *, environment: Mapping[str, str], deadline: SandboxDeadline
 ) -> Iterator[GitStream]:
     """Runs a git command that is read while it runs; it is gone afterwards, finished or not.
 
@@ -176,13 +176,13 @@ class GitProgram:
         *,
         private: Path,
         executable: str = "git",
-        deadline: Deadline | None = None,
+        deadline: SandboxDeadline | None = None,
     ) -> None:
         self.checkout = checkout.resolve()
         self._private = private
         self._borrowing = private / "borrowing.git"
         self._git = executable
-        self._deadline = deadline or make_endless_deadline()
+        self._deadline = deadline or make_endless_sandbox_deadline()
         self._environment = {
             "PATH": "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin",
             "HOME": str(private),

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ci_bot.bot.git.git_objects import SHA, GitBlob, GitObjects, GitTreeExports, check_git_object_id
 from ci_bot.bot.git.git_program import GitProgram
-from ci_bot.bot.sandbox import Deadline, make_endless_deadline
+from ci_bot.bot.sandbox import SandboxDeadline, make_endless_sandbox_deadline
 from ci_bot.errors import BadInput
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.files import LARGEST_FILE_BYTES
@@ -174,13 +174,15 @@ class GitRepository:
         *,
         private: Path,
         executable: str = "git",
-        deadline: Deadline | None = None,
+        deadline: SandboxDeadline | None = None,
     ) -> None:
         self._program = GitProgram(
             checkout, private=private, executable=executable, deadline=deadline
         )
         self.objects = GitObjects(self._program)
-        self.exports = GitTreeExports(self._program, private, deadline or make_endless_deadline())
+        self.exports = GitTreeExports(
+            self._program, private, deadline or make_endless_sandbox_deadline()
+        )
         self.working = GitWorkingTree(self._program, private)
 
     def read_head(self) -> Sha:

@@ -28,7 +28,7 @@ from ci_bot.bot.github.failures import (
     make_unexpected_github_answer_error,
 )
 from ci_bot.bot.github.urls import check_github_api_url
-from ci_bot.bot.sandbox import Deadline
+from ci_bot.bot.sandbox import SandboxDeadline
 from ci_bot.errors import BadInput, GitHubUnavailable
 from ci_bot.host import Machine
 
@@ -360,7 +360,7 @@ def _parse_github_json(text: str) -> Any:
 _DOING = "while GitHub was asked"
 
 
-def make_github_client_time(machine: Machine, deadline: Deadline) -> GitHubClientTime:
+def make_github_client_time(machine: Machine, deadline: SandboxDeadline) -> GitHubClientTime:
     """What a client needs to know of time: it begins no request and no wait that the run has no
     time for. Out of time, a run can still report it; see `Deadline.check_report`.
     """

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ci_bot.bot.actions import AcceptCommand, ActionSettings, activities
-from ci_bot.bot.decision import judge_again
+from ci_bot.bot.decision import decide_on_review_again
 from ci_bot.bot.github import GitHub, PullRequest
 from ci_bot.bot.handlers import review
 from ci_bot.bot.handlers.gate import (
@@ -39,7 +39,11 @@ from ci_bot.bot.policy import (
     may_be_accepted_by_owner,
 )
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_owner
+from ci_bot.bot.worker_client import (
+    WorkerClient,
+    make_error_of_worker_failure,
+    make_owner_of_worker_request,
+)
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.comment import Marker
@@ -209,7 +213,7 @@ def handle_accept_command_of_owner(
         comment_id=activity.comment_id,
     )
     kept = _write_acceptance_for_owner_command(client, settings, pull, acceptance)
-    report = judge_again(own, AcceptancesByOwners.from_items(kept, own.changes))
+    report = decide_on_review_again(own, AcceptancesByOwners.from_items(kept, own.changes))
     return _publish_acceptance_of_owner(report, acceptance, marker, settings, publisher, pull)
 
 
@@ -281,7 +285,7 @@ def _write_acceptance_for_owner_command(
     answer = client.request_accept(
         client.make_request(
             AcceptRequest,
-            owner=make_owner(
+            owner=make_owner_of_worker_request(
                 settings.runner.repository,
                 number=pull.number,
                 head_sha=pull.head_sha,
@@ -291,7 +295,7 @@ def _write_acceptance_for_owner_command(
         )
     )
     if isinstance(answer, Failure):
-        raise make_error_of_failure(answer)
+        raise make_error_of_worker_failure(answer)
     return answer.acceptances
 
 

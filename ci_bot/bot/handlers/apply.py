@@ -42,9 +42,9 @@ from ci_bot.bot.report import (
 from ci_bot.bot.worker_client import (
     WorkerClient,
     WorkListener,
-    list_changes_of_pull,
-    make_activity_failure,
-    make_owner,
+    list_changes_of_pull_for_request,
+    make_activity_failure_of_worker,
+    make_owner_of_worker_request,
 )
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.errors import BotError
@@ -202,7 +202,10 @@ def _find_pull_closed_while_applying(
 
 
 def _apply_with_progress_in_comment(
-    wanted: applying.WantedApply, publisher: HandlerPublisher, client: WorkerClient, marker: Marker
+    wanted: applying.WantedWorkerApply,
+    publisher: HandlerPublisher,
+    client: WorkerClient,
+    marker: Marker,
 ) -> ApplyDocument:
     """Applies, while the comment says how far it is."""
     review = publisher.get_review_below()
@@ -259,15 +262,17 @@ def _build_request_of_apply_handler(
     pull: PullRequest,
     own: Report,
     marker: Marker,
-) -> applying.WantedApply:
+) -> applying.WantedWorkerApply:
     """The fields of the request: what was reviewed, and whose it is."""
     flags = read_plan_flags_of_run(settings.inputs)
     commits = find_merge_commits_for_handler(pull, client)
-    changed = list_changes_of_pull(client.git, commits) if selects_by_git(flags) else None
+    changed = (
+        list_changes_of_pull_for_request(client.git, commits) if selects_by_git(flags) else None
+    )
     return {
         "environment": EnvironmentName.for_pull_request(settings.prefix, pull.number),
         "environment_prefix": settings.prefix,
-        "owner": make_owner(
+        "owner": make_owner_of_worker_request(
             settings.runner.repository,
             number=pull.number,
             head_sha=pull.head_sha,
@@ -287,13 +292,13 @@ def _build_request_of_apply_handler(
 
 
 def _request_apply_for_handler(
-    client: WorkerClient, wanted: applying.WantedApply, publisher: HandlerPublisher
+    client: WorkerClient, wanted: applying.WantedWorkerApply, publisher: HandlerPublisher
 ) -> ApplyDocument:
     try:
-        return applying.request_apply(client, **wanted)
+        return applying.request_apply_from_worker(client, **wanted)
     except BotError as error:
-        failure = make_activity_failure(error, "apply", publisher.redactor)
-        return applying.make_failed_document(
+        failure = make_activity_failure_of_worker(error, "apply", publisher.redactor)
+        return applying.make_failed_apply_document_for_worker(
             failure, environment=wanted["environment"], plan_id=wanted["plan_id"]
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ci_bot.bot.decision import TeamLimits, judge_applied, judge_data_diffs
+from ci_bot.bot.decision import TeamLimits, decide_again_after_apply, judge_risks_of_data_diffs
 from ci_bot.bot.handlers.gate import UnmetApplyCondition
 from ci_bot.bot.handlers.publisher import HandlerPublisher, Render
 from ci_bot.bot.report import (
@@ -19,7 +19,7 @@ from ci_bot.bot.report import (
     render_review_comment,
     words,
 )
-from ci_bot.bot.worker_client import apply, make_activity_failure
+from ci_bot.bot.worker_client import apply, make_activity_failure_of_worker
 from ci_bot.errors import EXIT_REFUSED, BotError
 from ci_bot.protocol.apply_report import ApplyDocument, ApplyResult
 from ci_bot.protocol.base import PlanId
@@ -33,7 +33,9 @@ def judge_evidence_of_apply_run(
     """The document with the decision that its evidence leads to, if there is any; the report
     is written again with it. A worker's own decision does not count."""
     own = publisher.own_review
-    found = judge_applied(own, document, _get_tolerances_of_run(publisher)) if own else None
+    found = (
+        decide_again_after_apply(own, document, _get_tolerances_of_run(publisher)) if own else None
+    )
     if found is None:
         return document.model_copy(update={"verdict": None})
     after, verdict = found
@@ -70,7 +72,9 @@ def list_annotations_of_differences(
     """Annotations for what the data diff found beyond what the input or the policy tolerates."""
     return [
         ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
-        for risk in judge_data_diffs(document.table_diff, _get_tolerances_of_run(publisher))
+        for risk in judge_risks_of_data_diffs(
+            document.table_diff, _get_tolerances_of_run(publisher)
+        )
         if risk.severity in ("blocker", "high", "medium")
     ]
 
@@ -99,8 +103,8 @@ _AFTER_THE_END = ("closed", "cleanup_failed")
 
 def report_apply_failure(error: BotError, publisher: HandlerPublisher) -> int:
     """Reports an apply that ended before the worker was asked; returns the exit code."""
-    document = apply.make_failed_document(
-        make_activity_failure(error, "start", publisher.redactor),
+    document = apply.make_failed_apply_document_for_worker(
+        make_activity_failure_of_worker(error, "start", publisher.redactor),
         environment=publisher.environment,
     )
     return publish_apply(document, publisher, publisher.try_read_marker())
@@ -168,7 +172,7 @@ def publish_partial_apply(document: ApplyDocument, publisher: HandlerPublisher) 
         {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
         _build_result_output_of_apply(document),
     )
-    return apply.exit_code(document)
+    return apply.choose_exit_code_of_worker_apply(document)
 
 
 def _publish_apply_files(document: ApplyDocument, publisher: HandlerPublisher) -> Render:
@@ -194,7 +198,7 @@ def _build_result_output_of_apply(document: ApplyDocument) -> dict[str, object]:
         "reason_code": document.reason_code,
         "plan_id": document.plan_id,
         "decision": document.verdict.decision if document.verdict else None,
-        "exit_code": apply.exit_code(document),
+        "exit_code": apply.choose_exit_code_of_worker_apply(document),
     }
 
 
@@ -235,7 +239,7 @@ def publish_apply(
         publisher.write_check(publisher.own_review, end)
     if posted and document.result in ("applied", "failed"):
         _notify_of_apply(publisher, document)
-    return apply.exit_code(document)
+    return apply.choose_exit_code_of_worker_apply(document)
 
 
 def _refuse_apply_without_reviewed_sets(document: ApplyDocument) -> ApplyRefusalView:

@@ -20,8 +20,8 @@ from ci_bot.bot.report import (
 )
 from ci_bot.bot.worker_client import (
     WorkerClient,
-    make_activity_failure,
-    make_owner,
+    make_activity_failure_of_worker,
+    make_owner_of_worker_request,
 )
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
@@ -92,7 +92,7 @@ def handle_removal_of_environment(
             client,
             environment=EnvironmentName.for_pull_request(prefix, number),
             environment_prefix=prefix,
-            owner=make_owner(
+            owner=make_owner_of_worker_request(
                 settings.runner.repository,
                 number=number,
                 head_sha=head_sha,
@@ -149,8 +149,8 @@ def report_cleanup_failure(
     """Reports a cleanup that ended before the worker was asked; returns the exit code."""
     publisher.try_read_marker()
     publisher.template = replace(publisher.template, merged=activity.merged)
-    document = cleaning.make_failed_document(
-        make_activity_failure(error, "start", publisher.redactor),
+    document = cleaning.make_failed_cleanup_document_for_worker(
+        make_activity_failure_of_worker(error, "start", publisher.redactor),
         environment=publisher.environment,
     )
     if isinstance(error, RequestRefused):
@@ -208,10 +208,10 @@ def _check_person_who_asks_for_cleanup(activity: activities.Cleanup, github: Git
 
 def _request_cleanup_for_handler(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     try:
-        return cleaning.request_cleanup(client, **wanted)
+        return cleaning.request_cleanup_from_worker(client, **wanted)
     except BotError as error:
-        return cleaning.make_failed_document(
-            make_activity_failure(error, "cleanup", client.redactor),
+        return cleaning.make_failed_cleanup_document_for_worker(
+            make_activity_failure_of_worker(error, "cleanup", client.redactor),
             environment=wanted["environment"],
         )
 
@@ -227,7 +227,7 @@ def publish_cleanup(document: CleanupDocument, publisher: HandlerPublisher) -> i
     def render_tombstone(context: CommentViewContext, budget: int | None) -> RenderedText:
         return render_cleanup_comment(document, context, budget, review=review)
 
-    code = cleaning.choose_cleanup_exit_code(document)
+    code = cleaning.choose_exit_code_of_worker_cleanup(document)
     publisher.keep_report_files("cleanup", document, render_tombstone, phase)
     publisher.write_summary(render_tombstone, phase)
     if document.failure is not None:

@@ -22,7 +22,7 @@ from ci_bot.bot.handlers.gate import (
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import make_activity_failure
+from ci_bot.bot.worker_client import make_activity_failure_of_worker
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, BadInput, BotError, RequestRefused
 from ci_bot.protocol.rules import UnknownRule, find_rule
 
@@ -220,7 +220,7 @@ def _refuse_command(
     error: BotError,
 ) -> int:
     """Thumbs down, and one short reply with the reason and the next step."""
-    failure = make_activity_failure(error, "command", publisher.redactor)
+    failure = make_activity_failure_of_worker(error, "command", publisher.redactor)
     publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
     _set_command_outputs(activity, publisher, "refused", error.reason_code)
     _add_reaction_to_command(activity, publisher, github, "-1")

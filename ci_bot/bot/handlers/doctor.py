@@ -13,12 +13,12 @@ from ci_bot.bot.github import GitHub, require_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report import render_doctor_markdown
-from ci_bot.bot.sandbox import parse_worker_variables
+from ci_bot.bot.sandbox import parse_sandbox_variables
 from ci_bot.bot.worker_client import (
-    find_doctor_exit_code,
-    make_activity_failure,
-    make_failed_doctor_document,
-    request_doctor,
+    choose_exit_code_of_worker_doctor,
+    make_activity_failure_of_worker,
+    make_failed_doctor_document_for_worker,
+    request_doctor_from_worker,
 )
 from ci_bot.errors import BotError, RequestRefused
 from ci_bot.protocol.messages import DoctorDocument
@@ -31,7 +31,7 @@ class DoctorHandler(Handler[activities.Doctor]):
     def run(self, activity: activities.Doctor, context: HandlerContext) -> int:
         settings = context.settings
         _check_commit_of_doctor_run(context)
-        document = request_doctor(
+        document = request_doctor_from_worker(
             context.client,
             owner_name=settings.runner.repository,
             environment_prefix=settings.prefix,
@@ -44,8 +44,10 @@ class DoctorHandler(Handler[activities.Doctor]):
         """A worker that could not even begin is a finding; GitHub is asked anyway."""
         if isinstance(error, RequestRefused):
             raise error
-        failure = make_activity_failure(error, "doctor", context.publisher.redactor)
-        return _publish_doctor(make_failed_doctor_document(failure), context, activity.branch)
+        failure = make_activity_failure_of_worker(error, "doctor", context.publisher.redactor)
+        return _publish_doctor(
+            make_failed_doctor_document_for_worker(failure), context, activity.branch
+        )
 
 
 def _check_commit_of_doctor_run(context: HandlerContext) -> None:
@@ -75,7 +77,7 @@ def _publish_doctor(document: DoctorDocument, context: HandlerContext, branch: s
     document = publisher.redactor.redact_document(document)
     publisher.summary.append_markdown(render_doctor_markdown(document))
     _annotate_doctor_checks_in_run(document, publisher)
-    code = find_doctor_exit_code(document)
+    code = choose_exit_code_of_worker_doctor(document)
     reason = "missing" if code else "nothing_missing"
     publisher.outputs.set_output("reason-code", reason)
     publisher.outputs.set_json(
@@ -108,7 +110,7 @@ def check_variables_of_doctor_run(
     """What `worker-env` names and this job does not have. GitHub gives an empty text for a secret
     that nobody has set."""
     try:
-        wanted = parse_worker_variables(worker_env)
+        wanted = parse_sandbox_variables(worker_env)
     except BotError as error:
         yield ProjectCheck(name="variables", status="fail", message=error.message, fix=error.hint)
         return

@@ -10,8 +10,8 @@ from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report import render_drift_markdown
 from ci_bot.bot.worker_client import (
-    DriftOptions,
-    find_drift,
+    WorkerDriftOptions,
+    request_drift_from_worker,
 )
 from ci_bot.errors import EXIT_DONE, BotError
 from ci_bot.protocol.cleanup_report import DriftReport
@@ -22,9 +22,9 @@ class DriftHandler(Handler[activities.Drift]):
 
     def run(self, activity: activities.Drift, context: HandlerContext) -> int:
         settings, publisher = context.settings, context.publisher
-        found = find_drift(
+        found = request_drift_from_worker(
             context.client,
-            DriftOptions(
+            WorkerDriftOptions(
                 owner=settings.runner.repository,
                 environment_prefix=settings.prefix,
                 run=str(settings.runner.run_id),

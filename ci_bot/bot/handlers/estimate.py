@@ -29,11 +29,11 @@ from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
     WorkerClient,
     apply,
-    list_changes_of_pull,
-    make_error_of_failure,
-    make_owner,
-    read_agreed_cost,
-    request_estimate,
+    list_changes_of_pull_for_request,
+    make_error_of_worker_failure,
+    make_owner_of_worker_request,
+    read_agreed_cost_for_request,
+    request_estimate_from_worker,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
 from ci_bot.protocol.apply_report import ApplyDocument
@@ -114,18 +114,22 @@ def handle_estimate_of_environment(
     marker, inputs = publisher.read_marker(), settings.inputs
     window = marker.window if marker and marker.head == pull.head_sha else None
     commits, flags = find_merge_commits_for_handler(pull, client), read_plan_flags_of_run(inputs)
-    changed = list_changes_of_pull(client.git, commits) if selects_by_git(flags) else None
-    limit, price = read_agreed_cost(
+    changed = (
+        list_changes_of_pull_for_request(client.git, commits) if selects_by_git(flags) else None
+    )
+    limit, price = read_agreed_cost_for_request(
         client,
         commits,
         hours=inputs.max_executor_hours,
         price=inputs.executor_hour_price,
         today=publisher.machine.read_date(),
     )
-    document = request_estimate(
+    document = request_estimate_from_worker(
         client,
         environment=publisher.environment,
-        owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
+        owner=make_owner_of_worker_request(
+            settings.runner.repository, number=pull.number, head_sha=pull.head_sha
+        ),
         window=window,
         start=inputs.start,
         end=inputs.end,
@@ -136,7 +140,7 @@ def handle_estimate_of_environment(
         executor_hour_price=price,
     )
     if isinstance(document, Failure):
-        raise make_error_of_failure(document)
+        raise make_error_of_worker_failure(document)
     above = notices.is_estimate_above_in_comment(document, limit)
     publisher.try_note(notices.render_estimated_comment(document, limit, publisher.template))
     code = EXIT_FAILED if above else EXIT_DONE
@@ -168,10 +172,10 @@ def publish_estimate(
         limit: The most executor-hours that the plan, and prod's after the merge, may take. What is
             above it is exit 1, as of an estimate.
     """
-    failure, code = document.failure, apply.exit_code(document)
+    failure, code = document.failure, apply.choose_exit_code_of_worker_apply(document)
     if failure is not None:
         left = " ".join([failure.message, *document.partial])
-        error = make_error_of_failure(failure.model_copy(update={"message": left}))
+        error = make_error_of_worker_failure(failure.model_copy(update={"message": left}))
         if document.reason_code == "cancelled":
             # GitHub kills the run in seconds; an answer would take them from the outputs.
             publisher.commands.annotate_error(left)

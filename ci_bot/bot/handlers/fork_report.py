@@ -28,10 +28,10 @@ from ci_bot.bot.report import (
     RenderedText,
     render_review_comment,
 )
-from ci_bot.bot.sandbox import AnswerRefusedError, check_json
+from ci_bot.bot.sandbox import SandboxedAnswerRefusedError, check_json_of_sandboxed_worker
 from ci_bot.errors import EXIT_DONE, RequestRefused
 from ci_bot.protocol.comment import review_phase
-from ci_bot.protocol.finding_groups import group_findings
+from ci_bot.protocol.finding_groups import group_findings_of_document
 from ci_bot.protocol.review_report import Report, Risk
 
 ARTIFACT = "ci-bot-report"
@@ -125,9 +125,9 @@ def read_report_of_fork_run(activity: activities.PostForkReport, github: GitHub)
     # Beside the report lies its Markdown form. It is never read.
     content = read_file_of_github_artifact(archive, MEMBER, max_bytes=MAX_REPORT_BYTES, alone=False)
     try:
-        check_json(content)
+        check_json_of_sandboxed_worker(content)
         report = Report.model_validate_json(content)
-    except AnswerRefusedError as why:
+    except SandboxedAnswerRefusedError as why:
         raise _refuse_fork_report(str(why)) from None
     except (ValidationError, ValueError, RecursionError):
         raise _refuse_fork_report("it is no report of this version") from None
@@ -164,7 +164,7 @@ def rewrite_claims_of_fork_report(
             "prod_restatements": [],
             "refused_wish": None,
             "risks": risks,
-            "findings": group_findings(risks),
+            "findings": group_findings_of_document(risks),
             "set_aside": set_aside,
             "base_sha": pull.base_sha,
             "merge_sha": None,

@@ -31,11 +31,11 @@ from ci_bot.bot.handlers.review import (
     read_plan_flags_of_run,
 )
 from ci_bot.bot.worker_client import (
-    ReviewCommits,
-    ReviewOptions,
+    RequestedReviewCommits,
     WorkerClient,
+    WorkerReviewOptions,
     apply,
-    make_owner,
+    make_owner_of_worker_request,
     review,
 )
 from ci_bot.errors import EXIT_REFUSED, BotError
@@ -76,10 +76,12 @@ def review_again_in_apply_run(
         Cancelled: the run was stopped meanwhile. Nothing was built.
     """
     inputs, window = settings.inputs, marker.window if marker else None
-    options = ReviewOptions(
+    options = WorkerReviewOptions(
         before_apply=True,
         environment=publisher.environment,
-        owner=make_owner(settings.runner.repository, number=pull.number, head_sha=pull.head_sha),
+        owner=make_owner_of_worker_request(
+            settings.runner.repository, number=pull.number, head_sha=pull.head_sha
+        ),
         commits=find_merge_commits_for_handler(pull, client),
         baseline="state",
         flags=read_plan_flags_of_run(inputs),
@@ -98,13 +100,15 @@ def review_again_in_apply_run(
         wish=wish,
     )
     now = publisher.machine.format_timestamp()
-    return review.review_or_failure(client, options, planned_at=now)
+    return review.request_review_or_report_failure(client, options, planned_at=now)
 
 
-def find_merge_commits_for_handler(pull: PullRequest, client: WorkerClient) -> ReviewCommits:
+def find_merge_commits_for_handler(
+    pull: PullRequest, client: WorkerClient
+) -> RequestedReviewCommits:
     """What is checked out, which the gate has found to be the pull request's merge commit."""
     parents = find_commit_checked_out_in_run(client)
-    return ReviewCommits(
+    return RequestedReviewCommits(
         head=pull.head_sha,
         base=parents[0] if parents else None,
         merge=client.git.read_head(),
@@ -136,7 +140,7 @@ def find_why_own_review_has_other_plan(
     """
     environment = publisher.environment
     if own.failure is not None:
-        return apply.make_failed_document(own.failure, environment=environment)
+        return apply.make_failed_apply_document_for_worker(own.failure, environment=environment)
     if own.plan_id == marker.plan:
         return None
     if own.identity is None:
@@ -151,7 +155,7 @@ def find_why_own_review_has_other_plan(
     if marker.base and own.base_sha:
         publisher.template = replace(publisher.template, base_moves=(marker.base, own.base_sha))
     reviewed = _read_reviewed_sets_from_artifact(marker, publisher, github)
-    return apply.make_failed_document(failure, environment=environment).model_copy(
+    return apply.make_failed_apply_document_for_worker(failure, environment=environment).model_copy(
         update={
             "plan_id": own.plan_id,
             "difference": compare_identities(reviewed, own.identity) if reviewed else None,
@@ -173,7 +177,7 @@ def _make_document_without_own_plan(
         message=describe_uncategorized(waiting),
         hint=UNCATEGORIZED_HINT,
     )
-    document = apply.make_failed_document(failure, environment=environment)
+    document = apply.make_failed_apply_document_for_worker(failure, environment=environment)
     if own.changes:
         return document
     return document.model_copy(

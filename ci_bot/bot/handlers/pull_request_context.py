@@ -30,11 +30,11 @@ from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.policy import ChangeAuthors
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
-    ReviewCommits,
+    RequestedReviewCommits,
     WorkerClient,
-    describe_ignored_prefix,
-    make_activity_failure,
-    read_environment_prefix,
+    describe_prefix_ignored_by_client,
+    make_activity_failure_of_worker,
+    read_environment_prefix_for_worker,
 )
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.environment import EnvironmentName
@@ -159,7 +159,7 @@ def read_command_for_handler(
 
 def answer_refused_run(error: BotError, stage: str, publisher: HandlerPublisher) -> None:
     """Says in the log and in a note of its own why nothing was done; the comment stays as it is."""
-    failure = make_activity_failure(error, stage, publisher.redactor)
+    failure = make_activity_failure_of_worker(error, stage, publisher.redactor)
     publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
     publisher.try_note(
         notices.render_refused_comment(
@@ -175,7 +175,7 @@ def find_commit_checked_out_in_run(client: WorkerClient) -> tuple[str, ...]:
 
 def find_commits_of_run_event(
     activity: activities.Review, pull: PullRequest | None, client: WorkerClient
-) -> ReviewCommits:
+) -> RequestedReviewCommits:
     """Head, base and merge commit; the base is the merge commit's own first parent."""
     head = activity.head_sha or (pull.head_sha if pull else None)
     base = activity.base_sha or (pull.base_sha if pull else None)
@@ -183,7 +183,7 @@ def find_commits_of_run_event(
     if merge is not None and client.git.has_commit(merge):
         parents = client.git.list_parents(merge)
         base = parents[0] if parents else base
-    return ReviewCommits(
+    return RequestedReviewCommits(
         head=head,
         base=base,
         merge=merge,
@@ -208,8 +208,8 @@ def name_environment_of_run(
     """
     if settings.inputs.environment_prefix is not None:
         return settings
-    found = read_environment_prefix(client, _find_base_commit_of_run(chosen, client))
-    warning = describe_ignored_prefix(found)
+    found = read_environment_prefix_for_worker(client, _find_base_commit_of_run(chosen, client))
+    warning = describe_prefix_ignored_by_client(found)
     if warning is not None:
         publisher.commands.annotate_warning(warning)
     if found.prefix is None:

@@ -33,7 +33,11 @@ from ci_bot.bot.handlers.pull_request_context import (
     read_command_for_handler,
 )
 from ci_bot.bot.report import notices
-from ci_bot.bot.worker_client import WorkerClient, make_error_of_failure, make_owner
+from ci_bot.bot.worker_client import (
+    WorkerClient,
+    make_error_of_worker_failure,
+    make_owner_of_worker_request,
+)
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import RestateAnswer, RestateRequest
@@ -107,7 +111,7 @@ def find_restatement_asked_in_comment(own: Report) -> ProdRestatement:
     """
     check_owner_command_has_review(own)
     if own.refused_wish is not None:
-        raise make_error_of_failure(own.refused_wish)
+        raise make_error_of_worker_failure(own.refused_wish)
     restatement = own.prod_restatements[-1]
     if restatement.problem is not None:
         raise RequestRefused(
@@ -184,7 +188,7 @@ def _write_restatement_for_owner_command(
     answer = client.request_restate(
         client.make_request(
             RestateRequest,
-            owner=make_owner(
+            owner=make_owner_of_worker_request(
                 settings.runner.repository,
                 number=pull.number,
                 head_sha=pull.head_sha,
@@ -195,7 +199,7 @@ def _write_restatement_for_owner_command(
         )
     )
     if isinstance(answer, Failure):
-        raise make_error_of_failure(answer)
+        raise make_error_of_worker_failure(answer)
     return answer
 
 

@@ -7,7 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from ci_bot.bot.actions import ActionInputs, ActionSettings, activities
-from ci_bot.bot.decision import FAILURE_RISKS, TeamLimits, is_misleading, review_exit_code
+from ci_bot.bot.decision import (
+    FAILURE_RISKS,
+    TeamLimits,
+    choose_exit_code_of_review_decision,
+    is_decision_misleading,
+)
 from ci_bot.bot.github import GitHub, PullRequest, require_github
 from ci_bot.bot.handlers.gate import WRONG_CHECKOUT, WRONG_CHECKOUT_HINT
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
@@ -29,11 +34,11 @@ from ci_bot.bot.report import (
     render_review_comment,
 )
 from ci_bot.bot.worker_client import (
-    ReviewCommits,
-    ReviewOptions,
+    RequestedReviewCommits,
     WorkerClient,
-    make_activity_failure,
-    make_owner,
+    WorkerReviewOptions,
+    make_activity_failure_of_worker,
+    make_owner_of_worker_request,
 )
 from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BotError, RequestRefused
@@ -154,13 +159,15 @@ def report_review_failure(
 ) -> int:
     """Reports a review that ended before the worker was asked; returns the exit code."""
     publisher.try_read_marker()
-    report = reviewing.make_failed_report(
-        make_activity_failure(error, "start", publisher.redactor),
+    report = reviewing.make_report_of_failed_worker(
+        make_activity_failure_of_worker(error, "start", publisher.redactor),
         make_options_of_review_run(
             activity,
             settings,
             publisher.environment,
-            ReviewCommits(head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha),
+            RequestedReviewCommits(
+                head=activity.head_sha, base=activity.base_sha, merge=activity.merge_sha
+            ),
             pull=None,
         ),
         projects=settings.inputs.project,
@@ -231,7 +238,7 @@ def make_report_of_review_run(
     publisher: HandlerPublisher,
     client: WorkerClient,
     *,
-    commits: ReviewCommits,
+    commits: RequestedReviewCommits,
     pull: PullRequest | None,
     github: GitHub | None,
 ) -> Report:
@@ -242,21 +249,23 @@ def make_report_of_review_run(
         find_authors=make_change_author_finder_for_run(github, activity.number, commits.head),
     )
     now = publisher.machine.format_timestamp()
-    return reviewing.review_or_failure(client, options, planned_at=now)
+    return reviewing.request_review_or_report_failure(client, options, planned_at=now)
 
 
 def make_options_of_review_run(
     activity: activities.Review,
     settings: ActionSettings,
     environment: EnvironmentName,
-    commits: ReviewCommits,
+    commits: RequestedReviewCommits,
     pull: PullRequest | None,
-) -> ReviewOptions:
+) -> WorkerReviewOptions:
     """What is reviewed, and what only GitHub and the inputs know of it."""
     inputs = settings.inputs
-    return ReviewOptions(
+    return WorkerReviewOptions(
         environment=environment,
-        owner=make_owner(settings.runner.repository, number=activity.number, head_sha=commits.head),
+        owner=make_owner_of_worker_request(
+            settings.runner.repository, number=activity.number, head_sha=commits.head
+        ),
         commits=commits,
         baseline="base-branch" if activity.untrusted else inputs.baseline,
         flags=read_plan_flags_of_run(inputs),
@@ -307,7 +316,7 @@ def publish_review(
         report_sha256=digest,
     )
     _annotate_review_in_run(report, publisher)
-    code = review_exit_code(report, settings.inputs.fail_on)
+    code = choose_exit_code_of_review_decision(report, settings.inputs.fail_on)
     result = {
         "activity": "review",
         "decision": report.decision,
@@ -330,7 +339,7 @@ def publish_review(
         # A check has all of them at the same lines already.
         _annotate_findings_in_run(report, publisher)
     shown = publisher.not_replaced.decision if publisher.not_replaced else None
-    if code == EXIT_DONE and is_misleading(report, shown, settings.inputs.fail_on):
+    if code == EXIT_DONE and is_decision_misleading(report, shown, settings.inputs.fail_on):
         return _fail_check_of_hidden_review(result, publisher)
     moved = before is not None and before.decision not in (None, report.decision)
     if posted and before is not None and moved:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ci_bot.bot.actions import WorkflowCommands
     from ci_bot.bot.github import GitHub, GitHubClient
     from ci_bot.bot.handlers.publisher import HandlerPublisher
-    from ci_bot.bot.sandbox import Deadline
+    from ci_bot.bot.sandbox import SandboxDeadline
     from ci_bot.redaction import Redactor
 
 # Credentials of the job that no text may show and no worker may see, beside the token itself.
@@ -102,10 +102,10 @@ def _runs_in_github_actions(machine: Machine) -> bool:
 
 def _make_redactor_of_run(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
     """Of everything that this run can know; also if its inputs cannot be read."""
-    from ci_bot.bot.sandbox import make_redactor
+    from ci_bot.bot.sandbox import make_redactor_for_sandbox
 
     worker_env = machine.environ.get(make_variable_name_of_input("worker-env"), "")
-    return make_redactor(machine.environ, worker_env=worker_env, secrets=secrets)
+    return make_redactor_for_sandbox(machine.environ, worker_env=worker_env, secrets=secrets)
 
 
 def list_job_secrets(settings: ActionSettings, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -184,29 +184,34 @@ def _handle_activity_of_run(
     from ci_bot.bot.handlers.handler import HandlerContext, find_handler
     from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY
     from ci_bot.bot.report import check_within
-    from ci_bot.bot.sandbox import CancelToken, Deadline, TracebackFilter, handle_signals
-    from ci_bot.bot.worker_client import ClientOptions, WorkListener, open_client
+    from ci_bot.bot.sandbox import (
+        SandboxCancelToken,
+        SandboxDeadline,
+        SandboxedTracebackFilter,
+        handle_signals_of_sandbox,
+    )
+    from ci_bot.bot.worker_client import WorkerClientOptions, WorkListener, open_worker_client
     from ci_bot.protocol.messages import Progress
 
     redactor = _make_redactor_of_run(machine, secrets)
     commands = _make_workflow_commands_of_run(machine, redactor, secrets)
     inputs = settings.inputs
-    deadline = Deadline(inputs.timeout_minutes * 60.0, clock=machine.monotonic)
+    deadline = SandboxDeadline(inputs.timeout_minutes * 60.0, clock=machine.monotonic)
     github = _make_github_client_of_run(settings, machine, deadline)
-    cancel = CancelToken(clock=machine.monotonic)
+    cancel = SandboxCancelToken(clock=machine.monotonic)
 
     def on_traceback(lines: list[str]) -> None:
         with commands.fold_lines("Traceback"):
             for line in lines:
                 commands.write_worker_line(line)
 
-    log = TracebackFilter(on_line=commands.write_worker_line, on_traceback=on_traceback)
+    log = SandboxedTracebackFilter(on_line=commands.write_worker_line, on_traceback=on_traceback)
 
     def on_progress(step: Progress) -> None:
         count = f" {step.done}/{step.total}" if step.total else ""
         commands.write_line(f"{step.phase}{count}: {step.message}")
 
-    options = ClientOptions(
+    options = WorkerClientOptions(
         checkout=Path(settings.runner.workspace),
         projects=inputs.project,
         gateway=inputs.gateway,
@@ -229,14 +234,14 @@ def _handle_activity_of_run(
     handler = find_handler(chosen)
     context = HandlerContext(settings, publisher, github)
     try:
-        with handle_signals(cancel):
+        with handle_signals_of_sandbox(cancel):
             if not handler.needs_worker:
                 return handler.run(chosen, context)
             try:
                 activities.check_image_has_spark_for_activity(chosen, has_spark=machine.has_spark)
                 if chosen.writes_report:
                     check_within(options.checkout, REPORT_DIRECTORY)
-                with open_client(
+                with open_worker_client(
                     options,
                     machine,
                     redactor=redactor,
@@ -261,7 +266,7 @@ def _handle_activity_of_run(
 
 
 def _make_github_client_of_run(
-    settings: ActionSettings, machine: Machine, deadline: Deadline
+    settings: ActionSettings, machine: Machine, deadline: SandboxDeadline
 ) -> GitHubClient | None:
     if not settings.inputs.github_token:
         return None

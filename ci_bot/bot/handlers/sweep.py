@@ -23,13 +23,13 @@ from ci_bot.bot.report import (
     render_sweep_markdown,
 )
 from ci_bot.bot.worker_client import (
-    SweepOptions,
-    SweptEnvironment,
+    EnvironmentSweptByWorker,
     WorkerClient,
+    WorkerSweepOptions,
     base_branch,
-    describe_learned,
-    make_activity_failure,
-    request_learn,
+    describe_costs_learned_by_worker,
+    make_activity_failure_of_worker,
+    request_learn_from_worker,
 )
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import BotError
@@ -56,7 +56,7 @@ def handle_sweep_of_closed_pull_requests(
     inputs = settings.inputs
     rescued = 0
 
-    def on_rescue(row: SweptEnvironment) -> None:
+    def on_rescue(row: EnvironmentSweptByWorker) -> None:
         nonlocal rescued
         rescued += 1
         if rescued <= _MOST_WARNINGS:
@@ -65,9 +65,9 @@ def handle_sweep_of_closed_pull_requests(
                 f"likely cause: {row.why_still_there}."
             )
 
-    swept = cleaning.request_sweep(
+    swept = cleaning.request_sweep_from_worker(
         client,
-        SweepOptions(
+        WorkerSweepOptions(
             owner=settings.runner.repository,
             environment_prefix=settings.prefix,
             reclaim=inputs.reclaim,
@@ -91,20 +91,20 @@ def _learn_costs_in_sweep_run(
     """Estimates are better with it, and nothing else depends on it: so a failure is a warning."""
     runner = publisher.settings.runner
     try:
-        answer = request_learn(
+        answer = request_learn_from_worker(
             client,
             owner_name=runner.repository,
             event_logs=event_logs,
             run=str(runner.run_id),
         )
     except BotError as error:
-        answer = make_activity_failure(error, "learn", publisher.redactor)
+        answer = make_activity_failure_of_worker(error, "learn", publisher.redactor)
     if isinstance(answer, Failure):
         publisher.commands.annotate_warning(
             f"Nothing was learned from the event logs: {answer.message}"
         )
     else:
-        publisher.commands.annotate_notice(describe_learned(answer))
+        publisher.commands.annotate_notice(describe_costs_learned_by_worker(answer))
 
 
 def _refresh_base_cache_in_sweep_run(
@@ -113,23 +113,23 @@ def _refresh_base_cache_in_sweep_run(
     """Reviews are quicker with it, and nothing else depends on it: so a failure is a warning."""
     runner = publisher.settings.runner
     try:
-        answer = base_branch.refresh_base_cache(
+        answer = base_branch.refresh_base_cache_by_worker(
             client, directory, owner_name=runner.repository, run=str(runner.run_id)
         )
     except BotError as error:
-        answer = make_activity_failure(error, "remember", publisher.redactor)
+        answer = make_activity_failure_of_worker(error, "remember", publisher.redactor)
     if isinstance(answer, Failure):
         publisher.commands.annotate_warning(f"The base cache was not written: {answer.message}")
     else:
-        publisher.commands.annotate_notice(base_branch.describe_base_cache(answer))
+        publisher.commands.annotate_notice(base_branch.describe_base_cache_of_worker(answer))
 
 
-def publish_sweep(swept: cleaning.SweepOutcome, publisher: HandlerPublisher) -> int:
+def publish_sweep(swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublisher) -> int:
     """The table and the outputs first, then each pull request's comment."""
     report = publisher.redactor.redact_document(swept.make_report())
     context = replace(publisher.template, now=publisher.machine.format_timestamp())
     publisher.summary.append_markdown(render_sweep_markdown(report, context))
-    code = cleaning.sweep_exit_code(swept)
+    code = cleaning.choose_exit_code_of_worker_sweep(swept)
     left = swept.leftover_environments
     if swept.failure is not None:
         publisher.annotate_failure(swept.failure)
@@ -158,7 +158,7 @@ def publish_sweep(swept: cleaning.SweepOutcome, publisher: HandlerPublisher) -> 
 
 
 def _warn_of_other_prefixes_in_run(
-    swept: cleaning.SweepOutcome, publisher: HandlerPublisher
+    swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublisher
 ) -> None:
     """What was made before the prefix was another one is found by no cleanup any more."""
     by_prefix: dict[str, list[str]] = {}
@@ -175,7 +175,7 @@ def _warn_of_other_prefixes_in_run(
 
 
 def _set_sweep_outputs(
-    swept: cleaning.SweepOutcome, publisher: HandlerPublisher, code: int
+    swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublisher, code: int
 ) -> None:
     """Not through `Publisher`: a sweep is about no single environment and has no comment."""
     reason = (
@@ -205,7 +205,7 @@ def _set_sweep_outputs(
 
 
 def _publish_swept_environment(
-    row: SweptEnvironment, document: CleanupDocument, publisher: HandlerPublisher
+    row: EnvironmentSweptByWorker, document: CleanupDocument, publisher: HandlerPublisher
 ) -> bool:
     """The pull request's comment becomes a tombstone, or says what is left.
 

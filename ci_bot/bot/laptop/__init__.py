@@ -7,51 +7,58 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.bot.laptop.compared_queries import compare_locally, make_witness
-    from ci_bot.bot.laptop.environments import (
-        apply_locally,
-        cleanup_locally,
-        estimate_locally,
-        make_laptop_context,
-        sweep_locally,
+    from ci_bot.bot.laptop.compared_queries import (
+        compare_queries_on_laptop,
+        make_witness_test_on_laptop,
     )
-    from ci_bot.bot.laptop.local_review import LocalReview, review_locally
-    from ci_bot.bot.laptop.policy import check_policy, explain_policy
-    from ci_bot.bot.laptop.prod_plan import prod_plan_locally
-    from ci_bot.bot.laptop.surveys import doctor_locally, learn_locally, write_exposures
+    from ci_bot.bot.laptop.environments import (
+        apply_on_laptop,
+        clean_up_on_laptop,
+        estimate_on_laptop,
+        make_laptop_context,
+        sweep_on_laptop,
+    )
+    from ci_bot.bot.laptop.local_review import LaptopReview, review_on_laptop
+    from ci_bot.bot.laptop.policy import check_policy_on_laptop, explain_policy_on_laptop
+    from ci_bot.bot.laptop.prod_plan import plan_prod_on_laptop
+    from ci_bot.bot.laptop.surveys import (
+        learn_on_laptop,
+        run_doctor_on_laptop,
+        write_exposures_on_laptop,
+    )
 
 __all__ = [
-    "LocalReview",
-    "apply_locally",
-    "check_policy",
-    "cleanup_locally",
-    "compare_locally",
-    "doctor_locally",
-    "estimate_locally",
-    "explain_policy",
-    "learn_locally",
+    "LaptopReview",
+    "apply_on_laptop",
+    "check_policy_on_laptop",
+    "clean_up_on_laptop",
+    "compare_queries_on_laptop",
+    "estimate_on_laptop",
+    "explain_policy_on_laptop",
+    "learn_on_laptop",
     "make_laptop_context",
-    "make_witness",
-    "prod_plan_locally",
-    "review_locally",
-    "sweep_locally",
-    "write_exposures",
+    "make_witness_test_on_laptop",
+    "plan_prod_on_laptop",
+    "review_on_laptop",
+    "run_doctor_on_laptop",
+    "sweep_on_laptop",
+    "write_exposures_on_laptop",
 ]
 
 __getattr__ = open_on_demand(
     __name__,
     {
-        "surveys": ["write_exposures", "learn_locally", "doctor_locally"],
+        "surveys": ["write_exposures_on_laptop", "learn_on_laptop", "run_doctor_on_laptop"],
         "environments": [
-            "estimate_locally",
-            "apply_locally",
-            "cleanup_locally",
+            "estimate_on_laptop",
+            "apply_on_laptop",
+            "clean_up_on_laptop",
             "make_laptop_context",
-            "sweep_locally",
+            "sweep_on_laptop",
         ],
-        "local_review": ["LocalReview", "review_locally"],
-        "policy": ["check_policy", "explain_policy"],
-        "prod_plan": ["prod_plan_locally"],
-        "compared_queries": ["compare_locally", "make_witness"],
+        "local_review": ["LaptopReview", "review_on_laptop"],
+        "policy": ["check_policy_on_laptop", "explain_policy_on_laptop"],
+        "prod_plan": ["plan_prod_on_laptop"],
+        "compared_queries": ["compare_queries_on_laptop", "make_witness_test_on_laptop"],
     },
 )

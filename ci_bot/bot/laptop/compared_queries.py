@@ -9,10 +9,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from ci_bot.bot.laptop.local_review import LocalReview, make_local_report
-from ci_bot.bot.laptop.session import make_relative_projects, open_local_client, read_origin_url
+from ci_bot.bot.laptop.local_review import LaptopReview, make_report_on_laptop
+from ci_bot.bot.laptop.session import (
+    make_relative_projects_on_laptop,
+    open_worker_client_on_laptop,
+    read_origin_url_on_laptop,
+)
 from ci_bot.bot.report import Format, make_screen, render_compared_queries
-from ci_bot.bot.worker_client import make_error_of_failure, make_owner, run_owner
+from ci_bot.bot.worker_client import (
+    make_error_of_worker_failure,
+    make_owner_of_worker_request,
+    name_owner_of_worker_request,
+)
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, EXIT_REFUSED, BadInput, RequestRefused
 from ci_bot.host import Machine
 from ci_bot.protocol.base import Failure
@@ -26,7 +34,7 @@ LARGEST_QUERY = 200_000
 _EXIT_CODES = {"same": EXIT_DONE, "differs": EXIT_FAILED, "not_known": EXIT_REFUSED}
 
 
-def compare_locally(
+def compare_queries_on_laptop(
     machine: Machine,
     *,
     base: str,
@@ -40,14 +48,22 @@ def compare_locally(
     Raises:
         BadInput: a file is missing, is too large, or holds no query.
     """
-    texts = {path: _read_text(machine.directory / path, path) for path in (base, head)}
-    schema_text = _read_text(machine.directory / schema, schema) if schema is not None else None
-    with open_local_client(
+    texts = {
+        path: _read_query_file_on_laptop(machine.directory / path, path) for path in (base, head)
+    }
+    schema_text = (
+        _read_query_file_on_laptop(machine.directory / schema, schema)
+        if schema is not None
+        else None
+    )
+    with open_worker_client_on_laptop(
         machine, (".",), None, "", (), timeout_minutes=timeout_minutes
     ) as client:
         request = client.make_request(
             SameRequest,
-            owner=make_owner(run_owner(None, read_origin_url(client))),
+            owner=make_owner_of_worker_request(
+                name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
+            ),
             before=texts[base],
             after=texts[head],
             before_name=base,
@@ -57,7 +73,7 @@ def compare_locally(
         )
         answer = client.request_same(request)
     if isinstance(answer, Failure):
-        raise make_error_of_failure(answer)
+        raise make_error_of_worker_failure(answer)
     if form == "json":
         text = answer.to_json(indent=2) + "\n"
     else:
@@ -66,7 +82,7 @@ def compare_locally(
     return _EXIT_CODES[answer.verdict]
 
 
-def _read_text(path: Path, given: str) -> str:
+def _read_query_file_on_laptop(path: Path, given: str) -> str:
     # No character takes more than four bytes.
     most_bytes = 4 * LARGEST_QUERY
     try:
@@ -74,17 +90,19 @@ def _read_text(path: Path, given: str) -> str:
             content = file.read(most_bytes + 1)
         text = content.decode("utf-8-sig") if len(content) <= most_bytes else None
     except OSError as error:
-        raise _make_unfit_file_error(
+        raise _make_unfit_file_error_on_laptop(
             given, (error.strerror or "it cannot be opened").lower()
         ) from error
     except UnicodeDecodeError as error:
-        raise _make_unfit_file_error(given, "it is no text in UTF-8") from error
+        raise _make_unfit_file_error_on_laptop(given, "it is no text in UTF-8") from error
     if text is None or len(text) > LARGEST_QUERY:
-        raise _make_unfit_file_error(given, f"it has more than {LARGEST_QUERY:,} characters")
+        raise _make_unfit_file_error_on_laptop(
+            given, f"it has more than {LARGEST_QUERY:,} characters"
+        )
     return text
 
 
-def _make_unfit_file_error(given: str, why: str) -> BadInput:
+def _make_unfit_file_error_on_laptop(given: str, why: str) -> BadInput:
     return BadInput(
         f"{quote_value(given)} cannot be read: {why}.",
         hint="`ci-bot same BASE.sql HEAD.sql` compares the queries of two files.",
@@ -97,7 +115,9 @@ _NO_BASE = ("no_commit", "no_base", "dbt_project")
 _PRINTED = "Without `--write` the test is printed."
 
 
-def make_witness(machine: Machine, local_review: LocalReview, *, model: str, write: bool) -> int:
+def make_witness_test_on_laptop(
+    machine: Machine, local_review: LaptopReview, *, model: str, write: bool
+) -> int:
     """Prints or writes a unit test that passes with the change and fails without it.
 
     Args:
@@ -109,26 +129,26 @@ def make_witness(machine: Machine, local_review: LocalReview, *, model: str, wri
         BadInput: the model is not changed, or the file is there already.
         RequestRefused: no such test is known; the message has the reason.
     """
-    report = _review_against_base(machine, local_review)
+    report = _review_against_base_on_laptop(machine, local_review)
     if report.failure is not None:
-        raise make_error_of_failure(report.failure)
-    one = _find_execution(report.executions, model)
+        raise make_error_of_worker_failure(report.failure)
+    one = _find_execution_for_laptop(report.executions, model)
     if one is None:
         raise BadInput(
             f"The change edits no query of a model {quote_value(model)}.",
-            hint=_list_models(known.model for known in report.executions),
+            hint=_list_models_for_laptop(known.model for known in report.executions),
         )
     if one.witness is None:
         raise RequestRefused(
             f"There is no unit test that tells both versions of `{one.model}` apart: "
-            f"{_explain_absence(one)}.",
+            f"{_explain_absent_witness_on_laptop(one)}.",
             hint="`ci-bot review --full` shows what is known of the change.",
         )
     witness = one.witness
     if not write:
         print(f"# {witness.path}\n{witness.text}", file=machine.out, end="", flush=True)
         return EXIT_DONE
-    path = _find_project_of(report, one.model, local_review, machine) / witness.path
+    path = _find_project_of_model_on_laptop(report, one.model, local_review, machine) / witness.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -147,24 +167,26 @@ def make_witness(machine: Machine, local_review: LocalReview, *, model: str, wri
     return EXIT_DONE
 
 
-def _review_against_base(machine: Machine, local_review: LocalReview) -> Report:
+def _review_against_base_on_laptop(machine: Machine, local_review: LaptopReview) -> Report:
     """The review against the base branch, which is what the test fails on.
 
     `auto` would ask the state first, and review a second time if it has no prod. It remains for a
     project that cannot be compared with a base branch.
     """
     try:
-        return make_local_report(machine, replace(local_review, baseline="base-branch"))
+        return make_report_on_laptop(machine, replace(local_review, baseline="base-branch"))
     except BadInput as error:
         if error.reason_code not in _NO_BASE:
             raise
-    return make_local_report(machine, local_review)
+    return make_report_on_laptop(machine, local_review)
 
 
-def _find_execution(executions: Iterable[ModelExecution], model: str) -> ModelExecution | None:
+def _find_execution_for_laptop(
+    executions: Iterable[ModelExecution], model: str
+) -> ModelExecution | None:
     """That of the model: letters, quotes and the names above it may be written otherwise."""
-    wanted = _normalize_name(model)
-    by_name = {_normalize_name(one.model): one for one in executions}
+    wanted = _normalize_name_typed_on_laptop(model)
+    by_name = {_normalize_name_typed_on_laptop(one.model): one for one in executions}
     if wanted in by_name:
         return by_name[wanted]
     longer = [
@@ -175,11 +197,11 @@ def _find_execution(executions: Iterable[ModelExecution], model: str) -> ModelEx
     return longer[0] if len(longer) == 1 else None
 
 
-def _normalize_name(name: str) -> str:
+def _normalize_name_typed_on_laptop(name: str) -> str:
     return name.lower().replace("`", "").replace('"', "")
 
 
-def _explain_absence(one: ModelExecution) -> str:
+def _explain_absent_witness_on_laptop(one: ModelExecution) -> str:
     if one.no_witness is not None:
         return one.no_witness
     if one.result == "alike":
@@ -187,16 +209,18 @@ def _explain_absence(one: ModelExecution) -> str:
     return f"it was not tried on both versions: {one.reason or one.result}"
 
 
-def _list_models(models: Iterable[str]) -> str:
+def _list_models_for_laptop(models: Iterable[str]) -> str:
     named = [f"`{name}`" for name in models]
     if not named:
         return "The change edits no query."
     return f"Models with a changed query: {', '.join(sorted(named)[:_NAMED])}."
 
 
-def _find_project_of(report: Report, model: str, review: LocalReview, machine: Machine) -> Path:
+def _find_project_of_model_on_laptop(
+    report: Report, model: str, review: LaptopReview, machine: Machine
+) -> Path:
     """The directory of the project that holds the model's file."""
-    root, projects = make_relative_projects(review.projects, machine.directory)
+    root, projects = make_relative_projects_on_laptop(review.projects, machine.directory)
     paths = [change.path for change in report.changes if change.model == model and change.path]
     for path in paths:
         for project in sorted(projects, key=len, reverse=True):

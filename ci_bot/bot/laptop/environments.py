@@ -7,25 +7,25 @@ from typing import Literal
 from ci_bot.bot import github
 from ci_bot.bot import report as reports
 from ci_bot.bot.laptop.session import (
-    check_environment_name,
-    open_local_client,
-    parse_local_environment,
-    raise_bad_input,
-    read_branch,
-    read_local_prefix,
-    read_origin_url,
+    check_environment_name_on_laptop,
+    open_worker_client_on_laptop,
+    parse_environment_on_laptop,
+    raise_bad_input_of_laptop,
+    read_branch_on_laptop,
+    read_origin_url_on_laptop,
+    read_prefix_on_laptop,
 )
 from ci_bot.bot.worker_client import (
-    ReviewCommits,
-    SweepOptions,
+    RequestedReviewCommits,
     WorkerClient,
+    WorkerSweepOptions,
     apply,
     cleanup,
-    make_error_of_failure,
-    make_owner,
-    read_agreed_cost,
-    request_estimate,
-    run_owner,
+    make_error_of_worker_failure,
+    make_owner_of_worker_request,
+    name_owner_of_worker_request,
+    read_agreed_cost_for_request,
+    request_estimate_from_worker,
 )
 from ci_bot.errors import EXIT_DONE, EXIT_FAILED, BadInput
 from ci_bot.host import Machine
@@ -36,7 +36,7 @@ from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_report import Report
 
 
-def apply_locally(
+def apply_on_laptop(
     machine: Machine,
     *,
     projects: tuple[str, ...],
@@ -67,27 +67,29 @@ def apply_locally(
             "`--output` is for the report of an environment, and a probe makes none.",
             hint="Leave it out; `--format json` prints all that the probe has found.",
         )
-    check_files(machine, output)
-    with open_local_client(
+    check_output_files_on_laptop(machine, output)
+    with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        check_environment_name(environment)
+        check_environment_name_on_laptop(environment)
         if plan_id is None:
             warning = (
                 "without `--plan-id` this builds the plan as it is now, which nobody has reviewed"
             )
             print(f"apply: {warning}", file=machine.log, flush=True)
-        limit, price = read_agreed_cost(
+        limit, price = read_agreed_cost_for_request(
             client,
-            ReviewCommits(),
+            RequestedReviewCommits(),
             hours=max_executor_hours,
             price=executor_hour_price,
             today=machine.read_date(),
         )
-        document = apply.request_apply(
+        document = apply.request_apply_from_worker(
             client,
             environment=environment,
-            owner=make_owner(run_owner(None, read_origin_url(client))),
+            owner=make_owner_of_worker_request(
+                name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
+            ),
             claim=claim,
             plan_id=plan_id,
             flags=flags,
@@ -97,17 +99,17 @@ def apply_locally(
             max_executor_hours=limit,
             executor_hour_price=price,
             probe=probe,
-            head_branch=read_branch(client),
+            head_branch=read_branch_on_laptop(client),
         )
-        raise_bad_input(document.failure)
+        raise_bad_input_of_laptop(document.failure)
         given = reports.advice.format_plan_flags_in_view(flags, start, end)
         if probe and document.failure is None:
-            return _show_probe(machine, client, document, limit, form, given)
-        show_document(machine, client, "apply", document, output, form, given)
-    return apply.exit_code(document)
+            return _show_probe_on_laptop(machine, client, document, limit, form, given)
+        show_document_on_laptop(machine, client, "apply", document, output, form, given)
+    return apply.choose_exit_code_of_worker_apply(document)
 
 
-def _show_probe(
+def _show_probe_on_laptop(
     machine: Machine,
     client: WorkerClient,
     document: ApplyDocument,
@@ -129,11 +131,11 @@ def _show_probe(
     return (
         EXIT_FAILED
         if reports.notices.is_estimate_above_in_comment(document, limit)
-        else apply.exit_code(document)
+        else apply.choose_exit_code_of_worker_apply(document)
     )
 
 
-def cleanup_locally(
+def clean_up_on_laptop(
     machine: Machine,
     *,
     projects: tuple[str, ...],
@@ -150,25 +152,27 @@ def cleanup_locally(
     form: reports.Format,
 ) -> int:
     """`ci-bot cleanup`."""
-    check_files(machine, output)
-    with open_local_client(
+    check_output_files_on_laptop(machine, output)
+    with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        document = cleanup.request_cleanup(
+        document = cleanup.request_cleanup_from_worker(
             client,
             environment=environment,
-            environment_prefix=read_local_prefix(client, machine, environment_prefix),
-            owner=make_owner(run_owner(None, read_origin_url(client))),
+            environment_prefix=read_prefix_on_laptop(client, machine, environment_prefix),
+            owner=make_owner_of_worker_request(
+                name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
+            ),
             reclaim=reclaim,
             merged=merged,
             claim=claim,
         )
-        raise_bad_input(document.failure)
-        show_document(machine, client, "cleanup", document, output, form)
-    return cleanup.choose_cleanup_exit_code(document)
+        raise_bad_input_of_laptop(document.failure)
+        show_document_on_laptop(machine, client, "cleanup", document, output, form)
+    return cleanup.choose_exit_code_of_worker_cleanup(document)
 
 
-def check_files(machine: Machine, output: str | None) -> None:
+def check_output_files_on_laptop(machine: Machine, output: str | None) -> None:
     """Whether the files can be written, before anything is done that they would report."""
     if output is not None:
         reports.check_output(machine.directory / output)
@@ -192,7 +196,7 @@ def make_laptop_context(
     )
 
 
-def show_document(
+def show_document_on_laptop(
     machine: Machine,
     client: WorkerClient,
     name: str,
@@ -203,11 +207,13 @@ def show_document(
 ) -> None:
     """Prints a document in the form that was asked for, and writes its files."""
     context = make_laptop_context(machine, client, document.environment, plan_options)
-    print(_render_document(machine, document, context, form), file=machine.out, flush=True)
-    write_documents(machine, name, document, context, output)
+    print(
+        _render_document_for_laptop(machine, document, context, form), file=machine.out, flush=True
+    )
+    write_documents_on_laptop(machine, name, document, context, output)
 
 
-def _render_document(
+def _render_document_for_laptop(
     machine: Machine,
     document: reports.Document,
     context: reports.CommentViewContext,
@@ -221,7 +227,7 @@ def _render_document(
     return reports.render_terminal_text(document, context, colour=screen.colour, width=screen.width)
 
 
-def write_documents(
+def write_documents_on_laptop(
     machine: Machine,
     name: str,
     document: reports.Document,
@@ -245,7 +251,7 @@ def write_documents(
 # `ci-bot sweep` at a terminal: the same sweep as in the workflow, without comments.
 
 
-def sweep_locally(
+def sweep_on_laptop(
     machine: Machine,
     *,
     projects: tuple[str, ...],
@@ -263,7 +269,7 @@ def sweep_locally(
         BadInput: there is no token, or no repository to ask about; nothing was checked.
     """
     token = github.find_github_token(machine.environ)
-    with open_local_client(
+    with open_worker_client_on_laptop(
         machine,
         projects,
         gateway,
@@ -272,7 +278,9 @@ def sweep_locally(
         timeout_minutes=timeout_minutes,
         secrets=(token,),
     ) as client:
-        repository = github.find_github_repository(machine.environ, read_origin_url(client))
+        repository = github.find_github_repository(
+            machine.environ, read_origin_url_on_laptop(client)
+        )
         remote = github.GitHubClient(
             repository=repository,
             token=token,
@@ -280,11 +288,11 @@ def sweep_locally(
             time=github.make_github_client_time(machine, client.deadline),
             trust=github.find_certificates_for_github(machine.environ),
         )
-        swept = cleanup.request_sweep(
+        swept = cleanup.request_sweep_from_worker(
             client,
-            SweepOptions(
+            WorkerSweepOptions(
                 owner=repository,
-                environment_prefix=read_local_prefix(client, machine, environment_prefix),
+                environment_prefix=read_prefix_on_laptop(client, machine, environment_prefix),
                 max_deletions=max_deletions,
                 dry_run=dry_run,
             ),
@@ -297,10 +305,10 @@ def sweep_locally(
     screen = reports.make_screen(machine)
     text = reports.render_plain(summary, colour=screen.colour, width=screen.width)
     print(text, file=machine.out, flush=True)
-    return cleanup.sweep_exit_code(swept)
+    return cleanup.choose_exit_code_of_worker_sweep(swept)
 
 
-def estimate_locally(
+def estimate_on_laptop(
     machine: Machine,
     *,
     projects: tuple[str, ...],
@@ -322,29 +330,31 @@ def estimate_locally(
     Raises:
         BotError: the project cannot be planned, or Spark does not start.
     """
-    with open_local_client(
+    with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        name = parse_local_environment(environment)
-        limit, price = read_agreed_cost(
+        name = parse_environment_on_laptop(environment)
+        limit, price = read_agreed_cost_for_request(
             client,
-            ReviewCommits(),
+            RequestedReviewCommits(),
             hours=max_executor_hours,
             price=executor_hour_price,
             today=machine.read_date(),
         )
-        document = request_estimate(
+        document = request_estimate_from_worker(
             client,
             environment=name,
-            owner=make_owner(run_owner(None, read_origin_url(client))),
+            owner=make_owner_of_worker_request(
+                name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
+            ),
             flags=flags,
             start=start,
             end=end,
-            head_branch=read_branch(client),
+            head_branch=read_branch_on_laptop(client),
             executor_hour_price=price,
         )
         if isinstance(document, Failure):
-            raise make_error_of_failure(document)
+            raise make_error_of_worker_failure(document)
         context = make_laptop_context(machine, client, document.environment)
     screen = reports.make_screen(machine)
     text = (

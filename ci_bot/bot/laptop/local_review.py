@@ -14,29 +14,29 @@ from typing_extensions import Self
 
 from ci_bot.bot import report as reports
 from ci_bot.bot.actions import FailOn
-from ci_bot.bot.decision import TeamLimits, review_exit_code
+from ci_bot.bot.decision import TeamLimits, choose_exit_code_of_review_decision
 from ci_bot.bot.laptop.environments import (
-    check_files,
+    check_output_files_on_laptop,
     make_laptop_context,
-    show_document,
-    write_documents,
+    show_document_on_laptop,
+    write_documents_on_laptop,
 )
 from ci_bot.bot.laptop.session import (
     LEAVE_ONE_OUT,
-    open_local_client,
-    parse_local_environment,
-    raise_bad_input,
-    read_branch,
-    read_origin_url,
+    open_worker_client_on_laptop,
+    parse_environment_on_laptop,
+    raise_bad_input_of_laptop,
+    read_branch_on_laptop,
+    read_origin_url_on_laptop,
 )
-from ci_bot.bot.sandbox import CancelToken, handle_signals
+from ci_bot.bot.sandbox import SandboxCancelToken, handle_signals_of_sandbox
 from ci_bot.bot.worker_client import (
-    ReviewCommits,
-    ReviewOptions,
+    RequestedReviewCommits,
     WorkerClient,
-    list_changes_of_pull,
-    make_owner,
-    run_owner,
+    WorkerReviewOptions,
+    list_changes_of_pull_for_request,
+    make_owner_of_worker_request,
+    name_owner_of_worker_request,
 )
 from ci_bot.bot.worker_client import review as reviewing
 from ci_bot.errors import BadInput, BotError, RunCancelled
@@ -55,9 +55,9 @@ from ci_bot.redaction import quote_value
 _NAME_IT = "Name the branch that this change is to be merged into, for example `--base-ref main`."
 
 
-def find_local_commits(
+def find_commits_for_laptop_review(
     client: WorkerClient, machine: Machine, base_ref: str | None, baseline: BaselineChoice
-) -> ReviewCommits:
+) -> RequestedReviewCommits:
     """The commits of a laptop's checkout, and what is not committed yet; says which they are.
 
     The base is where this branch has left the branch that it is to be merged into, so that what
@@ -79,13 +79,13 @@ def find_local_commits(
                 hint="Leave it out, or commit first.",
                 reason_code="no_commit",
             ) from error
-        _print_warning(
+        _print_warning_on_laptop(
             machine, "there is no git repository with a commit here, so nobody knows which files"
         )
-        _print_warning(
+        _print_warning_on_laptop(
             machine, "have changed: rules on files, such as those for leaked keys, are not run"
         )
-        return ReviewCommits()
+        return RequestedReviewCommits()
     named = base_ref or git.find_default_base()
     if named is None:
         if baseline == "base-branch":
@@ -95,19 +95,23 @@ def find_local_commits(
                 hint=_NAME_IT,
                 reason_code="no_base",
             )
-        _print_warning(machine, "no base branch is known, so rules on changed files are not run")
-        _print_warning(machine, _NAME_IT)
-        return ReviewCommits(head=head, head_branch=read_branch(client))
+        _print_warning_on_laptop(
+            machine, "no base branch is known, so rules on changed files are not run"
+        )
+        _print_warning_on_laptop(machine, _NAME_IT)
+        return RequestedReviewCommits(head=head, head_branch=read_branch_on_laptop(client))
     base = git.find_fork_point(git.resolve_revision(named), head)
     tree = git.working.write_tree(machine.environ)
     working = tree if tree is not None and git.changed_files(head, tree) else None
     also = ", and of files that are not committed yet" if working else ""
     also = also if tree else "; what is not committed yet could not be read"
-    _print_warning(machine, f"changes since `{named}` ({base[:7]}){also}")
-    return ReviewCommits(head=head, base=base, working=working, head_branch=read_branch(client))
+    _print_warning_on_laptop(machine, f"changes since `{named}` ({base[:7]}){also}")
+    return RequestedReviewCommits(
+        head=head, base=base, working=working, head_branch=read_branch_on_laptop(client)
+    )
 
 
-def _print_warning(machine: Machine, text: str) -> None:
+def _print_warning_on_laptop(machine: Machine, text: str) -> None:
     print(f"base: {text}", file=machine.log, flush=True)
 
 
@@ -126,7 +130,9 @@ _BYTE_CODE = "__pycache__"
 Signature = dict[str, tuple[int, int]]
 
 
-def watch_project(machine: Machine, places: Iterable[Path], review: Callable[[], object]) -> int:
+def watch_project_on_laptop(
+    machine: Machine, places: Iterable[Path], review: Callable[[], object]
+) -> int:
     """Reviews now, and again after each change below `places`, until somebody ends it.
 
     What is wrong in one round may be fixed in the next, so it ends none but the first.
@@ -139,24 +145,24 @@ def watch_project(machine: Machine, places: Iterable[Path], review: Callable[[],
         Cancelled: it was ended in the middle of a review.
     """
     directories = list(places)
-    cancel = CancelToken(clock=machine.monotonic)
+    cancel = SandboxCancelToken(clock=machine.monotonic)
     try:
-        with handle_signals(cancel):
-            seen = take_signature(directories)
+        with handle_signals_of_sandbox(cancel):
+            seen = take_signature_of_watched_files(directories)
             review()
             while True:
                 try:  # also while it is said: who reads it may end it at once
-                    _print_line(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
-                    seen = _wait_for_change(machine, directories, seen)
+                    _print_line_on_laptop(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
+                    seen = _wait_for_change_on_laptop(machine, directories, seen)
                 except RunCancelled as error:
-                    _print_line(machine, "ended")
+                    _print_line_on_laptop(machine, "ended")
                     return error.exit_code
-                _review_again(machine, review)
+                _review_again_on_laptop(machine, review)
     finally:
         cancel.close()
 
 
-def _review_again(machine: Machine, review: Callable[[], object]) -> None:
+def _review_again_on_laptop(machine: Machine, review: Callable[[], object]) -> None:
     print(f"\n── {machine.utc_now().astimezone():%H:%M:%S} ──", file=machine.out, flush=True)
     try:
         review()
@@ -164,22 +170,24 @@ def _review_again(machine: Machine, review: Callable[[], object]) -> None:
         print(reports.describe_error(error, machine.environ), file=machine.log, flush=True)
 
 
-def _wait_for_change(machine: Machine, directories: list[Path], seen: Signature) -> Signature:
+def _wait_for_change_on_laptop(
+    machine: Machine, directories: list[Path], seen: Signature
+) -> Signature:
     """Waits for a change, and until it is over: an editor or git writes more than one file."""
     before = seen
     while True:
         machine.sleep(SECONDS)
-        now = take_signature(directories)
+        now = take_signature_of_watched_files(directories)
         if now == before != seen:
             return now
         before = now
 
 
-def take_signature(directories: Iterable[Path]) -> Signature:
+def take_signature_of_watched_files(directories: Iterable[Path]) -> Signature:
     """Size and time of each file that a load would read, by path."""
     found: Signature = {}
     for directory in directories:
-        for path in _list_files(directory):
+        for path in _list_watched_files_on_laptop(directory):
             try:
                 status = os.stat(path)  # noqa: PTH116 - a text, thousands of them each second
             except OSError:
@@ -188,7 +196,7 @@ def take_signature(directories: Iterable[Path]) -> Signature:
     return found
 
 
-def _list_files(directory: Path) -> Iterator[str]:
+def _list_watched_files_on_laptop(directory: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(directory):
         if _ENVIRONMENT in files:
             folders.clear()
@@ -197,7 +205,7 @@ def _list_files(directory: Path) -> Iterator[str]:
         yield from (os.path.join(folder, one) for one in files if one.endswith(_READ))  # noqa: PTH118 - a text, too
 
 
-def _print_line(machine: Machine, text: str) -> None:
+def _print_line_on_laptop(machine: Machine, text: str) -> None:
     print(f"watch: {text}", file=machine.log, flush=True)
 
 
@@ -207,7 +215,7 @@ def _print_line(machine: Machine, text: str) -> None:
 Opener = Callable[[str], bool]
 
 
-def open_page(
+def open_page_on_laptop(
     page: str, output: Path | None, machine: Machine, opener: Opener = webbrowser.open
 ) -> Path:
     """Shows the page in the user's browser, and says where it is; returns its file.
@@ -235,7 +243,7 @@ _DEFAULT_ENVIRONMENT = EnvironmentName("dev")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalReview:
+class LaptopReview:
     """What was asked for; the fields are the options of `ci-bot review`."""
 
     projects: tuple[str, ...] = (".",)
@@ -267,10 +275,10 @@ class LocalReview:
         Raises:
             BadInput: the environment's name is none, or is prod's.
         """
-        return cls(environment=parse_local_environment(environment), **options)
+        return cls(environment=parse_environment_on_laptop(environment), **options)
 
 
-def review_locally(machine: Machine, local_review: LocalReview) -> int:
+def review_on_laptop(machine: Machine, local_review: LaptopReview) -> int:
     """Reviews the project, and with `--watch` again and again. Returns the exit code.
 
     Raises:
@@ -285,19 +293,23 @@ def review_locally(machine: Machine, local_review: LocalReview) -> int:
                 hint=LEAVE_ONE_OUT,
                 reason_code="bad_input",
             )
-    check_files(machine, local_review.output)
+    check_output_files_on_laptop(machine, local_review.output)
     if local_review.watch:
         places = [
             machine.directory / path for path in (*local_review.projects, *local_review.python_path)
         ]
-        return watch_project(machine, places, _ReviewRounds(machine, local_review).review_next)
-    return review_exit_code(_review_once(machine, local_review), local_review.fail_on)
+        return watch_project_on_laptop(
+            machine, places, _LaptopReviewRounds(machine, local_review).review_next
+        )
+    return choose_exit_code_of_review_decision(
+        _review_once_on_laptop(machine, local_review), local_review.fail_on
+    )
 
 
-class _ReviewRounds:
+class _LaptopReviewRounds:
     """Reviews one after the other; each says what it changes."""
 
-    def __init__(self, machine: Machine, local_review: LocalReview) -> None:
+    def __init__(self, machine: Machine, local_review: LaptopReview) -> None:
         self._machine = machine
         self._asked = local_review
         self._last: Report | None = None
@@ -307,24 +319,26 @@ class _ReviewRounds:
         local_review = replace(
             self._asked, open_report=self._asked.open_report and self._last is None
         )
-        before, self._last = self._last, _review_once(self._machine, local_review)
+        before, self._last = self._last, _review_once_on_laptop(self._machine, local_review)
         if before is not None:
             changes = reports.compare_rounds(before, self._last) or ["nothing that a review shows"]
             for line in changes:
                 print(f"since the last round: {line}", file=self._machine.out, flush=True)
 
 
-def make_local_report(machine: Machine, local_review: LocalReview) -> Report:
+def make_report_on_laptop(machine: Machine, local_review: LaptopReview) -> Report:
     """A review's report, which is shown nowhere.
 
     Raises:
         BadInput: the project cannot be reviewed at all.
     """
-    return _review_once(machine, local_review, show=False)
+    return _review_once_on_laptop(machine, local_review, show=False)
 
 
-def _review_once(machine: Machine, local_review: LocalReview, *, show: bool = True) -> Report:
-    with open_local_client(
+def _review_once_on_laptop(
+    machine: Machine, local_review: LaptopReview, *, show: bool = True
+) -> Report:
+    with open_worker_client_on_laptop(
         machine,
         local_review.projects,
         local_review.gateway,
@@ -332,17 +346,19 @@ def _review_once(machine: Machine, local_review: LocalReview, *, show: bool = Tr
         local_review.python_path,
         timeout_minutes=local_review.timeout_minutes,
     ) as client:
-        options = _make_review_options(client, machine, local_review)
-        report = reviewing.make_review(client, options, planned_at=machine.format_timestamp())
-        if not _breaks_configuration(report.failure, client, options):
-            raise_bad_input(report.failure)
+        options = _make_review_options_of_laptop(client, machine, local_review)
+        report = reviewing.request_review_and_judge(
+            client, options, planned_at=machine.format_timestamp()
+        )
+        if not _does_change_break_configuration_on_laptop(report.failure, client, options):
+            raise_bad_input_of_laptop(report.failure)
         if show:
-            _show_review(machine, client, report, local_review)
+            _show_review_on_laptop(machine, client, report, local_review)
     return report
 
 
-def _breaks_configuration(
-    failure: Failure | None, client: WorkerClient, options: ReviewOptions
+def _does_change_break_configuration_on_laptop(
+    failure: Failure | None, client: WorkerClient, options: WorkerReviewOptions
 ) -> bool:
     """Whether the change itself has made the configuration one that cannot be read.
 
@@ -350,17 +366,21 @@ def _breaks_configuration(
     """
     if failure is None or failure.reason_code != "bad_config" or failure.path is None:
         return False
-    changed = list_changes_of_pull(client.git, options.commits)
+    changed = list_changes_of_pull_for_request(client.git, options.commits)
     return changed is not None and failure.path in changed.paths
 
 
-def _make_review_options(
-    client: WorkerClient, machine: Machine, local_review: LocalReview
-) -> ReviewOptions:
-    return ReviewOptions(
+def _make_review_options_of_laptop(
+    client: WorkerClient, machine: Machine, local_review: LaptopReview
+) -> WorkerReviewOptions:
+    return WorkerReviewOptions(
         environment=local_review.environment,
-        owner=make_owner(run_owner(None, read_origin_url(client))),
-        commits=find_local_commits(client, machine, local_review.base_ref, local_review.baseline),
+        owner=make_owner_of_worker_request(
+            name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
+        ),
+        commits=find_commits_for_laptop_review(
+            client, machine, local_review.base_ref, local_review.baseline
+        ),
         baseline=local_review.baseline,
         flags=local_review.flags,
         start=local_review.start,
@@ -375,8 +395,8 @@ def _make_review_options(
     )
 
 
-def _show_review(
-    machine: Machine, client: WorkerClient, report: Report, local_review: LocalReview
+def _show_review_on_laptop(
+    machine: Machine, client: WorkerClient, report: Report, local_review: LaptopReview
 ) -> None:
     given = reports.advice.format_plan_flags_in_view(
         local_review.flags, local_review.start, local_review.end
@@ -389,11 +409,11 @@ def _show_review(
             end="",
             flush=True,
         )
-        write_documents(machine, "report", report, context, local_review.output)
+        write_documents_on_laptop(machine, "report", report, context, local_review.output)
     else:
-        show_document(
+        show_document_on_laptop(
             machine, client, "report", report, local_review.output, local_review.form, given
         )
     if local_review.open_report:
         output = machine.directory / local_review.output if local_review.output else None
-        open_page(reports.render_html_page(report, context), output, machine)
+        open_page_on_laptop(reports.render_html_page(report, context), output, machine)

@@ -6,7 +6,7 @@ import os
 from datetime import date
 from pathlib import Path
 
-from ci_bot.bot.laptop.session import open_local_client, read_origin_url
+from ci_bot.bot.laptop.session import open_worker_client_on_laptop, read_origin_url_on_laptop
 from ci_bot.bot.policy import (
     FILE_NAME,
     CodeOwnersFile,
@@ -26,15 +26,15 @@ from ci_bot.bot.policy import (
 from ci_bot.bot.policy import MOST_CODEOWNERS_BYTES as CODEOWNERS_BYTES
 from ci_bot.bot.report import TextPage, make_text_page
 from ci_bot.bot.worker_client import (
-    TeamPolicy,
+    RequestedTeamPolicy,
     WorkerClient,
-    check_selections,
-    make_error_of_failure,
-    make_owner,
-    read_base_policy,
-    read_file_content,
-    read_working_tree_policy,
-    run_owner,
+    check_selections_answered_by_worker,
+    make_error_of_worker_failure,
+    make_owner_of_worker_request,
+    name_owner_of_worker_request,
+    read_base_policy_for_request,
+    read_file_content_for_request,
+    read_working_tree_policy_for_request,
 )
 from ci_bot.errors import EXIT_DONE, BadInput
 from ci_bot.file_patterns import CODEOWNERS_PLACES
@@ -47,7 +47,7 @@ from ci_bot.redaction import quote_value
 _MINUTES = 5
 
 
-def check_policy(machine: Machine, *, path: str) -> int:
+def check_policy_on_laptop(machine: Machine, *, path: str) -> int:
     """`ci-bot policy check`: reads the file, and lets SQLMesh read its selections.
 
     Args:
@@ -59,7 +59,7 @@ def check_policy(machine: Machine, *, path: str) -> int:
     given = machine.directory / path
     file = given / FILE_NAME if given.is_dir() else given
     shown = os.path.normpath(os.path.relpath(file, machine.directory))
-    content = read_file_content(file)
+    content = read_file_content_for_request(file)
     if content is None:
         raise BadInput(
             f"There is no policy {quote_value(shown)}.",
@@ -73,16 +73,21 @@ def check_policy(machine: Machine, *, path: str) -> int:
     policy = Policy((found,))
     if policy.list_scopes():
         project = os.path.relpath(file.parent, machine.directory)
-        with open_local_client(
+        with open_worker_client_on_laptop(
             machine, (project,), None, "", (), timeout_minutes=_MINUTES
         ) as client:
-            answer = _request_scopes(client, policy, None)
-            check_selections(policy, policy.list_scopes(), answer.scoped)
-    print(_render_entries(policy, shown, machine), file=machine.out, end="", flush=True)
+            answer = _request_policy_scopes_for_laptop(client, policy, None)
+            check_selections_answered_by_worker(policy, policy.list_scopes(), answer.scoped)
+    print(
+        _render_policy_entries_on_laptop(policy, shown, machine),
+        file=machine.out,
+        end="",
+        flush=True,
+    )
     return EXIT_DONE
 
 
-def explain_policy(
+def explain_policy_on_laptop(
     machine: Machine,
     *,
     model: str,
@@ -98,17 +103,21 @@ def explain_policy(
     Raises:
         BadInput: the policy cannot be used, or the project has no such model.
     """
-    with open_local_client(
+    with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
         today = machine.read_date()
         if base_ref is None:
-            team = read_working_tree_policy(client.checkout, client.projects, today=today)
+            team = read_working_tree_policy_for_request(
+                client.checkout, client.projects, today=today
+            )
         else:
             base = client.git.resolve_revision(base_ref)
-            team = read_base_policy(client.git, client.projects, base=base, new=None, today=today)
-        answer = _request_scopes(client, team.policy, model)
-        check_selections(team.policy, team.policy.list_scopes(), answer.scoped)
+            team = read_base_policy_for_request(
+                client.git, client.projects, base=base, new=None, today=today
+            )
+        answer = _request_policy_scopes_for_laptop(client, team.policy, model)
+        check_selections_answered_by_worker(team.policy, team.policy.list_scopes(), answer.scoped)
         if answer.model is None:
             near = " or ".join(f"`{name}`" for name in answer.near)
             raise BadInput(
@@ -117,41 +126,47 @@ def explain_policy(
                 reason_code="unknown_model",
             )
         matches = PolicyScopeMatches.from_answers(team.policy.list_scopes(), answer.scoped)
-        owners = _read_codeowners(client.checkout)
-        text = _render_model(team, matches, answer.model, client.checkout, owners, machine)
+        owners = _read_codeowners_on_laptop(client.checkout)
+        text = _render_policy_of_model_on_laptop(
+            team, matches, answer.model, client.checkout, owners, machine
+        )
     print(text, file=machine.out, end="", flush=True)
     return EXIT_DONE
 
 
-def _request_scopes(client: WorkerClient, policy: Policy, model: str | None) -> ScopesAnswer:
+def _request_policy_scopes_for_laptop(
+    client: WorkerClient, policy: Policy, model: str | None
+) -> ScopesAnswer:
     request = client.make_request(
         ScopesRequest,
-        owner=make_owner(run_owner(None, read_origin_url(client))),
+        owner=make_owner_of_worker_request(
+            name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
+        ),
         scopes=policy.list_scopes(),
         model=model,
     )
     answer = client.request_scopes(request)
     if isinstance(answer, Failure):
-        raise make_error_of_failure(answer)
+        raise make_error_of_worker_failure(answer)
     return answer
 
 
-def _read_codeowners(checkout: Path) -> CodeOwnersFile | None:
+def _read_codeowners_on_laptop(checkout: Path) -> CodeOwnersFile | None:
     for place in CODEOWNERS_PLACES:
-        content = read_file_content(checkout / place, CODEOWNERS_BYTES)
+        content = read_file_content_for_request(checkout / place, CODEOWNERS_BYTES)
         if content is not None:
             return CodeOwnersFile(place, content.decode("utf-8", "replace"))
     return None
 
 
-def _render_entries(policy: Policy, path: str, machine: Machine) -> str:
+def _render_policy_entries_on_laptop(policy: Policy, path: str, machine: Machine) -> str:
     page = make_text_page(machine)
     entries = policy.entries
     count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     page.add_title(f"{path} · {count}, all of them can be used", "green")
     today = machine.read_date()
     for entry in sorted(entries, key=lambda item: item.line):
-        _print_entry(page, entry, today)
+        _print_policy_entry_on_laptop(page, entry, today)
     for name, value in policy.limits:
         if value is not None:
             page.add_fact("Limit", f"{name.replace('_', '-')}: {value}")
@@ -169,7 +184,7 @@ def _render_entries(policy: Policy, path: str, machine: Machine) -> str:
     return page.render_text()
 
 
-def _print_entry(page: TextPage, entry: PolicyEntry, today: date) -> None:
+def _print_policy_entry_on_laptop(page: TextPage, entry: PolicyEntry, today: date) -> None:
     over = isinstance(entry, IgnoreEntry) and entry.until < today
     reason = getattr(entry, "reason", "")
     page.add_item(
@@ -182,8 +197,8 @@ def _print_entry(page: TextPage, entry: PolicyEntry, today: date) -> None:
         page.add_note(reason, indent=12)
 
 
-def _render_model(
-    team: TeamPolicy,
+def _render_policy_of_model_on_laptop(
+    team: RequestedTeamPolicy,
     matches: PolicyScopeMatches,
     model: SelectedModel,
     checkout: Path,
@@ -195,8 +210,12 @@ def _render_model(
     owner_and_tags += [f"tags {', '.join(model.tags)}"] if model.tags else []
     page.add_title(" · ".join([model.model, *owner_and_tags]), "green")
     page.add_fact("File", model.path)
-    page.add_fact("Policy", _read_from(team))
-    about = [entry for entry in team.policy.entries if _is_about(entry, matches, model)]
+    page.add_fact("Policy", _read_policy_files_on_laptop(team))
+    about = [
+        entry
+        for entry in team.policy.entries
+        if _is_policy_entry_about_model_on_laptop(entry, matches, model)
+    ]
     for title, group in (
         ("Weights; of several about one finding the last counts", team.policy.severity),
         ("Ignored", team.policy.ignore),
@@ -210,12 +229,12 @@ def _render_model(
         if found:
             page.add_heading(title)
         for entry in found:
-            _print_entry(page, entry, team.today)
+            _print_policy_entry_on_laptop(page, entry, team.today)
     if not about:
         page.add_fact(
             "", "No entry is about this model: its findings have their rules' own weights."
         )
-    _print_comments(page, model, checkout)
+    _print_ignore_comments_on_laptop(page, model, checkout)
     owned = find_ownership_by_policy(team.policy, matches, model.model, model.path, codeowners)
     page.add_heading("Who answers for it")
     accounts = [*(f"@{name}" for name in owned.logins), *(f"@{name}" for name in owned.teams)]
@@ -226,7 +245,7 @@ def _render_model(
     return page.render_text()
 
 
-def _read_from(team: TeamPolicy) -> str:
+def _read_policy_files_on_laptop(team: RequestedTeamPolicy) -> str:
     if team.used is None:
         return "there is none"
     files = " and ".join(team.used.files)
@@ -235,15 +254,17 @@ def _read_from(team: TeamPolicy) -> str:
     return f"{files} of commit {team.commit[:7]}"
 
 
-def _is_about(entry: PolicyEntry, matches: PolicyScopeMatches, model: SelectedModel) -> bool:
+def _is_policy_entry_about_model_on_laptop(
+    entry: PolicyEntry, matches: PolicyScopeMatches, model: SelectedModel
+) -> bool:
     on_path = not isinstance(entry, ScopedEntry) or is_policy_entry_on_path(entry, model.path)
     return matches.matches_both_versions(entry, model.model) and on_path
 
 
-def _print_comments(page: TextPage, model: SelectedModel, checkout: Path) -> None:
+def _print_ignore_comments_on_laptop(page: TextPage, model: SelectedModel, checkout: Path) -> None:
     if model.path is None:
         return
-    content = read_file_content(checkout / model.path)
+    content = read_file_content_for_request(checkout / model.path)
     text = (content or b"").decode("utf-8", "replace")
     rules = list_rules_that_policy_may_weigh()
     found = [

@@ -10,12 +10,18 @@ from ci_bot.bot.actions import NO_CHANGES
 from ci_bot.bot.github import find_github_repository
 from ci_bot.bot.laptop.session import (
     LEAVE_ONE_OUT,
-    open_local_client,
-    raise_bad_input,
-    read_origin_url,
+    open_worker_client_on_laptop,
+    raise_bad_input_of_laptop,
+    read_origin_url_on_laptop,
 )
 from ci_bot.bot.report import SENTENCES, TextPage, make_page_of_screen, make_screen, words
-from ci_bot.bot.worker_client import ReviewCommits, ReviewOptions, make_owner, review, run_owner
+from ci_bot.bot.worker_client import (
+    RequestedReviewCommits,
+    WorkerReviewOptions,
+    make_owner_of_worker_request,
+    name_owner_of_worker_request,
+    review,
+)
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.host import Machine
 from ci_bot.protocol.base import shorten_plan_id
@@ -30,7 +36,7 @@ _BESIDE = EnvironmentName("prod_plan")
 NOTHING = ProdPlan(changes=0, backfill=[], would_fail=False)
 
 
-def prod_plan_locally(
+def plan_prod_on_laptop(
     machine: Machine,
     *,
     projects: tuple[str, ...],
@@ -67,34 +73,36 @@ def prod_plan_locally(
             reason_code="bad_input",
         )
     if reviewed is not None:
-        expect = read_shown_plan_id(machine.directory / reviewed)
-    with open_local_client(
+        expect = read_shown_plan_id_on_laptop(machine.directory / reviewed)
+    with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        origin = read_origin_url(client)
+        origin = read_origin_url_on_laptop(client)
         whose = (
             find_github_repository(machine.environ, origin)
             if pull_requests
-            else run_owner(None, origin)
+            else name_owner_of_worker_request(None, origin)
         )
-        options = ReviewOptions(
+        options = WorkerReviewOptions(
             environment=_BESIDE,
-            owner=make_owner(whose),
+            owner=make_owner_of_worker_request(whose),
             restated_by=tuple(dict.fromkeys(pull_requests)),
             # No commit: what counts is the project as it lies here, and no change of files.
-            commits=ReviewCommits(),
+            commits=RequestedReviewCommits(),
             baseline="state",
             flags=GivenFlags(
                 forward_only=forward_only, allow_destructive=sorted(allow_destructive)
             ),
             python_path=tuple(client.python_path),
         )
-        report = review.make_review(client, options, planned_at=machine.format_timestamp())
+        report = review.request_review_and_judge(
+            client, options, planned_at=machine.format_timestamp()
+        )
     plan = DeploymentPlan(
-        **dict(read_prod_plan(report)),
+        **dict(read_prod_plan_on_laptop(report)),
         restatements=report.prod_restatements,
     )
-    absence = _describe_absence_of_prod(report)
+    absence = _describe_absence_of_prod_on_laptop(report)
     if form == "json":
         if absence is not None:
             print(absence, file=machine.log, flush=True)
@@ -102,17 +110,17 @@ def prod_plan_locally(
     else:
         screen = make_screen(machine)
         page = make_page_of_screen(screen)
-        _fill_page(page, plan, report, absence)
+        _fill_prod_plan_page_on_laptop(page, plan, report, absence)
         print(page.render_text(), file=machine.out, end="", flush=True)
     if expect is not None:
-        check_expected(plan, expect)
-    check_restatements(plan.restatements)
+        check_expected_plan_on_laptop(plan, expect)
+    check_restatements_on_laptop(plan.restatements)
     if restatements is not None:
-        _write_restatements(machine.directory / restatements, plan.restatements)
+        _write_restatements_on_laptop(machine.directory / restatements, plan.restatements)
     return 0
 
 
-def read_shown_plan_id(path: Path) -> str:
+def read_shown_plan_id_on_laptop(path: Path) -> str:
     """The id of the plan that a review showed for prod, or `none` where it showed no change.
 
     Raises:
@@ -139,15 +147,15 @@ def read_shown_plan_id(path: Path) -> str:
     )
 
 
-def read_prod_plan(report: Report) -> ProdPlan:
+def read_prod_plan_on_laptop(report: Report) -> ProdPlan:
     """Reads the review's plan for prod.
 
     Raises:
-        BadInput, BotError: as `prod_plan_locally`.
+        BadInput, BotError: as `plan_prod_on_laptop`.
     """
-    raise_bad_input(report.failure)
+    raise_bad_input_of_laptop(report.failure)
     if report.failure is not None:
-        raise _make_plan_error(report.failure.message, report.failure.hint)
+        raise _make_plan_error_on_laptop(report.failure.message, report.failure.hint)
     categorizer = next((o for o in report.options if o.name == "auto-categorize-changes"), None)
     if categorizer is not None:
         raise BadInput(
@@ -158,11 +166,11 @@ def read_prod_plan(report: Report) -> ProdPlan:
         )
     plan = report.prod_plan or NOTHING
     if plan.would_fail:
-        raise _make_plan_error(f"{SENTENCES.prod_plan_fails}: {plan.failure}", None)
+        raise _make_plan_error_on_laptop(f"{SENTENCES.prod_plan_fails}: {plan.failure}", None)
     return plan
 
 
-def check_expected(plan: ProdPlan, expected: str) -> None:
+def check_expected_plan_on_laptop(plan: ProdPlan, expected: str) -> None:
     """Whether this is the plan that was reviewed.
 
     Args:
@@ -188,7 +196,7 @@ def check_expected(plan: ProdPlan, expected: str) -> None:
     )
 
 
-def check_restatements(items: Sequence[ProdRestatement]) -> None:
+def check_restatements_on_laptop(items: Sequence[ProdRestatement]) -> None:
     """Whether each is what was reviewed when it was recorded.
 
     Raises:
@@ -209,7 +217,7 @@ def check_restatements(items: Sequence[ProdRestatement]) -> None:
         )
 
 
-def _write_restatements(path: Path, items: Sequence[ProdRestatement]) -> None:
+def _write_restatements_on_laptop(path: Path, items: Sequence[ProdRestatement]) -> None:
     """One a line, in the order in which they were recorded."""
     lines = [
         "\t".join(
@@ -228,13 +236,13 @@ def _write_restatements(path: Path, items: Sequence[ProdRestatement]) -> None:
         ) from error
 
 
-def _make_plan_error(message: str, hint: str | None) -> BotError:
+def _make_plan_error_on_laptop(message: str, hint: str | None) -> BotError:
     return BotError(
         message, hint=hint or "`sqlmesh plan prod --explain` shows the same.", reason_code="failed"
     )
 
 
-def _describe_absence_of_prod(report: Report) -> str | None:
+def _describe_absence_of_prod_on_laptop(report: Report) -> str | None:
     """That the state holds no prod of the project, and what a deployment then does."""
     missing = report.prod_not_found
     if missing is None:
@@ -247,7 +255,9 @@ def _describe_absence_of_prod(report: Report) -> str | None:
     )
 
 
-def _fill_page(page: TextPage, plan: DeploymentPlan, report: Report, absence: str | None) -> None:
+def _fill_prod_plan_page_on_laptop(
+    page: TextPage, plan: DeploymentPlan, report: Report, absence: str | None
+) -> None:
     if plan.plan_id is None and absence is not None:
         page.add_title("Prod's plan: there is no prod, and no model to deploy", None)
     elif plan.plan_id is None:
@@ -264,7 +274,7 @@ def _fill_page(page: TextPage, plan: DeploymentPlan, report: Report, absence: st
         page.add_paragraph(absence)
         page.add_gap()
     if plan.plan_id is not None:
-        _add_changes(page, plan, report)
+        _add_prod_changes_on_laptop(page, plan, report)
     if plan.restatements:
         page.add_heading("What prod builds again after it")
     for item in plan.restatements:
@@ -276,7 +286,7 @@ def _fill_page(page: TextPage, plan: DeploymentPlan, report: Report, absence: st
         page.add_item(f"{item.recorded.model}: {verdict} ({request})")
 
 
-def _add_changes(page: TextPage, plan: DeploymentPlan, report: Report) -> None:
+def _add_prod_changes_on_laptop(page: TextPage, plan: DeploymentPlan, report: Report) -> None:
     for change in report.changes:
         category = (
             f", {words.CATEGORIES.get(change.category, change.category)}" if change.category else ""

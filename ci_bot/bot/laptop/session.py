@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ci_bot.bot.sandbox import (
-    CancelToken,
-    TracebackFilter,
-    describe_directory_problem,
-    handle_signals,
-    make_redactor,
+    SandboxCancelToken,
+    SandboxedTracebackFilter,
+    describe_problem_of_sandbox_directory,
+    handle_signals_of_sandbox,
+    make_redactor_for_sandbox,
 )
 from ci_bot.bot.worker_client import (
-    ClientOptions,
     WorkerClient,
+    WorkerClientOptions,
     WorkListener,
-    describe_ignored_prefix,
-    make_bad_input,
-    make_error_of_failure,
-    make_refused_failure,
-    open_client,
-    read_laptop_prefix,
+    describe_prefix_ignored_by_client,
+    make_bad_input_of_request,
+    make_error_of_worker_failure,
+    make_failure_of_refused_request,
+    open_worker_client,
+    read_laptop_prefix_for_worker,
 )
 from ci_bot.errors import EXIT_BAD_INPUT, BadInput, BotError
 from ci_bot.host import Machine
@@ -37,7 +37,7 @@ from ci_bot.protocol.cost import format_duration
 from ci_bot.protocol.environment import (
     DEFAULT_PREFIX,
     EnvironmentName,
-    UnfitName,
+    UnfitEnvironmentName,
     parse_review_environment,
 )
 from ci_bot.protocol.messages import Progress
@@ -53,7 +53,7 @@ TOLD_SECONDS = 2.0
 _WIDEST = 60
 
 
-class StepDisplay(Protocol):
+class LaptopStepDisplay(Protocol):
     """Where steps and lines of a log go."""
 
     def show_step(self, step: Progress) -> None: ...
@@ -61,7 +61,7 @@ class StepDisplay(Protocol):
     def print_line(self, line: str) -> None: ...
 
 
-class PlainSteps:
+class PlainLaptopSteps:
     """A line for each step, and of each that took longer than two seconds how long it took."""
 
     def __init__(self, machine: Machine) -> None:
@@ -89,7 +89,7 @@ class PlainSteps:
             self.print_line(f"{phase}: took {format_duration(seconds)}")
 
 
-class LiveSteps:
+class LiveLaptopSteps:
     """One line at the foot of a terminal, above which the log goes on."""
 
     def __init__(self, bar: Bar) -> None:
@@ -115,10 +115,10 @@ class LiveSteps:
 
 
 @contextmanager
-def show_steps(machine: Machine) -> Iterator[StepDisplay]:
+def show_steps_on_laptop(machine: Machine) -> Iterator[LaptopStepDisplay]:
     """Where the steps of one piece of work are shown, on the machine's log."""
     if not machine.log.isatty() or machine.environ.get("TERM") == "dumb":
-        plain = PlainSteps(machine)
+        plain = PlainLaptopSteps(machine)
         try:
             yield plain
         finally:
@@ -142,7 +142,7 @@ def show_steps(machine: Machine) -> Iterator[StepDisplay]:
         redirect_stdout=False,
         redirect_stderr=False,
     ) as bar:
-        yield LiveSteps(bar)
+        yield LiveLaptopSteps(bar)
 
 
 LEAVE_ONE_OUT = "Leave out one of them."
@@ -150,7 +150,7 @@ LEAVE_ONE_OUT = "Leave out one of them."
 # The projects that were named on a command line, and the repository that they lie in.
 
 
-def find_repository_root(start: Path) -> Path:
+def find_repository_root_on_laptop(start: Path) -> Path:
     """The repository that holds `start` on a laptop; `start` itself outside of any."""
     for directory in (start, *start.parents):
         if os.path.exists(directory / ".git"):  # noqa: PTH110 - False also where we may not look
@@ -158,7 +158,9 @@ def find_repository_root(start: Path) -> Path:
     return start
 
 
-def make_relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path, tuple[str, ...]]:
+def make_relative_projects_on_laptop(
+    paths: Iterable[str], directory: Path
+) -> tuple[Path, tuple[str, ...]]:
     """The repository's root and the projects relative to it, from paths typed on a command line.
 
     Raises:
@@ -166,7 +168,9 @@ def make_relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path,
     """
     given = list(paths)
     problems = [
-        found for path in given if (found := describe_directory_problem(directory / path, path))
+        found
+        for path in given
+        if (found := describe_problem_of_sandbox_directory(directory / path, path))
     ]
     if problems:
         raise BadInput(
@@ -175,24 +179,24 @@ def make_relative_projects(paths: Iterable[str], directory: Path) -> tuple[Path,
             reason_code="bad_project_path",
         )
     absolute = [Path(os.path.realpath(directory / path)) for path in given]
-    roots = {find_repository_root(path) for path in absolute}
+    roots = {find_repository_root_on_laptop(path) for path in absolute}
     common = [root for root in roots if all(path.is_relative_to(root) for path in absolute)]
     if not common:
         raise BadInput(
             "Several projects are planned together in one git repository only, and "
-            f"{_describe_wrong_place(given, absolute)}.",
+            f"{_describe_wrong_place_on_laptop(given, absolute)}.",
             hint="Give projects of one checkout, or run ci-bot once for each.",
             reason_code="several_repositories",
         )
     return common[0], tuple(os.path.relpath(path, common[0]) for path in absolute)
 
 
-def _describe_wrong_place(given: list[str], absolute: list[Path]) -> str:
+def _describe_wrong_place_on_laptop(given: list[str], absolute: list[Path]) -> str:
     """Which of these projects are not where they should be, as the end of a sentence."""
     outside = [
         path
         for path, place in zip(given, absolute, strict=True)
-        if not (find_repository_root(place) / ".git").exists()
+        if not (find_repository_root_on_laptop(place) / ".git").exists()
     ]
     names = " and ".join(f"`{path}`" for path in outside or given)
     if outside:
@@ -200,7 +204,7 @@ def _describe_wrong_place(given: list[str], absolute: list[Path]) -> str:
     return f"{names} are in different ones"
 
 
-def parse_local_environment(text: str) -> EnvironmentName:
+def parse_environment_on_laptop(text: str) -> EnvironmentName:
     """Parses the environment that a command of a laptop only reads about.
 
     Raises:
@@ -208,11 +212,11 @@ def parse_local_environment(text: str) -> EnvironmentName:
     """
     try:
         return parse_review_environment(text)
-    except UnfitName as error:
-        raise make_bad_input(error) from error
+    except UnfitEnvironmentName as error:
+        raise make_bad_input_of_request(error) from error
 
 
-def check_environment_name(text: str) -> None:
+def check_environment_name_on_laptop(text: str) -> None:
     """Refuses text that is no name of an environment before anything else is reported. A name that
     may not be built is left to the worker's calls, which make a document of it.
 
@@ -221,21 +225,21 @@ def check_environment_name(text: str) -> None:
     """
     try:
         EnvironmentName(text)
-    except UnfitName as error:
-        make_refused_failure(error, "input")
+    except UnfitEnvironmentName as error:
+        make_failure_of_refused_request(error, "input")
 
 
-def raise_bad_input(failure: Failure | None) -> None:
+def raise_bad_input_of_laptop(failure: Failure | None) -> None:
     """Where input was wrong nothing was checked, so there is nothing to report or to decide.
 
     Raises:
         BadInput: the failure, if it is one of that kind.
     """
     if failure is not None and failure.exit_code == EXIT_BAD_INPUT:
-        raise make_error_of_failure(failure)
+        raise make_error_of_worker_failure(failure)
 
 
-def read_origin_url(client: WorkerClient) -> str | None:
+def read_origin_url_on_laptop(client: WorkerClient) -> str | None:
     """The URL of the repository's origin, None outside of a repository."""
     try:
         return client.git.read_origin()
@@ -243,17 +247,17 @@ def read_origin_url(client: WorkerClient) -> str | None:
         return None
 
 
-def read_local_prefix(client: WorkerClient, machine: Machine, given: str | None) -> str:
+def read_prefix_on_laptop(client: WorkerClient, machine: Machine, given: str | None) -> str:
     """What environments of pull requests are called: as the option says, else as the project."""
     if given is not None:
         return given
-    found = read_laptop_prefix(client)
-    if warning := describe_ignored_prefix(found):
+    found = read_laptop_prefix_for_worker(client)
+    if warning := describe_prefix_ignored_by_client(found):
         print(warning, file=machine.log)
     return found.prefix or DEFAULT_PREFIX
 
 
-def read_branch(client: WorkerClient) -> str | None:
+def read_branch_on_laptop(client: WorkerClient) -> str | None:
     """The branch that is checked out, None outside of a repository."""
     try:
         return client.git.read_branch()
@@ -262,7 +266,7 @@ def read_branch(client: WorkerClient) -> str | None:
 
 
 @contextmanager
-def open_local_client(
+def open_worker_client_on_laptop(
     machine: Machine,
     projects: tuple[str, ...],
     gateway: str | None,
@@ -273,17 +277,17 @@ def open_local_client(
     secrets: tuple[str, ...] = (),
 ) -> Iterator[WorkerClient]:
     """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
-    root, relative = make_relative_projects(projects, machine.directory)
-    _check_search_path(machine.directory, python_path)
-    cancel = CancelToken(clock=machine.monotonic)
+    root, relative = make_relative_projects_on_laptop(projects, machine.directory)
+    _check_search_path_on_laptop(machine.directory, python_path)
+    cancel = SandboxCancelToken(clock=machine.monotonic)
 
-    redactor = make_redactor(
+    redactor = make_redactor_for_sandbox(
         machine.environ,
         worker_env=worker_env,
         secrets=secrets,
-        own=_read_own_variables(root, relative),
+        own=_read_own_variables_on_laptop(root, relative),
     )
-    options = ClientOptions(
+    options = WorkerClientOptions(
         checkout=root,
         projects=relative,
         gateway=gateway,
@@ -295,9 +299,9 @@ def open_local_client(
     )
     try:
         with (
-            handle_signals(cancel),
-            _listen_to_work(machine) as listener,
-            open_client(
+            handle_signals_of_sandbox(cancel),
+            _listen_to_work_on_laptop(machine) as listener,
+            open_worker_client(
                 options, machine, redactor=redactor, cancel=cancel, listener=listener
             ) as client,
         ):
@@ -307,15 +311,15 @@ def open_local_client(
 
 
 @contextmanager
-def _listen_to_work(machine: Machine) -> Iterator[WorkListener]:
+def _listen_to_work_on_laptop(machine: Machine) -> Iterator[WorkListener]:
     """Where progress goes: to a person at the machine's log."""
-    with show_steps(machine) as display:
+    with show_steps_on_laptop(machine) as display:
 
         def print_traceback(lines: list[str]) -> None:
             if machine.verbose:
                 display.print_line("\n".join(lines))
 
-        log = TracebackFilter(on_line=display.print_line, on_traceback=print_traceback)
+        log = SandboxedTracebackFilter(on_line=display.print_line, on_traceback=print_traceback)
         try:
             yield WorkListener(
                 on_progress=display.show_step, on_log=log.feed_line, on_traceback=print_traceback
@@ -324,14 +328,16 @@ def _listen_to_work(machine: Machine) -> Iterator[WorkListener]:
             log.release_held()
 
 
-def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:
+def _check_search_path_on_laptop(directory: Path, given: tuple[str, ...]) -> None:
     """In a workflow one may be missing: the base branch may lack it. Here somebody has mistyped it.
 
     Raises:
         BadInput: one is no directory.
     """
     problems = [
-        found for path in given if (found := describe_directory_problem(directory / path, path))
+        found
+        for path in given
+        if (found := describe_problem_of_sandbox_directory(directory / path, path))
     ]
     if problems:
         raise BadInput(
@@ -341,7 +347,7 @@ def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:
         )
 
 
-def _read_own_variables(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+def _read_own_variables_on_laptop(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     """What the user's own projects set themselves: SQLMesh reads their .env files."""
     found: dict[str, str] = {}
     for project in projects:

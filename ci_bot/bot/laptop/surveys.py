@@ -10,7 +10,11 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from ci_bot.bot.laptop.session import open_local_client, read_local_prefix, read_origin_url
+from ci_bot.bot.laptop.session import (
+    open_worker_client_on_laptop,
+    read_origin_url_on_laptop,
+    read_prefix_on_laptop,
+)
 from ci_bot.bot.report import (
     Format,
     OutputScreen,
@@ -21,12 +25,12 @@ from ci_bot.bot.report import (
 )
 from ci_bot.bot.worker_client import (
     OTHER_SPARK,
-    find_doctor_exit_code,
-    make_error_of_failure,
-    request_doctor,
-    request_exposures,
-    request_learn,
-    run_owner,
+    choose_exit_code_of_worker_doctor,
+    make_error_of_worker_failure,
+    name_owner_of_worker_request,
+    request_doctor_from_worker,
+    request_exposures_from_worker,
+    request_learn_from_worker,
 )
 from ci_bot.errors import EXIT_DONE, BadInput
 from ci_bot.host import Machine
@@ -38,7 +42,7 @@ from ci_bot.redaction import quote_value
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "not_run": "yellow"}
 
 
-def doctor_locally(
+def run_doctor_on_laptop(
     machine: Machine,
     *,
     projects: tuple[str, ...],
@@ -49,23 +53,23 @@ def doctor_locally(
     form: Format,
 ) -> int:
     """`ci-bot doctor`. Returns the exit code."""
-    with open_local_client(
+    with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        document = request_doctor(
+        document = request_doctor_from_worker(
             client,
-            owner_name=run_owner(None, read_origin_url(client)),
-            environment_prefix=read_local_prefix(client, machine, None),
+            owner_name=name_owner_of_worker_request(None, read_origin_url_on_laptop(client)),
+            environment_prefix=read_prefix_on_laptop(client, machine, None),
         )
     if form == "json":
         text = document.to_json(indent=2)
     else:
-        text = doctor_to_terminal(document, make_screen(machine)).rstrip("\n")
+        text = render_doctor_for_laptop(document, make_screen(machine)).rstrip("\n")
     print(text, file=machine.out, flush=True)
-    return find_doctor_exit_code(document)
+    return choose_exit_code_of_worker_doctor(document)
 
 
-def doctor_to_terminal(document: DoctorDocument, screen: OutputScreen) -> str:
+def render_doctor_for_laptop(document: DoctorDocument, screen: OutputScreen) -> str:
     """The document as plain text, ending in a newline."""
     page = make_page_of_screen(screen)
     count = {
@@ -98,7 +102,7 @@ _BECAME = (
 )
 
 
-def write_exposures(
+def write_exposures_on_laptop(
     machine: Machine,
     *,
     projects: tuple[str, ...],
@@ -119,25 +123,27 @@ def write_exposures(
     """
     file = None if output is None else machine.directory / output
     if file is not None:
-        _check_target(file)
-    with open_local_client(
+        _check_target_of_exposures(file)
+    with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        owner_name = run_owner(None, read_origin_url(client))
-        document = request_exposures(client, owner_name=owner_name, event_logs=event_logs)
+        owner_name = name_owner_of_worker_request(None, read_origin_url_on_laptop(client))
+        document = request_exposures_from_worker(
+            client, owner_name=owner_name, event_logs=event_logs
+        )
         if isinstance(document, Failure):
-            raise make_error_of_failure(document)
+            raise make_error_of_worker_failure(document)
         document = client.redactor.redact_document(document)
-    text = render_exposures(document, until=machine.read_date().isoformat())
+    text = render_exposures_for_laptop(document, until=machine.read_date().isoformat())
     if file is None:
         print(text, file=machine.out, end="", flush=True)
     else:
-        _write_whole(file, text)
-    print(_describe_logs(document, output), end="", file=machine.log, flush=True)
+        _write_exposures_whole(file, text)
+    print(_describe_logs_for_laptop(document, output), end="", file=machine.log, flush=True)
     return EXIT_DONE
 
 
-def render_exposures(document: ExposuresDocument, *, until: str) -> str:
+def render_exposures_for_laptop(document: ExposuresDocument, *, until: str) -> str:
     """The file: YAML as dbt writes exposures, with the columns in `meta`.
 
     Args:
@@ -150,32 +156,35 @@ def render_exposures(document: ExposuresDocument, *, until: str) -> str:
         "exposures:" if document.readers else "exposures: []",
     ]
     for reader in document.readers:
-        lines += _render_reader(reader)
+        lines += _render_exposed_reader_for_laptop(reader)
     return "\n".join([*lines, ""])
 
 
-def _render_reader(reader: LoggedReader) -> Iterable[str]:
+def _render_exposed_reader_for_laptop(reader: LoggedReader) -> Iterable[str]:
     known = {model: columns for model, columns in reader.reads.items() if columns is not None}
-    yield f"  - name: {_quote_scalar(reader.application)}"
+    yield f"  - name: {_quote_scalar_of_exposures(reader.application)}"
     yield "    type: application"
-    yield f"    owner: {{name: {_quote_scalar(reader.user or 'unknown')}}}"
+    yield f"    owner: {{name: {_quote_scalar_of_exposures(reader.user or 'unknown')}}}"
     yield "    depends_on:"
-    yield from (f"      - {_quote_scalar(model)}" for model in reader.reads)
+    yield from (f"      - {_quote_scalar_of_exposures(model)}" for model in reader.reads)
     yield "    meta:"
-    yield f"      last_read: {_quote_scalar(reader.last_read[:10])}"
+    yield f"      last_read: {_quote_scalar_of_exposures(reader.last_read[:10])}"
     yield f"      statements: {reader.statements}"
     if known:
         yield "      columns:"
     for model, columns in known.items():
-        yield f"        {_quote_scalar(model)}: [{', '.join(map(_quote_scalar, columns))}]"
+        yield (
+            f"        {_quote_scalar_of_exposures(model)}: "
+            f"[{', '.join(map(_quote_scalar_of_exposures, columns))}]"
+        )
 
 
-def _quote_scalar(text: str) -> str:
+def _quote_scalar_of_exposures(text: str) -> str:
     """A scalar that no reader of YAML takes for anything else: JSON's strings are YAML's."""
     return json.dumps(text, ensure_ascii=False)
 
 
-def _check_target(file: Path) -> None:
+def _check_target_of_exposures(file: Path) -> None:
     """Refuses to overwrite what this command has not written."""
     try:
         with file.open("rb") as opened:
@@ -183,7 +192,7 @@ def _check_target(file: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _make_not_written_error(file, error) from error
+        raise _make_exposures_not_written_error(file, error) from error
     if not ours:
         raise BadInput(
             f"{quote_value(str(file))} is there already, and `ci-bot exposures` has not written "
@@ -193,17 +202,17 @@ def _check_target(file: Path) -> None:
         )
 
 
-def _write_whole(file: Path, text: str) -> None:
+def _write_exposures_whole(file: Path, text: str) -> None:
     part = file.with_name(f".{file.name}.part")
     try:
         part.write_text(text, encoding="utf-8")
         part.replace(file)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise _make_not_written_error(file, error) from error
+        raise _make_exposures_not_written_error(file, error) from error
 
 
-def _make_not_written_error(file: Path, error: OSError) -> BadInput:
+def _make_exposures_not_written_error(file: Path, error: OSError) -> BadInput:
     return BadInput(
         f"{quote_value(str(file))} cannot be written: {(error.strerror or '').lower()}.",
         hint="Name another file with `--output`; without it the exposures are printed.",
@@ -211,7 +220,7 @@ def _make_not_written_error(file: Path, error: OSError) -> BadInput:
     )
 
 
-def _describe_logs(document: ExposuresDocument, output: str | None) -> str:
+def _describe_logs_for_laptop(document: ExposuresDocument, output: str | None) -> str:
     page = TextPage()
     page.add_title(
         f"Found {words.format_count(len(document.readers), 'reader')} in "
@@ -239,7 +248,7 @@ _BECAME_OF_LEARNED = (
 )
 
 
-def learn_locally(
+def learn_on_laptop(
     machine: Machine,
     *,
     projects: tuple[str, ...],
@@ -254,19 +263,21 @@ def learn_locally(
     Raises:
         BotError: the logs or the state cannot be used.
     """
-    with open_local_client(
+    with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
-        document = request_learn(
-            client, owner_name=run_owner(None, read_origin_url(client)), event_logs=event_logs
+        document = request_learn_from_worker(
+            client,
+            owner_name=name_owner_of_worker_request(None, read_origin_url_on_laptop(client)),
+            event_logs=event_logs,
         )
     if isinstance(document, Failure):
-        raise make_error_of_failure(document)
-    print(render_learned(document), end="", file=machine.out, flush=True)
+        raise make_error_of_worker_failure(document)
+    print(render_learned_for_laptop(document), end="", file=machine.out, flush=True)
     return EXIT_DONE
 
 
-def render_learned(document: LearnDocument) -> str:
+def render_learned_for_laptop(document: LearnDocument) -> str:
     """The document as plain text, ending in a newline."""
     page = TextPage()
     page.add_title(

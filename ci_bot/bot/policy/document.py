@@ -24,7 +24,7 @@ from typing_extensions import Self, TypeAliasType
 
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.policy.weighable_rules import UNWEIGHED, list_rules_that_policy_may_weigh
-from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part
+from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part_of_team_words
 from ci_bot.protocol.cost import PRICE, Price
 from ci_bot.protocol.files import MOST_INTERVALS
 from ci_bot.protocol.plan import Severity
@@ -105,7 +105,7 @@ def _validate_policy_file_path(text: str) -> str:
 
 def _validate_policy_words(text: str) -> str:
     words = text.strip("\n")
-    unfit = find_unfit_part(words)
+    unfit = find_unfit_part_of_team_words(words)
     if unfit is not None:
         raise ValueError(unfit)
     return words
@@ -113,7 +113,7 @@ def _validate_policy_words(text: str) -> str:
 
 def _validate_policy_message(text: str) -> str:
     line = text.strip()
-    unfit = find_unfit_part(line, one_line=True)
+    unfit = find_unfit_part_of_team_words(line, one_line=True)
     if unfit is not None:
         raise ValueError(unfit)
     return line

@@ -74,40 +74,42 @@ MOST_COMMAS = 4_000_000
 _LONGEST_NUMBER = 40
 
 
-class AnswerRefusedError(Exception):
+class SandboxedAnswerRefusedError(Exception):
     """Why an answer is not trusted, as the end of a sentence."""
 
 
-def read_answer(raw: bytes, request: WorkerRequest) -> WorkerAnswer:
+def read_answer_of_sandboxed_worker(raw: bytes, request: WorkerRequest) -> WorkerAnswer:
     """The worker's answer to `request`.
 
     Raises:
-        AnswerRefusedError: Nothing of it is to be used.
+        SandboxedAnswerRefusedError: Nothing of it is to be used.
     """
-    check_json(raw)
+    check_json_of_sandboxed_worker(raw)
     try:
         answer = ANSWER.validate_json(raw)
     except ValidationError as error:
-        raise AnswerRefusedError(
-            f"it does not fit the contract ({_describe_first_error(error)})"
+        raise SandboxedAnswerRefusedError(
+            f"it does not fit the contract ({_describe_first_error_of_sandboxed_answer(error)})"
         ) from None
     except RecursionError:
-        raise AnswerRefusedError(_TOO_DEEP) from None
-    check_subject(answer, request)
-    return normalize_reasons(answer)
+        raise SandboxedAnswerRefusedError(_TOO_DEEP) from None
+    check_subject_of_sandboxed_answer(answer, request)
+    return normalize_reasons_of_sandboxed_worker(answer)
 
 
-def normalize_reasons(answer: WorkerAnswer) -> WorkerAnswer:
+def normalize_reasons_of_sandboxed_worker(answer: WorkerAnswer) -> WorkerAnswer:
     """Returns `answer` without reason codes that are not in the contract."""
     if isinstance(answer, SweepDocument):
-        cleanups = [_with_known_reason(document) for document in answer.cleanups]
+        cleanups = [
+            _keep_known_reason_of_sandboxed_worker(document) for document in answer.cleanups
+        ]
         return answer.model_copy(update={"cleanups": cleanups})
     if isinstance(answer, _WITHOUT_FAILURE):
         return answer
-    return _with_known_reason(answer)
+    return _keep_known_reason_of_sandboxed_worker(answer)
 
 
-def _with_known_reason(document: AnswerWithReason) -> AnswerWithReason:
+def _keep_known_reason_of_sandboxed_worker(document: AnswerWithReason) -> AnswerWithReason:
     changes: dict[str, object] = {}
     if document.failure is not None:
         code = normalize_failure_code(document.failure.reason_code)
@@ -120,26 +122,26 @@ def _with_known_reason(document: AnswerWithReason) -> AnswerWithReason:
     return document.model_copy(update=changes)
 
 
-def check_json(raw: bytes) -> None:
+def check_json_of_sandboxed_worker(raw: bytes) -> None:
     """Refuse what JSON readers disagree on: doubled keys, NaN, endless nesting and numbers."""
     if raw.count(b",") > MOST_COMMAS:
-        raise AnswerRefusedError(_TOO_MANY_MEMBERS)
+        raise SandboxedAnswerRefusedError(_TOO_MANY_MEMBERS)
     objects = 0
 
     def on_object(pairs: list[tuple[str, Any]]) -> None:
         nonlocal objects
         objects += 1
         if objects > MOST_OBJECTS:
-            raise AnswerRefusedError(_TOO_MANY_MEMBERS)
+            raise SandboxedAnswerRefusedError(_TOO_MANY_MEMBERS)
         if len({key for key, _ in pairs}) != len(pairs):
-            raise AnswerRefusedError("it has a key twice")
+            raise SandboxedAnswerRefusedError("it has a key twice")
 
     def on_number(text: str) -> None:
         if len(text) > _LONGEST_NUMBER:
-            raise AnswerRefusedError("it has a number without end")
+            raise SandboxedAnswerRefusedError("it has a number without end")
 
     def on_constant(_name: str) -> None:
-        raise AnswerRefusedError("it has a number that is none")
+        raise SandboxedAnswerRefusedError("it has a number that is none")
 
     try:
         json.loads(
@@ -150,55 +152,57 @@ def check_json(raw: bytes) -> None:
             parse_constant=on_constant,
         )
     except RecursionError:
-        raise AnswerRefusedError(_TOO_DEEP) from None
+        raise SandboxedAnswerRefusedError(_TOO_DEEP) from None
     except (UnicodeDecodeError, ValueError):
-        raise AnswerRefusedError("it is not JSON") from None
+        raise SandboxedAnswerRefusedError("it is not JSON") from None
 
 
-def check_subject(answer: WorkerAnswer, request: WorkerRequest) -> None:
+def check_subject_of_sandboxed_answer(answer: WorkerAnswer, request: WorkerRequest) -> None:
     """Refuse what is about something else than was asked."""
     if isinstance(answer, FailedAnswer):
-        _check_failure(answer.failure)
+        _check_failure_of_sandboxed_worker(answer.failure)
         return
     if answer.activity != request.activity:
-        raise AnswerRefusedError(f"it is about a {answer.activity}, not a {request.activity}")
+        raise SandboxedAnswerRefusedError(
+            f"it is about a {answer.activity}, not a {request.activity}"
+        )
     if isinstance(answer, SweepDocument) and isinstance(request, SweepRequest):
-        _check_sweep(answer, request)
+        _check_sweep_of_sandboxed_worker(answer, request)
         return
     if (
         isinstance(request, ReviewRequest | ApplyRequest | CleanupRequest | EstimateRequest)
         and isinstance(answer, ReviewFacts | ApplyDocument | CleanupDocument | EstimateDocument)
         and answer.environment != request.environment
     ):
-        raise AnswerRefusedError(_OTHER_ENVIRONMENT)
+        raise SandboxedAnswerRefusedError(_OTHER_ENVIRONMENT)
     if isinstance(answer, SweepDocument | _WITHOUT_FAILURE):
         return  # there is nothing more in it to be believed
     if isinstance(answer, ReviewFacts) and isinstance(request, ReviewRequest):
-        _check_review(answer, request)
+        _check_review_of_sandboxed_worker(answer, request)
         if answer.refused_wish is not None:
-            _check_failure(answer.refused_wish)
+            _check_failure_of_sandboxed_worker(answer.refused_wish)
     if isinstance(answer, ApplyDocument) and isinstance(request, ApplyRequest):
         if answer.result == ("applied" if request.probe else "probed"):
-            raise AnswerRefusedError(f"it says {answer.result}, which was not asked for")
+            raise SandboxedAnswerRefusedError(f"it says {answer.result}, which was not asked for")
         done = answer.result in ("applied", "probed", "nothing_to_apply")
-        if done and request.plan_id and not _is_of(answer, request.plan_id):
-            raise AnswerRefusedError("it is about another plan")
+        if done and request.plan_id and not _is_sandboxed_answer_of(answer, request.plan_id):
+            raise SandboxedAnswerRefusedError("it is about another plan")
     if answer.failure is not None:
-        _check_failure(answer.failure)
+        _check_failure_of_sandboxed_worker(answer.failure)
 
 
-def _check_review(answer: ReviewFacts, request: ReviewRequest) -> None:
+def _check_review_of_sandboxed_worker(answer: ReviewFacts, request: ReviewRequest) -> None:
     if answer.identity is not None and answer.identity.environment != request.environment:
-        raise AnswerRefusedError("its plan is for another environment")
+        raise SandboxedAnswerRefusedError("its plan is for another environment")
     if request.baseline == "base-branch" and answer.baseline != "base-branch":
-        raise AnswerRefusedError("it compares with another baseline")
+        raise SandboxedAnswerRefusedError("it compares with another baseline")
     if answer.baseline == "empty" and answer.prod_not_found is None:
-        raise AnswerRefusedError("it found no prod and does not say where")
-    if not _is_of_wish(answer, request):
-        raise AnswerRefusedError("it is about another restatement")
+        raise SandboxedAnswerRefusedError("it found no prod and does not say where")
+    if not _is_sandboxed_answer_of_wish(answer, request):
+        raise SandboxedAnswerRefusedError("it is about another restatement")
 
 
-def _is_of_wish(answer: ReviewFacts, request: ReviewRequest) -> bool:
+def _is_sandboxed_answer_of_wish(answer: ReviewFacts, request: ReviewRequest) -> bool:
     """Whether a restatement that was asked for is there, in the words of who asked, or refused."""
     wish = request.wish
     if wish is None or answer.refused_wish is not None or answer.failure is not None:
@@ -208,7 +212,7 @@ def _is_of_wish(answer: ReviewFacts, request: ReviewRequest) -> bool:
     return [(item.by, item.at, item.reason, item.comment_id) for item in own] == [wanted]
 
 
-def _is_of(answer: ApplyDocument, requested_id: str) -> bool:
+def _is_sandboxed_answer_of(answer: ApplyDocument, requested_id: str) -> bool:
     if answer.plan_id is None:
         # Where prod is what the project makes of it there is no plan by now, so the worker repeats
         # the id that was asked for; of one that was given in short it does not know the whole.
@@ -216,26 +220,29 @@ def _is_of(answer: ApplyDocument, requested_id: str) -> bool:
     return answer.plan_id.startswith(requested_id.lower())
 
 
-def _check_sweep(answer: SweepDocument, request: SweepRequest) -> None:
+def _check_sweep_of_sandboxed_worker(answer: SweepDocument, request: SweepRequest) -> None:
     targets = {target.environment for target in request.targets}
     answered = [document.environment for document in answer.cleanups]
     if len(set(answered)) != len(answered) or not targets.issuperset(answered):
-        raise AnswerRefusedError(_OTHER_ENVIRONMENT)
+        raise SandboxedAnswerRefusedError(_OTHER_ENVIRONMENT)
     for document in answer.cleanups:
         if document.failure is not None:
-            _check_failure(document.failure)
+            _check_failure_of_sandboxed_worker(document.failure)
 
 
-def _check_failure(failure: Failure) -> None:
+def _check_failure_of_sandboxed_worker(failure: Failure) -> None:
     """The exit codes of a signal are the bot's to give: the worker does not know of any."""
     if failure.exit_code not in (1, 2, 3, 4, 130, 143):
-        raise AnswerRefusedError("its exit code is none of ours")
+        raise SandboxedAnswerRefusedError("its exit code is none of ours")
 
 
-def _describe_first_error(error: ValidationError) -> str:
+def _describe_first_error_of_sandboxed_answer(error: ValidationError) -> str:
     """Where and how, without the value: places come from our schema, or are shown as `?`."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    known = [str(part) if isinstance(part, int) or _is_ours(part) else "?" for part in first["loc"]]
+    known = [
+        str(part) if isinstance(part, int) or _is_field_of_sandboxed_answer_ours(part) else "?"
+        for part in first["loc"]
+    ]
     return f"{'.'.join(known) or 'the document'}: {first['type']}"
 
 
@@ -280,5 +287,5 @@ _FIELDS = frozenset(
 }
 
 
-def _is_ours(part: str) -> bool:
+def _is_field_of_sandboxed_answer_ours(part: str) -> bool:
     return part in _FIELDS

@@ -24,7 +24,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_NO_NEW_PRIVS = 38
 
 
-def lock_down(config: dict[str, object]) -> None:
+def lock_down_sandboxed_process(config: dict[str, object]) -> None:
     """Give up what the worker must not have. Raises OSError where the kernel refuses."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     processes = config.get("processes")
@@ -55,7 +55,7 @@ def lock_down(config: dict[str, object]) -> None:
         pass
 
 
-def set_path(config: dict[str, object]) -> None:
+def set_path_of_sandboxed_process(config: dict[str, object]) -> None:
     """The project's own pins first, the bot's package last."""
     overlay, search_path = config.get("overlay"), config.get("search_path")
     if isinstance(overlay, str):
@@ -64,7 +64,7 @@ def set_path(config: dict[str, object]) -> None:
         sys.path += [path for path in search_path if path not in sys.path]
 
 
-def start_trace(config: dict[str, object], descriptor: str) -> None:
+def start_trace_in_sandbox(config: dict[str, object], descriptor: str) -> None:
     """Tell the bot from now on what is opened, where CONFIG asks for it."""
     trace = config.get("trace")
     if not isinstance(trace, dict):
@@ -76,15 +76,15 @@ def start_trace(config: dict[str, object], descriptor: str) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[trace["module"]] = module
     spec.loader.exec_module(module)
-    module.install_trace(int(descriptor), trace["roots"])
+    module.install_load_trace(int(descriptor), trace["roots"])
 
 
 def main(arguments: list[str]) -> None:
     """Lock this process down and run the module or the script that CONFIG names."""
     config = json.loads(arguments[0])
-    lock_down(config)
-    start_trace(config, arguments[1])
-    set_path(config)
+    lock_down_sandboxed_process(config)
+    start_trace_in_sandbox(config, arguments[1])
+    set_path_of_sandboxed_process(config)
     if config.get("module"):
         sys.argv = [config["module"], *arguments[2:]]
         runpy.run_module(config["module"], run_name="__main__", alter_sys=True)

@@ -38,7 +38,7 @@ LINK_OPTIONS = ("-f", "--find-links")
 BINARY_OF = {"psycopg2": "psycopg2-binary"}
 
 
-def list_missing_requirements(report: Mapping[str, Any]) -> list[str]:
+def list_requirements_missing_in_sandbox(report: Mapping[str, Any]) -> list[str]:
     """What pip's report says is missing, one requirement a line, with hashes if it knows all."""
     found: list[tuple[str, str | None]] = []
     for item in report.get("install", []):
@@ -52,7 +52,7 @@ def list_missing_requirements(report: Mapping[str, Any]) -> list[str]:
     return [text for text, _ in found]
 
 
-def select_index_lines(file: Path) -> list[str]:
+def select_index_lines_for_sandboxed_pip(file: Path) -> list[str]:
     """The lines of a requirements file that say where packages come from."""
     lines: list[str] = []
     for line in file.read_text(encoding="utf-8").splitlines():
@@ -64,7 +64,7 @@ def select_index_lines(file: Path) -> list[str]:
     return lines
 
 
-def is_installed(source: str) -> bool:
+def is_installed_in_sandbox(source: str) -> bool:
     """Whether the package of `name==version ...` is there in that version."""
     name, _, version = source.split(" ", 1)[0].partition("==")
     try:
@@ -73,7 +73,7 @@ def is_installed(source: str) -> bool:
         return False
 
 
-def write_stand_in_wheel(name: str, *, scratch: Path) -> None:
+def write_stand_in_wheel_in_sandbox(name: str, *, scratch: Path) -> None:
     """Writes a wheel without modules for a package whose binary form is installed."""
     binary = BINARY_OF[name]
     try:
@@ -94,7 +94,7 @@ def write_stand_in_wheel(name: str, *, scratch: Path) -> None:
             wheel.writestr(f"{information}/{file}", text)
 
 
-def build_wheel(source: str, sources: list[str], *, scratch: Path) -> int:
+def build_wheel_in_sandbox(source: str, sources: list[str], *, scratch: Path) -> int:
     """Makes a wheel of `source` in `scratch`; returns pip's exit code."""
     name = source.partition("==")[0]
     print(f"requirements: building {source.split(' ', 1)[0]}", flush=True)
@@ -113,21 +113,21 @@ def main(arguments: list[str]) -> int:
     """Install what is missing; returns pip's exit code."""
     target, file, source = arguments
     with tempfile.TemporaryDirectory() as scratch:
-        return install_missing(Path(target), Path(file), source, scratch=Path(scratch))
+        return install_missing_in_sandbox(Path(target), Path(file), source, scratch=Path(scratch))
 
 
-def install_missing(target: Path, file: Path, source: str, *, scratch: Path) -> int:
+def install_missing_in_sandbox(target: Path, file: Path, source: str, *, scratch: Path) -> int:
     """The steps."""
     if importlib.util.find_spec("pip") is None:
         print(f"{sys.executable} has no pip, so it cannot install requirements")
         return 1
-    sources = select_index_lines(file)
+    sources = select_index_lines_for_sandboxed_pip(file)
     for name in BINARY_OF:
-        write_stand_in_wheel(name, scratch=scratch)
+        write_stand_in_wheel_in_sandbox(name, scratch=scratch)
     if (
         source
-        and not is_installed(source)
-        and (code := build_wheel(source, sources, scratch=scratch))
+        and not is_installed_in_sandbox(source)
+        and (code := build_wheel_in_sandbox(source, sources, scratch=scratch))
     ):
         return code
     made = ["--find-links", str(scratch)]
@@ -138,7 +138,7 @@ def install_missing(target: Path, file: Path, source: str, *, scratch: Path) -> 
     )
     if found.returncode != 0:
         return found.returncode
-    missing = list_missing_requirements(json.loads(report.read_text(encoding="utf-8")))
+    missing = list_requirements_missing_in_sandbox(json.loads(report.read_text(encoding="utf-8")))
     print(f"requirements: {len(missing)} packages to install", flush=True)
     if not missing:
         return 0

@@ -18,15 +18,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_bot.bot.sandbox.deadline import Deadline, make_endless_deadline
+from ci_bot.bot.sandbox.deadline import SandboxDeadline, make_endless_sandbox_deadline
 from ci_bot.bot.sandbox.launch import (
     ENTER,
     MIB,
     READ,
     WRITE,
-    DiskReserve,
-    WorkerIdentity,
-    has_file_right,
+    SandboxDiskReserve,
+    SandboxIdentity,
+    has_sandboxed_user_right,
 )
 from ci_bot.errors import FULL_DISK_HINT, BadInput
 
@@ -48,7 +48,7 @@ _COPYING = "while the checkout was copied"
 
 
 @dataclass
-class CopyReport:
+class SandboxedCopyReport:
     """What became of a checkout; paths are relative to it."""
 
     files: int = 0
@@ -59,7 +59,7 @@ class CopyReport:
 
 
 @dataclass
-class _CopiedDirectory:
+class _DirectoryCopiedIntoSandbox:
     """One directory of the checkout; the last three fields are about everything below it as well.
 
     `reachable`: the worker can walk to it. `plain`: it holds no code and no links, and the worker
@@ -80,14 +80,14 @@ class _CopiedDirectory:
         return self.plain and worth_it
 
 
-def copy_checkout(
+def copy_checkout_into_sandbox(
     source: Path,
     target: Path,
     *,
-    identity: WorkerIdentity | None,
-    deadline: Deadline | None = None,
-    disks: Sequence[DiskReserve] = (),
-) -> CopyReport:
+    identity: SandboxIdentity | None,
+    deadline: SandboxDeadline | None = None,
+    disks: Sequence[SandboxDiskReserve] = (),
+) -> SandboxedCopyReport:
     """Copy the tree at `source` to the new directory `target`, which `identity` will own.
 
     Directories and files get mode 0700 and 0600 (0700 where the file was executable). Without an
@@ -101,9 +101,9 @@ def copy_checkout(
         BadInput: there is no room for a file.
     """
     root = os.path.realpath(source)
-    report = CopyReport()
-    deadline = deadline or make_endless_deadline()
-    directories = _survey_directories(root, identity, deadline)
+    report = SandboxedCopyReport()
+    deadline = deadline or make_endless_sandbox_deadline()
+    directories = _survey_directories_for_sandbox(root, identity, deadline)
     done: set[int] = set()
     for number, directory in enumerate(directories):
         # Strings and not paths: thousands of Path objects would cost as much as the copy.
@@ -117,58 +117,64 @@ def copy_checkout(
             report.linked += 1
         else:
             os.mkdir(there, 0o700)
-            _give_ownership(there, identity)
+            _give_ownership_to_sandboxed_user(there, identity)
             for name in directory.links:
-                _copy_link(root, f"{directory.path}/{name}", f"{there}/{name}", report)
+                _copy_link_into_sandbox(root, f"{directory.path}/{name}", f"{there}/{name}", report)
             for name in directory.names:
                 deadline.check_time(_COPYING)
-                _copy_file(directory, name, f"{there}/{name}", identity, report, deadline, disks)
+                _copy_file_into_sandbox(
+                    directory, name, f"{there}/{name}", identity, report, deadline, disks
+                )
     return report
 
 
-def seal_tree(
-    root: Path, *, identity: WorkerIdentity | None, deadline: Deadline | None = None
+def seal_tree_for_sandbox(
+    root: Path, *, identity: SandboxIdentity | None, deadline: SandboxDeadline | None = None
 ) -> list[str]:
     """Give a tree that we made to `identity`, and drop its links that lead out; returns those."""
     dropped: list[str] = []
-    deadline = deadline or make_endless_deadline()
+    deadline = deadline or make_endless_sandbox_deadline()
     top = os.path.realpath(root)
     for directory, names, files in os.walk(top):
         deadline.check_time(DURING_EXPORT)
-        _give_ownership(directory, identity)
+        _give_ownership_to_sandboxed_user(directory, identity)
         for name in [*names, *files]:
             path = Path(directory, name)
             if path.is_symlink():
-                if not _stays_inside(top, str(path)):
+                if not _does_link_stay_in_sandbox(top, str(path)):
                     path.unlink()
                     dropped.append(str(path.relative_to(top)))
             elif name in files:
-                _give_ownership(str(path), identity)
+                _give_ownership_to_sandboxed_user(str(path), identity)
     return sorted(dropped)
 
 
-def _survey_directories(
-    root: str, identity: WorkerIdentity | None, deadline: Deadline
-) -> list[_CopiedDirectory]:
+def _survey_directories_for_sandbox(
+    root: str, identity: SandboxIdentity | None, deadline: SandboxDeadline
+) -> list[_DirectoryCopiedIntoSandbox]:
     """All directories that are taken over, each before those in it."""
-    found: list[_CopiedDirectory] = []
+    found: list[_DirectoryCopiedIntoSandbox] = []
     above = identity is not None and all(
-        has_file_right(part.stat(), identity, ENTER) for part in Path(root).parents
+        has_sandboxed_user_right(part.stat(), identity, ENTER) for part in Path(root).parents
     )
-    todo = [_CopiedDirectory(root, -1, above)]
+    todo = [_DirectoryCopiedIntoSandbox(root, -1, above)]
     while todo:
         deadline.check_time(_COPYING)
         directory = todo.pop()
         found.append(directory)
         if identity is not None:
             status = Path(directory.path).stat()
-            directory.reachable = directory.reachable and has_file_right(status, identity, ENTER)
-            directory.plain = directory.reachable and _only_reads(status, identity)
+            directory.reachable = directory.reachable and has_sandboxed_user_right(
+                status, identity, ENTER
+            )
+            directory.plain = directory.reachable and _may_sandbox_only_read_file(status, identity)
         for entry in sorted(os.scandir(directory.path), key=lambda entry: entry.name):
-            if _is_taken(entry) and entry.is_dir(follow_symlinks=False):
-                todo.append(_CopiedDirectory(entry.path, len(found) - 1, directory.reachable))
+            if _is_entry_taken_into_sandbox(entry) and entry.is_dir(follow_symlinks=False):
+                todo.append(
+                    _DirectoryCopiedIntoSandbox(entry.path, len(found) - 1, directory.reachable)
+                )
             else:
-                _note_entry(directory, entry, identity)
+                _note_entry_of_sandboxed_copy(directory, entry, identity)
     for directory in reversed(found[1:]):
         parent = found[directory.parent]
         parent.plain = parent.plain and directory.plain
@@ -177,7 +183,7 @@ def _survey_directories(
     return found
 
 
-def _is_taken(entry: os.DirEntry[str]) -> bool:
+def _is_entry_taken_into_sandbox(entry: os.DirEntry[str]) -> bool:
     if entry.name in SKIPPED_NAMES or entry.name.endswith(SKIPPED_SUFFIXES):
         return False
     if entry.is_dir(follow_symlinks=False):
@@ -185,11 +191,13 @@ def _is_taken(entry: os.DirEntry[str]) -> bool:
     return True
 
 
-def _note_entry(
-    directory: _CopiedDirectory, entry: os.DirEntry[str], identity: WorkerIdentity | None
+def _note_entry_of_sandboxed_copy(
+    directory: _DirectoryCopiedIntoSandbox,
+    entry: os.DirEntry[str],
+    identity: SandboxIdentity | None,
 ) -> None:
     """Remember an entry that is no directory, or that is left out."""
-    taken = _is_taken(entry)
+    taken = _is_entry_taken_into_sandbox(entry)
     if taken and entry.is_symlink():
         directory.links.append(entry.name)
     elif taken and entry.is_file():
@@ -198,21 +206,21 @@ def _note_entry(
         if directory.plain and identity is not None:
             status = entry.stat()
             directory.size += status.st_size
-            directory.plain = _only_reads(status, identity) and not entry.name.endswith(
-                CODE_SUFFIXES + DATABASE_SUFFIXES
-            )
+            directory.plain = _may_sandbox_only_read_file(
+                status, identity
+            ) and not entry.name.endswith(CODE_SUFFIXES + DATABASE_SUFFIXES)
         return
     directory.plain = False
 
 
-def _copy_file(
-    directory: _CopiedDirectory,
+def _copy_file_into_sandbox(
+    directory: _DirectoryCopiedIntoSandbox,
     name: str,
     target: str,
-    identity: WorkerIdentity | None,
-    report: CopyReport,
-    deadline: Deadline,
-    disks: Sequence[DiskReserve],
+    identity: SandboxIdentity | None,
+    report: SandboxedCopyReport,
+    deadline: SandboxDeadline,
+    disks: Sequence[SandboxDiskReserve],
 ) -> None:
     source = f"{directory.path}/{name}"
     reader = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -221,16 +229,20 @@ def _copy_file(
         if not stat.S_ISREG(status.st_mode):
             return
         report.files += 1
-        if directory.reachable and identity and _is_linked(source, status, identity, report):
+        if (
+            directory.reachable
+            and identity
+            and _is_file_linked_into_sandbox(source, status, identity, report)
+        ):
             os.symlink(source, target)
             report.linked += 1
             return
         if status.st_size > LINK_FROM_BYTES:
-            _check_room(target, status.st_size, disks)
+            _check_room_for_sandboxed_copy(target, status.st_size, disks)
         mode = 0o600 | (status.st_mode & 0o100)
         writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         try:
-            for chunk in _read_chunks(reader):
+            for chunk in _read_chunks_of_copied_file(reader):
                 deadline.check_time(_COPYING)
                 os.write(writer, chunk)
                 report.copied_bytes += len(chunk)
@@ -243,7 +255,9 @@ def _copy_file(
         os.close(reader)
 
 
-def _check_room(target: str, size: int, disks: Sequence[DiskReserve]) -> None:
+def _check_room_for_sandboxed_copy(
+    target: str, size: int, disks: Sequence[SandboxDiskReserve]
+) -> None:
     for disk in disks:
         if disk.is_used_up(more_bytes=size):
             raise BadInput(
@@ -255,8 +269,8 @@ def _check_room(target: str, size: int, disks: Sequence[DiskReserve]) -> None:
             )
 
 
-def _is_linked(
-    source: str, status: os.stat_result, identity: WorkerIdentity, report: CopyReport
+def _is_file_linked_into_sandbox(
+    source: str, status: os.stat_result, identity: SandboxIdentity, report: SandboxedCopyReport
 ) -> bool:
     if source.endswith(CODE_SUFFIXES):
         left = CODE_BUDGET_BYTES - report.code_bytes
@@ -264,20 +278,24 @@ def _is_linked(
         left = OTHER_BUDGET_BYTES - (report.copied_bytes - report.code_bytes)
     if status.st_size <= min(LINK_FROM_BYTES, left) or source.endswith(DATABASE_SUFFIXES):
         return False
-    return _only_reads(status, identity)
+    return _may_sandbox_only_read_file(status, identity)
 
 
-def _only_reads(status: os.stat_result, identity: WorkerIdentity) -> bool:
-    return has_file_right(status, identity, READ) and not has_file_right(status, identity, WRITE)
+def _may_sandbox_only_read_file(status: os.stat_result, identity: SandboxIdentity) -> bool:
+    return has_sandboxed_user_right(status, identity, READ) and not has_sandboxed_user_right(
+        status, identity, WRITE
+    )
 
 
-def _read_chunks(reader: int) -> Iterator[bytes]:
+def _read_chunks_of_copied_file(reader: int) -> Iterator[bytes]:
     while chunk := os.read(reader, _CHUNK):
         yield chunk
 
 
-def _copy_link(root: str, source: str, target: str, report: CopyReport) -> None:
-    if not _stays_inside(root, source):
+def _copy_link_into_sandbox(
+    root: str, source: str, target: str, report: SandboxedCopyReport
+) -> None:
+    if not _does_link_stay_in_sandbox(root, source):
         report.dropped_links.append(os.path.relpath(source, root))
         return
     # Relative, so that the link leads to the copy and not back to the original.
@@ -286,13 +304,13 @@ def _copy_link(root: str, source: str, target: str, report: CopyReport) -> None:
     os.symlink(os.path.relpath(resolved, here), target)
 
 
-def _stays_inside(root: str, link: str) -> bool:
+def _does_link_stay_in_sandbox(root: str, link: str) -> bool:
     resolved = os.path.realpath(link)
     if resolved != root and not resolved.startswith(root + os.sep):
         return False
     return not SKIPPED_NAMES & set(Path(os.path.relpath(resolved, root)).parts)
 
 
-def _give_ownership(path: str, identity: WorkerIdentity | None) -> None:
+def _give_ownership_to_sandboxed_user(path: str, identity: SandboxIdentity | None) -> None:
     if identity is not None:
         os.chown(path, identity.uid, identity.gid, follow_symlinks=False)

@@ -25,7 +25,7 @@ GIT_REPORT_SECONDS = 20.0
 _TWO_MINUTES = 120
 
 
-class Deadline:
+class SandboxDeadline:
     """The moment at which the work of a run ends, whatever it is at.
 
     Args:
@@ -89,7 +89,10 @@ class Deadline:
 
     def describe_timeout(self, who: str) -> str:
         """The first half of that failure's sentence."""
-        return f"{who} did not finish within {describe_duration(self.seconds)} and was stopped"
+        return (
+            f"{who} did not finish within {describe_duration_of_deadline(self.seconds)} and "
+            f"was stopped"
+        )
 
 
 OUT_OF_TIME_HINT = (
@@ -97,12 +100,12 @@ OUT_OF_TIME_HINT = (
 )
 
 
-def make_endless_deadline() -> Deadline:
+def make_endless_sandbox_deadline() -> SandboxDeadline:
     """For work that nobody waits for."""
-    return Deadline(math.inf, clock=lambda: 0.0)
+    return SandboxDeadline(math.inf, clock=lambda: 0.0)
 
 
-def describe_duration(seconds: float) -> str:
+def describe_duration_of_deadline(seconds: float) -> str:
     """Seconds in words for a sentence."""
     return f"{seconds / 60:.0f} minutes" if seconds >= _TWO_MINUTES else f"{seconds:g} seconds"
 
@@ -119,7 +122,7 @@ def describe_duration(seconds: float) -> str:
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
-class CancelToken:
+class SandboxCancelToken:
     """Set once, by the first signal; can be waited for like a file.
 
     Args:
@@ -165,7 +168,7 @@ class CancelToken:
 
     def make_cancelled_error(self) -> RunCancelled:
         """The failure that stands for this cancellation, with the right exit code."""
-        return with_exit_code(
+        return add_exit_code_of_signal(
             RunCancelled(f"The run was {self.signal_word}.", hint=RUN_IT_AGAIN),
             self.exit_code,
         )
@@ -223,16 +226,16 @@ class CancelToken:
         os.close(self._writer)
 
 
-def with_exit_code(error: RunCancelled, exit_code: int) -> RunCancelled:
+def add_exit_code_of_signal(error: RunCancelled, exit_code: int) -> RunCancelled:
     """`error` with the exit code of the signal that caused it."""
     error.exit_code = exit_code
     return error
 
 
 @contextmanager
-def handle_signals(
-    token: CancelToken, *, exit_now: Callable[[int], object] = os._exit
-) -> Iterator[CancelToken]:
+def handle_signals_of_sandbox(
+    token: SandboxCancelToken, *, exit_now: Callable[[int], object] = os._exit
+) -> Iterator[SandboxCancelToken]:
     """Let SIGINT and SIGTERM set `token`, and end the process at the second of them.
 
     Inside, the first signal raises `Cancelled` in the main thread, except where it is deferred.

@@ -35,28 +35,28 @@ SHARED_DIRECTORIES = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108  # nosec B10
 
 
 @dataclass(frozen=True)
-class FreeSpace:
+class SandboxFreeSpace:
     """What a disk has left for a user; `files` is None if it does not count them."""
 
     bytes: int
     files: int | None
 
 
-def read_free_space(directory: Path) -> FreeSpace:
+def read_free_space_for_sandbox(directory: Path) -> SandboxFreeSpace:
     """Raises OSError: the disk cannot be asked."""
     facts = os.statvfs(directory)
-    return FreeSpace(
+    return SandboxFreeSpace(
         bytes=facts.f_bavail * facts.f_frsize, files=facts.f_favail if facts.f_files else None
     )
 
 
 @dataclass(frozen=True)
-class DiskReserve:
+class SandboxDiskReserve:
     """The part of one disk that has to stay free."""
 
     directory: Path
-    least: FreeSpace
-    read: Callable[[Path], FreeSpace] = read_free_space
+    least: SandboxFreeSpace
+    read: Callable[[Path], SandboxFreeSpace] = read_free_space_for_sandbox
 
     def is_used_up(self, *, share: float = 1.0, more_bytes: int = 0) -> bool:
         """Whether less than (this share of) the reserve is left once `more_bytes` are written."""
@@ -83,29 +83,31 @@ class DiskReserve:
         return "the disk of the temporary directory"
 
 
-def list_disk_reserves(
+def list_disk_reserves_of_sandbox(
     directories: Iterable[Path],
     reserved_bytes: int,
     *,
-    read: Callable[[Path], FreeSpace] = read_free_space,
-) -> list[DiskReserve]:
+    read: Callable[[Path], SandboxFreeSpace] = read_free_space_for_sandbox,
+) -> list[SandboxDiskReserve]:
     """The reserve of each disk that holds one of the directories, by what is free now.
 
     Where less is free than should be, it is half of that: a small disk is no reason to do nothing.
     """
-    found: dict[int, DiskReserve] = {}
+    found: dict[int, SandboxDiskReserve] = {}
     for directory in directories:
         with suppress(OSError):
             free, device = read(directory), directory.stat().st_dev
-            least = FreeSpace(
-                bytes=_limit_to_half(reserved_bytes, free.bytes),
-                files=None if free.files is None else _limit_to_half(_RESERVED_FILES, free.files),
+            least = SandboxFreeSpace(
+                bytes=_limit_reserve_to_half(reserved_bytes, free.bytes),
+                files=None
+                if free.files is None
+                else _limit_reserve_to_half(_RESERVED_FILES, free.files),
             )
-            found.setdefault(device, DiskReserve(directory, least, read))
+            found.setdefault(device, SandboxDiskReserve(directory, least, read))
     return list(found.values())
 
 
-def _limit_to_half(wanted: int, free: int) -> int:
+def _limit_reserve_to_half(wanted: int, free: int) -> int:
     return wanted if wanted < free else free // 2
 
 
@@ -127,7 +129,7 @@ _SHORTEST_SECRET = 8
 
 
 @dataclass(frozen=True)
-class WorkerVariables:
+class SandboxVariables:
     """The input `worker-env`: exact names, and prefixes that were written as `NAME_*`."""
 
     names: tuple[str, ...] = ()
@@ -139,38 +141,40 @@ class WorkerVariables:
     def pass_on(self, name: str) -> bool:
         """Whether the project gets the variable: what it asks for, and what its engines read."""
         wanted = name.startswith(DEFAULT_PREFIXES) or self.requires_variable(name)
-        return wanted and not _is_never(name)
+        return wanted and not _may_variable_never_enter_sandbox(name)
 
 
 @dataclass(frozen=True)
-class ChildEnvironment:
+class SandboxedEnvironment:
     """The worker's whole environment, and the names that were held back because of their value."""
 
     variables: dict[str, str] = field(repr=False)
     withheld: tuple[str, ...] = ()
 
 
-def parse_worker_variables(text: str) -> WorkerVariables:
+def parse_sandbox_variables(text: str) -> SandboxVariables:
     """Read `worker-env`: names and `PREFIX_*`, separated by white space or commas.
 
     Raises:
         BadInput: One message with every entry that is not allowed.
     """
     entries = list(dict.fromkeys(re.split(r"[\s,]+", text.strip()))) if text.strip() else []
-    problems = [f"`{entry}` {why}" for entry in entries if (why := _find_problem(entry))]
+    problems = [
+        f"`{entry}` {why}" for entry in entries if (why := _find_problem_of_sandbox_variable(entry))
+    ]
     if problems:
         raise BadInput(
             f"Input `worker-env` cannot be used: {'; '.join(problems)}.",
             hint="Write names (`DB_PASSWORD`) and prefixes (`AWS_*`), apart by spaces or lines.",
             reason_code="bad_worker_env",
         )
-    return WorkerVariables(
+    return SandboxVariables(
         names=tuple(entry for entry in entries if not entry.endswith("*")),
         prefixes=tuple(entry[:-1] for entry in entries if entry.endswith("*")),
     )
 
 
-def make_redactor(
+def make_redactor_for_sandbox(
     environ: Mapping[str, str],
     *,
     worker_env: str,
@@ -186,24 +190,24 @@ def make_redactor(
         own: Variables that the project sets itself, in a .env file of somebody who may be trusted.
     """
     try:
-        selection = parse_worker_variables(worker_env)
+        selection = parse_sandbox_variables(worker_env)
     except BadInput:
-        selection = WorkerVariables()
+        selection = SandboxVariables()
     project = list_secret_values(own or {}, lambda _name: True)
     return Redactor([*secrets, *project, *list_secret_values(environ, selection.pass_on)])
 
 
-def build_worker_environment(
+def build_sandboxed_environment(
     parent: Mapping[str, str],
     *,
-    selection: WorkerVariables,
+    selection: SandboxVariables,
     python: str,
     home: str,
     temporary: str,
     secrets: Iterable[str],
     path: str = CONTAINER_PATH,
     fixed: Mapping[str, str] | None = None,
-) -> ChildEnvironment:
+) -> SandboxedEnvironment:
     """The environment that the worker gets.
 
     Args:
@@ -252,10 +256,12 @@ def build_worker_environment(
         "SQLMESH__DISABLE_ANONYMIZED_ANALYTICS": "true",
         **(fixed or {}),
     }
-    return ChildEnvironment(variables, tuple(sorted(withheld)))
+    return SandboxedEnvironment(variables, tuple(sorted(withheld)))
 
 
-def prepend_python_path(variables: Mapping[str, str], directories: Sequence[str]) -> dict[str, str]:
+def prepend_python_path_in_sandbox(
+    variables: Mapping[str, str], directories: Sequence[str]
+) -> dict[str, str]:
     """The environment with `directories` in front of PYTHONPATH.
 
     The worker itself is isolated and ignores the variable; the Python processes that Spark starts
@@ -267,15 +273,17 @@ def prepend_python_path(variables: Mapping[str, str], directories: Sequence[str]
     return {**variables, "PYTHONPATH": os.pathsep.join(path for path in searched if path)}
 
 
-def _is_never(name: str) -> bool:
+def _may_variable_never_enter_sandbox(name: str) -> bool:
     return name.startswith(NEVER_PREFIXES) or name in NEVER_NAMES
 
 
-def _find_problem(entry: str) -> str | None:
+def _find_problem_of_sandbox_variable(entry: str) -> str | None:
     if not _ENTRY.fullmatch(entry):
         return "is neither a name nor a prefix followed by `*`"
     name = entry.rstrip("*")
-    if _is_never(name) or (entry.endswith("*") and name.startswith(NEVER_PREFIXES)):
+    if _may_variable_never_enter_sandbox(name) or (
+        entry.endswith("*") and name.startswith(NEVER_PREFIXES)
+    ):
         return "is never given to the worker"
     if entry in _OURS:
         return "is set by the bot"
@@ -289,14 +297,14 @@ READ, WRITE, ENTER = 0o4, 0o2, 0o1
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerIdentity:
+class SandboxIdentity:
     """The user and group that the worker runs as, in the container."""
 
     uid: int
     gid: int
 
 
-def has_file_right(status: os.stat_result, identity: WorkerIdentity, right: int) -> bool:
+def has_sandboxed_user_right(status: os.stat_result, identity: SandboxIdentity, right: int) -> bool:
     """Whether `identity` has `right` on a file, by its mode bits; an owner can take any right."""
     if status.st_uid == identity.uid:
         return True
@@ -315,19 +323,21 @@ def has_file_right(status: os.stat_result, identity: WorkerIdentity, right: int)
 DOCKER_SOCKETS = (Path("/var/run/docker.sock"), Path("/run/docker.sock"))
 
 
-def open_doors(paths: Iterable[Path], identity: WorkerIdentity) -> list[Path]:
+def list_paths_open_to_sandboxed_user(
+    paths: Iterable[Path], identity: SandboxIdentity
+) -> list[Path]:
     """Those of `paths`, and of the directories that hold them, that the worker could write to."""
     found: dict[Path, None] = {}
     for path in paths:
         for place in (path, path.parent):
-            if place.exists() and _is_open(place, identity):
+            if place.exists() and _is_path_open_to_sandboxed_user(place, identity):
                 found[place] = None
     return list(found)
 
 
-def require_closed(paths: Iterable[Path], identity: WorkerIdentity) -> None:
+def require_paths_closed_to_sandbox(paths: Iterable[Path], identity: SandboxIdentity) -> None:
     """Raise BadInput if the worker could reach one of `paths`."""
-    doors = open_doors(paths, identity)
+    doors = list_paths_open_to_sandboxed_user(paths, identity)
     if doors:
         raise BadInput(
             f"The worker's user {identity.uid} could write to {', '.join(map(str, doors))}, and so "
@@ -338,23 +348,27 @@ def require_closed(paths: Iterable[Path], identity: WorkerIdentity) -> None:
         )
 
 
-def _is_open(place: Path, identity: WorkerIdentity) -> bool:
+def _is_path_open_to_sandboxed_user(place: Path, identity: SandboxIdentity) -> bool:
     # The path as it resolves: a link may lead past the locked directory that it stands in.
     real = place.resolve()
-    reached = all(has_file_right(above.stat(), identity, ENTER) for above in real.parents)
-    return reached and has_file_right(real.stat(), identity, WRITE) and not _is_sticky(real)
+    reached = all(has_sandboxed_user_right(above.stat(), identity, ENTER) for above in real.parents)
+    return (
+        reached
+        and has_sandboxed_user_right(real.stat(), identity, WRITE)
+        and not _is_directory_sticky_for_sandbox(real)
+    )
 
 
-def _is_sticky(place: Path) -> bool:
+def _is_directory_sticky_for_sandbox(place: Path) -> bool:
     """In /tmp and its like everybody may create files, but not touch those of others."""
     return place.is_dir() and bool(place.stat().st_mode & 0o1000)
 
 
-__all__ = ["WorkerIdentity", "WorkerLaunch", "WorkerLimits"]
+__all__ = ["SandboxIdentity", "SandboxLaunch", "SandboxLimits"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerLimits:
+class SandboxLimits:
     """The worker's bounds; each has a default that a large project does not reach.
 
     Args:
@@ -380,7 +394,7 @@ class WorkerLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorkerLaunch:
+class SandboxLaunch:
     """How to start the worker.
 
     Args:
@@ -407,9 +421,9 @@ class WorkerLaunch:
     search_path: tuple[str, ...]
     places: PrivateDirectories = field(default_factory=lambda: PrivateDirectories({}), repr=False)
     overlay: Path | None = None
-    identity: WorkerIdentity | None = None
+    identity: SandboxIdentity | None = None
     in_container: bool = False
-    limits: WorkerLimits = WorkerLimits()
+    limits: SandboxLimits = SandboxLimits()
     guarded: tuple[Path, ...] = DOCKER_SOCKETS
     module: str = "ci_bot.worker"
     traced: tuple[Path, ...] = ()
@@ -439,4 +453,4 @@ class WorkerLaunch:
                 "(no `--user` in `options`).",
                 reason_code="cannot_drop_privileges",
             )
-        require_closed(self.guarded, self.identity)
+        require_paths_closed_to_sandbox(self.guarded, self.identity)

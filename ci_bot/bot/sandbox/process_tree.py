@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_bot.bot.sandbox.launch import WorkerIdentity
+from ci_bot.bot.sandbox.launch import SandboxIdentity
 
 _PROC = Path("/proc")
 _PR_SET_CHILD_SUBREAPER = 36
@@ -30,7 +30,7 @@ _WAIT_MILLISECONDS = 100
 
 
 @dataclass(frozen=True)
-class ProcessEntry:
+class SandboxedProcessEntry:
     """One line of the process table."""
 
     pid: int
@@ -48,7 +48,7 @@ class ProcessEntry:
 
 
 @contextmanager
-def adopt_orphans() -> Iterator[None]:
+def adopt_orphans_of_sandbox() -> Iterator[None]:
     """While inside, orphans of our descendants become our children (Linux only)."""
     if sys.platform != "linux":
         yield
@@ -61,24 +61,27 @@ def adopt_orphans() -> Iterator[None]:
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
-def read_process_table() -> dict[int, ProcessEntry]:
+def read_table_of_sandboxed_processes() -> dict[int, SandboxedProcessEntry]:
     """Every process by pid; empty if there is no /proc."""
-    table: dict[int, ProcessEntry] = {}
+    table: dict[int, SandboxedProcessEntry] = {}
     with suppress(FileNotFoundError):
         for entry in os.scandir(_PROC):
-            if entry.name.isdecimal() and (process := _read_process(int(entry.name))) is not None:
+            if (
+                entry.name.isdecimal()
+                and (process := _read_sandboxed_process(int(entry.name))) is not None
+            ):
                 table[process.pid] = process
     return table
 
 
-def _read_process(pid: int) -> ProcessEntry | None:
+def _read_sandboxed_process(pid: int) -> SandboxedProcessEntry | None:
     try:
         text = (_PROC / str(pid) / "stat").read_bytes().decode("ascii", "replace")
     except OSError:
         return None
     # The name is in parentheses and may contain anything, parentheses and spaces too.
     fields = text[text.rindex(")") + 2 :].split()
-    return ProcessEntry(
+    return SandboxedProcessEntry(
         pid=pid,
         parent=int(fields[1]),
         group=int(fields[2]),
@@ -89,7 +92,7 @@ def _read_process(pid: int) -> ProcessEntry | None:
     )
 
 
-class ProcessFamily:
+class SandboxedProcessFamily:
     """The worker, a process beside it if there is one, and what they started.
 
     Args:
@@ -103,7 +106,7 @@ class ProcessFamily:
         leaders: Sequence[int],
         *,
         known_before: frozenset[tuple[int, int]],
-        identity: WorkerIdentity | None,
+        identity: SandboxIdentity | None,
     ) -> None:
         self._leaders = frozenset(leaders)
         self._known_before = known_before
@@ -111,14 +114,14 @@ class ProcessFamily:
         self._own = os.getpid()
         self._own_session = os.getsid(0)
 
-    def list_members(self) -> list[ProcessEntry]:
+    def list_members(self) -> list[SandboxedProcessEntry]:
         """All living processes of the family that one look at the process table finds."""
         return [process for process in self._scan_members() if process.state not in "ZX"]
 
-    def _scan_members(self) -> list[ProcessEntry]:
+    def _scan_members(self) -> list[SandboxedProcessEntry]:
         """The family with its dead; those of them that became ours are reaped."""
-        table = read_process_table()
-        children: dict[int, list[ProcessEntry]] = {}
+        table = read_table_of_sandboxed_processes()
+        children: dict[int, list[SandboxedProcessEntry]] = {}
         for process in table.values():
             children.setdefault(process.parent, []).append(process)
         todo = [
@@ -127,7 +130,7 @@ class ProcessFamily:
             if process.session != self._own_session
             and process.process_key not in self._known_before
         ]
-        family: list[ProcessEntry] = []
+        family: list[SandboxedProcessEntry] = []
         while todo:
             process = todo.pop()
             todo += children.get(process.pid, [])
@@ -149,7 +152,9 @@ class ProcessFamily:
         quick = sum(process.resident_pages for process in members) * os.sysconf("SC_PAGE_SIZE")
         if quick <= at_most:
             return quick
-        return sum(_read_proportional_bytes(process.pid) for process in members)
+        return sum(
+            _read_proportional_bytes_of_sandboxed_process(process.pid) for process in members
+        )
 
     def release_leader(self, leader: int) -> None:
         """A leader has ended with all of its group, and its pid may be given to another process."""
@@ -170,27 +175,29 @@ class ProcessFamily:
         fork in between.
         """
         for leader in self._leaders:
-            _kill_group(leader)
+            _kill_sandboxed_group(leader)
         for _ in range(_ROUNDS):
             if self._identity is not None:
-                _kill_all_of(self._identity)
+                _kill_all_processes_of_sandboxed_user(self._identity)
             family = self._scan_members()
             if not family:
                 return 0
             for group in {process.group for process in family}:
-                _kill_group(group)
-            _kill_and_wait([process for process in family if process.state not in "ZX"])
+                _kill_sandboxed_group(group)
+            _kill_sandboxed_processes_and_wait(
+                [process for process in family if process.state not in "ZX"]
+            )
         return len(self.list_members())
 
 
-def _kill_group(group: int) -> None:
+def _kill_sandboxed_group(group: int) -> None:
     if group <= 1:  # 0 would be our own, 1 everybody's
         return
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
 
-def _kill_all_of(identity: WorkerIdentity) -> None:
+def _kill_all_processes_of_sandboxed_user(identity: SandboxIdentity) -> None:
     """Kill every process of a user, from a process of that user: it can reach no other."""
     with suppress(OSError):
         subprocess.run(
@@ -206,7 +213,7 @@ def _kill_all_of(identity: WorkerIdentity) -> None:
         )
 
 
-def _kill_and_wait(processes: list[ProcessEntry]) -> None:
+def _kill_sandboxed_processes_and_wait(processes: list[SandboxedProcessEntry]) -> None:
     """Kill exactly these: a pid that was given to another process meanwhile is left alone."""
     handles: list[int] = []
     poll = select.poll()
@@ -215,7 +222,7 @@ def _kill_and_wait(processes: list[ProcessEntry]) -> None:
             with suppress(ProcessLookupError, PermissionError):
                 handle = os.pidfd_open(process.pid)
                 handles.append(handle)
-                now = _read_process(process.pid)
+                now = _read_sandboxed_process(process.pid)
                 if now is not None and now.process_key == process.process_key:
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                     poll.register(handle, select.POLLIN)
@@ -225,7 +232,7 @@ def _kill_and_wait(processes: list[ProcessEntry]) -> None:
             os.close(handle)
 
 
-def _read_proportional_bytes(pid: int) -> int:
+def _read_proportional_bytes_of_sandboxed_process(pid: int) -> int:
     try:
         for line in (_PROC / str(pid) / "smaps_rollup").read_text("ascii").splitlines():
             if line.startswith("Pss:"):

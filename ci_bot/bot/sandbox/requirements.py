@@ -16,11 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ci_bot.bot.sandbox.deadline import CancelToken, Deadline
-from ci_bot.bot.sandbox.launch import WorkerLaunch
-from ci_bot.bot.sandbox.run_directories import read_inside, resolve_inside
-from ci_bot.bot.sandbox.supervisor import WatchOptions, supervise_process
-from ci_bot.bot.sandbox.worker_run import make_caged_command, make_start_failure
+from ci_bot.bot.sandbox.deadline import SandboxCancelToken, SandboxDeadline
+from ci_bot.bot.sandbox.launch import SandboxLaunch
+from ci_bot.bot.sandbox.run_directories import read_file_inside_sandbox, resolve_inside_checkout
+from ci_bot.bot.sandbox.supervisor import SandboxWatchOptions, supervise_sandboxed_process
+from ci_bot.bot.sandbox.worker_run import make_sandboxed_command, make_start_failure_of_sandbox
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import (
     NEWEST,
@@ -46,7 +46,7 @@ _SOURCE = re.compile(
 )
 
 
-def check_requirements(repository: Path, file: str) -> list[str]:
+def check_requirements_before_sandbox(repository: Path, file: str) -> list[str]:
     """The requirements file and all that it includes, relative to the repository.
 
     Raises:
@@ -62,17 +62,17 @@ def check_requirements(repository: Path, file: str) -> list[str]:
         if name in found:
             continue
         found[name] = None
-        content = read_inside(repository, name, at_most=_LARGEST)
+        content = read_file_inside_sandbox(repository, name, at_most=_LARGEST)
         if content is None:
             problems.append(f"there is no file `{name}`")
             continue
-        for line in _join_continued_lines(content.decode("utf-8", "replace")):
+        for line in _join_continued_lines_of_requirements(content.decode("utf-8", "replace")):
             include = _INCLUDE.match(line)
             if include is not None:
                 path = Path(name).parent / include["file"]
-                resolve_inside(repository, str(path), what="Requirements file")
+                resolve_inside_checkout(repository, str(path), what="Requirements file")
                 todo.append(os.path.normpath(path))
-            elif _is_refused(line):
+            elif _is_requirement_refused_in_sandbox(line):
                 problems.append(
                     f"`{name}` asks for `{shorten_redacted(line.split('#')[0].strip(), 80)}`"
                 )
@@ -91,18 +91,18 @@ def check_requirements(repository: Path, file: str) -> list[str]:
     return list(found)
 
 
-def install_requirements(
+def install_requirements_in_sandbox(
     file: Path,
     *,
     overlay: Path,
-    launch: WorkerLaunch,
+    launch: SandboxLaunch,
     redactor: Redactor,
     on_log: Callable[[str], None],
-    deadline: Deadline,
-    cancel: CancelToken,
+    deadline: SandboxDeadline,
+    cancel: SandboxCancelToken,
     clock: Callable[[], float],
     repository: Path | None = None,
-) -> WorkerLaunch:
+) -> SandboxLaunch:
     """Install the packages of a requirements file; returns `launch` with them in front.
 
     Args:
@@ -118,17 +118,17 @@ def install_requirements(
     launch.check_separation(own_uid=os.geteuid())
     root = (repository or file.parent).resolve()
     deadline.check_time("before the requirements were installed")
-    files = check_requirements(root, os.path.relpath(file.resolve(), root))
+    files = check_requirements_before_sandbox(root, os.path.relpath(file.resolve(), root))
     with tempfile.TemporaryFile(dir=launch.channel_directory) as unused:
         try:
-            ended = supervise_process(
-                make_caged_command(
+            ended = supervise_sandboxed_process(
+                make_sandboxed_command(
                     launch,
-                    [str(overlay), str(file), _find_pyspark_source(root, files)],
+                    [str(overlay), str(file), _find_pyspark_source_for_sandbox(root, files)],
                     script=_SCRIPT,
                 ),
                 launch=launch,
-                watch=WatchOptions(
+                watch=SandboxWatchOptions(
                     on_log=on_log,
                     on_progress=lambda _message: None,
                     on_cancel=lambda: None,
@@ -140,7 +140,7 @@ def install_requirements(
                 answer_file=unused.fileno(),
             )
         except OSError as error:
-            raise make_start_failure(launch, error) from error
+            raise make_start_failure_of_sandbox(launch, error) from error
     if ended.stopped == "cancelled":
         raise cancel.make_cancelled_error()
     if ended.stopped == "deadline":
@@ -162,24 +162,24 @@ def install_requirements(
     return replace(launch, overlay=overlay, variables=variables)
 
 
-def _find_pyspark_source(repository: Path, files: Sequence[str]) -> str:
+def _find_pyspark_source_for_sandbox(repository: Path, files: Sequence[str]) -> str:
     """The source of PySpark that the files pin, by its hash; empty if they pin none."""
     for name in files:
-        content = read_inside(repository, name, at_most=_LARGEST) or b""
-        for line in _join_continued_lines(content.decode("utf-8", "replace")):
+        content = read_file_inside_sandbox(repository, name, at_most=_LARGEST) or b""
+        for line in _join_continued_lines_of_requirements(content.decode("utf-8", "replace")):
             version = read_pinned_version(line)
             if version is not None:
                 return find_source_requirement(version) or ""
     return ""
 
 
-def _join_continued_lines(text: str) -> Sequence[str]:
+def _join_continued_lines_of_requirements(text: str) -> Sequence[str]:
     joined = text.replace("\\\r\n", " ").replace("\\\n", " ")
     lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in joined.splitlines())
     return [line for line in lines if line]
 
 
-def _is_refused(line: str) -> bool:
+def _is_requirement_refused_in_sandbox(line: str) -> bool:
     if line.startswith("-"):
         option = re.split(r"[\s=]", line, maxsplit=1)[0]
         return option in _REFUSED_OPTIONS or line.startswith("-e")

@@ -15,9 +15,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_bot.bot.sandbox.checkout_copy import CopyReport, copy_checkout
-from ci_bot.bot.sandbox.deadline import Deadline
-from ci_bot.bot.sandbox.launch import DISK_RESERVE_BYTES, WorkerIdentity, list_disk_reserves
+from ci_bot.bot.sandbox.checkout_copy import SandboxedCopyReport, copy_checkout_into_sandbox
+from ci_bot.bot.sandbox.deadline import SandboxDeadline
+from ci_bot.bot.sandbox.launch import (
+    DISK_RESERVE_BYTES,
+    SandboxIdentity,
+    list_disk_reserves_of_sandbox,
+)
 from ci_bot.errors import FULL_DISK_HINT, BadInput, BotError, WorkerFailed
 from ci_bot.protocol.files import PrivateDirectories
 from ci_bot.protocol.messages import Workplace
@@ -52,7 +56,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
-def hold_directory(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
+def hold_private_directory_of_run(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
     """A new directory with mode 0700 for the time inside, and removed at its end.
 
     Runs that follow each other get the same path: a project may put the place of its checkout into
@@ -65,19 +69,19 @@ def hold_directory(parent: Path, *, prefix: str = PREFIX) -> Iterator[Path]:
     Raises:
         WorkerFailed: it could not be removed.
     """
-    remove_stale_directories(parent)
+    remove_stale_run_directories(parent)
     path = Path(tempfile.mkdtemp(prefix=_UNNAMED, dir=parent))
     held = os.open(path, _DIRECTORY)
     with ExitStack() as ends:
         ends.callback(os.close, held)
-        ends.callback(lambda: remove_tree(path))
+        ends.callback(lambda: remove_tree_filled_by_sandbox(path))
         with suppress(OSError):  # where a file system has no locks nobody can take it for dead
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path = _rename_to_free(path, prefix)
+        path = _rename_run_directory_to_free(path, prefix)
         yield path
 
 
-def _rename_to_free(path: Path, prefix: str) -> Path:
+def _rename_run_directory_to_free(path: Path, prefix: str) -> Path:
     """Gives a held directory the first name that is free; more runs than names get one by chance.
 
     A directory that is not empty is never replaced by another one, so no name is taken twice.
@@ -89,7 +93,7 @@ def _rename_to_free(path: Path, prefix: str) -> Path:
     return path.rename(path.with_name(prefix + path.name.removeprefix(_UNNAMED)))
 
 
-def remove_stale_directories(parent: Path) -> list[Path]:
+def remove_stale_run_directories(parent: Path) -> list[Path]:
     """Removes the directories of runs that were killed; returns those.
 
     Only this user's own, never one whose run lives, and never through a link: the temporary
@@ -102,12 +106,12 @@ def remove_stale_directories(parent: Path) -> list[Path]:
         for name in names[:_MOST_SWEPT]:
             # Somebody else may be faster, or a process of that run may still write.
             with suppress(OSError, BotError):
-                if _sweep_one(parent / name, max(0.0, end - time.monotonic())):
+                if _sweep_run_directory(parent / name, max(0.0, end - time.monotonic())):
                     swept.append(parent / name)
     return swept
 
 
-def _sweep_one(path: Path, patience: float) -> bool:
+def _sweep_run_directory(path: Path, patience: float) -> bool:
     handle = os.open(path, _DIRECTORY)
     try:
         found = os.fstat(handle)
@@ -117,13 +121,13 @@ def _sweep_one(path: Path, patience: float) -> bool:
         now = path.lstat()
         if (now.st_dev, now.st_ino) != (found.st_dev, found.st_ino):
             return False
-        remove_tree(path, patience)
+        remove_tree_filled_by_sandbox(path, patience)
     finally:
         os.close(handle)
     return True
 
 
-def remove_tree(root: Path, patience: float = _PATIENCE) -> None:
+def remove_tree_filled_by_sandbox(root: Path, patience: float = _PATIENCE) -> None:
     """Remove a directory that the worker could fill as it liked.
 
     A disk may need a millisecond for each directory, so a tree of many thousands would keep the run
@@ -176,7 +180,7 @@ def _start_removal(root: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def is_disk_full(directory: Path) -> bool:
+def is_disk_of_sandbox_full(directory: Path) -> bool:
     """Whether the disk of a directory has no space for one more small file, or no inode."""
     try:
         facts = os.statvfs(directory)
@@ -192,7 +196,7 @@ ON_THE_BASE_BRANCH = "(on the base branch) "
 
 
 @dataclass(frozen=True)
-class RunWorkspace:
+class SandboxWorkspace:
     """Directories that exist for one run; all but `repository` of a laptop are removed after it.
 
     Args:
@@ -212,8 +216,8 @@ class RunWorkspace:
     scratch_dir: Path
     overlay: Path
     channel: Path
-    identity: WorkerIdentity | None
-    copied: CopyReport = field(default_factory=CopyReport)
+    identity: SandboxIdentity | None
+    copied: SandboxedCopyReport = field(default_factory=SandboxedCopyReport)
 
     @property
     def base_directory(self) -> Path:
@@ -258,14 +262,14 @@ class RunWorkspace:
 
 
 @contextmanager
-def open_private_workspace(
+def open_sandbox_workspace(
     checkout: Path,
     *,
     parent: Path,
-    identity: WorkerIdentity | None,
+    identity: SandboxIdentity | None,
     copy: bool,
-    deadline: Deadline | None = None,
-) -> Iterator[RunWorkspace]:
+    deadline: SandboxDeadline | None = None,
+) -> Iterator[SandboxWorkspace]:
     """Make the directories of a run, and remove them however it ends.
 
     Args:
@@ -278,7 +282,7 @@ def open_private_workspace(
     Raises:
         BadInput: The disk has no room for the copy.
     """
-    with hold_directory(parent) as root:
+    with hold_private_directory_of_run(parent) as root:
         if identity is not None:
             # The worker passes through to what is its own; nobody else gets that far.
             os.chown(root, -1, identity.gid)
@@ -289,11 +293,11 @@ def open_private_workspace(
                 os.chown(root / name, identity.uid, identity.gid)
         (root / "channel").mkdir(mode=0o700)
         repository = root / "repository" if copy else checkout.resolve()
-        copied = CopyReport()
+        copied = SandboxedCopyReport()
         if copy:
-            disks = list_disk_reserves([root], DISK_RESERVE_BYTES)
+            disks = list_disk_reserves_of_sandbox([root], DISK_RESERVE_BYTES)
             try:
-                copied = copy_checkout(
+                copied = copy_checkout_into_sandbox(
                     checkout, repository, identity=identity, deadline=deadline, disks=disks
                 )
             except OSError as error:
@@ -304,7 +308,7 @@ def open_private_workspace(
                     hint=FULL_DISK_HINT,
                     reason_code="disk_full",
                 ) from error
-        yield RunWorkspace(
+        yield SandboxWorkspace(
             checkout=checkout.resolve(),
             root=root,
             repository=repository,
@@ -320,7 +324,7 @@ def open_private_workspace(
         )
 
 
-def resolve_inside(root: Path, relative: str, *, what: str) -> Path:
+def resolve_inside_checkout(root: Path, relative: str, *, what: str) -> Path:
     """The real path of `relative` below `root`.
 
     Args:
@@ -345,7 +349,7 @@ def resolve_inside(root: Path, relative: str, *, what: str) -> Path:
     return path
 
 
-def resolve_project_paths(root: Path, inputs: list[str]) -> list[str]:
+def resolve_project_paths_for_sandbox(root: Path, inputs: list[str]) -> list[str]:
     """The project directories of the input `project`, relative to `root`, each once.
 
     Raises:
@@ -355,11 +359,11 @@ def resolve_project_paths(root: Path, inputs: list[str]) -> list[str]:
     problems: list[str] = []
     for given in inputs:
         try:
-            path = resolve_inside(root, given, what="Project path")
+            path = resolve_inside_checkout(root, given, what="Project path")
         except BadInput as error:
             problems.append(error.message)
             continue
-        problem = describe_directory_problem(path, given)
+        problem = describe_problem_of_sandbox_directory(path, given)
         if problem is None:
             found[os.path.relpath(path, os.path.realpath(root))] = None
         else:
@@ -373,7 +377,7 @@ def resolve_project_paths(root: Path, inputs: list[str]) -> list[str]:
     return list(found)
 
 
-def describe_directory_problem(path: Path, given: str) -> str | None:
+def describe_problem_of_sandbox_directory(path: Path, given: str) -> str | None:
     """Why a path leads to no directory, as a sentence without its full stop; None if it does.
 
     Args:
@@ -383,18 +387,18 @@ def describe_directory_problem(path: Path, given: str) -> str | None:
         if stat.S_ISDIR(path.stat().st_mode):
             return None
     except FileNotFoundError:
-        return f"`{shorten_path(given)}` does not exist"
+        return f"`{shorten_path_of_sandbox(given)}` does not exist"
     except OSError as error:
-        return f"`{shorten_path(given)}` cannot be opened: {error.strerror}"
-    return f"`{shorten_path(given)}` is not a directory"
+        return f"`{shorten_path_of_sandbox(given)}` cannot be opened: {error.strerror}"
+    return f"`{shorten_path_of_sandbox(given)}` is not a directory"
 
 
-def shorten_path(given: str) -> str:
+def shorten_path_of_sandbox(given: str) -> str:
     """A path for a sentence."""
     return given if len(given) <= _LONGEST_SHOWN else f"{given[:_LONGEST_SHOWN]}…"
 
 
-def search_path(root: Path, inputs: Iterable[str]) -> list[str]:
+def list_search_path_of_sandbox(root: Path, inputs: Iterable[str]) -> list[str]:
     """The directories of the input `python-path`, relative to `root`, each once.
 
     One that does not exist is no problem, as in PYTHONPATH: the base branch may lack it.
@@ -406,7 +410,7 @@ def search_path(root: Path, inputs: Iterable[str]) -> list[str]:
     problems: list[str] = []
     for given in inputs:
         try:
-            path = resolve_inside(root, given, what="Search path")
+            path = resolve_inside_checkout(root, given, what="Search path")
         except BadInput as error:
             problems.append(error.message)
             continue
@@ -423,13 +427,13 @@ def search_path(root: Path, inputs: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def read_inside(root: Path, relative: str, *, at_most: int) -> bytes | None:
+def read_file_inside_sandbox(root: Path, relative: str, *, at_most: int) -> bytes | None:
     """A regular file below `root` that somebody else wrote; None if there is none such.
 
     Args:
         at_most: Larger files raise BadInput, as do paths that leave `root`.
     """
-    path = resolve_inside(root, relative, what="File")
+    path = resolve_inside_checkout(root, relative, what="File")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

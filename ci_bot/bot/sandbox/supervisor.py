@@ -19,16 +19,24 @@ from enum import Enum
 from functools import partial
 from typing import Literal
 
-from ci_bot.bot.sandbox.deadline import CancelToken
+from ci_bot.bot.sandbox.deadline import SandboxCancelToken
 from ci_bot.bot.sandbox.launch import (
     SHARED_DIRECTORIES,
-    DiskReserve,
-    WorkerLaunch,
-    WorkerLimits,
-    list_disk_reserves,
+    SandboxDiskReserve,
+    SandboxLaunch,
+    SandboxLimits,
+    list_disk_reserves_of_sandbox,
 )
-from ci_bot.bot.sandbox.process_tree import ProcessFamily, adopt_orphans, read_process_table
-from ci_bot.bot.sandbox.worker_output import LogReader, ProgressReader, TraceReader
+from ci_bot.bot.sandbox.process_tree import (
+    SandboxedProcessFamily,
+    adopt_orphans_of_sandbox,
+    read_table_of_sandboxed_processes,
+)
+from ci_bot.bot.sandbox.worker_output import (
+    SandboxedLogReader,
+    SandboxedProgressReader,
+    SandboxedTraceReader,
+)
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
 
@@ -52,7 +60,7 @@ _READ_BYTES = 65_536
 _MOST_WAITING = 5_000
 
 
-class WatcherSign(Enum):
+class SandboxWatcherSign(Enum):
     """What the watcher says besides lines and progress."""
 
     CANCELLED = "cancelled"
@@ -60,7 +68,7 @@ class WatcherSign(Enum):
 
 
 @dataclass
-class EndedProcess:
+class EndedSandboxedProcess:
     """How a process ended.
 
     Args:
@@ -77,28 +85,28 @@ class EndedProcess:
 
 
 @dataclass(kw_only=True)
-class ProcessWatcher:
+class SandboxedProcessWatcher:
     """Everything that the watching thread needs, and what it leaves behind."""
 
     process: subprocess.Popen[bytes]
-    family: ProcessFamily
-    limits: WorkerLimits
+    family: SandboxedProcessFamily
+    limits: SandboxLimits
     beside: subprocess.Popen[bytes] | None
     log_pipe: int
     progress_pipe: int
     trace_pipe: int
     answer_file: int
-    disks: Sequence[DiskReserve]
-    log: LogReader
-    trace: TraceReader
-    cancel: CancelToken
+    disks: Sequence[SandboxDiskReserve]
+    log: SandboxedLogReader
+    trace: SandboxedTraceReader
+    cancel: SandboxCancelToken
     clock: Callable[[], float]
     deadline_seconds: float
-    events: queue.SimpleQueue[str | Progress | WatcherSign] = field(
+    events: queue.SimpleQueue[str | Progress | SandboxWatcherSign] = field(
         default_factory=queue.SimpleQueue
     )
     abandoned: threading.Event = field(default_factory=threading.Event)
-    ended: EndedProcess = field(default_factory=EndedProcess)
+    ended: EndedSandboxedProcess = field(default_factory=EndedSandboxedProcess)
     failure: BaseException | None = None
 
     def run(self) -> None:
@@ -110,14 +118,14 @@ class ProcessWatcher:
             with suppress(Exception):
                 self.family.kill_members()
         finally:
-            self.events.put(WatcherSign.END)
+            self.events.put(SandboxWatcherSign.END)
 
     def _watch_process(self) -> None:
         started = self.clock()
         self._deadline = started + self.deadline_seconds
         self._next_check = started
         self._kill_at: float | None = None
-        self._progress = ProgressReader(
+        self._progress = SandboxedProgressReader(
             line_bytes=self.limits.progress_line_bytes, lines=self.limits.progress_lines
         )
         with selectors.DefaultSelector() as selector:
@@ -164,7 +172,7 @@ class ProcessWatcher:
                     self._close_pipe(key.fd)
             elif key.fd == self.cancel.fileno():
                 selector.unregister(self.cancel)
-                self.events.put(WatcherSign.CANCELLED)
+                self.events.put(SandboxWatcherSign.CANCELLED)
 
     def _read_pipe(self, pipe: int) -> bool:
         """Hand on what the pipe holds; whether there can be more later."""
@@ -257,7 +265,7 @@ class ProcessWatcher:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatchOptions:
+class SandboxWatchOptions:
     """Who gets its output, and when to stop.
 
     Args:
@@ -272,14 +280,14 @@ class WatchOptions:
     on_progress: Callable[[Progress], None]
     on_cancel: Callable[[], None]
     redactor: Redactor
-    cancel: CancelToken
+    cancel: SandboxCancelToken
     clock: Callable[[], float]
     deadline_seconds: float
-    trace: TraceReader = field(default_factory=TraceReader)
+    trace: SandboxedTraceReader = field(default_factory=SandboxedTraceReader)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecondProcess:
+class SecondSandboxedProcess:
     """A second process, which the first can wait for.
 
     It gets no progress pipe, is not traced, and sets its own bounds (`Launch.bounds`).
@@ -290,19 +298,19 @@ class SecondProcess:
     """
 
     command: Sequence[str]
-    launch: WorkerLaunch
+    launch: SandboxLaunch
     pass_fds: Sequence[int] = ()
 
 
-def supervise_process(
+def supervise_sandboxed_process(
     command: Sequence[str],
     *,
-    launch: WorkerLaunch,
-    watch: WatchOptions,
+    launch: SandboxLaunch,
+    watch: SandboxWatchOptions,
     answer_file: int,
     pass_fds: Sequence[int] = (),
-    beside: SecondProcess | None = None,
-) -> EndedProcess:
+    beside: SecondSandboxedProcess | None = None,
+) -> EndedSandboxedProcess:
     """Run `command` to its end and beyond; returns when nothing of it is left.
 
     To be called from a thread that lives as long as the bot: the worker dies with the thread that
@@ -321,14 +329,16 @@ def supervise_process(
         OSError: It could not be started.
         Cancelled: `watch.cancel` was set before the start.
     """
-    known_before = frozenset(process.process_key for process in read_process_table().values())
+    known_before = frozenset(
+        process.process_key for process in read_table_of_sandboxed_processes().values()
+    )
     watch.cancel.check_cancelled()
-    with watch.cancel.defer_signal(), adopt_orphans():
-        started = _start_processes(command, launch, pass_fds, beside)
-        family = ProcessFamily(
+    with watch.cancel.defer_signal(), adopt_orphans_of_sandbox():
+        started = _start_sandboxed_processes(command, launch, pass_fds, beside)
+        family = SandboxedProcessFamily(
             started.process_ids, known_before=known_before, identity=launch.identity
         )
-        watcher = ProcessWatcher(
+        watcher = SandboxedProcessWatcher(
             process=started.process,
             beside=started.beside,
             family=family,
@@ -337,11 +347,11 @@ def supervise_process(
             progress_pipe=started.progress,
             trace_pipe=started.trace,
             answer_file=answer_file,
-            disks=list_disk_reserves(
+            disks=list_disk_reserves_of_sandbox(
                 [launch.channel_directory, *(SHARED_DIRECTORIES if launch.in_container else ())],
                 launch.limits.disk_reserve_bytes,
             ),
-            log=LogReader(
+            log=SandboxedLogReader(
                 watch.redactor,
                 line_characters=launch.limits.log_line_characters,
                 limit_bytes=launch.limits.log_bytes,
@@ -352,14 +362,14 @@ def supervise_process(
             deadline_seconds=watch.deadline_seconds,
         )
         thread = threading.Thread(target=watcher.run, name="worker-watch", daemon=True)
-        with watch.cancel.set_last_act(lambda: _kill_quietly(family)):
+        with watch.cancel.set_last_act(lambda: _kill_sandboxed_family_quietly(family)):
             try:
                 thread.start()
-                _hand_on(watcher, watch)
+                _hand_on_signs_of_sandbox(watcher, watch)
             finally:
                 watcher.abandoned.set()
                 if thread.ident is None:
-                    _kill_quietly(family)
+                    _kill_sandboxed_family_quietly(family)
                 else:
                     thread.join()
     if watcher.failure is not None:
@@ -368,7 +378,7 @@ def supervise_process(
 
 
 @dataclass
-class _StartedProcesses:
+class _StartedSandboxedProcesses:
     """The processes, and the ends at which their output, progress and trace can be read."""
 
     process: subprocess.Popen[bytes]
@@ -382,12 +392,12 @@ class _StartedProcesses:
         return [found.pid for found in (self.process, self.beside) if found is not None]
 
 
-def _start_processes(
+def _start_sandboxed_processes(
     command: Sequence[str],
-    launch: WorkerLaunch,
+    launch: SandboxLaunch,
     pass_fds: Sequence[int],
-    beside: SecondProcess | None,
-) -> _StartedProcesses:
+    beside: SecondSandboxedProcess | None,
+) -> _StartedSandboxedProcesses:
     with ExitStack() as ours, ExitStack() as theirs:
 
         def open_pipe(wanted: bool = True) -> tuple[int, int]:
@@ -406,10 +416,10 @@ def _start_processes(
         if beside is not None:
             # Only this process holds the gate's end, so it opens when that ends, however it does.
             inherited = (*beside.pass_fds, gate_end)
-            second = _start_process(beside.command, beside.launch, log_end, inherited)
-            ours.callback(_kill_alone, second)
+            second = _start_sandboxed_process(beside.command, beside.launch, log_end, inherited)
+            ours.callback(_kill_sandboxed_process_alone, second)
         numbers = {"{progress}": progress_end, "{trace}": trace_end, "{gate}": gate}
-        first = _start_process(
+        first = _start_sandboxed_process(
             [str(numbers.get(part, part)) for part in command],
             launch,
             log_end,
@@ -418,16 +428,16 @@ def _start_processes(
         ours.pop_all()
         if gate >= 0:
             os.close(gate)
-    return _StartedProcesses(first, second, log, progress, trace)
+    return _StartedSandboxedProcesses(first, second, log, progress, trace)
 
 
-def _kill_alone(process: subprocess.Popen[bytes]) -> None:
+def _kill_sandboxed_process_alone(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
 
 
-def _start_process(
-    command: Sequence[str], launch: WorkerLaunch, output: int, pass_fds: Sequence[int]
+def _start_sandboxed_process(
+    command: Sequence[str], launch: SandboxLaunch, output: int, pass_fds: Sequence[int]
 ) -> subprocess.Popen[bytes]:
     identity = launch.identity
     return subprocess.Popen(
@@ -445,10 +455,10 @@ def _start_process(
     )
 
 
-def _hand_on(watcher: ProcessWatcher, watch: WatchOptions) -> None:
+def _hand_on_signs_of_sandbox(watcher: SandboxedProcessWatcher, watch: SandboxWatchOptions) -> None:
     """In the caller's thread: give out what the watcher found, until it says that this was all."""
-    while (event := watcher.events.get()) is not WatcherSign.END:
-        if event is WatcherSign.CANCELLED:
+    while (event := watcher.events.get()) is not SandboxWatcherSign.END:
+        if event is SandboxWatcherSign.CANCELLED:
             watch.on_cancel()
         elif isinstance(event, Progress):
             # Telling GitHub of it may take longer than a cancelled run has seconds.
@@ -457,6 +467,6 @@ def _hand_on(watcher: ProcessWatcher, watch: WatchOptions) -> None:
             watch.on_log(event)
 
 
-def _kill_quietly(family: ProcessFamily) -> None:
+def _kill_sandboxed_family_quietly(family: SandboxedProcessFamily) -> None:
     with suppress(Exception):
         family.kill_members()

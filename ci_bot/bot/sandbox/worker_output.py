@@ -18,12 +18,12 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
-from ci_bot.bot.sandbox.launch import WorkerLaunch
+from ci_bot.bot.sandbox.launch import SandboxLaunch
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
 
 
-class LogReader:
+class SandboxedLogReader:
     """Turns bytes as they come into whole lines without secrets.
 
     A secret may be cut by the borders of two reads, so the stream goes through the redactor before
@@ -69,7 +69,9 @@ class LogReader:
 
     def _split_lines(self, text: str) -> list[str]:
         done: list[str] = []
-        for piece in text.splitlines(keepends=True) if "\n" not in text else _split_text(text):
+        for piece in (
+            text.splitlines(keepends=True) if "\n" not in text else _split_sandboxed_log_text(text)
+        ):
             self._hold_piece(piece.rstrip("\n"))
             if piece.endswith("\n"):
                 done.append(self._take_line())
@@ -86,7 +88,7 @@ class LogReader:
         return line
 
 
-def _split_text(text: str) -> list[str]:
+def _split_sandboxed_log_text(text: str) -> list[str]:
     lines = text.split("\n")
     return [*(line + "\n" for line in lines[:-1]), lines[-1]]
 
@@ -94,7 +96,7 @@ def _split_text(text: str) -> list[str]:
 # What the worker says of its progress: one JSON document a line, on a pipe of its own.
 
 
-class ProgressReader:
+class SandboxedProgressReader:
     """Turns bytes as they come into progress messages; what is not one is dropped and counted.
 
     Args:
@@ -158,7 +160,7 @@ _JAVA_CAUSE = re.compile(r"\s*Caused by: ")
 MOST_LINES = 2_000
 
 
-class TracebackFilter:
+class SandboxedTracebackFilter:
     """Takes a log line by line, and gives lines and whole tracebacks out, in their order.
 
     Args:
@@ -235,7 +237,7 @@ _HARMLESS = frozenset(
 JAVA_READS = (".jar", ".conf", ".xml", ".properties")
 
 
-class TraceReader:
+class SandboxedTraceReader:
     """Collects the records of one process and of those that it forked."""
 
     def __init__(self) -> None:
@@ -279,7 +281,7 @@ class TraceReader:
         return not self.programs.isdisjoint({"java", "spark-submit"})
 
 
-def trace_arguments(launch: WorkerLaunch) -> dict[str, str | list[str]] | None:
+def list_trace_arguments_for_sandbox(launch: SandboxLaunch) -> dict[str, str | list[str]] | None:
     """What the bootstrap gets about the trace; None if nothing is to be traced."""
     if not launch.traced:
         return None
@@ -290,9 +292,9 @@ def trace_arguments(launch: WorkerLaunch) -> dict[str, str | list[str]] | None:
     }
 
 
-def list_opened_among(
+def list_files_opened_in_sandbox(
     changed: Iterable[str],
-    traces: Iterable[TraceReader],
+    traces: Iterable[SandboxedTraceReader],
     *,
     roots: Sequence[Path],
     checkout: Path,
@@ -307,33 +309,45 @@ def list_opened_among(
         checkout: The one whose links are as they are in git.
     """
     changed, traces = list(changed), list(traces)
-    opened = set(_make_relative_names({path for trace in traces for path in trace.paths}, roots))
-    endings = tuple(f"/{_decode_name(ending)}" for trace in traces for ending in trace.endings)
+    opened = set(
+        _make_relative_names_of_sandboxed_trace(
+            {path for trace in traces for path in trace.paths}, roots
+        )
+    )
+    endings = tuple(
+        f"/{_decode_name_of_sandboxed_trace(ending)}"
+        for trace in traces
+        for ending in trace.endings
+    )
     if any((checkout / path).is_symlink() for path in changed):
-        opened |= {hop for path in list(opened) for hop in _follow_links(checkout, path)}
+        opened |= {hop for path in list(opened) for hop in _follow_links_in_sandbox(checkout, path)}
     above = {str(parent) for path in opened for parent in PurePosixPath(path).parents}
     return frozenset(
         path for path in changed if path in opened or path in above or f"/{path}".endswith(endings)
     )
 
 
-def _make_relative_names(paths: Iterable[bytes], roots: Sequence[Path]) -> frozenset[str]:
+def _make_relative_names_of_sandboxed_trace(
+    paths: Iterable[bytes], roots: Sequence[Path]
+) -> frozenset[str]:
     """Names below one of `roots`, spelled as `Git.changed_files` spells them."""
     prefixes = [os.fsencode(str(root)).rstrip(b"/") + b"/" for root in roots]
     found = {
-        _decode_name(path[len(prefix) :])
+        _decode_name_of_sandboxed_trace(path[len(prefix) :])
         for path in paths
         for prefix in prefixes
         if path.startswith(prefix)
     }
-    return frozenset(found | {source for path in found if (source := _find_source(path))})
+    return frozenset(
+        found | {source for path in found if (source := _find_source_of_sandboxed_byte_code(path))}
+    )
 
 
-def _decode_name(name: bytes) -> str:
+def _decode_name_of_sandboxed_trace(name: bytes) -> str:
     return name.decode("utf-8", "replace")
 
 
-def _find_source(path: str) -> str | None:
+def _find_source_of_sandboxed_byte_code(path: str) -> str | None:
     """The source of a file of byte code, which Python then has not opened."""
     if not path.endswith(".pyc"):
         return None
@@ -343,7 +357,7 @@ def _find_source(path: str) -> str | None:
         return None
 
 
-def _follow_links(checkout: Path, path: str) -> Iterator[str]:
+def _follow_links_in_sandbox(checkout: Path, path: str) -> Iterator[str]:
     """What a path becomes by each link on its way, as long as it stays in the checkout."""
     for _ in range(_MOST_LINKS):
         parts = PurePosixPath(path).parts

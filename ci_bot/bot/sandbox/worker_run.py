@@ -12,21 +12,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_bot.bot.sandbox.answer_validation import (
-    AnswerRefusedError,
+    SandboxedAnswerRefusedError,
     WorkerAnswer,
     WorkerRequest,
-    read_answer,
+    read_answer_of_sandboxed_worker,
 )
-from ci_bot.bot.sandbox.deadline import OUT_OF_TIME_HINT, RUN_IT_AGAIN, CancelToken, Deadline
-from ci_bot.bot.sandbox.launch import MIB, WorkerLaunch, WorkerLimits
-from ci_bot.bot.sandbox.run_directories import is_disk_full
+from ci_bot.bot.sandbox.deadline import (
+    OUT_OF_TIME_HINT,
+    RUN_IT_AGAIN,
+    SandboxCancelToken,
+    SandboxDeadline,
+)
+from ci_bot.bot.sandbox.launch import MIB, SandboxLaunch, SandboxLimits
+from ci_bot.bot.sandbox.run_directories import is_disk_of_sandbox_full
 from ci_bot.bot.sandbox.supervisor import (
-    EndedProcess,
-    SecondProcess,
-    WatchOptions,
-    supervise_process,
+    EndedSandboxedProcess,
+    SandboxWatchOptions,
+    SecondSandboxedProcess,
+    supervise_sandboxed_process,
 )
-from ci_bot.bot.sandbox.worker_output import TraceReader, trace_arguments
+from ci_bot.bot.sandbox.worker_output import SandboxedTraceReader, list_trace_arguments_for_sandbox
 from ci_bot.errors import FULL_DISK_HINT, LOG_HINT, RunCancelled, TimedOut, WorkerFailed
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
@@ -39,26 +44,26 @@ _BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 _STEP_CHARACTERS = 200
 
 
-class WorkerStopped(WorkerFailed):
+class SandboxedWorkerStopped(WorkerFailed):
     """We had to stop the worker; `answer` is what it could still say, if anything."""
 
     answer: WorkerAnswer | None = None
 
 
-class WorkerTimedOut(TimedOut):
+class SandboxedWorkerTimedOut(TimedOut):
     """The worker did not end in time; `answer` is what it could still say, if anything."""
 
     answer: WorkerAnswer | None = None
 
 
-class WorkerCancelled(RunCancelled):
+class SandboxedWorkerCancelled(RunCancelled):
     """The run was asked to stop; `answer` is what the worker could still say, if anything."""
 
     answer: WorkerAnswer | None = None
 
 
 @dataclass(kw_only=True)
-class SecondQuestion:
+class SecondSandboxedQuestion:
     """A second question, which a process of its own answers first.
 
     The worker that loads the project waits for its end, so it never runs beside code of the pull
@@ -71,25 +76,25 @@ class SecondQuestion:
     """
 
     request: WorkerRequest
-    launch: WorkerLaunch
+    launch: SandboxLaunch
     started: bool = False
     answer: WorkerAnswer | None = None
     refusal: str = NOT_ASKED
 
 
-def run_worker(
+def run_worker_in_sandbox(
     request: WorkerRequest,
     *,
-    launch: WorkerLaunch,
+    launch: SandboxLaunch,
     redactor: Redactor,
     on_progress: Callable[[Progress], None],
     on_log: Callable[[str], None],
-    deadline: Deadline,
-    cancel: CancelToken,
+    deadline: SandboxDeadline,
+    cancel: SandboxCancelToken,
     clock: Callable[[], float],
     on_cancel: Callable[[], None] = lambda: None,
-    trace: TraceReader | None = None,
-    second: SecondQuestion | None = None,
+    trace: SandboxedTraceReader | None = None,
+    second: SecondSandboxedQuestion | None = None,
 ) -> WorkerAnswer:
     """Start the worker, wait for its answer, and leave no process behind.
 
@@ -109,9 +114,10 @@ def run_worker(
 
     Raises:
         BadInput: The launch would not separate the worker from the bot (container only).
-        Cancelled: `cancel` was set before the worker was started, or, as WorkerCancelled, before
-            it ended.
-        TimedOut: The deadline had passed before the start, or, as WorkerTimedOut, passed then.
+        Cancelled: `cancel` was set before the worker was started, or, as SandboxedWorkerCancelled,
+            before it ended.
+        TimedOut: The deadline had passed before the start, or, as SandboxedWorkerTimedOut, passed
+            then.
         WorkerFailed: The worker could not be started, crashed, needed too much memory or disk, or
             gave an answer that cannot be trusted.
     """
@@ -124,22 +130,22 @@ def run_worker(
         on_progress(last[0])
 
     with ExitStack() as files:
-        request_file, answer = _write_request(request, launch, files)
+        request_file, answer = _write_request_into_sandbox(request, launch, files)
         beside = None
         if second is not None:
-            question, reply = _write_request(second.request, second.launch, files)
-            beside = SecondProcess(
-                command=make_caged_command(second.launch, [str(question), str(reply), "-1"]),
+            question, reply = _write_request_into_sandbox(second.request, second.launch, files)
+            beside = SecondSandboxedProcess(
+                command=make_sandboxed_command(second.launch, [str(question), str(reply), "-1"]),
                 launch=second.launch,
                 pass_fds=(question, reply),
             )
         try:
-            ended = supervise_process(
-                make_caged_command(
+            ended = supervise_sandboxed_process(
+                make_sandboxed_command(
                     launch, [str(request_file), str(answer), "{progress}", "{gate}"]
                 ),
                 launch=launch,
-                watch=WatchOptions(
+                watch=SandboxWatchOptions(
                     on_log=lambda line: on_log(launch.places.hide_in_text(line)),
                     on_progress=hear_step,
                     on_cancel=on_cancel,
@@ -147,35 +153,35 @@ def run_worker(
                     cancel=cancel,
                     clock=clock,
                     deadline_seconds=deadline.seconds_left(),
-                    trace=trace or TraceReader(),
+                    trace=trace or SandboxedTraceReader(),
                 ),
                 answer_file=answer,
                 pass_fds=(request_file, answer),
                 beside=beside,
             )
         except OSError as error:
-            raise make_start_failure(launch, error) from error
+            raise make_start_failure_of_sandbox(launch, error) from error
         if second is not None:
-            _judge_second(reply, ended, second, redactor)
+            _judge_second_sandboxed_answer(reply, ended, second, redactor)
         size = os.fstat(answer).st_size
         if size > launch.limits.answer_bytes or ended.stopped == "answer_size":
-            raise _make_refused_answer(
+            raise _make_refused_sandboxed_answer(
                 f"it is larger than {launch.limits.answer_bytes / MIB:.0f} MiB"
             )
-        document, refusal = _read_answer(answer, request, launch, redactor)
-    return _judge_answer(
+        document, refusal = _read_answer_out_of_sandbox(answer, request, launch, redactor)
+    return _judge_sandboxed_answer(
         document,
         refusal if size else None,
         ended,
         limits=launch.limits,
-        late=f"{deadline.describe_timeout('The worker')}{_describe_last_step(last)}.",
+        late=f"{deadline.describe_timeout('The worker')}{_describe_last_step_in_sandbox(last)}.",
         cancel=cancel,
         directory=launch.channel_directory,
     )
 
 
-def _write_request(
-    request: WorkerRequest, launch: WorkerLaunch, files: ExitStack
+def _write_request_into_sandbox(
+    request: WorkerRequest, launch: SandboxLaunch, files: ExitStack
 ) -> tuple[int, int]:
     """The request, written, and an empty file for the answer.
 
@@ -192,25 +198,27 @@ def _write_request(
     return request_file.fileno(), answer.fileno()
 
 
-def _read_answer_file(answer: int, limits: WorkerLimits) -> bytes:
+def _read_answer_file_of_sandbox(answer: int, limits: SandboxLimits) -> bytes:
     size = os.fstat(answer).st_size
     return os.pread(answer, min(size, limits.answer_bytes + 1), 0)
 
 
-def _judge_second(
-    reply: int, ended: EndedProcess, second: SecondQuestion, redactor: Redactor
+def _judge_second_sandboxed_answer(
+    reply: int, ended: EndedSandboxedProcess, second: SecondSandboxedQuestion, redactor: Redactor
 ) -> None:
     second.started = True
     if ended.beside_exit_code is None:
         second.refusal = "it was stopped"
     elif not os.fstat(reply).st_size:
-        second.refusal = f"it {_describe_ending(ended.beside_exit_code)}"
+        second.refusal = f"it {_describe_ending_of_sandboxed_process(ended.beside_exit_code)}"
     else:
-        second.answer, second.refusal = _read_answer(reply, second.request, second.launch, redactor)
+        second.answer, second.refusal = _read_answer_out_of_sandbox(
+            reply, second.request, second.launch, redactor
+        )
 
 
-def make_caged_command(
-    launch: WorkerLaunch, arguments: Sequence[str], *, script: Path | None = None
+def make_sandboxed_command(
+    launch: SandboxLaunch, arguments: Sequence[str], *, script: Path | None = None
 ) -> list[str]:
     """The command that starts the worker's module, or a script of ours, inside the cage."""
     config = {
@@ -221,14 +229,14 @@ def make_caged_command(
         "search_path": list(launch.search_path),
         "module": launch.module if script is None else None,
         "bounds": dict(launch.bounds),
-        "trace": trace_arguments(launch),
+        "trace": list_trace_arguments_for_sandbox(launch),
     }
     # -X utf8: with -I, Python ignores PYTHONUTF8.
     interpreter = [launch.python, "-I", "-X", "utf8", str(_BOOTSTRAP), json.dumps(config)]
     return [*interpreter, "{trace}", *([] if script is None else [str(script)]), *arguments]
 
 
-def make_start_failure(launch: WorkerLaunch, error: OSError) -> WorkerFailed:
+def make_start_failure_of_sandbox(launch: SandboxLaunch, error: OSError) -> WorkerFailed:
     """Makes the failure of a process that does not start in the sandbox."""
     return WorkerFailed(
         f"The worker could not be started with {launch.python} in {launch.directory}: "
@@ -239,29 +247,29 @@ def make_start_failure(launch: WorkerLaunch, error: OSError) -> WorkerFailed:
     )
 
 
-def _judge_answer(
+def _judge_sandboxed_answer(
     answer: WorkerAnswer | None,
     refusal: str | None,
-    ended: EndedProcess,
+    ended: EndedSandboxedProcess,
     *,
-    limits: WorkerLimits,
+    limits: SandboxLimits,
     late: str,
-    cancel: CancelToken,
+    cancel: SandboxCancelToken,
     directory: Path,
 ) -> WorkerAnswer:
     if ended.stopped == "cancelled":
-        cancelled = WorkerCancelled(
+        cancelled = SandboxedWorkerCancelled(
             f"The run was {cancel.signal_word}; the worker was stopped.",
             hint=RUN_IT_AGAIN,
         )
         cancelled.exit_code, cancelled.answer = cancel.exit_code, answer
         raise cancelled
     if ended.stopped == "deadline":
-        timed_out = WorkerTimedOut(late, hint=OUT_OF_TIME_HINT)
+        timed_out = SandboxedWorkerTimedOut(late, hint=OUT_OF_TIME_HINT)
         timed_out.answer = answer
         raise timed_out
     if ended.stopped == "memory" and limits.memory_bytes is not None:
-        large = WorkerStopped(
+        large = SandboxedWorkerStopped(
             f"The worker was stopped, because it needed more than {limits.memory_bytes / MIB:.0f} "
             "MiB of memory.",
             hint="Give Spark's driver less memory, or use a larger runner.",
@@ -270,7 +278,7 @@ def _judge_answer(
         large.answer = answer
         raise large
     if ended.stopped == "disk":
-        filling = WorkerStopped(
+        filling = SandboxedWorkerStopped(
             f"The worker was stopped before a disk was full: {ended.disk}.",
             hint=f"{FULL_DISK_HINT} {SUSPECT_CODE_ON_LOAD}",
             reason_code="disk_limit",
@@ -280,23 +288,24 @@ def _judge_answer(
     if answer is not None:
         return answer
     if refusal is not None and ended.exit_code >= 0:
-        raise _make_refused_answer(refusal)  # killed while it wrote, it has no answer
-    if is_disk_full(directory):
+        raise _make_refused_sandboxed_answer(refusal)  # killed while it wrote, it has no answer
+    if is_disk_of_sandbox_full(directory):
         raise WorkerFailed(
-            f"The worker {_describe_ending(ended.exit_code)} without an answer, because the disk "
+            f"The worker {_describe_ending_of_sandboxed_process(ended.exit_code)} without an "
+            f"answer, because the disk "
             "of the "
             "temporary directory is full.",
             hint=FULL_DISK_HINT,
             reason_code="disk_full",
         )
     raise WorkerFailed(
-        f"The worker {_describe_ending(ended.exit_code)} without an answer.",
+        f"The worker {_describe_ending_of_sandboxed_process(ended.exit_code)} without an answer.",
         hint=LOG_HINT,
         reason_code="worker_crashed",
     )
 
 
-def _describe_last_step(last: list[Progress]) -> str:
+def _describe_last_step_in_sandbox(last: list[Progress]) -> str:
     """What the worker was at, by its own last word; nothing if it said none."""
     if not last:
         return ""
@@ -304,20 +313,22 @@ def _describe_last_step(last: list[Progress]) -> str:
     return f"; its last step was `{text[:_STEP_CHARACTERS].replace('`', '')}`"
 
 
-def _read_answer(
-    answer: int, request: WorkerRequest, launch: WorkerLaunch, redactor: Redactor
+def _read_answer_out_of_sandbox(
+    answer: int, request: WorkerRequest, launch: SandboxLaunch, redactor: Redactor
 ) -> tuple[WorkerAnswer | None, str]:
     """The answer, or why there is none to believe. Its text is not kept beside what it says."""
     try:
-        read = read_answer(_read_answer_file(answer, launch.limits), request)
+        read = read_answer_of_sandboxed_worker(
+            _read_answer_file_of_sandbox(answer, launch.limits), request
+        )
         document = launch.places.hide_in_document(read)
-    except AnswerRefusedError as refusal:
+    except SandboxedAnswerRefusedError as refusal:
         return None, str(refusal)
     # Where it enters, so that whatever is made of it has no secrets.
     return redactor.redact_document(document), ""
 
 
-def _make_refused_answer(why: str) -> WorkerFailed:
+def _make_refused_sandboxed_answer(why: str) -> WorkerFailed:
     return WorkerFailed(
         f"The worker's answer was refused: {why}.",
         hint="If the pull request changes code that runs on load, look there first; otherwise this "
@@ -326,7 +337,7 @@ def _make_refused_answer(why: str) -> WorkerFailed:
     )
 
 
-def _describe_ending(exit_code: int) -> str:
+def _describe_ending_of_sandboxed_process(exit_code: int) -> str:
     if exit_code >= 0:
         return f"ended with exit code {exit_code}"
     try:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_bot.bot.setup.read_configuration import ConfigVariable
+from ci_bot.bot.setup.read_configuration import SetupConfigVariable
 from ci_bot.redaction import SettingContent, classify_secret_setting, is_name_of_secret
 
 SetupLevel = Literal["review", "apply", "full"]
@@ -48,7 +48,7 @@ _ADDRESS_WITH_PASSWORD = re.compile(
 
 
 @dataclass(frozen=True)
-class JobVariable:
+class SetupJobVariable:
     """A variable of the project, as a job gets it.
 
     Attributes:
@@ -64,16 +64,16 @@ class JobVariable:
     value: str
 
 
-def is_secret(variable: ConfigVariable) -> bool:
+def is_setup_variable_secret(variable: SetupConfigVariable) -> bool:
     """Whether a variable's value is to be kept secret, by its name and the setting that gets it."""
     if variable.key and classify_secret_setting(variable.key) is not SettingContent.NOTHING:
         return True
     return is_name_of_secret(variable.name) or bool(_ADDRESS_WITH_PASSWORD.search(variable.name))
 
 
-def list_settings(
-    variables: Iterable[ConfigVariable], level: SetupLevel, job: SetupJob
-) -> list[JobVariable]:
+def list_github_settings_for_setup(
+    variables: Iterable[SetupConfigVariable], level: SetupLevel, job: SetupJob
+) -> list[SetupJobVariable]:
     """The variables that a job has to get, those of the state first.
 
     One with a default keeps it: an empty value would take its place.
@@ -82,13 +82,15 @@ def list_settings(
         setting
         for variable in variables
         if not _OF_THE_MACHINE.fullmatch(variable.name)
-        and (setting := _choose_setting(variable, level, job)) is not None
+        and (setting := _choose_github_setting_in_setup(variable, level, job)) is not None
     ]
     order = {each.name: ("state", "warehouse", "other").index(each.scope) for each in variables}
     return sorted(wanted, key=lambda each: order[each.name])
 
 
-def list_optional(variables: Iterable[ConfigVariable], job: SetupJob) -> list[str]:
+def list_optional_settings_for_setup(
+    variables: Iterable[SetupConfigVariable], job: SetupJob
+) -> list[str]:
     """The variables that keep the default of the configuration, and that a job has a use for."""
     return [
         each.name
@@ -99,8 +101,8 @@ def list_optional(variables: Iterable[ConfigVariable], job: SetupJob) -> list[st
     ]
 
 
-def list_worker_env(
-    settings: Iterable[JobVariable], variables: Iterable[ConfigVariable]
+def list_worker_env_for_setup(
+    settings: Iterable[SetupJobVariable], variables: Iterable[SetupConfigVariable]
 ) -> list[str]:
     """What `worker-env` says: each name, or one prefix for those of one family.
 
@@ -109,45 +111,45 @@ def list_worker_env(
     """
     families: dict[str, set[str]] = {}
     for variable in variables:
-        families.setdefault(_get_variable_family(variable.name), set()).add(variable.name)
+        families.setdefault(_get_family_of_setup_variable(variable.name), set()).add(variable.name)
     named = [each.name for each in settings if not each.name.startswith(_PASSED_ON)]
     return list(
         dict.fromkeys(
             f"{family}*"
-            if (family := _get_variable_family(name)) and len(families[family]) > 1
+            if (family := _get_family_of_setup_variable(name)) and len(families[family]) > 1
             else name
             for name in named
         )
     )
 
 
-def _get_variable_family(name: str) -> str:
+def _get_family_of_setup_variable(name: str) -> str:
     """`STATE_` of `STATE_HOST`; empty if the name has one word."""
     first, separator, _ = name.partition("_")
     return f"{first}_" if separator and first else ""
 
 
-def _choose_setting(
-    variable: ConfigVariable, level: SetupLevel, job: SetupJob
-) -> JobVariable | None:
+def _choose_github_setting_in_setup(
+    variable: SetupConfigVariable, level: SetupLevel, job: SetupJob
+) -> SetupJobVariable | None:
     """How a job gets one variable; None if it does without."""
     if variable.has_default:
         return None
     if job == "review" and (level == "review" or variable.scope == "warehouse"):
-        return _make_unused_variable(variable)
-    secret = is_secret(variable)
+        return _make_unused_setup_variable(variable)
+    secret = is_setup_variable_secret(variable)
     name = variable.name
-    if variable.scope == "state" and (secret or _is_account(variable)):
-        github = _derive_reader_name(name, "READER" if job == "review" else "WRITER")
+    if variable.scope == "state" and (secret or _is_account_in_setup(variable)):
+        github = _derive_reader_name_for_setup(name, "READER" if job == "review" else "WRITER")
     elif job == "deploy" and secret:
         github = f"PROD_{name}"
     else:
         github = name
     source: Literal["secrets", "vars"] = "secrets" if secret else "vars"
-    return JobVariable(name, source, github, f"${{{{ {source}.{github} }}}}")
+    return SetupJobVariable(name, source, github, f"${{{{ {source}.{github} }}}}")
 
 
-def _make_unused_variable(variable: ConfigVariable) -> JobVariable | None:
+def _make_unused_setup_variable(variable: SetupConfigVariable) -> SetupJobVariable | None:
     """A variable of a job that never connects with it.
 
     Without it a YAML configuration gets the word `None`, which is no number; and a Python one may
@@ -155,20 +157,20 @@ def _make_unused_variable(variable: ConfigVariable) -> JobVariable | None:
     """
     is_number = variable.name.upper().endswith("PORT") or variable.key.endswith("port")
     value = _UNUSED_PORT if is_number else UNUSED
-    if variable.scope == "other" and not is_secret(variable):
+    if variable.scope == "other" and not is_setup_variable_secret(variable):
         # The project may use it for more than a connection, and who wants to can set it.
         expression = f"${{{{ vars.{variable.name} || '{value}' }}}}"
-        return JobVariable(variable.name, "vars", variable.name, expression)
+        return SetupJobVariable(variable.name, "vars", variable.name, expression)
     if variable.is_required or is_number:
-        return JobVariable(variable.name, "written", "", f'"{value}"' if is_number else value)
+        return SetupJobVariable(variable.name, "written", "", f'"{value}"' if is_number else value)
     return None
 
 
-def _is_account(variable: ConfigVariable) -> bool:
+def _is_account_in_setup(variable: SetupConfigVariable) -> bool:
     return variable.key in _ACCOUNT_KEYS or bool(_ACCOUNT.search(variable.name))
 
 
-def _derive_reader_name(name: str, role: str) -> str:
+def _derive_reader_name_for_setup(name: str, role: str) -> str:
     """`STATE_WRITER` of `STATE_USER`, `STATE_WRITER_PASSWORD` of `STATE_PASSWORD`."""
     if _ACCOUNT.search(name) and "_" in name:
         return _ACCOUNT.sub(f"_{role}", name)

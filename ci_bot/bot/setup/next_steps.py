@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_bot.bot.setup.github_settings import ENVIRONMENTS, SetupJob, list_settings
-from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports
+from ci_bot.bot.setup.github_settings import ENVIRONMENTS, SetupJob, list_github_settings_for_setup
+from ci_bot.bot.setup.plan_files import IMAGE_PYTHON, SetupRequest, list_unknown_imports_for_setup
 from ci_bot.protocol.supported_versions import (
     PYSPARK_VERSIONS_TEXT,
     WAY_OUT,
@@ -30,7 +30,7 @@ _DOCS = "docs/bundled-bot.md"
 
 
 @dataclass(frozen=True)
-class RemainingStep:
+class RemainingSetupStep:
     """Something that a person has to do.
 
     Attributes:
@@ -42,9 +42,9 @@ class RemainingStep:
     commands: tuple[str, ...] = ()
 
 
-def list_steps(
+def list_remaining_setup_steps(
     request: SetupRequest, written: Sequence[str], load: Callable[[str], str | None]
-) -> list[RemainingStep]:
+) -> list[RemainingSetupStep]:
     """What is left to do, in order.
 
     Args:
@@ -54,19 +54,19 @@ def list_steps(
     steps = []
     if request.level != "review":
         steps += [
-            *_list_state_rights(request, load),
-            _make_environments_step(request),
-            *_list_value_steps(request),
+            *_list_setup_steps_for_state_rights(request, load),
+            _make_setup_step_for_environments(request),
+            *_list_setup_steps_for_values(request),
         ]
     if request.level == "review":
-        steps += _list_value_steps(request)
+        steps += _list_setup_steps_for_values(request)
     if written:
-        steps.append(_pull_request(request, written))
-    steps.append(_make_required_check())
+        steps.append(_make_setup_step_for_pull_request(request, written))
+    steps.append(_make_setup_step_for_required_check())
     if request.level != "review":
         projects = " ".join(f"--project {each.path}" for each in request.repository.projects)
         steps.append(
-            RemainingStep(
+            RemainingSetupStep(
                 "Look before the first apply",
                 "On a machine that reaches the state and the cluster, with the same variables. It "
                 "changes nothing.",
@@ -76,23 +76,23 @@ def list_steps(
     return steps
 
 
-def list_notes(request: SetupRequest) -> list[str]:
+def list_notes_after_setup(request: SetupRequest) -> list[str]:
     """What a person should know of this repository, a sentence or two each."""
     return [
-        *_list_release_notes(request),
-        *_list_version_notes(request),
-        *_list_state_notes(request),
-        *_list_bot_notes(request),
-        *_list_reading_notes(request),
+        *_list_setup_notes_on_release(request),
+        *_list_setup_notes_on_versions(request),
+        *_list_setup_notes_on_state(request),
+        *_list_setup_notes_on_old_bot(request),
+        *_list_setup_notes_on_reading(request),
     ]
 
 
-def _list_state_rights(
+def _list_setup_steps_for_state_rights(
     request: SetupRequest, load: Callable[[str], str | None]
-) -> Iterator[RemainingStep]:
+) -> Iterator[RemainingSetupStep]:
     script = load(_RIGHTS.get(request.state_type or "", ""))
     if script:
-        yield RemainingStep(
+        yield RemainingSetupStep(
             "Give two accounts their rights on the state database",
             "Run this as the database's owner, with passwords and names of your own: the first "
             "account reads for reviews, the second one writes for applies and cleanups. "
@@ -101,7 +101,7 @@ def _list_state_rights(
         )
 
 
-def _make_environments_step(request: SetupRequest) -> RemainingStep:
+def _make_setup_step_for_environments(request: SetupRequest) -> RemainingSetupStep:
     lines = []
     for job in _JOBS[request.level]:
         name = ENVIRONMENTS[job]
@@ -118,7 +118,7 @@ def _make_environments_step(request: SetupRequest) -> RemainingStep:
             f"echo '{policy}' | gh api --silent --method PUT {address} --input -",
             f"gh api --silent --method POST {address}/deployment-branch-policies -f name={branch}",
         ]
-    return RemainingStep(
+    return RemainingSetupStep(
         "Make the GitHub environments",
         "They keep the accounts apart. All but the one for reviews are limited to the default "
         "branch. Add required reviewers to sqlmesh-apply or sqlmesh-prod under Settings > "
@@ -127,14 +127,14 @@ def _make_environments_step(request: SetupRequest) -> RemainingStep:
     )
 
 
-def _list_value_steps(request: SetupRequest) -> Iterator[RemainingStep]:
+def _list_setup_steps_for_values(request: SetupRequest) -> Iterator[RemainingSetupStep]:
     """The secrets and variables; a variable that several jobs share is one of the repository."""
     secrets: list[str] = []
     shared: dict[str, str] = {}
     own: list[str] = []
     optional: list[str] = []
     for job in _JOBS[request.level]:
-        for setting in list_settings(request.used_variables, request.level, job):
+        for setting in list_github_settings_for_setup(request.used_variables, request.level, job):
             environment = ENVIRONMENTS[job]
             if setting.source == "secrets":
                 secrets.append(f"gh secret set {setting.github} --env {environment}")
@@ -146,7 +146,7 @@ def _list_value_steps(request: SetupRequest) -> Iterator[RemainingStep]:
                 shared[setting.github] = f"gh variable set {setting.github}"
     lines = dict.fromkeys([*shared.values(), *own, *secrets])
     if lines:
-        yield RemainingStep(
+        yield RemainingSetupStep(
             "Set the variables and secrets",
             "Each command asks for the value. What ends in READER is of the account that reads, "
             "what ends in WRITER of the one that writes; prod's own are in sqlmesh-prod."
@@ -156,14 +156,14 @@ def _list_value_steps(request: SetupRequest) -> Iterator[RemainingStep]:
             tuple(lines),
         )
     if optional:
-        yield RemainingStep(
+        yield RemainingSetupStep(
             "Set variables that models read, if any do",
             "A review works without them: it connects with nothing that they name.",
             tuple(f"gh variable set {name}" for name in dict.fromkeys(optional)),
         )
 
 
-def list_pull_request_commands(paths: Sequence[str]) -> list[list[str]]:
+def list_setup_commands_for_pull_request(paths: Sequence[str]) -> list[list[str]]:
     """The commands that open a pull request with these files of the repository, in order."""
     return [
         ["git", "switch", "--create", PULL_REQUEST_BRANCH],
@@ -174,18 +174,20 @@ def list_pull_request_commands(paths: Sequence[str]) -> list[list[str]]:
     ]
 
 
-def _pull_request(request: SetupRequest, written: Sequence[str]) -> RemainingStep:
-    commands = tuple(map(shlex.join, list_pull_request_commands(written)))
+def _make_setup_step_for_pull_request(
+    request: SetupRequest, written: Sequence[str]
+) -> RemainingSetupStep:
+    commands = tuple(map(shlex.join, list_setup_commands_for_pull_request(written)))
     first = (
         "The pull request that you open is the first that is reviewed."
         if request.level == "review"
         else "The review runs on this pull request already; what builds and removes runs once it "
         "is merged."
     )
-    return RemainingStep("Open a pull request with these files", first, commands)
+    return RemainingSetupStep("Open a pull request with these files", first, commands)
 
 
-def _make_required_check() -> RemainingStep:
+def _make_setup_step_for_required_check() -> RemainingSetupStep:
     rules = {
         "name": "SQLMesh review",
         "target": "branch",
@@ -202,14 +204,14 @@ def _make_required_check() -> RemainingStep:
         ],
     }
     address = "repos/{owner}/{repo}/rulesets"
-    return RemainingStep(
+    return RemainingSetupStep(
         "Require the review, once you trust it",
         f"The check `{CHECK}` fails for a No-Go. The workflow also runs in a merge queue.",
         (f"echo '{json.dumps(rules)}' | gh api --silent --method POST {address} --input -",),
     )
 
 
-def _list_release_notes(request: SetupRequest) -> Iterator[str]:
+def _list_setup_notes_on_release(request: SetupRequest) -> Iterator[str]:
     if not request.release.is_released:
         yield (
             "This ci-bot was not installed from a release, so the workflows name a placeholder. "
@@ -218,7 +220,7 @@ def _list_release_notes(request: SetupRequest) -> Iterator[str]:
         )
 
 
-def _list_version_notes(request: SetupRequest) -> Iterator[str]:
+def _list_setup_notes_on_versions(request: SetupRequest) -> Iterator[str]:
     repository = request.repository
     sqlmesh, pyspark = (repository.versions.get(name) for name in ("sqlmesh", "pyspark"))
     if sqlmesh and sqlmesh.version and not is_supported(sqlmesh.version):
@@ -233,7 +235,7 @@ def _list_version_notes(request: SetupRequest) -> Iterator[str]:
             f"{pyspark.file} has PySpark {pyspark.version}, and applies work with "
             f"{PYSPARK_VERSIONS_TEXT}. Reviews need no Spark."
         )
-    unknown = list_unknown_imports(request)
+    unknown = list_unknown_imports_for_setup(request)
     if unknown:
         yield (
             f"The project imports {', '.join(unknown)}, which the image does not have. Write a "
@@ -247,7 +249,7 @@ def _list_version_notes(request: SetupRequest) -> Iterator[str]:
         )
 
 
-def _list_state_notes(request: SetupRequest) -> Iterator[str]:
+def _list_setup_notes_on_state(request: SetupRequest) -> Iterator[str]:
     configuration = request.repository.projects[0].configuration
     gateway = request.gateway or configuration.default_gateway
     engine = configuration.engine_type(gateway)
@@ -267,7 +269,7 @@ def _list_state_notes(request: SetupRequest) -> Iterator[str]:
         yield f"The gateway {gateway} is of type {engine}, and applies and cleanups need Spark."
 
 
-def _list_bot_notes(request: SetupRequest) -> Iterator[str]:
+def _list_setup_notes_on_old_bot(request: SetupRequest) -> Iterator[str]:
     for file in request.repository.old_bot:
         yield (
             f"{file} runs SQLMesh's own bot. Keep it until you trust the reviews, then delete it, "
@@ -284,7 +286,7 @@ def _list_bot_notes(request: SetupRequest) -> Iterator[str]:
         )
 
 
-def _list_reading_notes(request: SetupRequest) -> Iterator[str]:
+def _list_setup_notes_on_reading(request: SetupRequest) -> Iterator[str]:
     for project in request.repository.projects:
         configuration = project.configuration
         if project.is_dbt:

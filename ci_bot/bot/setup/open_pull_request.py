@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ci_bot.bot.setup.next_steps import PULL_REQUEST_BRANCH, list_pull_request_commands
+from ci_bot.bot.setup.next_steps import PULL_REQUEST_BRANCH, list_setup_commands_for_pull_request
 from ci_bot.errors import BadInput, BotError
 
 _BY_HAND = "Leave out `--pull-request`: the commands are printed then."
@@ -17,8 +17,8 @@ _BY_HAND = "Leave out `--pull-request`: the commands are printed then."
 _SECONDS = 120
 
 
-def check_pull_request(root: Path, environ: Mapping[str, str]) -> None:
-    """Looks for what `open_pull_request` needs, before anything is written.
+def check_setup_pull_request(root: Path, environ: Mapping[str, str]) -> None:
+    """Looks for what `open_setup_pull_request` needs, before anything is written.
 
     Raises:
         BadInput: a program, the remote repository or the branch's name is missing.
@@ -30,7 +30,7 @@ def check_pull_request(root: Path, environ: Mapping[str, str]) -> None:
                 hint=_BY_HAND,
                 reason_code="bad_input",
             )
-    if _run_command(["git", "remote", "get-url", "origin"], root, environ).returncode:
+    if _run_setup_command_line(["git", "remote", "get-url", "origin"], root, environ).returncode:
         raise BadInput(
             "The repository has no remote `origin`, so no pull request can be opened. Nothing was "
             "written.",
@@ -38,8 +38,10 @@ def check_pull_request(root: Path, environ: Mapping[str, str]) -> None:
             reason_code="bad_input",
         )
     branch = ["git", "show-ref", "--verify", "--quiet", f"refs/heads/{PULL_REQUEST_BRANCH}"]
-    if _run_command(branch, root, environ).returncode == 0:
-        current = _run_command(["git", "branch", "--show-current"], root, environ).stdout.strip()
+    if _run_setup_command_line(branch, root, environ).returncode == 0:
+        current = _run_setup_command_line(
+            ["git", "branch", "--show-current"], root, environ
+        ).stdout.strip()
         raise BadInput(
             f"The branch {PULL_REQUEST_BRANCH} is there already. Nothing was written.",
             # Git deletes no branch that is checked out, and its pull request takes another commit.
@@ -50,7 +52,7 @@ def check_pull_request(root: Path, environ: Mapping[str, str]) -> None:
         )
 
 
-def open_pull_request(root: Path, paths: Sequence[str], environ: Mapping[str, str]) -> str:
+def open_setup_pull_request(root: Path, paths: Sequence[str], environ: Mapping[str, str]) -> str:
     """Commits `paths`, and nothing else, on a branch of their own, and opens a pull request.
 
     Returns:
@@ -59,10 +61,10 @@ def open_pull_request(root: Path, paths: Sequence[str], environ: Mapping[str, st
     Raises:
         BotError: a command failed. Its message names it, its hint the commands that are left.
     """
-    commands = list_pull_request_commands(paths)
+    commands = list_setup_commands_for_pull_request(paths)
     output = ""
     for number, command in enumerate(commands):
-        done = _run_command(command, root, environ)
+        done = _run_setup_command_line(command, root, environ)
         if done.returncode:
             lines = (done.stderr or done.stdout).strip().splitlines()
             reason = lines[-1] if lines else f"it ended with {done.returncode}"
@@ -77,7 +79,7 @@ def open_pull_request(root: Path, paths: Sequence[str], environ: Mapping[str, st
     return address.group() if address else output
 
 
-def _run_command(
+def _run_setup_command_line(
     command: Sequence[str], root: Path, environ: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command as the person would, but for questions: nobody could answer them here."""

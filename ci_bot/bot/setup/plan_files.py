@@ -19,16 +19,16 @@ from ci_bot import __version__
 from ci_bot.bot.setup.github_settings import (
     SetupJob,
     SetupLevel,
-    list_optional,
-    list_settings,
-    list_worker_env,
+    list_github_settings_for_setup,
+    list_optional_settings_for_setup,
+    list_worker_env_for_setup,
 )
-from ci_bot.bot.setup.read_configuration import ConfigVariable
+from ci_bot.bot.setup.read_configuration import SetupConfigVariable
 from ci_bot.bot.setup.repository_facts import (
     WORKFLOWS,
-    FoundVersion,
-    RepositoryFacts,
-    is_requirements,
+    FoundSetupVersion,
+    SetupRepositoryFacts,
+    is_requirements_file_for_setup,
 )
 from ci_bot.protocol.supported_versions import find_source_requirement, is_supported
 
@@ -44,7 +44,7 @@ _TAG = re.compile(r"v\d+\.\d+\.\d+")
 
 
 @dataclass(frozen=True)
-class ActionRelease:
+class SetupActionRelease:
     """A release as `uses:` names it: `<repository>@<commit> # <version>`."""
 
     repository: str
@@ -57,7 +57,7 @@ class ActionRelease:
         return bool(self.commit.strip("0"))
 
 
-def parse_action_release(text: str) -> ActionRelease:
+def parse_action_release_for_setup(text: str) -> SetupActionRelease:
     """Reads `owner/name@commit`, with or without `# v1.2.3`.
 
     Raises:
@@ -66,29 +66,29 @@ def parse_action_release(text: str) -> ActionRelease:
     named = _NAMED.fullmatch(text.strip())
     if named is None:
         raise ValueError("owner/name@commit, with the 40 digits of the commit")
-    return ActionRelease(
+    return SetupActionRelease(
         named["repository"], named["commit"], named["version"] or f"v{__version__}"
     )
 
 
-def find_action_release(direct_url: str | None) -> ActionRelease:
+def find_action_release_for_setup(direct_url: str | None) -> SetupActionRelease:
     """The release that this installation comes from.
 
     Args:
         direct_url: What pip wrote down of an installation from git (PEP 610); None if it came from
             elsewhere.
     """
-    return _read_git_release(direct_url) or parse_action_release(_RELEASED)
+    return _read_git_release_for_setup(direct_url) or parse_action_release_for_setup(_RELEASED)
 
 
-def read_action_release(workflow: str) -> ActionRelease | None:
+def read_action_release_of_setup_file(workflow: str) -> SetupActionRelease | None:
     """The release that a review.yml names; None if it names the placeholder, or none."""
     used = _USED.search(workflow)
-    release = parse_action_release(f"{used[1]}@{used[2]} # {used[3]}") if used else None
+    release = parse_action_release_for_setup(f"{used[1]}@{used[2]} # {used[3]}") if used else None
     return release if release is not None and release.is_released else None
 
 
-def _read_git_release(direct_url: str | None) -> ActionRelease | None:
+def _read_git_release_for_setup(direct_url: str | None) -> SetupActionRelease | None:
     try:
         known = json.loads(direct_url or "{}")
         address, commit = known["url"], known["vcs_info"]["commit_id"]
@@ -99,7 +99,7 @@ def _read_git_release(direct_url: str | None) -> ActionRelease | None:
     if repository is None or not re.fullmatch(r"[0-9a-f]{40}", str(commit)):
         return None
     version = revision if _TAG.fullmatch(str(revision)) else f"v{__version__}"
-    return ActionRelease(repository["repository"], str(commit), version)
+    return SetupActionRelease(repository["repository"], str(commit), version)
 
 
 # What the image has; tests/contract/test_setup.py holds them to requirements.lock.
@@ -116,7 +116,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*")
 
 
 @dataclass(frozen=True)
-class PlannedFile:
+class PlannedSetupFile:
     """A file of the repository.
 
     Attributes:
@@ -140,16 +140,16 @@ class SetupRequest:
         deploy_requirements: What deploy.yml installs; None for a file of our own.
     """
 
-    repository: RepositoryFacts
+    repository: SetupRepositoryFacts
     level: SetupLevel
-    release: ActionRelease
+    release: SetupActionRelease
     gateway: str | None = None
     deploy_requirements: str | None = None
 
     @property
-    def used_variables(self) -> list[ConfigVariable]:
+    def used_variables(self) -> list[SetupConfigVariable]:
         """The variables of all projects, each once."""
-        found: dict[str, ConfigVariable] = {}
+        found: dict[str, SetupConfigVariable] = {}
         for project in self.repository.projects:
             configuration = project.configuration
             chosen = self.gateway or configuration.default_gateway
@@ -165,7 +165,7 @@ class SetupRequest:
 
 
 @dataclass(frozen=True)
-class _WorkflowTemplate:
+class _SetupWorkflowTemplate:
     name: str
     job: SetupJob | None
     why: str
@@ -173,35 +173,35 @@ class _WorkflowTemplate:
 
 
 _WORKFLOWS = (
-    _WorkflowTemplate(
+    _SetupWorkflowTemplate(
         "review.yml",
         "review",
         "Reviews each pull request and writes its comment. It alone runs on the pull request's "
         "own ref, so it has credentials of its own, or none.",
         ("review", "apply", "full"),
     ),
-    _WorkflowTemplate(
+    _SetupWorkflowTemplate(
         "apply.yml",
         "apply",
         "Builds the reviewed plan on request. It alone takes the pull request's code beside "
         "accounts that write, and is started by a person or a comment only.",
         ("apply", "full"),
     ),
-    _WorkflowTemplate(
+    _SetupWorkflowTemplate(
         "cleanup.yml",
         "cleanup",
         "Removes the environment of a closed pull request, and at level full sweeps every night. "
         "It runs the default branch's code only.",
         ("apply", "full"),
     ),
-    _WorkflowTemplate(
+    _SetupWorkflowTemplate(
         "comments.yml",
         None,
         "Answers `/sqlmesh` comments, and posts the comments of forks. It has no secret and checks "
         "out nothing.",
         ("full",),
     ),
-    _WorkflowTemplate(
+    _SetupWorkflowTemplate(
         "deploy.yml",
         "deploy",
         "Deploys prod after a merge, if its plan is the reviewed one. It alone has prod's "
@@ -211,17 +211,19 @@ _WORKFLOWS = (
 )
 
 
-def plan_files(request: SetupRequest, load: Callable[[str], str | None]) -> list[PlannedFile]:
+def plan_setup_files(
+    request: SetupRequest, load: Callable[[str], str | None]
+) -> list[PlannedSetupFile]:
     """The files of a level, in the order in which they matter.
 
     Args:
         load: Gives the text of a template by its name.
     """
-    files = [*list_workflows(request, load)]
-    requirements = _review_requirements(request)
+    files = [*list_setup_workflows(request, load)]
+    requirements = _choose_review_requirements_for_setup(request)
     if requirements is not None and requirements.text is not None:
         files.append(
-            PlannedFile(
+            PlannedSetupFile(
                 requirements.path,
                 requirements.text,
                 "The project's own versions, where the image has others.",
@@ -229,16 +231,16 @@ def plan_files(request: SetupRequest, load: Callable[[str], str | None]) -> list
         )
     if request.level == "full" and request.deploy_requirements is None:
         files.append(
-            PlannedFile(
+            PlannedSetupFile(
                 DEPLOY_REQUIREMENTS,
-                _render_deploy_requirements(request),
+                _render_deploy_requirements_of_setup(request),
                 "What deploy.yml installs. Add the packages that your models import.",
             )
         )
     for project in request.repository.projects:
         path = POLICY if project.path == "." else f"{project.path}/{POLICY}"
         files.append(
-            PlannedFile(
+            PlannedSetupFile(
                 path,
                 load("sqlmesh-review.yaml") or "",
                 "The team's own policy; it is yours to edit.",
@@ -248,12 +250,12 @@ def plan_files(request: SetupRequest, load: Callable[[str], str | None]) -> list
     return files
 
 
-def list_workflows(
+def list_setup_workflows(
     request: SetupRequest, load: Callable[[str], str | None]
-) -> Iterable[PlannedFile]:
+) -> Iterable[PlannedSetupFile]:
     """The workflows of a level."""
     environment = SandboxedEnvironment(
-        loader=FunctionLoader(lambda name: _with_tags(load(name))),
+        loader=FunctionLoader(lambda name: _make_setup_template_tags(load(name))),
         undefined=StrictUndefined,
         # YAML, of values that `PLAIN` lets through or this program has made.
         autoescape=False,
@@ -269,12 +271,12 @@ def list_workflows(
     for workflow in _WORKFLOWS:
         if request.level in workflow.levels:
             text = environment.get_template(workflow.name).render(
-                _make_template_context(request, workflow.job)
+                _make_context_of_setup_template(request, workflow.job)
             )
-            yield PlannedFile(f"{WORKFLOWS}/{workflow.name}", text, workflow.why)
+            yield PlannedSetupFile(f"{WORKFLOWS}/{workflow.name}", text, workflow.why)
 
 
-def _with_tags(template: str | None) -> str | None:
+def _make_setup_template_tags(template: str | None) -> str | None:
     """A template whose lines `#% if x` are tags of Jinja, each with its newline.
 
     Jinja's own line statements take the empty lines after them away, too.
@@ -282,27 +284,31 @@ def _with_tags(template: str | None) -> str | None:
     return None if template is None else _STATEMENT.sub(r"<%% \1 %%>", template)
 
 
-def list_workflow_names(level: SetupLevel = "full") -> list[str]:
+def list_names_of_setup_workflows(level: SetupLevel = "full") -> list[str]:
     """The names of a level's workflows; the highest level has all of them."""
     return [workflow.name for workflow in _WORKFLOWS if level in workflow.levels]
 
 
-def _make_job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
+def _make_job_context_of_setup(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
     """The variables of a job, as the parts of templates name them."""
     variables = request.used_variables
-    settings = list_settings(variables, request.level, job) if job else []
+    settings = list_github_settings_for_setup(variables, request.level, job) if job else []
     return {
         "env": [(each.name, each.value) for each in settings],
-        "optional": list_optional(variables, job) if job and request.level != "review" else [],
-        "worker_env": list_worker_env(settings, variables),
+        "optional": list_optional_settings_for_setup(variables, job)
+        if job and request.level != "review"
+        else [],
+        "worker_env": list_worker_env_for_setup(settings, variables),
     }
 
 
-def _make_template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
+def _make_context_of_setup_template(
+    request: SetupRequest, job: SetupJob | None
+) -> dict[str, object]:
     """What a template is filled with."""
-    own = _make_job_context(request, job)
+    own = _make_job_context_of_setup(request, job)
     projects = [project.path for project in request.repository.projects]
-    requirements = _review_requirements(request)
+    requirements = _choose_review_requirements_for_setup(request)
     gateway = f" --gateway {request.gateway}" if request.gateway else ""
     options = " ".join(f"--project {project}" for project in projects)
     sqlmesh = "" if projects == ["."] else "".join(f" --paths {each}" for each in projects)
@@ -317,7 +323,7 @@ def _make_template_context(request: SetupRequest, job: SetupJob | None) -> dict[
         "branch": request.repository.branch,
         **own,
         # Of the job in another workflow that has the account of reviews.
-        "review": _make_job_context(request, "review"),
+        "review": _make_job_context_of_setup(request, "review"),
         "requirements": requirements.path if requirements else None,
         "deploy_requirements": request.deploy_requirements or DEPLOY_REQUIREMENTS,
         "python": request.repository.python or IMAGE_PYTHON,
@@ -327,14 +333,14 @@ def _make_template_context(request: SetupRequest, job: SetupJob | None) -> dict[
 
 
 @dataclass(frozen=True)
-class _RequirementsFile:
+class _SetupRequirementsFile:
     """A requirements file: one that is there already, or one with this text."""
 
     path: str
     text: str | None = None
 
 
-def _review_requirements(request: SetupRequest) -> _RequirementsFile | None:
+def _choose_review_requirements_for_setup(request: SetupRequest) -> _SetupRequirementsFile | None:
     """What the input `requirements` names; None if the image has all that the project needs."""
     repository = request.repository
     sqlmesh = repository.versions.get("sqlmesh")
@@ -345,42 +351,42 @@ def _review_requirements(request: SetupRequest) -> _RequirementsFile | None:
         for name, of_image in (("sqlmesh", IMAGE_SQLMESH), ("pyspark", IMAGE_PYSPARK))
         if (found := repository.versions.get(name)) is not None
         and found.version not in (None, of_image)
-        and _can_be_installed(name, found)
+        and _can_import_be_installed_by_setup(name, found)
     }
     files = {found.file for found in other.values()}
     if not other and repository.imports:
         files = {*repository.requirements[:1]}
-    if len(files) == 1 and all(map(is_requirements, files)):
-        return _RequirementsFile(files.pop())
+    if len(files) == 1 and all(map(is_requirements_file_for_setup, files)):
+        return _SetupRequirementsFile(files.pop())
     pinned = {**other, **{name: found for name, found in repository.imports if found is not None}}
     lines = "".join(
         f"{name}=={found.version} # as {found.file} says\n" for name, found in pinned.items()
     )
     if not lines:
         return None
-    return _RequirementsFile(
+    return _SetupRequirementsFile(
         REVIEW_REQUIREMENTS,
         "# What this action installs beside its own packages, so that it plans as prod\n"
         "# is planned. Run `ci-bot init` again when the lock file changes.\n" + lines,
     )
 
 
-def list_unknown_imports(request: SetupRequest) -> list[str]:
+def list_unknown_imports_for_setup(request: SetupRequest) -> list[str]:
     """Packages that the models import and that no file of the repository brings."""
-    found = _review_requirements(request)
+    found = _choose_review_requirements_for_setup(request)
     if found is not None and found.text is None:
         return []
     return [name for name, locked in request.repository.imports if locked is None]
 
 
-def _can_be_installed(name: str, found: FoundVersion) -> bool:
+def _can_import_be_installed_by_setup(name: str, found: FoundSetupVersion) -> bool:
     version = found.version or ""
     return (
         is_supported(version) if name == "sqlmesh" else find_source_requirement(version) is not None
     )
 
 
-def _render_deploy_requirements(request: SetupRequest) -> str:
+def _render_deploy_requirements_of_setup(request: SetupRequest) -> str:
     """What a runner needs to plan and build prod."""
     versions = request.repository.versions
     named = [found for found in versions.values() if found.is_in_requirements]

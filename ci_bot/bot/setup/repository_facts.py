@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ci_bot.bot.setup.read_configuration import ProjectConfiguration
+from ci_bot.bot.setup.read_configuration import SetupProjectConfiguration
 from ci_bot.protocol.supported_versions import find_exact_version
 
 PACKAGES = ("sqlmesh", "pyspark")
@@ -24,7 +24,7 @@ _REQUIREMENTS = re.compile(r"(?:.*[-_.])?requirements?(?:[-_.].*)?\.(?:txt|lock)
 
 
 @dataclass(frozen=True)
-class FoundVersion:
+class FoundSetupVersion:
     """A package's version, as one file says it.
 
     Attributes:
@@ -40,31 +40,33 @@ class FoundVersion:
     @property
     def is_in_requirements(self) -> bool:
         """Whether the file is one that pip installs."""
-        return is_requirements(self.file)
+        return is_requirements_file_for_setup(self.file)
 
 
-def is_requirements(path: str) -> bool:
+def is_requirements_file_for_setup(path: str) -> bool:
     """Whether a file of this name is a requirements file of pip."""
     return bool(_REQUIREMENTS.fullmatch(path.rpartition("/")[2]))
 
 
-def is_version_file(name: str) -> bool:
+def is_version_file_for_setup(name: str) -> bool:
     """Whether a file of this name can say a version."""
-    return name in (*_LOCKS, *_MADE_BY_HAND, PYTHON_FILE) or is_requirements(name)
+    return name in (*_LOCKS, *_MADE_BY_HAND, PYTHON_FILE) or is_requirements_file_for_setup(name)
 
 
-def find_versions(files: Mapping[str, str]) -> dict[str, FoundVersion]:
+def find_versions_for_setup(files: Mapping[str, str]) -> dict[str, FoundSetupVersion]:
     """The version of each package, by the file that says it most exactly.
 
     Args:
         files: Texts by their path in the repository, the project's own before those above it.
     """
-    found: dict[str, FoundVersion] = {}
+    found: dict[str, FoundSetupVersion] = {}
     for package in PACKAGES:
         named = [
             version
-            for path, text in sorted(files.items(), key=lambda each: _lock_order(each[0]))
-            if (version := read_version(package, path, text)) is not None
+            for path, text in sorted(
+                files.items(), key=lambda each: _order_lock_files_for_setup(each[0])
+            )
+            if (version := read_version_for_setup(package, path, text)) is not None
         ]
         # One that allows several versions counts only if nothing names one.
         exact = [each for each in named if each.version is not None]
@@ -73,27 +75,27 @@ def find_versions(files: Mapping[str, str]) -> dict[str, FoundVersion]:
     return found
 
 
-def read_version(package: str, path: str, text: str) -> FoundVersion | None:
+def read_version_for_setup(package: str, path: str, text: str) -> FoundSetupVersion | None:
     """What one file says of a package; None if it says nothing."""
     name = path.rpartition("/")[2]
     if name in ("uv.lock", "poetry.lock", "pdm.lock"):
         locked = re.search(
             rf'(?m)^\[\[package\]\]\s*\nname = "{package}"\s*\nversion = "([^"]+)"', text
         )
-        return FoundVersion(locked[1], f"=={locked[1]}", path) if locked else None
+        return FoundSetupVersion(locked[1], f"=={locked[1]}", path) if locked else None
     if name == "Pipfile.lock":
-        requirement = _read_pipfile_lock(package, text)
-    elif is_requirements(name):
-        requirement = _find_group(
+        requirement = _read_pipfile_lock_for_setup(package, text)
+    elif is_requirements_file_for_setup(name):
+        requirement = _find_version_group_for_setup(
             rf"(?mi)^[ \t]*{package}(?![\w.-])[ \t]*(?:\[[^\]]*\])?[ \t]*([^;#\\\n]*)", text
         )
     else:
         # A line of a list (PEP 621), or a key of Poetry's table.
-        requirement = _find_group(
+        requirement = _find_version_group_for_setup(
             rf"(?i)['\"]{package}(?![\w.-])\s*(?:\[[^\]]*\])?\s*([^;'\"\n]*)['\"]", text
         )
         if requirement is None:
-            requirement = _find_group(
+            requirement = _find_version_group_for_setup(
                 rf"(?mi)^\s*{package}\s*=\s*(?:\{{[^}}\n]*?version\s*=\s*)?['\"]([^'\"]+)['\"]",
                 text,
             )
@@ -106,10 +108,10 @@ def read_version(package: str, path: str, text: str) -> FoundVersion | None:
         else None
     )
     exact = bare[0] if bare else find_exact_version(requirement)
-    return FoundVersion(exact, requirement, path)
+    return FoundSetupVersion(exact, requirement, path)
 
 
-def find_python(files: Mapping[str, str]) -> str | None:
+def find_python_version_for_setup(files: Mapping[str, str]) -> str | None:
     """The minor version of Python that a project names, as `3.12`; None if it names none."""
     for path, text in files.items():
         if path.rpartition("/")[2] == PYTHON_FILE:
@@ -119,22 +121,24 @@ def find_python(files: Mapping[str, str]) -> str | None:
     return None
 
 
-def find_locked(package: str, files: Mapping[str, str]) -> FoundVersion | None:
+def find_locked_version_for_setup(
+    package: str, files: Mapping[str, str]
+) -> FoundSetupVersion | None:
     """The one version of any package that a lock file names; None if none does."""
-    for path, text in sorted(files.items(), key=lambda each: _lock_order(each[0])):
+    for path, text in sorted(files.items(), key=lambda each: _order_lock_files_for_setup(each[0])):
         if path.rpartition("/")[2] in _LOCKS:
-            found = read_version(re.escape(package), path, text)
+            found = read_version_for_setup(re.escape(package), path, text)
             if found is not None and found.version is not None:
                 return found
     return None
 
 
-def _find_group(pattern: str, text: str) -> str | None:
+def _find_version_group_for_setup(pattern: str, text: str) -> str | None:
     found = re.search(pattern, text)
     return found[1] if found else None
 
 
-def _read_pipfile_lock(package: str, text: str) -> str | None:
+def _read_pipfile_lock_for_setup(package: str, text: str) -> str | None:
     try:
         entry = json.loads(text)["default"][package]
         return str(entry["version"])
@@ -142,24 +146,27 @@ def _read_pipfile_lock(package: str, text: str) -> str | None:
         return None
 
 
-def _lock_order(path: str) -> tuple[int, int, int]:
+def _order_lock_files_for_setup(path: str) -> tuple[int, int, int]:
     """Lock files first; of equal ones those that lie deepest, which are the project's own."""
     name = path.rpartition("/")[2]
-    kind = 0 if name in _LOCKS else 1 if is_requirements(name) else 2
+    kind = 0 if name in _LOCKS else 1 if is_requirements_file_for_setup(name) else 2
     # Of several requirements files the one with the plainest name.
     return kind, -path.count("/"), len(name)
 
 
-def list_requirements(paths: Iterable[str]) -> list[str]:
+def list_requirements_files_for_setup(paths: Iterable[str]) -> list[str]:
     """The requirements files among some paths, in the order in which they count."""
-    return sorted((path for path in paths if is_requirements(path)), key=_lock_order)
+    return sorted(
+        (path for path in paths if is_requirements_file_for_setup(path)),
+        key=_order_lock_files_for_setup,
+    )
 
 
 WORKFLOWS = ".github/workflows"
 
 
 @dataclass(frozen=True)
-class FoundProject:
+class FoundSetupProject:
     """A SQLMesh project.
 
     Attributes:
@@ -168,12 +175,12 @@ class FoundProject:
     """
 
     path: str
-    configuration: ProjectConfiguration
+    configuration: SetupProjectConfiguration
     is_dbt: bool = False
 
 
 @dataclass(frozen=True)
-class RepositoryFacts:
+class SetupRepositoryFacts:
     """What is known of a repository.
 
     Attributes:
@@ -186,10 +193,10 @@ class RepositoryFacts:
             that a lock file names.
     """
 
-    projects: tuple[FoundProject, ...]
+    projects: tuple[FoundSetupProject, ...]
     branch: str = "main"
-    versions: Mapping[str, FoundVersion] = field(default_factory=dict)
+    versions: Mapping[str, FoundSetupVersion] = field(default_factory=dict)
     python: str | None = None
     old_bot: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
-    imports: tuple[tuple[str, FoundVersion | None], ...] = ()
+    imports: tuple[tuple[str, FoundSetupVersion | None], ...] = ()

@@ -12,31 +12,35 @@ from pathlib import Path
 
 from ci_bot.bot.report import CANNOT_WRITE, TextPage, find_resource, make_text_page
 from ci_bot.bot.setup.compare_files import (
-    ComparedFile,
-    MadeWith,
-    compare_files,
-    is_unedited,
-    read_signature,
+    ComparedSetupFile,
+    SetupSignature,
+    compare_setup_files,
+    is_setup_file_unedited,
+    read_signature_of_setup_file,
 )
 from ci_bot.bot.setup.github_settings import SetupLevel
-from ci_bot.bot.setup.next_steps import RemainingStep, list_notes, list_steps
-from ci_bot.bot.setup.open_pull_request import check_pull_request, open_pull_request
+from ci_bot.bot.setup.next_steps import (
+    RemainingSetupStep,
+    list_notes_after_setup,
+    list_remaining_setup_steps,
+)
+from ci_bot.bot.setup.open_pull_request import check_setup_pull_request, open_setup_pull_request
 from ci_bot.bot.setup.plan_files import (
     PLAIN,
-    ActionRelease,
-    PlannedFile,
+    PlannedSetupFile,
+    SetupActionRelease,
     SetupRequest,
-    find_action_release,
-    list_workflow_names,
-    parse_action_release,
-    plan_files,
-    read_action_release,
+    find_action_release_for_setup,
+    list_names_of_setup_workflows,
+    parse_action_release_for_setup,
+    plan_setup_files,
+    read_action_release_of_setup_file,
 )
 from ci_bot.bot.setup.read_repository import (
-    find_projects,
-    find_root,
-    is_project,
-    read_repository,
+    find_projects_for_setup,
+    find_repository_root_for_setup,
+    is_project_for_setup,
+    read_repository_for_setup,
 )
 from ci_bot.bot.setup.repository_facts import WORKFLOWS
 from ci_bot.errors import EXIT_DONE, BadInput, BotError, RequestRefused
@@ -93,50 +97,52 @@ def set_up_repository(
         BotError: the files are written, and the pull request could not be opened.
         Refused: a file of somebody else's has the name of one of ours.
     """
-    root = find_root(machine.directory)
-    _refuse_written_elsewhere(options)
+    root = find_repository_root_for_setup(machine.directory)
+    _refuse_setup_written_elsewhere(options)
     target = machine.directory / options.output if options.output else root
-    before = _read_options_of_before(target)
-    projects = _choose_projects(machine.directory, root, options.projects, before, choose)
+    before = _read_options_of_earlier_setup(target)
+    projects = _choose_projects_to_set_up(machine.directory, root, options.projects, before, choose)
     level = options.level or (before.level if before else "review")
     gateway = options.gateway or (before.gateway if before else None)
-    repository = read_repository(root, projects)
-    _check_names((*projects, repository.branch, *([gateway] if gateway else [])))
-    _check_gateway(gateway, [each.configuration.gateways for each in repository.projects])
+    repository = read_repository_for_setup(root, projects)
+    _check_names_given_to_setup((*projects, repository.branch, *([gateway] if gateway else [])))
+    _check_gateway_given_to_setup(
+        gateway, [each.configuration.gateways for each in repository.projects]
+    )
     request = SetupRequest(
         repository=repository,
         level=level,
-        release=_choose_release(options, target),
+        release=_choose_release_for_setup(options, target),
         gateway=gateway,
     )
-    planned = plan_files(request, load_template)
-    compared = compare_files(
+    planned = plan_setup_files(request, load_setup_template)
+    compared = compare_setup_files(
         planned,
-        _read_existing(target, planned),
-        MadeWith(level, projects, gateway),
+        _read_existing_setup_files(target, planned),
+        SetupSignature(level, projects, gateway),
         upgrade=options.upgrade,
     )
-    _refuse_foreign(compared)
+    _refuse_foreign_setup_files(compared)
     written = [file.planned.path for file in compared if file.text is not None]
     opens_pull_request = options.pull_request and bool(written)
     if opens_pull_request:
-        _refuse_placeholder(request.release)
-        check_pull_request(root, machine.environ)
+        _refuse_setup_placeholder(request.release)
+        check_setup_pull_request(root, machine.environ)
     if not options.dry_run:
-        _write_files(target, compared)
+        _write_setup_files(target, compared)
     print(
-        _render_outcome(machine, request, compared, written, options, target),
+        _render_outcome_of_setup(machine, request, compared, written, options, target),
         file=machine.out,
         end="",
         flush=True,
     )
     if opens_pull_request:
-        address = open_pull_request(root, written, machine.environ)
+        address = open_setup_pull_request(root, written, machine.environ)
         print(f"\nPull request: {address}", file=machine.out, flush=True)
     return EXIT_DONE
 
 
-def _refuse_written_elsewhere(options: SetupOptions) -> None:
+def _refuse_setup_written_elsewhere(options: SetupOptions) -> None:
     """A pull request has the files of this repository, so they must be written here."""
     if options.pull_request and (options.dry_run or options.output):
         other = "--dry-run" if options.dry_run else "--output"
@@ -148,7 +154,7 @@ def _refuse_written_elsewhere(options: SetupOptions) -> None:
         )
 
 
-def _refuse_placeholder(release: ActionRelease) -> None:
+def _refuse_setup_placeholder(release: SetupActionRelease) -> None:
     """No run can begin with the placeholder, so the pull request would get no comment."""
     if not release.is_released:
         raise BadInput(
@@ -160,7 +166,7 @@ def _refuse_placeholder(release: ActionRelease) -> None:
         )
 
 
-def load_template(name: str) -> str | None:
+def load_setup_template(name: str) -> str | None:
     """The text of a template or of another file that `ci-bot init` needs; None if there is none."""
     for directory in ("workflows", "setup"):
         file = find_resource("templates") / directory / name
@@ -169,21 +175,23 @@ def load_template(name: str) -> str | None:
     return None
 
 
-def _choose_projects(
+def _choose_projects_to_set_up(
     directory: Path,
     root: Path,
     given: tuple[str, ...],
-    before: MadeWith | None,
+    before: SetupSignature | None,
     choose: Callable[[Sequence[str]], Sequence[str]] | None,
 ) -> tuple[str, ...]:
     """The projects to set up, relative to the repository."""
     if given:
-        named = tuple(dict.fromkeys(_name_project(directory, root, each) for each in given))
-        _refuse_other_projects(named, before)
+        named = tuple(
+            dict.fromkeys(_name_project_to_set_up(directory, root, each) for each in given)
+        )
+        _refuse_setup_of_other_projects(named, before)
         return named
-    if before is not None and all(is_project(root / each) for each in before.projects):
+    if before is not None and all(is_project_for_setup(root / each) for each in before.projects):
         return before.projects
-    found = find_projects(root)
+    found = find_projects_for_setup(root)
     if not found:
         raise BadInput(
             f"There is no SQLMesh project in {root}: no directory has a configuration of SQLMesh.",
@@ -207,7 +215,7 @@ def _choose_projects(
     )
 
 
-def _refuse_other_projects(named: Sequence[str], before: MadeWith | None) -> None:
+def _refuse_setup_of_other_projects(named: Sequence[str], before: SetupSignature | None) -> None:
     """Workflows of some projects do not become those of others in silence."""
     if before is None or set(before.projects) <= set(named):
         return
@@ -220,18 +228,18 @@ def _refuse_other_projects(named: Sequence[str], before: MadeWith | None) -> Non
     )
 
 
-def _choose_release(options: SetupOptions, target: Path) -> ActionRelease:
+def _choose_release_for_setup(options: SetupOptions, target: Path) -> SetupActionRelease:
     """The release to name: that of the files that are there, unless it is to move."""
-    there = _read_text(target / WORKFLOWS / "review.yml") or ""
-    kept = None if options.upgrade else read_action_release(there)
+    there = _read_text_of_setup_file(target / WORKFLOWS / "review.yml") or ""
+    kept = None if options.upgrade else read_action_release_of_setup_file(there)
     if kept is not None:
         return kept
     if options.action:
-        return parse_action_release(options.action)
-    return find_action_release(_read_direct_url())
+        return parse_action_release_for_setup(options.action)
+    return find_action_release_for_setup(_read_direct_url_for_setup())
 
 
-def _name_project(directory: Path, root: Path, given: str) -> str:
+def _name_project_to_set_up(directory: Path, root: Path, given: str) -> str:
     place = Path(os.path.normpath(directory / given))
     if not place.is_relative_to(root):
         raise BadInput(
@@ -245,8 +253,10 @@ def _name_project(directory: Path, root: Path, given: str) -> str:
             hint="`--project` names the directory of a SQLMesh project.",
             reason_code="no_project",
         )
-    if not is_project(place):
-        inside = [each for each in find_projects(root) if (root / each).is_relative_to(place)]
+    if not is_project_for_setup(place):
+        inside = [
+            each for each in find_projects_for_setup(root) if (root / each).is_relative_to(place)
+        ]
         there = f"Below it there is {', '.join(inside)}. " if inside else ""
         raise BadInput(
             f"{given} has no configuration of SQLMesh.",
@@ -256,7 +266,7 @@ def _name_project(directory: Path, root: Path, given: str) -> str:
     return place.relative_to(root).as_posix()
 
 
-def _check_names(names: Iterable[str]) -> None:
+def _check_names_given_to_setup(names: Iterable[str]) -> None:
     """Refuses what a workflow or a shell could read as more than a name."""
     for name in names:
         if not PLAIN.fullmatch(name):
@@ -268,7 +278,7 @@ def _check_names(names: Iterable[str]) -> None:
             )
 
 
-def _check_gateway(gateway: str | None, known: Sequence[Sequence[str]]) -> None:
+def _check_gateway_given_to_setup(gateway: str | None, known: Sequence[Sequence[str]]) -> None:
     if gateway is None or all(gateway in names or not names for names in known):
         return
     names = dict.fromkeys(name for each in known for name in each)
@@ -279,29 +289,35 @@ def _check_gateway(gateway: str | None, known: Sequence[Sequence[str]]) -> None:
     )
 
 
-def _read_direct_url() -> str | None:
+def _read_direct_url_for_setup() -> str | None:
     with suppress(metadata.PackageNotFoundError):
         return metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
     return None
 
 
-def _read_options_of_before(target: Path) -> MadeWith | None:
+def _read_options_of_earlier_setup(target: Path) -> SetupSignature | None:
     """The options of an earlier run, by the workflows that it has left.
 
     A file that people have edited keeps the line of the run that wrote it, so another one knows
     better what the last run was asked for.
     """
-    found = [_read_text(target / WORKFLOWS / name) or "" for name in list_workflow_names()]
-    made = (read_signature(text) for text in sorted(found, key=is_unedited, reverse=True))
+    found = [
+        _read_text_of_setup_file(target / WORKFLOWS / name) or ""
+        for name in list_names_of_setup_workflows()
+    ]
+    made = (
+        read_signature_of_setup_file(text)
+        for text in sorted(found, key=is_setup_file_unedited, reverse=True)
+    )
     return next((made_with for made_with in made if made_with is not None), None)
 
 
-def _read_existing(target: Path, planned: Iterable[PlannedFile]) -> dict[str, str]:
-    texts = {file.path: _read_text(target / file.path) for file in planned}
+def _read_existing_setup_files(target: Path, planned: Iterable[PlannedSetupFile]) -> dict[str, str]:
+    texts = {file.path: _read_text_of_setup_file(target / file.path) for file in planned}
     return {path: text for path, text in texts.items() if text is not None}
 
 
-def _read_text(path: Path) -> str | None:
+def _read_text_of_setup_file(path: Path) -> str | None:
     """A file's text; None if it is not there.
 
     Raises:
@@ -319,7 +335,7 @@ def _read_text(path: Path) -> str | None:
         ) from error
 
 
-def _refuse_foreign(compared: Iterable[ComparedFile]) -> None:
+def _refuse_foreign_setup_files(compared: Iterable[ComparedSetupFile]) -> None:
     foreign = [file.planned.path for file in compared if file.status == "foreign"]
     if foreign:
         raise RequestRefused(
@@ -330,7 +346,7 @@ def _refuse_foreign(compared: Iterable[ComparedFile]) -> None:
         )
 
 
-def _write_files(target: Path, compared: Sequence[ComparedFile]) -> None:
+def _write_setup_files(target: Path, compared: Sequence[ComparedSetupFile]) -> None:
     """Writes all files or none: each beside its place first, then all are renamed.
 
     Raises:
@@ -349,7 +365,7 @@ def _write_files(target: Path, compared: Sequence[ComparedFile]) -> None:
                     opened.write(file.text)
                 Path(name).chmod(0o644)
     except OSError as error:
-        _remove_parts(waiting)
+        _remove_parts_of_setup_files(waiting)
         raise BadInput(
             f"{CANNOT_WRITE} {target}: {error.strerror}. Nothing was written.",
             hint="Make it writable for this account, or name another directory with `--output`.",
@@ -359,7 +375,7 @@ def _write_files(target: Path, compared: Sequence[ComparedFile]) -> None:
         for part, path in waiting:
             part.replace(path)
     except OSError as error:
-        _remove_parts(waiting)
+        _remove_parts_of_setup_files(waiting)
         raise BotError(
             f"Not all files could be written to {target}: {error.strerror}.",
             hint="Run the command again: it writes what is missing.",
@@ -367,27 +383,30 @@ def _write_files(target: Path, compared: Sequence[ComparedFile]) -> None:
         ) from error
 
 
-def _remove_parts(waiting: Iterable[tuple[Path, Path]]) -> None:
+def _remove_parts_of_setup_files(waiting: Iterable[tuple[Path, Path]]) -> None:
     """Removes what waits beside its place and was not renamed."""
     for part, _ in waiting:
         part.unlink(missing_ok=True)
 
 
-def _render_outcome(
+def _render_outcome_of_setup(
     machine: Machine,
     request: SetupRequest,
-    compared: Sequence[ComparedFile],
+    compared: Sequence[ComparedSetupFile],
     written: Sequence[str],
     options: SetupOptions,
     target: Path,
 ) -> str:
     page = make_text_page(machine)
-    page.add_title(_make_title(request, options, written), "green")
+    page.add_title(_make_title_of_setup(request, options, written), "green")
     for file in compared:
         word, color = _WORDS[file.status]
         page.add_item(f"{file.planned.path}: {file.planned.why}", mark=word.ljust(10), color=color)
-    _add_diffs(page, compared)
-    notes = [*list_notes(request), *_list_left_over(request, target)]
+    _add_diffs_of_setup_files(page, compared)
+    notes = [
+        *list_notes_after_setup(request),
+        *_list_workflows_left_by_earlier_setup(request, target),
+    ]
     if notes:
         page.add_heading("To know")
         for note in notes:
@@ -403,12 +422,14 @@ def _render_outcome(
         return f"{text}\nNothing was written. Without `--dry-run` these files are.\n"
     # Files that lie elsewhere have to be copied before they can be committed.
     committed = [] if options.output or options.pull_request else written
-    return f"{text}\nWhat is left to do:\n" + _render_steps(
-        machine, list_steps(request, committed, load_template)
+    return f"{text}\nWhat is left to do:\n" + _render_setup_steps(
+        machine, list_remaining_setup_steps(request, committed, load_setup_template)
     )
 
 
-def _make_title(request: SetupRequest, options: SetupOptions, written: Sequence[str]) -> str:
+def _make_title_of_setup(
+    request: SetupRequest, options: SetupOptions, written: Sequence[str]
+) -> str:
     paths = [each.path for each in request.repository.projects]
     projects = "this repository" if paths == ["."] else ", ".join(paths)
     verb = "would be written" if options.dry_run else "written"
@@ -416,7 +437,7 @@ def _make_title(request: SetupRequest, options: SetupOptions, written: Sequence[
     return f"Level {request.level} for {projects} · {files} {verb}"
 
 
-def _add_diffs(page: TextPage, compared: Iterable[ComparedFile]) -> None:
+def _add_diffs_of_setup_files(page: TextPage, compared: Iterable[ComparedSetupFile]) -> None:
     for file in compared:
         if file.diff:
             page.add_heading(
@@ -425,19 +446,19 @@ def _add_diffs(page: TextPage, compared: Iterable[ComparedFile]) -> None:
             page.add_block(file.diff.rstrip("\n"), diff=True)
 
 
-def _list_left_over(request: SetupRequest, target: Path) -> Iterable[str]:
+def _list_workflows_left_by_earlier_setup(request: SetupRequest, target: Path) -> Iterable[str]:
     """Workflows of a higher level that an earlier run has left."""
-    mine = list_workflow_names(request.level)
-    for name in list_workflow_names():
-        text = None if name in mine else _read_text(target / WORKFLOWS / name)
-        if text is not None and read_signature(text) is not None:
+    mine = list_names_of_setup_workflows(request.level)
+    for name in list_names_of_setup_workflows():
+        text = None if name in mine else _read_text_of_setup_file(target / WORKFLOWS / name)
+        if text is not None and read_signature_of_setup_file(text) is not None:
             yield (
                 f"{WORKFLOWS}/{name} is of a higher level than {request.level} and is left as it "
                 "is. Delete it if you do not want it."
             )
 
 
-def _render_steps(machine: Machine, steps: Sequence[RemainingStep]) -> str:
+def _render_setup_steps(machine: Machine, steps: Sequence[RemainingSetupStep]) -> str:
     """The steps; commands stand at the margin, so that they can be pasted."""
     parts = []
     for number, step in enumerate(steps, start=1):

@@ -7,9 +7,9 @@ from typing import Any, TypedDict
 from typing_extensions import Unpack
 
 import ci_bot
-from ci_bot.bot.sandbox import WorkerCancelled, WorkerTimedOut
+from ci_bot.bot.sandbox import SandboxedWorkerCancelled, SandboxedWorkerTimedOut
 from ci_bot.bot.worker_client.client import WorkerClient, WorkListener
-from ci_bot.bot.worker_client.failures import make_refused_failure
+from ci_bot.bot.worker_client.failures import make_failure_of_refused_request
 from ci_bot.errors import (
     EXIT_BAD_INPUT,
     EXIT_DONE,
@@ -27,13 +27,13 @@ from ci_bot.protocol.apply_report import (
 )
 from ci_bot.protocol.base import Failure, PlanId, Versions
 from ci_bot.protocol.cost import Price
-from ci_bot.protocol.environment import EnvironmentName, UnfitName
+from ci_bot.protocol.environment import EnvironmentName, UnfitEnvironmentName
 from ci_bot.protocol.messages import ApplyRequest, EstimateRequest, Owner, Progress
 from ci_bot.protocol.plan import Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity, find_full_plan_id
 
 
-def request_estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
+def request_estimate_from_worker(client: WorkerClient, **wanted: Any) -> EstimateDocument | Failure:
     """The expected cost, or why there is none.
 
     Args:
@@ -44,12 +44,12 @@ def request_estimate(client: WorkerClient, **wanted: Any) -> EstimateDocument | 
     """
     try:
         request = client.make_request(EstimateRequest, **wanted)
-    except UnfitName as error:
-        return make_refused_failure(error, "estimate")
+    except UnfitEnvironmentName as error:
+        return make_failure_of_refused_request(error, "estimate")
     return client.request_estimate(request)
 
 
-class WantedApply(TypedDict, total=False):
+class WantedWorkerApply(TypedDict, total=False):
     """The fields of `ApplyRequest` that a client does not know by itself."""
 
     environment: str  # `ApplyRequest` judges it, and makes an `EnvironmentName` of it
@@ -72,7 +72,9 @@ class WantedApply(TypedDict, total=False):
     claim: bool
 
 
-def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyDocument:
+def request_apply_from_worker(
+    client: WorkerClient, **wanted: Unpack[WantedWorkerApply]
+) -> ApplyDocument:
     """Applies, or says in the document why not; also if the worker was stopped or has died.
 
     Args:
@@ -86,9 +88,11 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
     plan_id = find_full_plan_id(wanted.get("plan_id"), wanted.get("reviewed"))
     try:
         request = client.make_request(ApplyRequest, **wanted)
-    except UnfitName as error:
-        failure = make_refused_failure(error, "apply")
-        return make_failed_document(failure, environment=wanted["environment"], plan_id=plan_id)
+    except UnfitEnvironmentName as error:
+        failure = make_failure_of_refused_request(error, "apply")
+        return make_failed_apply_document_for_worker(
+            failure, environment=wanted["environment"], plan_id=plan_id
+        )
     last: list[ApplyStep] = []
 
     def on_progress(step: Progress) -> None:
@@ -106,11 +110,11 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
     client.add_listener(WorkListener(on_progress=on_progress, on_log=lambda _line: None))
     try:
         answer = client.request_apply(request)
-    except (WorkerCancelled, WorkerTimedOut, WorkerFailed) as error:
+    except (SandboxedWorkerCancelled, SandboxedWorkerTimedOut, WorkerFailed) as error:
         last_words = getattr(error, "answer", None)
-        if not last and not isinstance(error, WorkerCancelled):
+        if not last and not isinstance(error, SandboxedWorkerCancelled):
             raise
-        return _make_stopped_document(
+        return _make_document_of_stopped_worker(
             error,
             last_words if isinstance(last_words, ApplyDocument) else None,
             last[0] if last else None,
@@ -118,11 +122,13 @@ def request_apply(client: WorkerClient, **wanted: Unpack[WantedApply]) -> ApplyD
             plan_id=plan_id,
         )
     if isinstance(answer, ApplyDocument):
-        return _add_last_step(answer, last[0]) if last else answer
-    return make_failed_document(answer, environment=request.environment, plan_id=plan_id)
+        return _add_last_step_of_worker(answer, last[0]) if last else answer
+    return make_failed_apply_document_for_worker(
+        answer, environment=request.environment, plan_id=plan_id
+    )
 
 
-def _add_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
+def _add_last_step_of_worker(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
     """The document that a worker had left for the case of its death may be a step behind."""
     failure = document.failure
     if document.reason_code != "worker_ended" or failure is None:
@@ -137,8 +143,8 @@ def _add_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
     )
 
 
-def _make_stopped_document(
-    error: WorkerCancelled | WorkerTimedOut | WorkerFailed,
+def _make_document_of_stopped_worker(
+    error: SandboxedWorkerCancelled | SandboxedWorkerTimedOut | WorkerFailed,
     last_words: ApplyDocument | None,
     last: ApplyStep | None,
     *,
@@ -151,7 +157,7 @@ def _make_stopped_document(
         last_words: What the worker could still say.
         last: Its last step from when it was building; None: it never came to that.
     """
-    cancelled = isinstance(error, WorkerCancelled)
+    cancelled = isinstance(error, SandboxedWorkerCancelled)
     hint = "Apply again: what is built is kept, and the rest is completed."
     if last is None:
         hint = "Nothing was built yet. Apply again."
@@ -164,7 +170,9 @@ def _make_stopped_document(
         message=error.message,
         hint=hint,
     )
-    document = last_words or make_failed_document(failure, environment=environment, plan_id=plan_id)
+    document = last_words or make_failed_apply_document_for_worker(
+        failure, environment=environment, plan_id=plan_id
+    )
     return document.model_copy(
         update={
             "result": "cancelled" if cancelled else "failed",
@@ -177,7 +185,7 @@ def _make_stopped_document(
     )
 
 
-def make_failed_document(
+def make_failed_apply_document_for_worker(
     failure: Failure, *, environment: str, plan_id: PlanId | None = None
 ) -> ApplyDocument:
     """The document of an apply that ended before it began.
@@ -203,7 +211,7 @@ def make_failed_document(
     )
 
 
-def exit_code(document: ApplyDocument) -> int:
+def choose_exit_code_of_worker_apply(document: ApplyDocument) -> int:
     """The exit code of an apply."""
     if document.result in ("applied", "probed", "nothing_to_apply"):
         return EXIT_DONE

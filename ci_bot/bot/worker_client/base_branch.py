@@ -18,8 +18,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ci_bot.bot.sandbox import resolve_inside
-from ci_bot.bot.worker_client.client import WorkerClient, make_owner
+from ci_bot.bot.sandbox import resolve_inside_checkout
+from ci_bot.bot.worker_client.client import WorkerClient, make_owner_of_worker_request
 from ci_bot.errors import BadInput, BotError
 from ci_bot.protocol.base import Failure, Sha
 from ci_bot.protocol.messages import BaseTestsRequest, Owner, RememberRequest
@@ -32,7 +32,9 @@ MOST_BYTES = 64 * 1024 * 1024
 _WHAT = "The directory of the cache"
 
 
-def read_base_cache(client: WorkerClient, directory: str, commit: Sha | None) -> list[KnownFile]:
+def read_base_cache_for_worker(
+    client: WorkerClient, directory: str, commit: Sha | None
+) -> list[KnownFile]:
     """What is known of files; nothing if the cache is absent, cut, or not one of ours.
 
     Args:
@@ -42,18 +44,18 @@ def read_base_cache(client: WorkerClient, directory: str, commit: Sha | None) ->
     Raises:
         BadInput: the directory leaves the checkout.
     """
-    file = _locate_cache_file(client, directory)
+    file = _locate_base_cache_file(client, directory)
     if commit is not None and client.git.objects.has_path(
-        commit, _make_relative_path(client, file.parent)
+        commit, _make_path_relative_to_base_cache(client, file.parent)
     ):
         return []
     try:
-        return BaseCache.model_validate_json(_read_content(file)).files
+        return BaseCache.model_validate_json(_read_content_of_base_cache(file)).files
     except (OSError, ValidationError):
         return []
 
 
-def refresh_base_cache(
+def refresh_base_cache_by_worker(
     client: WorkerClient, directory: str, *, owner_name: str, run: str | None = None
 ) -> BaseCache | Failure:
     """Asks the worker what the checkout's files define, and writes it down.
@@ -62,15 +64,17 @@ def refresh_base_cache(
         BotError: the worker could not be asked, gave no answer, or the directory leaves the
             checkout or cannot be written.
     """
-    file = _locate_cache_file(client, directory)
-    request = client.make_request(RememberRequest, owner=make_owner(owner_name, run=run))
+    file = _locate_base_cache_file(client, directory)
+    request = client.make_request(
+        RememberRequest, owner=make_owner_of_worker_request(owner_name, run=run)
+    )
     answer = client.request_base_cache(request)
     if isinstance(answer, BaseCache):
-        _write_whole(file, answer.to_json())
+        _write_base_cache_whole(file, answer.to_json())
     return answer
 
 
-def describe_base_cache(document: BaseCache) -> str:
+def describe_base_cache_of_worker(document: BaseCache) -> str:
     """What was noted, for a log."""
     return (
         f"Base cache: {len(document.files):,} of {document.models:,} models are defined as in prod "
@@ -78,10 +82,10 @@ def describe_base_cache(document: BaseCache) -> str:
     )
 
 
-def _locate_cache_file(client: WorkerClient, directory: str) -> Path:
+def _locate_base_cache_file(client: WorkerClient, directory: str) -> Path:
     """Projects and gateways of one repository may share the directory."""
     named = json.dumps([client.projects, client.gateway]).encode()
-    folder = resolve_inside(client.checkout, directory, what=_WHAT)
+    folder = resolve_inside_checkout(client.checkout, directory, what=_WHAT)
     if folder == Path(os.path.realpath(client.checkout)):
         raise BadInput(
             f"{_WHAT} is the checkout itself.",
@@ -91,11 +95,11 @@ def _locate_cache_file(client: WorkerClient, directory: str) -> Path:
     return folder / f"base-{hashlib.sha256(named).hexdigest()[:16]}.json"
 
 
-def _make_relative_path(client: WorkerClient, path: Path) -> str:
+def _make_path_relative_to_base_cache(client: WorkerClient, path: Path) -> str:
     return path.relative_to(os.path.realpath(client.checkout)).as_posix()
 
 
-def _read_content(file: Path) -> bytes:
+def _read_content_of_base_cache(file: Path) -> bytes:
     """The bytes of a plain file of a sensible size.
 
     Raises:
@@ -109,7 +113,7 @@ def _read_content(file: Path) -> bytes:
         return opened.read(MOST_BYTES)
 
 
-def _write_whole(file: Path, text: str) -> None:
+def _write_base_cache_whole(file: Path, text: str) -> None:
     """Whole or not at all: a run may be stopped at any moment."""
     part = file.with_suffix(".part")
     try:
@@ -129,7 +133,7 @@ def _write_whole(file: Path, text: str) -> None:
 # Unit tests that fail: did they fail on the base branch, before this pull request?
 
 
-def compared_with_base(
+def compare_tests_with_base_by_worker(
     client: WorkerClient, facts: ReviewFacts, base: str | None, owner: Owner
 ) -> ReviewFacts:
     """The same facts; each failing unit test says how it ends on the base branch.
@@ -143,7 +147,7 @@ def compared_with_base(
     tests = facts.checks.tests
     if not tests.failures:
         return facts
-    before = _on_base(client, tests.failures, base, owner)
+    before = _request_tests_on_base(client, tests.failures, base, owner)
     failures = [
         failure.model_copy(update={"on_base": before.get((failure.path, failure.name), "unknown")})
         for failure in tests.failures
@@ -154,7 +158,7 @@ def compared_with_base(
     return facts.model_copy(update={"checks": checks})
 
 
-def _on_base(
+def _request_tests_on_base(
     client: WorkerClient, failures: Iterable[TestFailure], base: str | None, owner: Owner
 ) -> dict[tuple[str | None, str], TestOnBase]:
     wanted = sorted({(failure.path or "", failure.name) for failure in failures})
@@ -176,10 +180,10 @@ def _on_base(
         return {}
     if isinstance(answer, Failure):
         return {}
-    return _match_requested_names(answer, wanted)
+    return _match_requested_test_names(answer, wanted)
 
 
-def _match_requested_names(
+def _match_requested_test_names(
     answer: BaseTests, wanted: list[tuple[str, str]]
 ) -> dict[tuple[str | None, str], TestOnBase]:
     requested = {(path or None, name) for path, name in wanted}

@@ -9,9 +9,9 @@ from typing import Any, TypedDict
 import ci_bot
 from ci_bot.bot import report as reports
 from ci_bot.bot.github import PullState
-from ci_bot.bot.sandbox import WorkerCancelled
-from ci_bot.bot.worker_client.client import WorkerClient, make_owner
-from ci_bot.bot.worker_client.failures import make_refused_failure
+from ci_bot.bot.sandbox import SandboxedWorkerCancelled
+from ci_bot.bot.worker_client.client import WorkerClient, make_owner_of_worker_request
+from ci_bot.bot.worker_client.failures import make_failure_of_refused_request
 from ci_bot.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_REFUSED, BotError, TimedOut, WorkerFailed
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import (
@@ -25,14 +25,14 @@ from ci_bot.protocol.cleanup_report import (
 )
 from ci_bot.protocol.environment import (
     EnvironmentName,
-    UnfitName,
+    UnfitEnvironmentName,
     parse_environment_prefix,
     read_pull_number,
 )
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, ReclaimChoice, SweepRequest
 
 
-def request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
+def request_cleanup_from_worker(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     """Cleans up, or says in the document why not; also if the run was cancelled meanwhile.
 
     Args:
@@ -44,21 +44,21 @@ def request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     """
     try:
         request = client.make_request(CleanupRequest, **wanted)
-    except UnfitName as error:
-        return make_failed_document(
-            make_refused_failure(error, "cleanup"), environment=wanted["environment"]
+    except UnfitEnvironmentName as error:
+        return make_failed_cleanup_document_for_worker(
+            make_failure_of_refused_request(error, "cleanup"), environment=wanted["environment"]
         )
     try:
         answer = client.request_cleanup(request)
-    except WorkerCancelled as error:
-        return make_cancelled_document(error, environment=request.environment)
+    except SandboxedWorkerCancelled as error:
+        return make_document_of_cancelled_worker(error, environment=request.environment)
     if isinstance(answer, CleanupDocument):
         return answer
-    return make_failed_document(answer, environment=request.environment)
+    return make_failed_cleanup_document_for_worker(answer, environment=request.environment)
 
 
-def make_cancelled_document(
-    error: WorkerCancelled, *, environment: EnvironmentName
+def make_document_of_cancelled_worker(
+    error: SandboxedWorkerCancelled, *, environment: EnvironmentName
 ) -> CleanupDocument:
     """What a cancelled cleanup had done, as far as the worker could still say it."""
     document = error.answer
@@ -73,10 +73,12 @@ def make_cancelled_document(
     )
     if isinstance(document, CleanupDocument):
         return document.model_copy(update={"result": "incomplete", "failure": failure})
-    return make_failed_document(failure, environment=environment)
+    return make_failed_cleanup_document_for_worker(failure, environment=environment)
 
 
-def make_failed_document(failure: Failure, *, environment: str) -> CleanupDocument:
+def make_failed_cleanup_document_for_worker(
+    failure: Failure, *, environment: str
+) -> CleanupDocument:
     """The document of a cleanup that could not be done: what is there is unknown, so it is left.
 
     Args:
@@ -93,7 +95,7 @@ def make_failed_document(failure: Failure, *, environment: str) -> CleanupDocume
     )
 
 
-def choose_cleanup_exit_code(document: CleanupDocument) -> int:
+def choose_exit_code_of_worker_cleanup(document: CleanupDocument) -> int:
     """The exit code of a cleanup."""
     if document.result in ("removed", "nothing_to_do"):
         return EXIT_DONE
@@ -122,7 +124,7 @@ _CAUSES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions:
+class WorkerSweepOptions:
     """What to sweep.
 
     Args:
@@ -140,7 +142,7 @@ class SweepOptions:
     run: str | None = None
 
 
-class _TableFields(TypedDict, total=False):
+class _TableFieldsOfWorkerSweep(TypedDict, total=False):
     """What a row of a sweep says about tables, as `SweepRow` calls it."""
 
     views_dropped: int
@@ -151,7 +153,7 @@ class _TableFields(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweptEnvironment:
+class EnvironmentSweptByWorker:
     """One environment, why it is treated as it is, and what came of it.
 
     Args:
@@ -211,7 +213,7 @@ class SweptEnvironment:
             **self._get_table_fields(),
         )
 
-    def _get_table_fields(self) -> _TableFields:
+    def _get_table_fields(self) -> _TableFieldsOfWorkerSweep:
         document = self.document
         if document is None:
             return {"tables_until": self.found.tables_due_at}
@@ -227,18 +229,20 @@ class SweptEnvironment:
         }
 
 
-def sort_out(
-    found: Iterable[FoundEnvironment], options: SweepOptions, ask_states: AskStates
-) -> list[SweptEnvironment]:
+def sort_environments_for_worker_sweep(
+    found: Iterable[FoundEnvironment], options: WorkerSweepOptions, ask_states: AskStates
+) -> list[EnvironmentSweptByWorker]:
     """How each environment stands. GitHub is asked once, and only about what may be removed."""
-    rows = [_judge_by_itself(item, options) for item in found]
+    rows = [_judge_environment_before_worker_sweep(item, options) for item in found]
     candidates = [row for row in rows if row.is_removed or row.standing == "other_prefix"]
     numbers = {row.number for row in candidates if row.number is not None}
     states = ask_states(numbers) if numbers else {}
-    return [_judge_by_state(row, states) for row in rows]
+    return [_judge_environment_by_pull_state(row, states) for row in rows]
 
 
-def _judge_by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnvironment:
+def _judge_environment_before_worker_sweep(
+    found: FoundEnvironment, options: WorkerSweepOptions
+) -> EnvironmentSweptByWorker:
     """`remove` and `tables` here mean: to be asked about."""
     number = read_pull_number(found.environment, options.environment_prefix)
     standing: Standing = "remove"
@@ -259,10 +263,12 @@ def _judge_by_itself(found: FoundEnvironment, options: SweepOptions) -> SweptEnv
         standing = "pinned"
     elif found.tables_due_at is not None:
         standing = "tables" if found.tables_due else "grace"
-    return SweptEnvironment(found=found, number=number, standing=standing)
+    return EnvironmentSweptByWorker(found=found, number=number, standing=standing)
 
 
-def _judge_by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> SweptEnvironment:
+def _judge_environment_by_pull_state(
+    row: EnvironmentSweptByWorker, states: Mapping[int, PullState]
+) -> EnvironmentSweptByWorker:
     if not (row.is_removed or row.standing == "other_prefix") or row.number is None:
         return row
     state = states.get(row.number, PullState(state="unknown"))
@@ -282,7 +288,7 @@ def _judge_by_state(row: SweptEnvironment, states: Mapping[int, PullState]) -> S
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOutcome:
+class WorkerSweepOutcome:
     """What a sweep found and did.
 
     Args:
@@ -290,22 +296,22 @@ class SweepOutcome:
         failure: Why the cleanups could not be done, or not all; what was done is in `rows`.
     """
 
-    rows: tuple[SweptEnvironment, ...]
+    rows: tuple[EnvironmentSweptByWorker, ...]
     others: int
     dry_run: bool
     failure: Failure | None = None
 
     @property
-    def missed_environments(self) -> tuple[SweptEnvironment, ...]:
+    def missed_environments(self) -> tuple[EnvironmentSweptByWorker, ...]:
         return tuple(row for row in self.rows if row.was_missed)
 
     @property
-    def reported_environments(self) -> tuple[SweptEnvironment, ...]:
+    def reported_environments(self) -> tuple[EnvironmentSweptByWorker, ...]:
         """Everything that was worked on, or should have been."""
         return tuple(row for row in self.rows if row.is_removed)
 
     @property
-    def leftover_environments(self) -> tuple[SweptEnvironment, ...]:
+    def leftover_environments(self) -> tuple[EnvironmentSweptByWorker, ...]:
         return () if self.dry_run else tuple(row for row in self.rows if row.should_be_gone)
 
     def make_report(self) -> SweepReport:
@@ -321,12 +327,12 @@ class SweepOutcome:
         )
 
 
-def request_sweep(
+def request_sweep_from_worker(
     client: WorkerClient,
-    options: SweepOptions,
+    options: WorkerSweepOptions,
     ask_states: AskStates,
-    on_rescue: Callable[[SweptEnvironment], None] = lambda _row: None,
-) -> SweepOutcome:
+    on_rescue: Callable[[EnvironmentSweptByWorker], None] = lambda _row: None,
+) -> WorkerSweepOutcome:
     """Finds, asks, and removes.
 
     Args:
@@ -339,35 +345,35 @@ def request_sweep(
     """
     question = client.make_request(
         ListRequest,
-        owner=make_owner(options.owner, run=options.run),
+        owner=make_owner_of_worker_request(options.owner, run=options.run),
         environment_prefix=options.environment_prefix,
     )
     listed = client.request_environments(question)
     if isinstance(listed, Failure):
-        raise _make_error_of_failure(listed)
+        raise _make_error_of_worker_failure(listed)
     ours = [item for item in listed.environments if item.owner in (None, options.owner)]
     others = len(listed.environments) - len(ours)
-    rows = sort_out(ours, options, ask_states)
+    rows = sort_environments_for_worker_sweep(ours, options, ask_states)
     for row in rows:
         if row.was_missed:
             on_rescue(row)
     if options.dry_run:
-        return SweepOutcome(rows=tuple(rows), others=others, dry_run=True)
-    chosen, rows = _limit_removals(rows, options.max_deletions)
+        return WorkerSweepOutcome(rows=tuple(rows), others=others, dry_run=True)
+    chosen, rows = _limit_removals_of_worker(rows, options.max_deletions)
     if not chosen:
-        return SweepOutcome(rows=tuple(rows), others=others, dry_run=False)
-    documents, failure = _remove_environments(client, options, chosen)
-    return SweepOutcome(
-        rows=tuple(_with_documents(rows, chosen, documents, failure)),
+        return WorkerSweepOutcome(rows=tuple(rows), others=others, dry_run=False)
+    documents, failure = _request_removal_of_environments(client, options, chosen)
+    return WorkerSweepOutcome(
+        rows=tuple(_join_rows_with_worker_documents(rows, chosen, documents, failure)),
         others=others,
         dry_run=False,
         failure=failure,
     )
 
 
-def _limit_removals(
-    rows: list[SweptEnvironment], limit: int
-) -> tuple[list[SweptEnvironment], list[SweptEnvironment]]:
+def _limit_removals_of_worker(
+    rows: list[EnvironmentSweptByWorker], limit: int
+) -> tuple[list[EnvironmentSweptByWorker], list[EnvironmentSweptByWorker]]:
     """The rows to remove now, and all rows with the others waiting.
 
     Environments that are still there come before tables that nobody sees, the oldest records first.
@@ -382,13 +388,13 @@ def _limit_removals(
     return chosen, [replace(row, waits=why) if row.environment in late else row for row in rows]
 
 
-def _remove_environments(
-    client: WorkerClient, options: SweepOptions, chosen: list[SweptEnvironment]
+def _request_removal_of_environments(
+    client: WorkerClient, options: WorkerSweepOptions, chosen: list[EnvironmentSweptByWorker]
 ) -> tuple[list[CleanupDocument], Failure | None]:
     """The documents of the cleanups, and the failure that ended them before they were through."""
     request = client.make_request(
         SweepRequest,
-        owner=make_owner(options.owner, run=options.run),
+        owner=make_owner_of_worker_request(options.owner, run=options.run),
         environment_prefix=options.environment_prefix,
         reclaim=options.reclaim,
         targets=[
@@ -406,23 +412,23 @@ def _remove_environments(
         # Out of time, it has reported how far it got.
         last_answer = getattr(error, "answer", None)
         cleanups = last_answer.cleanups if isinstance(last_answer, SweepDocument) else []
-        return cleanups, client.redactor.redact_document(_make_failure_of_error(error))
+        return cleanups, client.redactor.redact_document(_make_failure_of_worker_error(error))
     if isinstance(answer, Failure):
         return [], answer
     return answer.cleanups, None
 
 
-def _with_documents(
-    rows: list[SweptEnvironment],
-    chosen: list[SweptEnvironment],
+def _join_rows_with_worker_documents(
+    rows: list[EnvironmentSweptByWorker],
+    chosen: list[EnvironmentSweptByWorker],
     documents: list[CleanupDocument],
     failure: Failure | None,
-) -> list[SweptEnvironment]:
+) -> list[EnvironmentSweptByWorker]:
     by_name = {document.environment: document for document in documents}
     chosen_names = {row.environment for row in chosen}
     not_reached = failure.message if failure else "The worker ended before it got here."
 
-    def add_document(row: SweptEnvironment) -> SweptEnvironment:
+    def add_document(row: EnvironmentSweptByWorker) -> EnvironmentSweptByWorker:
         document = by_name.get(row.environment)
         if document is None:
             return replace(row, waits=not_reached) if row.environment in chosen_names else row
@@ -433,14 +439,14 @@ def _with_documents(
     return [add_document(row) for row in rows]
 
 
-def sweep_exit_code(swept: SweepOutcome) -> int:
+def choose_exit_code_of_worker_sweep(swept: WorkerSweepOutcome) -> int:
     """0 if nothing is left, 4 where something is; a failure of the worker has its own."""
     if swept.failure is not None:
         return swept.failure.exit_code
     return EXIT_INCOMPLETE if swept.leftover_environments else EXIT_DONE
 
 
-def _make_failure_of_error(error: BotError) -> Failure:
+def _make_failure_of_worker_error(error: BotError) -> Failure:
     return Failure(
         stage="sweep",
         reason_code=error.reason_code,
@@ -450,7 +456,7 @@ def _make_failure_of_error(error: BotError) -> Failure:
     )
 
 
-def _make_error_of_failure(failure: Failure) -> BotError:
+def _make_error_of_worker_failure(failure: Failure) -> BotError:
     error = BotError(
         failure.message,
         hint=failure.hint,

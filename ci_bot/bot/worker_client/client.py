@@ -15,19 +15,19 @@ from ci_bot.bot.sandbox import (
     MIB,
     NOT_ASKED,
     SUSPECT_CODE_ON_LOAD,
-    CancelToken,
-    Deadline,
-    RunWorkspace,
-    SecondQuestion,
-    TraceReader,
-    WorkerLaunch,
-    check_requirements,
-    install_requirements,
-    list_opened_among,
-    resolve_inside,
-    run_worker,
+    SandboxCancelToken,
+    SandboxDeadline,
+    SandboxedTraceReader,
+    SandboxLaunch,
+    SandboxWorkspace,
+    SecondSandboxedQuestion,
+    check_requirements_before_sandbox,
+    install_requirements_in_sandbox,
+    list_files_opened_in_sandbox,
+    resolve_inside_checkout,
+    run_worker_in_sandbox,
 )
-from ci_bot.bot.worker_client.failures import check_request
+from ci_bot.bot.worker_client.failures import check_worker_request
 from ci_bot.errors import BotError, WorkerFailed
 from ci_bot.host import Machine
 from ci_bot.protocol.apply_report import ApplyDocument, EstimateDocument
@@ -76,7 +76,7 @@ _SCAN_SECONDS = 120
 _SCAN_MEMORY = 4_096 * MIB
 
 
-def scan_launch(launch: WorkerLaunch) -> WorkerLaunch:
+def make_launch_of_worker_scan(launch: SandboxLaunch) -> SandboxLaunch:
     """How a scan is started: it reads files and loads nothing.
 
     So it needs no credential and no package of the project's, and its limits can be tight.
@@ -96,7 +96,7 @@ def scan_launch(launch: WorkerLaunch) -> WorkerLaunch:
     )
 
 
-class LoadTrace:
+class WorkerLoadTrace:
     """Which files were opened, imported or run while the projects of a run were loaded.
 
     Attributes:
@@ -104,17 +104,17 @@ class LoadTrace:
         required: Requirements files that were installed, relative to the repository.
     """
 
-    def __init__(self, workspace: RunWorkspace) -> None:
+    def __init__(self, workspace: SandboxWorkspace) -> None:
         self._checkout = workspace.checkout
-        self._traces: list[TraceReader] = []
+        self._traces: list[SandboxedTraceReader] = []
         self.roots: tuple[Path, ...] = tuple(
             dict.fromkeys((workspace.repository, workspace.checkout))
         )
         self.required: frozenset[str] = frozenset()
 
-    def start_reader(self) -> TraceReader:
+    def start_reader(self) -> SandboxedTraceReader:
         """Takes what the next process says."""
-        self._traces.append(TraceReader())
+        self._traces.append(SandboxedTraceReader())
         return self._traces[-1]
 
     def note_no_start(self) -> None:
@@ -129,7 +129,9 @@ class LoadTrace:
         """
         if not all(trace.is_complete for trace in self._traces):
             return None
-        opened = list_opened_among(changed, self._traces, roots=self.roots, checkout=self._checkout)
+        opened = list_files_opened_in_sandbox(
+            changed, self._traces, roots=self.roots, checkout=self._checkout
+        )
         unseen: tuple[str, ...] = ()
         if any(trace.started_java for trace in self._traces):
             unseen += JAVA_READS
@@ -144,7 +146,7 @@ RequestT = TypeVar("RequestT", bound=Contract)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClientOptions:
+class WorkerClientOptions:
     """What a run needs to know before it can ask the worker anything.
 
     Args:
@@ -187,17 +189,17 @@ class WorkerClient:
 
     def __init__(
         self,
-        options: ClientOptions,
-        workspace: RunWorkspace,
-        launch: WorkerLaunch,
+        options: WorkerClientOptions,
+        workspace: SandboxWorkspace,
+        launch: SandboxLaunch,
         machine: Machine,
         *,
         redactor: Redactor,
-        cancel: CancelToken,
+        cancel: SandboxCancelToken,
         listener: WorkListener,
         projects: list[str],
         python_path: list[str],
-        deadline: Deadline,
+        deadline: SandboxDeadline,
     ) -> None:
         self._options = options
         self.deadline = deadline
@@ -208,7 +210,7 @@ class WorkerClient:
         self._listener = listener
         self._installed = False
         self._clean_launch = launch
-        self._loads = LoadTrace(workspace)
+        self._loads = WorkerLoadTrace(workspace)
         self.scanned: ScanFacts | None = None
         self.not_scanned_because = NOT_ASKED
         self.redactor = redactor
@@ -238,9 +240,9 @@ class WorkerClient:
 
         Raises:
             BadInput: a value does not fit the contract.
-            UnfitName: the environment has a name that must not be used.
+            UnfitEnvironmentName: the environment has a name that must not be used.
         """
-        with check_request():
+        with check_worker_request():
             return kind(
                 projects=self.project_directories,
                 gateway=self.gateway,
@@ -316,7 +318,9 @@ class WorkerClient:
         """
         second = None
         if scan is not None and self.scanned is None:
-            second = SecondQuestion(request=scan, launch=scan_launch(self._clean_launch))
+            second = SecondSandboxedQuestion(
+                request=scan, launch=make_launch_of_worker_scan(self._clean_launch)
+            )
         try:
             return self._run_worker(
                 request, ReviewFacts, second=second, trace=self._loads.start_reader()
@@ -341,7 +345,7 @@ class WorkerClient:
     def list_loaded_among(self, changed: Collection[str]) -> frozenset[str] | None:
         """Those of the changed files that the reviews so far opened, imported or ran on load.
 
-        None if that is not known (see `LoadTrace`).
+        None if that is not known (see `WorkerLoadTrace`).
         """
         return self._loads.list_opened_files_among(changed)
 
@@ -384,10 +388,10 @@ class WorkerClient:
     def request_base_cache(self, request: RememberRequest) -> BaseCache | Failure:
         return self._request_answer(request, BaseCache)
 
-    def _ask_alone(self, second: SecondQuestion) -> None:
+    def _ask_alone(self, second: SecondSandboxedQuestion) -> None:
         """Asks for what was to be asked beside a question that could not be asked."""
         try:
-            second.answer = run_worker(
+            second.answer = run_worker_in_sandbox(
                 second.request,
                 launch=second.launch,
                 redactor=self.redactor,
@@ -409,15 +413,15 @@ class WorkerClient:
         request: AnyRequest,
         expected: type[AnswerT],
         *,
-        second: SecondQuestion | None = None,
-        trace: TraceReader | None = None,
+        second: SecondSandboxedQuestion | None = None,
+        trace: SandboxedTraceReader | None = None,
     ) -> AnswerT | FailedAnswer:
         self._cancel.check_cancelled()
         self._install_requirements()
         launch = self._launch
         if trace is not None:
             launch = replace(launch, traced=self._loads.roots)
-        answer = run_worker(
+        answer = run_worker_in_sandbox(
             request,
             launch=launch,
             redactor=self.redactor,
@@ -444,10 +448,12 @@ class WorkerClient:
         """Before the first question and not sooner: a refused request runs no installation."""
         if not self._options.requirements or self._installed:
             return
-        required = check_requirements(self._workspace.repository, self._options.requirements)
+        required = check_requirements_before_sandbox(
+            self._workspace.repository, self._options.requirements
+        )
         self._loads.required = frozenset(os.path.normpath(path) for path in required)
-        self._launch = install_requirements(
-            resolve_inside(
+        self._launch = install_requirements_in_sandbox(
+            resolve_inside_checkout(
                 self._workspace.repository, self._options.requirements, what="Requirements file"
             ),
             launch=self._launch,
@@ -462,12 +468,12 @@ class WorkerClient:
         self._installed = True
 
 
-def run_owner(repository: str | None, origin: str | None) -> str:
+def name_owner_of_worker_request(repository: str | None, origin: str | None) -> str:
     """Who owns an environment: the repository, else the origin's URL, else this machine."""
     return repository or origin or "local"
 
 
-def make_owner(
+def make_owner_of_worker_request(
     name: str, *, number: int | None = None, head_sha: Sha | None = None, run: str | None = None
 ) -> Owner:
     """The owner record of a request."""

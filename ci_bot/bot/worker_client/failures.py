@@ -17,7 +17,7 @@ from ci_bot.errors import (
     WorkIncomplete,
 )
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.environment import UnfitName
+from ci_bot.protocol.environment import UnfitEnvironmentName
 from ci_bot.redaction import Redactor, quote_value
 
 # How a question to the worker ends that was put. Other failures come before that.
@@ -27,7 +27,7 @@ _KINDS = {kind.exit_code: kind for kind in (BadInput, RequestRefused, WorkIncomp
 
 
 @contextmanager
-def check_request() -> Iterator[None]:
+def check_worker_request() -> Iterator[None]:
     """Goes around the making of every question (`ReviewRequest` and the others) and of its parts.
 
     Raises:
@@ -48,7 +48,7 @@ def check_request() -> Iterator[None]:
         ) from None
 
 
-def make_activity_failure(error: BotError, stage: str, redactor: Redactor) -> Failure:
+def make_activity_failure_of_worker(error: BotError, stage: str, redactor: Redactor) -> Failure:
     """Makes the failure of an activity that `error` stopped at `stage`, without secrets."""
     failure = Failure(
         stage=stage,
@@ -62,7 +62,7 @@ def make_activity_failure(error: BotError, stage: str, redactor: Redactor) -> Fa
     return redactor.redact_document(failure)
 
 
-def make_error_of_failure(failure: Failure) -> BotError:
+def make_error_of_worker_failure(failure: Failure) -> BotError:
     """Makes an error of a worker's failure, with its exit code, if no document can show it."""
     return _KINDS.get(failure.exit_code, WorkerFailed)(
         failure.message,
@@ -73,17 +73,17 @@ def make_error_of_failure(failure: Failure) -> BotError:
     )
 
 
-def make_refused_failure(error: UnfitName, stage: str) -> Failure:
+def make_failure_of_refused_request(error: UnfitEnvironmentName, stage: str) -> Failure:
     """The failure for a document, where a request is understood and its environment refused.
 
     Raises:
         BadInput: the name, or its prefix, is none.
     """
     if error.exit_code != EXIT_REFUSED:
-        raise make_bad_input(error) from error
+        raise make_bad_input_of_request(error) from error
     return error.make_failure(stage)
 
 
-def make_bad_input(error: UnfitName) -> BadInput:
+def make_bad_input_of_request(error: UnfitEnvironmentName) -> BadInput:
     """The same as an error of ours."""
     return BadInput(error.message, hint=error.hint, reason_code=error.reason_code)

@@ -9,41 +9,41 @@ from datetime import date
 from ci_bot.bot import report as reports
 from ci_bot.bot.decision import (
     BotFacts,
-    ChangedFile,
-    is_possible_code_on_load,
-    judge_review,
-    list_code_on_load,
+    JudgedFile,
+    decide_on_review,
+    is_possible_risk_of_code_on_load,
+    list_risky_code_on_load,
 )
 from ci_bot.bot.git import FilesMissingInGit, GitFile
 from ci_bot.bot.policy import ChangeAuthors, PolicyWeighing, describe_stale_policy_exposures
-from ci_bot.bot.worker_client.base_branch import compared_with_base
+from ci_bot.bot.worker_client.base_branch import compare_tests_with_base_by_worker
 from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
+from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure_of_worker
 from ci_bot.bot.worker_client.review_facts import (
     BASE_FAILURES,
-    add_scan_findings,
-    describe_failed_facts,
-    make_failed_facts,
-    request_facts,
+    add_scan_findings_to_worker_facts,
+    make_facts_of_failed_request,
+    make_facts_of_failed_worker,
+    request_facts_from_worker,
 )
 from ci_bot.bot.worker_client.review_subject import (
-    FileChanges,
-    ReviewCommits,
-    ReviewOptions,
-    list_changes_of_pull,
+    RequestedFileChanges,
+    RequestedReviewCommits,
+    WorkerReviewOptions,
+    list_changes_of_pull_for_request,
 )
 from ci_bot.bot.worker_client.team_policy import (
-    TeamPolicy,
-    describe_fallen_acceptances,
-    find_owners_of_models,
-    list_added_comments,
-    make_policy_used,
-    read_effective_policy,
-    resolve_limits,
+    RequestedTeamPolicy,
+    describe_acceptances_fallen_by_request,
+    find_owners_of_requested_models,
+    list_ignore_comments_added_in_request,
+    make_policy_used_in_request,
+    read_effective_policy_for_request,
+    resolve_limits_for_request,
 )
 from ci_bot.errors import BotError, TimedOut
 from ci_bot.protocol.base import Failure, Line, name_what_does_not_load
-from ci_bot.protocol.finding_groups import group_findings
+from ci_bot.protocol.finding_groups import group_findings_of_document
 from ci_bot.protocol.review_report import (
     Baseline,
     ModelOwners,
@@ -62,14 +62,16 @@ _LOADED = (".sql", ".py", ".yaml", ".yml", ".csv", ".tsv")
 _PROSE = (".md", ".rst", ".csv", ".tsv")
 
 
-def make_review(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
+def request_review_and_judge(
+    client: WorkerClient, options: WorkerReviewOptions, *, planned_at: str
+) -> Report:
     """Plans and judges. A plan that fails is a report too: No-Go, with the failure in it.
 
     So is a worker that fails: what the changed files say, and which of them ran, is reported
     anyway. What git has no time to answer any more makes a report shorter and never replaces it.
     """
-    changed = list_changes_of_pull(client.git, options.commits)
-    team = read_effective_policy(
+    changed = list_changes_of_pull_for_request(client.git, options.commits)
+    team = read_effective_policy_for_request(
         client,
         options.commits,
         new=options.commits.reviewed_commit if changed is not None else None,
@@ -79,22 +81,22 @@ def make_review(client: WorkerClient, options: ReviewOptions, *, planned_at: str
     price = options.executor_hour_price
     options = replace(
         options,
-        limits=resolve_limits(options.limits, team.policy),
+        limits=resolve_limits_for_request(options.limits, team.policy),
         executor_hour_price=team.policy.executor_hour_price if price is None else price,
     )
     state_failure: Failure | None = None
     try:
-        facts, baseline, state_failure = request_facts(client, options, changed, team)
+        facts, baseline, state_failure = request_facts_from_worker(client, options, changed, team)
     except BotError as error:
         if client.scanned is None and (changed is None or not isinstance(error, WORKER_ENDS)):
             raise
-        failure = make_activity_failure(error, "plan", client.redactor)
-        facts, baseline = make_failed_facts(failure, client, options), "state"
+        failure = make_activity_failure_of_worker(error, "plan", client.redactor)
+        facts, baseline = make_facts_of_failed_worker(failure, client, options), "state"
     team.check_selections(facts)
-    facts = compared_with_base(client, facts, options.commits.base, options.owner)
+    facts = compare_tests_with_base_by_worker(client, facts, options.commits.base, options.owner)
     found = _KnownFacts(facts, baseline, state_failure, changed, team)
     with client.deadline.extend_for_report():
-        return _make_report(client, options, found, planned_at=planned_at)
+        return _make_report_of_worker_facts(client, options, found, planned_at=planned_at)
 
 
 @dataclass(frozen=True)
@@ -104,12 +106,12 @@ class _KnownFacts:
     facts: ReviewFacts
     baseline: Baseline
     state_failure: Failure | None
-    changed: FileChanges | None
-    team: TeamPolicy
+    changed: RequestedFileChanges | None
+    team: RequestedTeamPolicy
 
 
-def _make_report(
-    client: WorkerClient, options: ReviewOptions, found: _KnownFacts, *, planned_at: str
+def _make_report_of_worker_facts(
+    client: WorkerClient, options: WorkerReviewOptions, found: _KnownFacts, *, planned_at: str
 ) -> Report:
     facts, changed, team = found.facts, found.changed, found.team
     bot = BotFacts(
@@ -121,8 +123,10 @@ def _make_report(
     )
     if changed is not None:
         loaded = client.list_loaded_among(changed.paths)
-        on_load = _list_code_on_load(client, changed, loaded, options.commits)
-        facts = add_scan_findings(facts, client.scanned, trusted=not on_load, loaded=loaded)
+        on_load = _list_code_loaded_by_worker(client, changed, loaded, options.commits)
+        facts = add_scan_findings_to_worker_facts(
+            facts, client.scanned, trusted=not on_load, loaded=loaded
+        )
         bot = replace(
             bot,
             code_on_load=tuple(on_load),
@@ -132,17 +136,21 @@ def _make_report(
             load_known=loaded is not None,
             unread_because=None if client.scanned else client.not_scanned_because,
         )
-    missing = FilesMissingInGit() if changed is None else _list_missing(client, options.commits)
+    missing = (
+        FilesMissingInGit()
+        if changed is None
+        else _list_files_missing_for_worker(client, options.commits)
+    )
     bot = replace(bot, missing_files=missing.files, empty_submodules=missing.submodules)
     weighing = team.make_weighing(facts, client.git, changed)
     if bot.code_on_load and weighing.loosens and weighing.policy.trusts_writers:
-        weighing = replace(weighing, authors=_find_authors(options))
+        weighing = replace(weighing, authors=_find_authors_for_worker_review(options))
     bot = replace(
         bot,
         weighing=weighing,
-        policy_changes=(*team.changes, *list_added_comments(weighing.comments)),
+        policy_changes=(*team.changes, *list_ignore_comments_added_in_request(weighing.comments)),
     )
-    report = _build_report(
+    report = _build_report_of_worker_facts(
         facts,
         found.baseline,
         options,
@@ -152,12 +160,14 @@ def _make_report(
     )
     report = report.model_copy(
         update={
-            "policy": make_policy_used(team, weighing, facts),
-            "owners": _list_model_owners(team, weighing, client, facts, report.risks),
+            "policy": make_policy_used_in_request(team, weighing, facts),
+            "owners": _list_model_owners_for_worker_facts(
+                team, weighing, client, facts, report.risks
+            ),
             "notes": [
                 *report.notes,
                 *(client.git.exports.notes if found.baseline == "base-branch" else ()),
-                *describe_fallen_acceptances(weighing, report.risks),
+                *describe_acceptances_fallen_by_request(weighing, report.risks),
                 *describe_stale_policy_exposures(team.policy.exposures, facts.exposed),
             ],
         }
@@ -166,14 +176,16 @@ def _make_report(
     return client.redactor.redact_document(report)
 
 
-def _find_authors(options: ReviewOptions) -> ChangeAuthors:
+def _find_authors_for_worker_review(options: WorkerReviewOptions) -> ChangeAuthors:
     """Who wrote the change; refused where GitHub gives no secrets to it, or cannot be asked."""
     if options.fork:
         return ChangeAuthors(refused_because="it comes from a fork or from Dependabot")
     return ChangeAuthors() if options.find_authors is None else options.find_authors()
 
 
-def _list_missing(client: WorkerClient, commits: ReviewCommits) -> FilesMissingInGit:
+def _list_files_missing_for_worker(
+    client: WorkerClient, commits: RequestedReviewCommits
+) -> FilesMissingInGit:
     """What SQLMesh would load of the commit that is checked out, and that is not there."""
     new = commits.reviewed_commit
     try:
@@ -185,8 +197,8 @@ def _list_missing(client: WorkerClient, commits: ReviewCommits) -> FilesMissingI
     return replace(found, files=tuple(path for path in found.files if path.endswith(_LOADED)))
 
 
-def _list_model_owners(
-    team: TeamPolicy,
+def _list_model_owners_for_worker_facts(
+    team: RequestedTeamPolicy,
     weighing: PolicyWeighing,
     client: WorkerClient,
     facts: ReviewFacts,
@@ -196,18 +208,20 @@ def _list_model_owners(
     if team.commit is None or team.no_lighter is not None:
         return []
     try:
-        return find_owners_of_models(weighing, client.git, team.commit, facts, risks)
+        return find_owners_of_requested_models(weighing, client.git, team.commit, facts, risks)
     except TimedOut:
         return []
 
 
-def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_at: str) -> Report:
+def request_review_or_report_failure(
+    client: WorkerClient, options: WorkerReviewOptions, *, planned_at: str
+) -> Report:
     """`review`; also if the worker failed: then the report holds the failure."""
     try:
-        return make_review(client, options, planned_at=planned_at)
+        return request_review_and_judge(client, options, planned_at=planned_at)
     except BotError as error:
-        return make_failed_report(
-            make_activity_failure(error, "plan", client.redactor),
+        return make_report_of_failed_worker(
+            make_activity_failure_of_worker(error, "plan", client.redactor),
             options,
             projects=client.projects,
             gateway=client.gateway,
@@ -215,14 +229,14 @@ def review_or_failure(client: WorkerClient, options: ReviewOptions, *, planned_a
         )
 
 
-def _list_code_on_load(
+def _list_code_loaded_by_worker(
     client: WorkerClient,
-    changed: FileChanges,
+    changed: RequestedFileChanges,
     loaded: frozenset[str] | None,
-    commits: ReviewCommits,
+    commits: RequestedReviewCommits,
 ) -> list[str]:
     def may_run(file: GitFile) -> bool:
-        return is_possible_code_on_load(
+        return is_possible_risk_of_code_on_load(
             file.path, deleted=file.after is None, loaded=loaded, projects=client.projects
         )
 
@@ -231,9 +245,7 @@ def _list_code_on_load(
     except TimedOut:
         # The worker's answer came in time, and is not lost to this: what nobody has read is code.
         files = [
-            ChangedFile(file.path, None, None, read=False)
-            for file in changed.files
-            if may_run(file)
+            JudgedFile(file.path, None, None, read=False) for file in changed.files if may_run(file)
         ]
     head = commits.reviewed_commit
 
@@ -249,34 +261,34 @@ def _list_code_on_load(
             return True
         return any(not name.lower().endswith(_PROSE) for name in found)
 
-    return list_code_on_load(files, loaded, client.projects, is_mentioned)
+    return list_risky_code_on_load(files, loaded, client.projects, is_mentioned)
 
 
-def make_failed_report(
+def make_report_of_failed_worker(
     failure: Failure,
-    options: ReviewOptions,
+    options: WorkerReviewOptions,
     *,
     projects: Sequence[str],
     gateway: str | None,
     planned_at: str,
 ) -> Report:
     """The report of a review that has no answer of a worker: it gave none, or was never asked."""
-    facts = describe_failed_facts(failure, options, projects=projects, gateway=gateway)
+    facts = make_facts_of_failed_request(failure, options, projects=projects, gateway=gateway)
     bot = BotFacts(conflict=options.conflict, fork=options.fork)
-    return _build_report(facts, "state", options, bot, planned_at=planned_at)
+    return _build_report_of_worker_facts(facts, "state", options, bot, planned_at=planned_at)
 
 
-def _build_report(
+def _build_report_of_worker_facts(
     facts: ReviewFacts,
     baseline: Baseline,
-    options: ReviewOptions,
+    options: WorkerReviewOptions,
     bot: BotFacts,
     *,
     planned_at: str,
     state_failure: Failure | None = None,
 ) -> Report:
-    judgement = judge_review(facts, limits=options.limits, bot=bot)
-    reason = _explain_not_appliable(facts, baseline, fork=options.fork)
+    judgement = decide_on_review(facts, limits=options.limits, bot=bot)
+    reason = _explain_why_worker_facts_are_not_appliable(facts, baseline, fork=options.fork)
     return Report(
         project=facts.project.model_copy(update={"python_path": list(options.python_path)}),
         environment=options.environment,
@@ -292,7 +304,7 @@ def _build_report(
         decision=judgement.decision,
         reasons=list(judgement.reasons),
         risks=list(judgement.risks),
-        findings=group_findings(judgement.risks),
+        findings=group_findings_of_document(judgement.risks),
         set_aside=list(judgement.set_aside),
         cut=[],
         changes=facts.changes,
@@ -325,7 +337,9 @@ def _build_report(
     )
 
 
-def _explain_not_appliable(facts: ReviewFacts, baseline: Baseline, *, fork: bool) -> Line | None:
+def _explain_why_worker_facts_are_not_appliable(
+    facts: ReviewFacts, baseline: Baseline, *, fork: bool
+) -> Line | None:
     missing = facts.prod_not_found
     no_prod = baseline == "empty" or (missing is not None and missing.first_deployment is None)
     unfit = [c for c in facts.checks.project if c.name in _NEEDED and c.status == "fail"]

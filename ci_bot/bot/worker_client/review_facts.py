@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 import ci_bot
-from ci_bot.bot.decision import combine_failures, sort_failures_by_cause
+from ci_bot.bot.decision import combine_load_failures_for_decision, sort_load_failures_for_decision
 from ci_bot.bot.policy import list_names_exposed_by_policy
 from ci_bot.bot.worker_client import base_branch
 from ci_bot.bot.worker_client.client import WorkerClient
-from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure
-from ci_bot.bot.worker_client.review_subject import FileChanges, ReviewOptions
-from ci_bot.bot.worker_client.team_policy import TeamPolicy
+from ci_bot.bot.worker_client.failures import WORKER_ENDS, make_activity_failure_of_worker
+from ci_bot.bot.worker_client.review_subject import RequestedFileChanges, WorkerReviewOptions
+from ci_bot.bot.worker_client.team_policy import RequestedTeamPolicy
 from ci_bot.protocol.base import Failure, Versions, name_what_does_not_load
 from ci_bot.protocol.messages import BaselineChoice, FailedAnswer, ReviewRequest, ScanRequest
 from ci_bot.protocol.plan import (
     Cost,
     Finding,
-    make_unrun_checks,
+    make_unrun_checks_of_document,
 )
 from ci_bot.protocol.review_inputs import KnownFile, ScanFacts
 from ci_bot.protocol.review_report import (
@@ -32,7 +32,7 @@ from ci_bot.protocol.review_report import (
 # What goes from a scan of the changed files into a review.
 
 
-def make_scan_request(
+def make_scan_request_to_worker(
     client: WorkerClient, request: ReviewRequest, copied_from: Iterable[str] = ()
 ) -> ScanRequest | None:
     """The question about the changed files that goes with a review; None if it knows of none."""
@@ -48,7 +48,7 @@ def make_scan_request(
     )
 
 
-def add_scan_findings(
+def add_scan_findings_to_worker_facts(
     facts: ReviewFacts, scanned: ScanFacts | None, *, trusted: bool, loaded: Container[str] | None
 ) -> ReviewFacts:
     """Adds the scan's findings to the facts; more of them if no model is known.
@@ -79,11 +79,13 @@ def add_scan_findings(
     planned: dict[str, list[str]] = {}
     for change in facts.changes:
         planned.setdefault(change.path or "", []).append(change.model)
-    called = [_name_finding(item, planned.get(item.path or "", ())) for item in found]
+    called = [
+        _name_finding_of_scan_request(item, planned.get(item.path or "", ())) for item in found
+    ]
     return facts.model_copy(update={"findings": called, "timings": timings})
 
 
-def _name_finding(finding: Finding, models: Iterable[str]) -> Finding:
+def _name_finding_of_scan_request(finding: Finding, models: Iterable[str]) -> Finding:
     """The finding with its model called as in the plan. A scan has only what stands in the file,
     with a catalog that is the default one, or without a schema.
 
@@ -104,18 +106,18 @@ def _name_finding(finding: Finding, models: Iterable[str]) -> Finding:
 BASE_FAILURES = 20
 
 
-def describe_failed_facts(
-    failure: Failure, options: ReviewOptions, *, projects: Sequence[str], gateway: str | None
+def make_facts_of_failed_request(
+    failure: Failure, options: WorkerReviewOptions, *, projects: Sequence[str], gateway: str | None
 ) -> ReviewFacts:
     """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
     reason = "The plan failed before this could be checked."
-    facts = _make_empty_facts(options, reason, projects=projects, gateway=gateway)
+    facts = _make_empty_facts_of_request(options, reason, projects=projects, gateway=gateway)
     return facts.model_copy(update={"failure": failure})
 
 
-def describe_unplanned_facts(
+def make_facts_of_unplanned_request(
     base_failures: Sequence[Failure],
-    options: ReviewOptions,
+    options: WorkerReviewOptions,
     *,
     projects: Sequence[str],
     gateway: str | None,
@@ -124,19 +126,19 @@ def describe_unplanned_facts(
     """The facts if there is no plan, and the pull request is not why: the base branch does not
     load, or what the state holds of another project."""
     reason = f"{name_what_does_not_load(base_failures)}."
-    facts = _make_empty_facts(options, reason, projects=projects, gateway=gateway)
+    facts = _make_empty_facts_of_request(options, reason, projects=projects, gateway=gateway)
     known = list(base_failures)[:BASE_FAILURES]
     return facts.model_copy(update={"base_failures": known, "baseline": baseline})
 
 
-def _make_empty_facts(
-    options: ReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
+def _make_empty_facts_of_request(
+    options: WorkerReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
 ) -> ReviewFacts:
     return make_planless_facts(
         Project(paths=list(projects), gateway=gateway, dialect=None, models=0),
         options.environment,
         "state",
-        checks=make_unrun_checks(reason),
+        checks=make_unrun_checks_of_document(reason),
         cost=Cost(intervals=0, batches=0, tables_rebuilt=0, basis="There is no plan to count."),
         versions=Versions(ci_bot=ci_bot.__version__, python="unknown"),
         timings={},
@@ -151,8 +153,11 @@ _NEVER_COMPARED = "dbt_project"
 _LOADING = ("configuration", "load")
 
 
-def request_facts(
-    client: WorkerClient, options: ReviewOptions, changed: FileChanges | None, team: TeamPolicy
+def request_facts_from_worker(
+    client: WorkerClient,
+    options: WorkerReviewOptions,
+    changed: RequestedFileChanges | None,
+    team: RequestedTeamPolicy,
 ) -> tuple[ReviewFacts, Baseline, Failure | None]:
     """Requests the facts from the worker; returns them, their baseline, and why `auto` could not
     use the state.
@@ -161,81 +166,85 @@ def request_facts(
     either, or if somebody chose the state by name; else the base branch counts as prod.
     """
     if options.baseline == "base-branch":
-        return *_review_base(client, options, changed, team), None
+        return *_request_facts_against_base(client, options, changed, team), None
     has_substitute = (
         options.baseline != "state"
         and options.commits.base is not None
         and client.git.has_commit(options.commits.base)
     )
-    answer = _request_against_state(
+    answer = _request_facts_against_state(
         client, options, changed, team, plan_without_prod=not has_substitute
     )
     missing = answer.prod_not_found if isinstance(answer, ReviewFacts) else None
     if missing is not None and has_substitute:
-        answer = _replace_missing_prod(missing, client, options, changed, team)
+        answer = _replace_missing_prod_in_facts_request(missing, client, options, changed, team)
     elif missing is not None and options.baseline == "state":
-        answer = _accept_without_prod(answer, "chosen")
+        answer = _accept_worker_facts_without_prod(answer, "chosen")
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline, None
     if answer.base_failures:
         # What the state holds of other projects does not load; no file of this one is about it.
-        return _make_unplanned_facts(answer.base_failures, client, options, "state"), "state", None
-    return _review_base_too(client, options, changed, team, answer.failure)
+        return (
+            _make_facts_of_unplanned_worker(answer.base_failures, client, options, "state"),
+            "state",
+            None,
+        )
+    return _request_facts_of_base_too(client, options, changed, team, answer.failure)
 
 
-def _review_base_too(
+def _request_facts_of_base_too(
     client: WorkerClient,
-    options: ReviewOptions,
-    changed: FileChanges | None,
-    team: TeamPolicy,
+    options: WorkerReviewOptions,
+    changed: RequestedFileChanges | None,
+    team: RequestedTeamPolicy,
     failure: Failure,
 ) -> tuple[ReviewFacts, Baseline, Failure | None]:
     """What the base branch says, where a failure against prod's state asks for that."""
     if options.commits.base is not None and client.git.has_commit(options.commits.base):
         if options.baseline == "auto" and failure.reason_code in _STATE_FAILURES:
             try:
-                facts, baseline = _review_base(client, options, changed, team)
+                facts, baseline = _request_facts_against_base(client, options, changed, team)
             except WORKER_ENDS as error:
-                ended = make_activity_failure(error, "plan", client.redactor)
-                return make_failed_facts(ended, client, options), "base-branch", failure
+                ended = make_activity_failure_of_worker(error, "plan", client.redactor)
+                return make_facts_of_failed_worker(ended, client, options), "base-branch", failure
             if facts.failure is None:
                 return facts, baseline, failure
         elif failure.stage in _LOADING:
             # Whether the base branch fails alike is asked only now: it is a second load.
             try:
-                facts, baseline = _review_base(client, options, changed, team)
+                facts, baseline = _request_facts_against_base(client, options, changed, team)
             except WORKER_ENDS:
                 # Why the pull request does not load is known, and stays the answer.
-                return make_failed_facts(failure, client, options), "state", None
+                return make_facts_of_failed_worker(failure, client, options), "state", None
             compared = facts.failure is None or facts.failure.reason_code != _NEVER_COMPARED
             if compared and (facts.failure is not None or not facts.project.models):
                 return facts, baseline, None
-    return make_failed_facts(failure, client, options), "state", None
+    return make_facts_of_failed_worker(failure, client, options), "state", None
 
 
-def _replace_missing_prod(
+def _replace_missing_prod_in_facts_request(
     missing: ProdNotFound,
     client: WorkerClient,
-    options: ReviewOptions,
-    changed: FileChanges | None,
-    team: TeamPolicy,
+    options: WorkerReviewOptions,
+    changed: RequestedFileChanges | None,
+    team: RequestedTeamPolicy,
 ) -> ReviewFacts | FailedAnswer:
     """The facts if the state holds no prod of this project: the base branch stands for it.
 
     The state's answer has said only that. It is planned against if the base branch cannot stand
     for prod: it has no models or does not load.
     """
-    facts, _ = _review_base(client, options, changed, team)
+    facts, _ = _request_facts_against_base(client, options, changed, team)
     if facts.failure is None and facts.project.models and facts.base_models != 0:
         return facts.model_copy(update={"prod_not_found": missing})
-    answer = _request_against_state(client, options, changed, team, plan_without_prod=True)
+    answer = _request_facts_against_state(client, options, changed, team, plan_without_prod=True)
     if facts.failure is None and facts.base_models == 0:
-        return _accept_without_prod(answer, "base-without-models")
+        return _accept_worker_facts_without_prod(answer, "base-without-models")
     # What the state's answer has found counts on; nothing was found out about prod.
     return answer
 
 
-def _accept_without_prod(
+def _accept_worker_facts_without_prod(
     answer: ReviewFacts | FailedAnswer, why: FirstDeployment
 ) -> ReviewFacts | FailedAnswer:
     """Marks a plan against a state without prod as a first deployment."""
@@ -245,34 +254,41 @@ def _accept_without_prod(
     return answer.model_copy(update={"prod_not_found": first})
 
 
-def _review_base(
-    client: WorkerClient, options: ReviewOptions, changed: FileChanges | None, team: TeamPolicy
+def _request_facts_against_base(
+    client: WorkerClient,
+    options: WorkerReviewOptions,
+    changed: RequestedFileChanges | None,
+    team: RequestedTeamPolicy,
 ) -> tuple[ReviewFacts, Baseline]:
     base = client.export_base(options.commits.base) if options.commits.base else None
     before = None if base is None else client.base_directory
-    answer = _request_facts(
+    answer = _request_facts_by_client(
         client, options, changed, team, baseline="base-branch", base=base, before=before
     )
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline
     paths = None if changed is None else changed.paths
-    found = sort_failures_by_cause(answer.failures or [answer.failure], answer.base_failures, paths)
+    found = sort_load_failures_for_decision(
+        answer.failures or [answer.failure], answer.base_failures, paths
+    )
     if found.new:
-        failure = combine_failures(found, base_is_broken=bool(answer.base_failures))
-        return make_failed_facts(failure, client, options), "base-branch"
-    return _make_unplanned_facts(found.old, client, options, "base-branch"), "base-branch"
+        failure = combine_load_failures_for_decision(
+            found, base_is_broken=bool(answer.base_failures)
+        )
+        return make_facts_of_failed_worker(failure, client, options), "base-branch"
+    return _make_facts_of_unplanned_worker(found.old, client, options, "base-branch"), "base-branch"
 
 
-def _request_against_state(
+def _request_facts_against_state(
     client: WorkerClient,
-    options: ReviewOptions,
-    changed: FileChanges | None,
-    team: TeamPolicy,
+    options: WorkerReviewOptions,
+    changed: RequestedFileChanges | None,
+    team: RequestedTeamPolicy,
     *,
     plan_without_prod: bool,
 ) -> ReviewFacts | FailedAnswer:
     before = client.export_before(changed.list_old_sides()) if changed is not None else None
-    return _request_facts(
+    return _request_facts_by_client(
         client,
         options,
         changed,
@@ -284,20 +300,23 @@ def _request_against_state(
     )
 
 
-def _make_unplanned_facts(
-    failures: Sequence[Failure], client: WorkerClient, options: ReviewOptions, baseline: Baseline
+def _make_facts_of_unplanned_worker(
+    failures: Sequence[Failure],
+    client: WorkerClient,
+    options: WorkerReviewOptions,
+    baseline: Baseline,
 ) -> ReviewFacts:
     """The facts if nothing can be planned, and the pull request is not why."""
-    return describe_unplanned_facts(
+    return make_facts_of_unplanned_request(
         failures, options, projects=client.projects, gateway=client.gateway, baseline=baseline
     )
 
 
-def _request_facts(
+def _request_facts_by_client(
     client: WorkerClient,
-    options: ReviewOptions,
-    changed: FileChanges | None,
-    team: TeamPolicy,
+    options: WorkerReviewOptions,
+    changed: RequestedFileChanges | None,
+    team: RequestedTeamPolicy,
     *,
     baseline: BaselineChoice,
     base: list[str] | None,
@@ -326,32 +345,38 @@ def _request_facts(
         executor_hour_price=options.executor_hour_price,
         scopes=team.list_scopes,
         exposed=list_names_exposed_by_policy(team.policy.exposures),
-        known_files=_read_known_files(client, options) if baseline == "state" else [],
+        known_files=_read_known_files_for_request(client, options) if baseline == "state" else [],
         personal_schemas=team.personal_schemas,
-        restated_by=_list_restating(options),
+        restated_by=_list_restating_for_request(options),
         wish=options.wish,
     )
     copied_from = changed.copied_from if changed is not None else ()
-    return client.request_review(request, make_scan_request(client, request, copied_from))
+    return client.request_review(request, make_scan_request_to_worker(client, request, copied_from))
 
 
-def _list_restating(options: ReviewOptions) -> list[int]:
+def _list_restating_for_request(options: WorkerReviewOptions) -> list[int]:
     own = options.owner.pr_number
     if options.restated_by is not None:
         return list(options.restated_by)
     return [] if own is None else [own]
 
 
-def _read_known_files(client: WorkerClient, options: ReviewOptions) -> list[KnownFile]:
+def _read_known_files_for_request(
+    client: WorkerClient, options: WorkerReviewOptions
+) -> list[KnownFile]:
     """What the base cache says. An apply plans from the files alone, so that a plan with another
     identity than the one that a cache led to is refused."""
     if options.cache_dir is None or options.before_apply:
         return []
-    return base_branch.read_base_cache(client, options.cache_dir, options.commits.reviewed_commit)
+    return base_branch.read_base_cache_for_worker(
+        client, options.cache_dir, options.commits.reviewed_commit
+    )
 
 
-def make_failed_facts(
-    failure: Failure, client: WorkerClient, options: ReviewOptions
+def make_facts_of_failed_worker(
+    failure: Failure, client: WorkerClient, options: WorkerReviewOptions
 ) -> ReviewFacts:
     """The facts where the worker could not plan."""
-    return describe_failed_facts(failure, options, projects=client.projects, gateway=client.gateway)
+    return make_facts_of_failed_request(
+        failure, options, projects=client.projects, gateway=client.gateway
+    )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-from ci_bot.bot.decision import ChangedFile, TeamLimits
+from ci_bot.bot.decision import JudgedFile, TeamLimits
 from ci_bot.bot.git import GitBlob, GitFile, GitRepository
 from ci_bot.bot.policy import (
     FILE_NAME,
@@ -30,14 +30,14 @@ from ci_bot.bot.policy import (
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cost import Price
 from ci_bot.protocol.environment import EnvironmentName
-from ci_bot.protocol.files import LARGEST_FILE_BYTES, MOST_BYTES, is_read
+from ci_bot.protocol.files import LARGEST_FILE_BYTES, MOST_BYTES, is_file_read_by_a_rule
 from ci_bot.protocol.messages import BaselineChoice, Owner
 from ci_bot.protocol.plan_identity import GivenFlags
 from ci_bot.protocol.review_inputs import RestatementWish
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReviewCommits:
+class RequestedReviewCommits:
     """The commits of a review; null if they are unknown (a laptop without a base).
 
     The branches are those of the pull request; a laptop has its own git to ask for its base.
@@ -65,7 +65,7 @@ class ReviewCommits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReviewOptions:
+class WorkerReviewOptions:
     """What a review is asked for.
 
     Attributes:
@@ -80,7 +80,7 @@ class ReviewOptions:
 
     environment: EnvironmentName
     owner: Owner
-    commits: ReviewCommits
+    commits: RequestedReviewCommits
     baseline: BaselineChoice = "auto"
     flags: GivenFlags = field(default_factory=GivenFlags)
     start: str | None = None
@@ -118,7 +118,7 @@ _LARGEST_ORIGIN = 256 * 1024
 
 
 @dataclass(frozen=True)
-class FileChanges:
+class RequestedFileChanges:
     """The files in which two commits differ.
 
     Attributes:
@@ -141,20 +141,20 @@ class FileChanges:
             file.path: file.before
             for file in self.files
             if file.before is not None
-            and is_read(file.path)
+            and is_file_read_by_a_rule(file.path)
             and file.path not in closed
             and _REPLACED not in file.path
         }
 
     def read_contents(
         self, git: GitRepository, wanted: Callable[[GitFile], bool]
-    ) -> Iterator[ChangedFile]:
+    ) -> Iterator[JudgedFile]:
         """Both sides of the files that are wanted, one at a time; without what nobody reads."""
         closed = set(self.too_large)
         with git.objects.open_contents(at_most=LARGEST_FILE_BYTES) as read:
             for file in filter(wanted, self.files):
-                known = is_read(file.path) and file.path not in closed
-                yield ChangedFile(
+                known = is_file_read_by_a_rule(file.path) and file.path not in closed
+                yield JudgedFile(
                     path=file.path,
                     before=read(file.before.id) if known and file.before else None,
                     after=read(file.after.id) if known and file.after else None,
@@ -162,7 +162,7 @@ class FileChanges:
                 )
 
 
-def list_file_changes(git: GitRepository, base: Sha, head: Sha) -> FileChanges:
+def list_file_changes_for_request(git: GitRepository, base: Sha, head: Sha) -> RequestedFileChanges:
     """The pull request's own changes, with what is too large to be read.
 
     Raises:
@@ -170,13 +170,19 @@ def list_file_changes(git: GitRepository, base: Sha, head: Sha) -> FileChanges:
         TimedOut: the run has no more time.
     """
     files = tuple(git.changed_files(base, head))
-    looked_at = [file for file in files if is_read(file.path)]
-    sizes = git.objects.read_sizes(blob.id for file in looked_at for blob in _list_sides(file))
-    changed = FileChanges(files, tuple(_list_too_large(looked_at, sizes)))
-    return replace(changed, copied_from=_list_origins(git, base, changed))
+    looked_at = [file for file in files if is_file_read_by_a_rule(file.path)]
+    sizes = git.objects.read_sizes(
+        blob.id for file in looked_at for blob in _list_sides_of_requested_file(file)
+    )
+    changed = RequestedFileChanges(
+        files, tuple(_list_files_too_large_for_request(looked_at, sizes))
+    )
+    return replace(changed, copied_from=_list_origins_for_request(git, base, changed))
 
 
-def _list_origins(git: GitRepository, base: str, changed: FileChanges) -> dict[str, GitBlob]:
+def _list_origins_for_request(
+    git: GitRepository, base: str, changed: RequestedFileChanges
+) -> dict[str, GitBlob]:
     """Files of the base that the change leaves alone, with words of lines about credentials.
 
     What was written down before is no new secret. Which word is a credential only the rule says, so
@@ -194,7 +200,11 @@ def _list_origins(git: GitRepository, base: str, changed: FileChanges) -> dict[s
             return {}  # a change that is full of them is looked at for itself
     touched = set(changed.paths)
     files = git.list_files_with(base, sorted(words), most=_MOST_ORIGINS)
-    left = {path: blob for path, blob in files.items() if path not in touched and is_read(path)}
+    left = {
+        path: blob
+        for path, blob in files.items()
+        if path not in touched and is_file_read_by_a_rule(path)
+    }
     sizes = git.objects.read_sizes(blob.id for blob in left.values())
     return {
         path: blob
@@ -203,10 +213,10 @@ def _list_origins(git: GitRepository, base: str, changed: FileChanges) -> dict[s
     }
 
 
-def _list_too_large(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
+def _list_files_too_large_for_request(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
     left = MOST_BYTES
     found: list[str] = []
-    weighed = [(_count_bytes(file, sizes), file.path) for file in files]
+    weighed = [(_count_bytes_for_request(file, sizes), file.path) for file in files]
     for weights, path in sorted(weighed, key=lambda item: sum(item[0])):
         left -= sum(weights)
         if max(weights, default=0) > LARGEST_FILE_BYTES or left < 0:
@@ -214,15 +224,17 @@ def _list_too_large(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str
     return sorted(found)
 
 
-def _count_bytes(file: GitFile, sizes: dict[str, int]) -> list[int]:
-    return [sizes.get(blob.id, 0) for blob in _list_sides(file)]
+def _count_bytes_for_request(file: GitFile, sizes: dict[str, int]) -> list[int]:
+    return [sizes.get(blob.id, 0) for blob in _list_sides_of_requested_file(file)]
 
 
-def _list_sides(file: GitFile) -> list[GitBlob]:
+def _list_sides_of_requested_file(file: GitFile) -> list[GitBlob]:
     return [blob for blob in (file.before, file.after) if blob is not None]
 
 
-def list_changes_of_pull(git: GitRepository, commits: ReviewCommits) -> FileChanges | None:
+def list_changes_of_pull_for_request(
+    git: GitRepository, commits: RequestedReviewCommits
+) -> RequestedFileChanges | None:
     """The pull request's own changes: the base branch against the merge commit, or what lies
     on a laptop.
     """
@@ -234,7 +246,7 @@ def list_changes_of_pull(git: GitRepository, commits: ReviewCommits) -> FileChan
         or not git.has_commit(new)
     ):
         return None
-    return list_file_changes(git, commits.base, new)
+    return list_file_changes_for_request(git, commits.base, new)
 
 
 # The files of a team's policy, and those with comments for it: of a commit, or of a laptop.
@@ -246,12 +258,12 @@ TwoTexts = tuple[str, str | None, str | None]
 _MARK = b"review:"
 
 
-def list_policy_paths(projects: Iterable[str]) -> list[str]:
+def list_policy_paths_for_request(projects: Iterable[str]) -> list[str]:
     """Lists the paths of these projects' policies, relative to the repository."""
     return list(dict.fromkeys(posixpath.normpath(f"{path}/{FILE_NAME}") for path in projects))
 
 
-def read_file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
+def read_file_content_for_request(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | None:
     """A file's first bytes, as many as it may have and one more; None if there is none."""
     try:
         with path.open("rb") as file:
@@ -263,7 +275,7 @@ def read_file_content(path: Path, at_most: int = MOST_POLICY_BYTES) -> bytes | N
         raise make_unfit_policy(path.name, [(1, fault)]) from error
 
 
-def read_contents(
+def read_contents_for_request(
     git: GitRepository, commit: Sha, paths: Sequence[str], at_most: int = MOST_POLICY_BYTES
 ) -> list[bytes | None]:
     """Reads the contents of a commit's files; None for one that is missing."""
@@ -274,17 +286,19 @@ def read_contents(
 ReadExposures = Callable[[Sequence[str]], Sequence[bytes | None]]
 
 
-def read_committed_exposures(git: GitRepository, commit: Sha) -> ReadExposures:
+def read_committed_exposures_for_request(git: GitRepository, commit: Sha) -> ReadExposures:
     """Reads files of exposures of a commit."""
-    return lambda paths: read_contents(git, commit, paths, MOST_EXPOSURE_BYTES)
+    return lambda paths: read_contents_for_request(git, commit, paths, MOST_EXPOSURE_BYTES)
 
 
-def read_exposures_below(checkout: Path) -> ReadExposures:
+def read_exposures_below_for_request(checkout: Path) -> ReadExposures:
     """Reads files of exposures as they are in a checkout."""
-    return lambda paths: [read_file_content(checkout / path, MOST_EXPOSURE_BYTES) for path in paths]
+    return lambda paths: [
+        read_file_content_for_request(checkout / path, MOST_EXPOSURE_BYTES) for path in paths
+    ]
 
 
-def parse_policies(
+def parse_policies_for_request(
     paths: Sequence[str],
     contents: Sequence[bytes | None],
     today: date,
@@ -304,19 +318,25 @@ def parse_policies(
     return Policy(files, read_exposures_listed_by_policy(files, read_exposures))
 
 
-def is_sql(path: str) -> bool:
+def is_sql_file_for_request(path: str) -> bool:
     """Whether a file may hold a model in SQL."""
     return path.lower().endswith(".sql")
 
 
-def read_both_sides(git: GitRepository, changed: FileChanges) -> Iterator[TwoTexts]:
+def read_both_sides_for_request(
+    git: GitRepository, changed: RequestedFileChanges
+) -> Iterator[TwoTexts]:
     """The changed SQL files that may have a comment for the review."""
-    for file in changed.read_contents(git, lambda item: is_sql(item.path)):
+    for file in changed.read_contents(git, lambda item: is_sql_file_for_request(item.path)):
         if _MARK in (file.before or b"") + (file.after or b""):
-            yield file.path, decode_content(file.before), decode_content(file.after)
+            yield (
+                file.path,
+                decode_content_for_request(file.before),
+                decode_content_for_request(file.after),
+            )
 
 
-def read_unchanged_texts(
+def read_unchanged_texts_for_request(
     git: GitRepository, commit: Sha, paths: Sequence[str]
 ) -> Iterator[TwoTexts]:
     """The same for files that do not change."""
@@ -326,9 +346,9 @@ def read_unchanged_texts(
         for path in paths:
             content = read(path)
             if content is not None and _MARK in content:
-                yield path, decode_content(content), decode_content(content)
+                yield path, decode_content_for_request(content), decode_content_for_request(content)
 
 
-def decode_content(content: bytes | None) -> str | None:
+def decode_content_for_request(content: bytes | None) -> str | None:
     """A file's content as text; what is no UTF-8 is replaced."""
     return None if content is None else content.decode("utf-8", "replace")

@@ -14,20 +14,20 @@ from ci_bot.bot.git import GitRepository
 from ci_bot.bot.sandbox import (
     CONTAINER_PATH,
     DOCKER_SOCKETS,
-    CancelToken,
-    Deadline,
-    WorkerIdentity,
-    WorkerLaunch,
-    WorkerVariables,
-    build_worker_environment,
-    open_private_workspace,
-    parse_worker_variables,
-    prepend_python_path,
-    read_inside,
-    resolve_project_paths,
-    search_path,
+    SandboxCancelToken,
+    SandboxDeadline,
+    SandboxIdentity,
+    SandboxLaunch,
+    SandboxVariables,
+    build_sandboxed_environment,
+    list_search_path_of_sandbox,
+    open_sandbox_workspace,
+    parse_sandbox_variables,
+    prepend_python_path_in_sandbox,
+    read_file_inside_sandbox,
+    resolve_project_paths_for_sandbox,
 )
-from ci_bot.bot.worker_client.client import ClientOptions, WorkerClient, WorkListener
+from ci_bot.bot.worker_client.client import WorkerClient, WorkerClientOptions, WorkListener
 from ci_bot.errors import BadInput
 from ci_bot.host import Machine
 from ci_bot.protocol.environment import DEFAULT_PREFIX
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_client(
-    options: ClientOptions,
+def open_worker_client(
+    options: WorkerClientOptions,
     machine: Machine,
     *,
     redactor: Redactor,
-    cancel: CancelToken,
+    cancel: SandboxCancelToken,
     listener: WorkListener,
-    deadline: Deadline | None = None,
+    deadline: SandboxDeadline | None = None,
 ) -> Iterator[WorkerClient]:
     """Prepares the private directories and the launch, and removes everything afterwards.
 
@@ -58,14 +58,14 @@ def open_client(
         BadInput: a path leaves the checkout, or `worker-env` names what it must not.
         TimedOut: the deadline passed before everything was prepared.
     """
-    deadline = deadline or Deadline(options.timeout_minutes * 60.0, clock=machine.monotonic)
+    deadline = deadline or SandboxDeadline(options.timeout_minutes * 60.0, clock=machine.monotonic)
     user = machine.worker_user
-    identity = WorkerIdentity(uid=user.uid, gid=user.gid) if user else None
-    projects = resolve_project_paths(options.checkout, list(options.projects))
-    python_path = search_path(options.checkout, options.python_path)
-    variables = parse_worker_variables(options.worker_env)
+    identity = SandboxIdentity(uid=user.uid, gid=user.gid) if user else None
+    projects = resolve_project_paths_for_sandbox(options.checkout, list(options.projects))
+    python_path = list_search_path_of_sandbox(options.checkout, options.python_path)
+    variables = parse_sandbox_variables(options.worker_env)
     with (
-        open_private_workspace(
+        open_sandbox_workspace(
             options.checkout,
             parent=machine.temporary,
             identity=identity,
@@ -74,9 +74,9 @@ def open_client(
         ) as workspace,
         cancel.set_last_act(workspace.remove_in_background),
     ):
-        environment = build_worker_environment(
+        environment = build_sandboxed_environment(
             machine.environ,
-            selection=WorkerVariables(prefixes=("",)) if options.own_machine else variables,
+            selection=SandboxVariables(prefixes=("",)) if options.own_machine else variables,
             python=machine.python,
             home=str(workspace.home)
             if identity
@@ -87,10 +87,10 @@ def open_client(
             fixed={"JAVA_HOME": user.java_home} if user and user.java_home else None,
         )
         searched = [str(workspace.repository / path) for path in python_path]
-        launch = WorkerLaunch(
+        launch = SandboxLaunch(
             python=machine.python,
-            variables=prepend_python_path(environment.variables, searched),
-            directory=start_directory(
+            variables=prepend_python_path_in_sandbox(environment.variables, searched),
+            directory=get_start_directory_of_worker(
                 workspace.repository,
                 projects,
                 user=machine.directory if options.own_machine else None,
@@ -100,7 +100,7 @@ def open_client(
             identity=identity,
             places=workspace.list_private_directories(),
             in_container=identity is not None,
-            guarded=(*DOCKER_SOCKETS, *list_command_files(machine.environ)),
+            guarded=(*DOCKER_SOCKETS, *list_command_files_beside_worker(machine.environ)),
         )
         yield WorkerClient(
             options,
@@ -116,7 +116,9 @@ def open_client(
         )
 
 
-def start_directory(repository: Path, projects: Sequence[str], *, user: Path | None) -> Path:
+def get_start_directory_of_worker(
+    repository: Path, projects: Sequence[str], *, user: Path | None
+) -> Path:
     """Where relative paths of the project begin.
 
     As with `sqlmesh`: where the user is. In a workflow nobody is anywhere; there it is the
@@ -133,7 +135,7 @@ def start_directory(repository: Path, projects: Sequence[str], *, user: Path | N
     return repository / projects[0] if len(projects) == 1 else repository
 
 
-def list_command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+def list_command_files_beside_worker(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The files through which a step talks to the runner; only the bot may write to them."""
     names = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_STATE", "GITHUB_STEP_SUMMARY")
     return tuple(Path(environ[name]) for name in names if environ.get(name))
@@ -146,7 +148,7 @@ def list_command_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
 # would find that name again when the branch is gone.
 
 
-def read_environment_prefix(client: WorkerClient, base: str | None) -> WrittenPrefix:
+def read_environment_prefix_for_worker(client: WorkerClient, base: str | None) -> WrittenPrefix:
     """Reads the prefix from the first project's configuration; without one the default holds.
 
     Args:
@@ -157,8 +159,10 @@ def read_environment_prefix(client: WorkerClient, base: str | None) -> WrittenPr
     """
     project = client.projects[0]
     if base is not None and client.git.has_commit(base):
-        return read_written_prefix(_decode_content(_read_at_commit(client.git, base, project)))
-    here = _decode_content(_read_in_checkout(client, project))
+        return read_written_prefix(
+            _decode_content(_read_configuration_at_commit(client.git, base, project))
+        )
+    here = _decode_content(_read_configuration_in_checkout(client, project))
     if KEY.rpartition(".")[2] in here:
         raise BadInput(
             f"The configuration writes `{KEY}`, and the base branch's commit, which says what this "
@@ -170,12 +174,14 @@ def read_environment_prefix(client: WorkerClient, base: str | None) -> WrittenPr
     return WrittenPrefix()
 
 
-def read_laptop_prefix(client: WorkerClient) -> WrittenPrefix:
+def read_laptop_prefix_for_worker(client: WorkerClient) -> WrittenPrefix:
     """Reads the prefix on a laptop, where the checkout is the user's own."""
-    return read_written_prefix(_decode_content(_read_in_checkout(client, client.projects[0])))
+    return read_written_prefix(
+        _decode_content(_read_configuration_in_checkout(client, client.projects[0]))
+    )
 
 
-def describe_ignored_prefix(found: WrittenPrefix) -> str | None:
+def describe_prefix_ignored_by_client(found: WrittenPrefix) -> str | None:
     """The sentence where something is written that cannot be honoured."""
     if found.problem is None:
         return None
@@ -185,7 +191,7 @@ def describe_ignored_prefix(found: WrittenPrefix) -> str | None:
     )
 
 
-def _read_at_commit(git: GitRepository, commit: Sha, project: str) -> bytes | None:
+def _read_configuration_at_commit(git: GitRepository, commit: Sha, project: str) -> bytes | None:
     for name in FILES:
         found = git.objects.read_file(
             commit, _join_configuration_path(project, name), at_most=MOST_BYTES
@@ -195,9 +201,9 @@ def _read_at_commit(git: GitRepository, commit: Sha, project: str) -> bytes | No
     return None
 
 
-def _read_in_checkout(client: WorkerClient, project: str) -> bytes | None:
+def _read_configuration_in_checkout(client: WorkerClient, project: str) -> bytes | None:
     for name in FILES:
-        found = read_inside(
+        found = read_file_inside_sandbox(
             client.checkout, _join_configuration_path(project, name), at_most=MOST_BYTES
         )
         if found is not None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import ci_bot
-from ci_bot.bot.worker_client.client import WorkerClient, make_owner
-from ci_bot.bot.worker_client.failures import make_error_of_failure
+from ci_bot.bot.worker_client.client import WorkerClient, make_owner_of_worker_request
+from ci_bot.bot.worker_client.failures import make_error_of_worker_failure
 from ci_bot.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_FAILED, WorkerFailed
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.cleanup_report import (
@@ -34,10 +34,10 @@ from ci_bot.protocol.plan import ProjectCheck
 from ci_bot.protocol.review_report import Report
 
 if TYPE_CHECKING:
-    from ci_bot.bot.worker_client.cleanup import AskStates, SweptEnvironment
+    from ci_bot.bot.worker_client.cleanup import AskStates, EnvironmentSweptByWorker
 
 
-def request_doctor(
+def request_doctor_from_worker(
     client: WorkerClient, *, owner_name: str, environment_prefix: str = DEFAULT_PREFIX
 ) -> DoctorDocument:
     """What the worker found. A worker that does not even start is a finding, too.
@@ -46,13 +46,19 @@ def request_doctor(
         WorkerFailed: it gave no answer.
     """
     request = client.make_request(
-        DoctorRequest, owner=make_owner(owner_name), environment_prefix=environment_prefix
+        DoctorRequest,
+        owner=make_owner_of_worker_request(owner_name),
+        environment_prefix=environment_prefix,
     )
     answer = client.request_doctor(request)
-    return answer if isinstance(answer, DoctorDocument) else make_failed_doctor_document(answer)
+    return (
+        answer
+        if isinstance(answer, DoctorDocument)
+        else make_failed_doctor_document_for_worker(answer)
+    )
 
 
-def make_failed_doctor_document(failure: Failure) -> DoctorDocument:
+def make_failed_doctor_document_for_worker(failure: Failure) -> DoctorDocument:
     """The document of a worker that could not look at anything."""
     check = ProjectCheck(
         name="worker",
@@ -68,7 +74,7 @@ def make_failed_doctor_document(failure: Failure) -> DoctorDocument:
     )
 
 
-def find_doctor_exit_code(document: DoctorDocument) -> int:
+def choose_exit_code_of_worker_doctor(document: DoctorDocument) -> int:
     """0 if nothing fails, 1 where something does, 2 where the configuration cannot be read."""
     if not document.configured:
         return EXIT_BAD_INPUT
@@ -79,7 +85,7 @@ def find_doctor_exit_code(document: DoctorDocument) -> int:
 OTHER_SPARK = "of another version of Spark"
 
 
-def request_learn(
+def request_learn_from_worker(
     client: WorkerClient, *, owner_name: str, event_logs: str, run: str | None = None
 ) -> LearnDocument | Failure:
     """What became of the logs in the directory.
@@ -88,12 +94,12 @@ def request_learn(
         BotError: the worker could not be asked, or gave no answer.
     """
     request = client.make_request(
-        LearnRequest, owner=make_owner(owner_name, run=run), event_logs=event_logs
+        LearnRequest, owner=make_owner_of_worker_request(owner_name, run=run), event_logs=event_logs
     )
     return client.request_learn(request)
 
 
-def request_exposures(
+def request_exposures_from_worker(
     client: WorkerClient, *, owner_name: str, event_logs: str
 ) -> ExposuresDocument | Failure:
     """Who has read prod's tables, by the logs in the directory.
@@ -102,12 +108,12 @@ def request_exposures(
         BotError: the worker could not be asked, or gave no answer.
     """
     request = client.make_request(
-        ExposuresRequest, owner=make_owner(owner_name), event_logs=event_logs
+        ExposuresRequest, owner=make_owner_of_worker_request(owner_name), event_logs=event_logs
     )
     return client.request_exposures(request)
 
 
-def describe_learned(document: LearnDocument) -> str:
+def describe_costs_learned_by_worker(document: LearnDocument) -> str:
     """What was learned, with what was of no use."""
     useless = {
         "of other applications": document.foreign,
@@ -134,7 +140,7 @@ _NO_OWNER = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftOptions:
+class WorkerDriftOptions:
     """What is compared.
 
     Attributes:
@@ -148,8 +154,8 @@ class DriftOptions:
     run: str | None = None
 
 
-def find_drift(
-    client: WorkerClient, options: DriftOptions, ask_states: AskStates, *, planned_at: str
+def request_drift_from_worker(
+    client: WorkerClient, options: WorkerDriftOptions, ask_states: AskStates, *, planned_at: str
 ) -> DriftReport:
     """Compares prod with what is checked out, and environments with their pull requests.
 
@@ -161,29 +167,29 @@ def find_drift(
         BotError: the state cannot be read, or GitHub did not answer.
     """
     # A review loads more than the other surveys need.
-    from ci_bot.bot.worker_client.review import review_or_failure
-    from ci_bot.bot.worker_client.review_subject import ReviewCommits, ReviewOptions
+    from ci_bot.bot.worker_client.review import request_review_or_report_failure
+    from ci_bot.bot.worker_client.review_subject import RequestedReviewCommits, WorkerReviewOptions
 
-    owner = make_owner(options.owner, run=options.run)
+    owner = make_owner_of_worker_request(options.owner, run=options.run)
     listed = client.request_environments(
         client.make_request(
             ListRequest, owner=owner, environment_prefix=options.environment_prefix, survey=True
         )
     )
     if isinstance(listed, Failure):
-        raise make_error_of_failure(listed)
+        raise make_error_of_worker_failure(listed)
     if listed.survey is None:
         raise WorkerFailed(
             "The worker has not described the state.",
             hint="Run it again; if it stays, report it with the log of this run.",
         )
-    report = review_or_failure(
+    report = request_review_or_report_failure(
         client,
-        ReviewOptions(
+        WorkerReviewOptions(
             environment=_BESIDE,
             owner=owner,
             # No commit: what counts is the project as it is checked out, and no change of files.
-            commits=ReviewCommits(),
+            commits=RequestedReviewCommits(),
             baseline="state",
             python_path=tuple(client.python_path),
         ),
@@ -195,7 +201,7 @@ def find_drift(
     return DriftReport(
         commit=client.git.read_head(),
         planned_at=planned_at,
-        environments=list(_list_unowned(ours, options, ask_states))[:MOST_LISTED],
+        environments=list(_list_unowned_for_drift_request(ours, options, ask_states))[:MOST_LISTED],
         survey=listed.survey,
         plan_id=plan.plan_id if plan is not None and missing is None else None,
         models=[
@@ -205,11 +211,11 @@ def find_drift(
         changed_models=len(changes),
         other_changes=sum(item.change != "unchanged" for item in report.statements),
         prod_missing=missing.describe_absence() if missing is not None else None,
-        failure=_find_failure(report),
+        failure=_find_failure_of_drift_request(report),
     )
 
 
-def _find_failure(report: Report) -> Failure | None:
+def _find_failure_of_drift_request(report: Report) -> Failure | None:
     """Why the default branch cannot be planned, or why SQLMesh refuses that plan of prod."""
     plan = report.prod_plan
     if report.failure is not None or plan is None or not plan.would_fail:
@@ -222,14 +228,17 @@ def _find_failure(report: Report) -> Failure | None:
     )
 
 
-def _list_unowned(
-    found: Iterable[FoundEnvironment], options: DriftOptions, ask_states: AskStates
+def _list_unowned_for_drift_request(
+    found: Iterable[FoundEnvironment], options: WorkerDriftOptions, ask_states: AskStates
 ) -> Iterator[UnownedEnvironment]:
-    from ci_bot.bot.worker_client.cleanup import SweepOptions, sort_out
+    from ci_bot.bot.worker_client.cleanup import (
+        WorkerSweepOptions,
+        sort_environments_for_worker_sweep,
+    )
 
-    rows: list[SweptEnvironment] = sort_out(
+    rows: list[EnvironmentSweptByWorker] = sort_environments_for_worker_sweep(
         found,
-        SweepOptions(owner=options.owner, environment_prefix=options.environment_prefix),
+        WorkerSweepOptions(owner=options.owner, environment_prefix=options.environment_prefix),
         ask_states,
     )
     for row in rows:

@@ -37,18 +37,18 @@ from ci_bot.bot.policy import (
 )
 from ci_bot.bot.worker_client.client import WorkerClient
 from ci_bot.bot.worker_client.review_subject import (
-    FileChanges,
-    ReviewCommits,
-    decode_content,
-    is_sql,
-    list_policy_paths,
-    parse_policies,
-    read_both_sides,
-    read_committed_exposures,
-    read_contents,
-    read_exposures_below,
-    read_file_content,
-    read_unchanged_texts,
+    RequestedFileChanges,
+    RequestedReviewCommits,
+    decode_content_for_request,
+    is_sql_file_for_request,
+    list_policy_paths_for_request,
+    parse_policies_for_request,
+    read_both_sides_for_request,
+    read_committed_exposures_for_request,
+    read_contents_for_request,
+    read_exposures_below_for_request,
+    read_file_content_for_request,
+    read_unchanged_texts_for_request,
 )
 from ci_bot.errors import TimedOut
 from ci_bot.file_patterns import CODEOWNERS_PLACES
@@ -64,8 +64,8 @@ from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, ReviewFacts, 
 MOST_MODELS_WITH_OWNERS = 500
 
 
-def find_model_files(
-    facts: ReviewFacts, git: GitRepository, changed: FileChanges | None
+def find_model_files_for_request(
+    facts: ReviewFacts, git: GitRepository, changed: RequestedFileChanges | None
 ) -> FilesOfOwnedModels:
     """Which of the changed files prove nothing about the models that they hold now."""
     if changed is None:
@@ -77,12 +77,14 @@ def find_model_files(
     models = restated | models
     held = set(models.values())
     sides = changed.read_contents(git, lambda file: file.path in held)
-    before = {file.path: decode_content(file.before) for file in sides}
+    before = {file.path: decode_content_for_request(file.before) for file in sides}
     new = frozenset(f.path for f in changed.files if f.before is None and f.path not in added)
     return FilesOfOwnedModels.from_models(models, before, new=new)
 
 
-def describe_fallen_acceptances(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[str]:
+def describe_acceptances_fallen_by_request(
+    weighing: PolicyWeighing, risks: Sequence[Risk]
+) -> list[str]:
     """Acceptances that were about a finding and are no longer, in sentences."""
     found = (weighing.acceptances.find_fallen_acceptance(risk) for risk in risks)
     sentences = (
@@ -94,7 +96,7 @@ def describe_fallen_acceptances(weighing: PolicyWeighing, risks: Sequence[Risk])
     return list(dict.fromkeys(sentences))
 
 
-def find_owners_of_models(
+def find_owners_of_requested_models(
     weighing: PolicyWeighing,
     git: GitRepository,
     commit: Sha,
@@ -103,7 +105,7 @@ def find_owners_of_models(
 ) -> list[ModelOwners]:
     """Who may accept which of these findings, by what the base commit says, and who may let prod
     build a model again."""
-    codeowners = _read_codeowners(git, commit)
+    codeowners = _read_codeowners_for_request(git, commit)
     acceptable = {risk.model for risk in risks if may_be_accepted_by_owner(risk)}
     paths = {change.model: change.path for change in facts.changes if change.model in acceptable}
     restated = {item.recorded.model: item.path for item in facts.prod_restatements}
@@ -122,10 +124,12 @@ def find_owners_of_models(
                     place=owned.place,
                 )
             )
-    return [*found, *_list_reader_owners(weighing, risks)]
+    return [*found, *_list_reader_owners_for_request(weighing, risks)]
 
 
-def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[ModelOwners]:
+def _list_reader_owners_for_request(
+    weighing: PolicyWeighing, risks: Sequence[Risk]
+) -> list[ModelOwners]:
     """Whom on GitHub the findings about readers outside of the project ask."""
     found = []
     for risk in risks:
@@ -150,19 +154,21 @@ def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list
     return found[:MOST_MODELS_WITH_OWNERS]
 
 
-def _read_codeowners(git: GitRepository, commit: Sha) -> CodeOwnersFile | None:
+def _read_codeowners_for_request(git: GitRepository, commit: Sha) -> CodeOwnersFile | None:
     with git.objects.open_commit_files(commit, at_most=CODEOWNERS_BYTES) as read:
         for path in CODEOWNERS_PLACES:
             content = read(path)
             if content is not None:
                 # GitHub looks at no other place then, also if it does not load this one.
                 fits = len(content) <= CODEOWNERS_BYTES
-                return CodeOwnersFile(path, (decode_content(content) or "") if fits else "")
+                return CodeOwnersFile(
+                    path, (decode_content_for_request(content) or "") if fits else ""
+                )
     return None
 
 
 @dataclass(frozen=True)
-class TeamPolicy:
+class RequestedTeamPolicy:
     """What is known before the worker is asked.
 
     Attributes:
@@ -200,10 +206,12 @@ class TeamPolicy:
             UnfitPolicy: with its line.
         """
         # What the pull request proposes is what can be mended here.
-        check_selections(self.proposed or self.policy, self.list_scopes, facts.scoped)
+        check_selections_answered_by_worker(
+            self.proposed or self.policy, self.list_scopes, facts.scoped
+        )
 
     def make_weighing(
-        self, facts: ReviewFacts, git: GitRepository, changed: FileChanges | None
+        self, facts: ReviewFacts, git: GitRepository, changed: RequestedFileChanges | None
     ) -> PolicyWeighing:
         """What weighs the findings of a review.
 
@@ -221,28 +229,31 @@ class TeamPolicy:
         try:
             return replace(
                 weighing,
-                files=find_model_files(facts, git, changed),
+                files=find_model_files_for_request(facts, git, changed),
                 comments=self._read_ignore_comments(facts, git, changed),
             )
         except TimedOut:
             return replace(weighing, loosens=False)
 
     def _read_ignore_comments(
-        self, facts: ReviewFacts, git: GitRepository, changed: FileChanges | None
+        self, facts: ReviewFacts, git: GitRepository, changed: RequestedFileChanges | None
     ) -> PolicyIgnoreComments:
         commit = self.commit
         if changed is None or commit is None:
             return PolicyIgnoreComments()
         named = [*(c.path for c in facts.changes), *(f.path for f in facts.findings)]
         touched = {file.path for file in changed.files}
-        same = sorted({path for path in named if path and is_sql(path)} - touched)
+        same = sorted({path for path in named if path and is_sql_file_for_request(path)} - touched)
         return compare_ignore_comments_for_policy(
-            [*read_both_sides(git, changed), *read_unchanged_texts(git, commit, same)],
+            [
+                *read_both_sides_for_request(git, changed),
+                *read_unchanged_texts_for_request(git, commit, same),
+            ],
             list_rules_that_policy_may_weigh(),
         )
 
 
-def check_selections(
+def check_selections_answered_by_worker(
     policy: Policy, scopes: Sequence[ModelScope], answers: Sequence[ScopedModels]
 ) -> None:
     """Refuses a policy with a selection that SQLMesh cannot read.
@@ -261,7 +272,7 @@ def check_selections(
             raise make_unfit_policy(entry.path, [(entry.line, problem)])
 
 
-def resolve_limits(given: TeamLimits, policy: Policy) -> TeamLimits:
+def resolve_limits_for_request(given: TeamLimits, policy: Policy) -> TeamLimits:
     """Resolves the limits: those of an input, else the policy's."""
     limits = policy.limits
     hours = given.max_executor_hours
@@ -272,8 +283,8 @@ def resolve_limits(given: TeamLimits, policy: Policy) -> TeamLimits:
     )
 
 
-def make_policy_used(
-    team: TeamPolicy, weighing: PolicyWeighing, facts: ReviewFacts
+def make_policy_used_in_request(
+    team: RequestedTeamPolicy, weighing: PolicyWeighing, facts: ReviewFacts
 ) -> PolicyUsed | None:
     """The part of the policy that a report keeps for what comes after the review."""
     if team.used is None:
@@ -285,26 +296,26 @@ def make_policy_used(
             "fail_on": limits.fail_on if lighter or limits.fail_on == "high" else None,
             "diff_tolerance": limits.diff_tolerance if lighter else None,
             "max_executor_hours": limits.max_executor_hours,
-            "budget_blocks": _is_budget_blocker(weighing),
+            "budget_blocks": _is_budget_blocker_for_request(weighing),
             "executor_hour_price": team.policy.executor_hour_price,
             "header": team.policy.header if lighter else None,
             "footer": team.policy.footer if lighter else None,
             "tolerances": {
                 change.model: tolerance
                 for change in facts.changes
-                if (tolerance := _find_tolerance(weighing, change.model)) is not None
+                if (tolerance := _find_tolerance_for_request(weighing, change.model)) is not None
             },
         }
     )
 
 
-def _is_budget_blocker(weighing: PolicyWeighing) -> bool:
+def _is_budget_blocker_for_request(weighing: PolicyWeighing) -> bool:
     """Whether a finding that the budget is exceeded would be a blocker."""
     found = weighing.weigh_risks([make_risk(OVER_BUDGET, "It would be above.", "it is not")])
     return any(item.severity == "blocker" for item in found.counting)
 
 
-def _find_tolerance(weighing: PolicyWeighing, model: str) -> float | None:
+def _find_tolerance_for_request(weighing: PolicyWeighing, model: str) -> float | None:
     for entry in reversed(weighing.policy.data_diff):
         if weighing.matches.matches_both_versions(entry, model) and (
             weighing.loosens or not entry.tolerance
@@ -313,7 +324,7 @@ def _find_tolerance(weighing: PolicyWeighing, model: str) -> float | None:
     return None
 
 
-def list_added_comments(comments: PolicyIgnoreComments) -> Iterator[PolicyChange]:
+def list_ignore_comments_added_in_request(comments: PolicyIgnoreComments) -> Iterator[PolicyChange]:
     """What the pull request's own comments would do after the merge."""
     rules = list_rules_that_policy_may_weigh()
     for item in comments.added:
@@ -324,7 +335,7 @@ def list_added_comments(comments: PolicyIgnoreComments) -> Iterator[PolicyChange
         yield PolicyChange(sentence, loosens=why is None, path=item.path, line=item.line)
 
 
-def read_base_policy(
+def read_base_policy_for_request(
     git: GitRepository,
     projects: Sequence[str],
     *,
@@ -332,7 +343,7 @@ def read_base_policy(
     new: str | None,
     today: date,
     no_lighter: str | None = None,
-) -> TeamPolicy:
+) -> RequestedTeamPolicy:
     """Reads the policy of the base commit, and its changes in the commit `new`.
 
     A file that the base branch cannot use counts for nothing, if the pull request fixes it.
@@ -340,19 +351,23 @@ def read_base_policy(
     Raises:
         UnfitPolicy: the pull request's version cannot be used, or the base's is that and stays.
     """
-    paths = list_policy_paths(projects)
-    before = read_contents(git, base, paths)
-    after = before if new is None else read_contents(git, new, paths)
+    paths = list_policy_paths_for_request(projects)
+    before = read_contents_for_request(git, base, paths)
+    after = before if new is None else read_contents_for_request(git, new, paths)
 
     def read_proposed() -> Policy | None:
         if new is None:
             return None
-        return parse_policies(paths, after, today, read_committed_exposures(git, new))
+        return parse_policies_for_request(
+            paths, after, today, read_committed_exposures_for_request(git, new)
+        )
 
     proposed = read_proposed() if after != before else None
     found: list[PolicyChange] = []
     try:
-        policy = parse_policies(paths, before, today, read_committed_exposures(git, base))
+        policy = parse_policies_for_request(
+            paths, before, today, read_committed_exposures_for_request(git, base)
+        )
     except UnfitPolicy as error:
         # If what is wrong is a file of exposures, the policy's own files are the same.
         proposed = proposed or read_proposed()
@@ -370,7 +385,7 @@ def read_base_policy(
             policy, proposed, weights=list_rules_that_policy_may_weigh(), today=today
         )
     files = [path for path, content in zip(paths, before, strict=True) if content is not None]
-    return TeamPolicy(
+    return RequestedTeamPolicy(
         policy=policy,
         proposed=proposed,
         changes=tuple(found),
@@ -390,17 +405,21 @@ def read_base_policy(
     )
 
 
-def read_working_tree_policy(checkout: Path, projects: Sequence[str], *, today: date) -> TeamPolicy:
+def read_working_tree_policy_for_request(
+    checkout: Path, projects: Sequence[str], *, today: date
+) -> RequestedTeamPolicy:
     """Reads the policy beside the projects of a laptop.
 
     Raises:
         UnfitPolicy: it cannot be used.
     """
-    paths = list_policy_paths(projects)
-    contents = [read_file_content(checkout / path) for path in paths]
-    policy = parse_policies(paths, contents, today, read_exposures_below(checkout))
+    paths = list_policy_paths_for_request(projects)
+    contents = [read_file_content_for_request(checkout / path) for path in paths]
+    policy = parse_policies_for_request(
+        paths, contents, today, read_exposures_below_for_request(checkout)
+    )
     files = [path for path, content in zip(paths, contents, strict=True) if content is not None]
-    return TeamPolicy(
+    return RequestedTeamPolicy(
         policy=policy,
         used=PolicyUsed(source="working_tree", files=files, entries=len(policy.entries))
         if files
@@ -412,25 +431,25 @@ def read_working_tree_policy(checkout: Path, projects: Sequence[str], *, today: 
 # Which policy counts for what is asked, and what it says of costs.
 
 
-def read_effective_policy(
+def read_effective_policy_for_request(
     client: WorkerClient,
-    commits: ReviewCommits,
+    commits: RequestedReviewCommits,
     *,
     new: str | None,
     no_lighter: str | None = None,
     today: date,
-) -> TeamPolicy:
+) -> RequestedTeamPolicy:
     """The policy of the base commit; on a laptop that names none, the one that lies there.
 
     Args:
         new: The commit that the pull request makes of it; None: nobody has checked its changes.
-        no_lighter: See `TeamPolicy`.
+        no_lighter: See `RequestedTeamPolicy`.
 
     Raises:
         UnfitPolicy: it cannot be used.
     """
     if commits.base is not None and client.git.has_commit(commits.base):
-        return read_base_policy(
+        return read_base_policy_for_request(
             client.git,
             client.projects,
             base=commits.base,
@@ -439,13 +458,13 @@ def read_effective_policy(
             no_lighter=no_lighter,
         )
     if commits.base is None and client.own_machine:
-        return read_working_tree_policy(client.checkout, client.projects, today=today)
-    return TeamPolicy(today=today)
+        return read_working_tree_policy_for_request(client.checkout, client.projects, today=today)
+    return RequestedTeamPolicy(today=today)
 
 
-def read_agreed_cost(
+def read_agreed_cost_for_request(
     client: WorkerClient,
-    commits: ReviewCommits,
+    commits: RequestedReviewCommits,
     *,
     hours: float | None,
     price: Price | None,
@@ -458,7 +477,9 @@ def read_agreed_cost(
     """
     if hours is not None and price is not None:
         return hours, price
-    policy = read_effective_policy(client, commits, new=commits.reviewed_commit, today=today).policy
+    policy = read_effective_policy_for_request(
+        client, commits, new=commits.reviewed_commit, today=today
+    ).policy
     return (
         policy.limits.max_executor_hours if hours is None else hours,
         policy.executor_hour_price if price is None else price,

@@ -23,12 +23,12 @@ from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Backfill, Cost, select_tables
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply import evidence, preconditions
-from ci_bot.worker.apply.attempts import BuildAttempts
-from ci_bot.worker.apply.preconditions import PlanRepetition, ReadyPlan
-from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.apply.recorder import ConsoleRecorder, make_recorder
-from ci_bot.worker.apply.run_record import CostRecord, RunRecord
-from ci_bot.worker.apply.verification import EnvironmentVerification
+from ci_bot.worker.apply.attempts import ApplyAttempts
+from ci_bot.worker.apply.preconditions import ApplyPlanRepetition, PlanReadyToApply
+from ci_bot.worker.apply.progress_report import ApplyProgressReport
+from ci_bot.worker.apply.recorder import ApplyRecorder, make_apply_recorder
+from ci_bot.worker.apply.run_record import ApplyCostRecord, ApplyRecord
+from ci_bot.worker.apply.verification import AppliedEnvironmentVerification
 from ci_bot.worker.cost import (
     BatchMeter,
     CostProbe,
@@ -48,11 +48,11 @@ from ci_bot.worker.project import (
     opening,
 )
 from ci_bot.worker.runtime import (
-    AdapterSql,
-    PhaseClock,
     SparkCatalog,
+    SparkCatalogAdapterSql,
+    WorkerPhaseClock,
     spark_catalog,
-    write_log_line,
+    write_worker_log_line,
 )
 from ci_bot.worker.sqlmesh_compat import PartOfSqlmeshPlan
 from ci_bot.worker.state_store import CostLedger, LeaseHold, Ledger, Outcome
@@ -71,7 +71,7 @@ class ApplyPorts:
         pause: waits, in seconds.
     """
 
-    clock: PhaseClock
+    clock: WorkerPhaseClock
     progress: Callable[[str, str, int | None, int | None], None]
     on_spark_start: Callable[[], None]
     stop: Callable[[], bool]
@@ -119,7 +119,7 @@ def run_apply(request: ApplyRequest, ports: ApplyPorts, kind: type[ApplyRun]) ->
     try:
         return kind(request, ports, opened, started).execute_run()
     finally:
-        _run_quietly("closing the state", opened.close_state)
+        _run_quietly_during_apply("closing the state", opened.close_state)
 
 
 class ApplyRun:
@@ -133,7 +133,7 @@ class ApplyRun:
         self.opened = opened
         self.context = opened.context
         self.names = MessageNames(self.context.default_catalog, self.context.default_dialect)
-        self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))
+        self.catalog = SparkCatalog(SparkCatalogAdapterSql(self.context.engine_adapter))
         self.ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
         self.costs = CostLedger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
         self.meter = BatchMeter(
@@ -142,7 +142,7 @@ class ApplyRun:
             # An earlier apply may have used this Spark, and its store still lists those jobs.
             f"ci-bot/{request.environment}/{time.time_ns()}",
         )
-        self.cost_record = CostRecord(
+        self.cost_record = ApplyCostRecord(
             request.environment,
             self.context,
             self.costs,
@@ -160,8 +160,8 @@ class ApplyRun:
             say=lambda message: ports.progress("estimate", message, None, None),
             stop=self.hold.should_stop,
         )
-        self.record = RunRecord(request, self.context, self.ledger, self.catalog, self.hold)
-        self.attempts = BuildAttempts(
+        self.record = ApplyRecord(request, self.context, self.ledger, self.catalog, self.hold)
+        self.attempts = ApplyAttempts(
             self.context,
             self.hold,
             ports.clock,
@@ -171,7 +171,7 @@ class ApplyRun:
             replan=self._plan_again,
             around_batch=self._around_batch,
         )
-        self.report = RunReport(
+        self.report = ApplyProgressReport(
             request,
             opened,
             progress=ports.progress,
@@ -180,7 +180,7 @@ class ApplyRun:
             attempts=self.attempts.made,
         )
         self.report.metered = self.meter.list_models
-        self.replanning = PlanRepetition(
+        self.replanning = ApplyPlanRepetition(
             request,
             opened,
             self.ledger,
@@ -191,7 +191,7 @@ class ApplyRun:
             list_lost_views=self._list_lost_views,
         )
         self.versions: dict[str, str] = {}
-        self.proof = EnvironmentVerification(
+        self.proof = AppliedEnvironmentVerification(
             request,
             self.context,
             self.catalog,
@@ -200,7 +200,7 @@ class ApplyRun:
             record=self.record,
             report=self.report,
             clock=ports.clock,
-            looking=evidence.EvidencePorts(
+            looking=evidence.ApplyEvidencePorts(
                 self.report.report_progress, self.hold.should_stop, ports.clock.now, ports.pause
             ),
             count=lambda: self._record_cost("applied"),
@@ -220,7 +220,7 @@ class ApplyRun:
                 ready = self.replanning.plan_ready()
             return ready if isinstance(ready, ApplyDocument) else self._build_environment(ready)
         finally:
-            _run_quietly("releasing the lease", self.hold.end_lease)
+            _run_quietly_during_apply("releasing the lease", self.hold.end_lease)
 
     def _check_prerequisites(self) -> None:
         if self.opened.baseline == "empty":
@@ -229,7 +229,7 @@ class ApplyRun:
                 "So there is nothing that a PR environment could be compared with.",
             )
         pull_request = self.request.owner.pr_number is not None
-        preconditions.check_project(
+        preconditions.check_project_allows_apply(
             self.context, self.request.environment, pull_request=pull_request
         )
 
@@ -242,7 +242,9 @@ class ApplyRun:
         """
         self.ports.brief()
         self._report_progress("plan", "asking Spark whether its views are there", None, None)
-        views = spark_catalog.list_environment_views(self.context, planned.plan.environment)
+        views = spark_catalog.list_spark_views_of_environment(
+            self.context, planned.plan.environment
+        )
         with self.ports.clock.time_phase("spark"):
             lost = [view.shown_name for view in self.catalog.list_absent(views.values())]
         if lost:
@@ -251,14 +253,16 @@ class ApplyRun:
             self._report_progress("plan", f"{these} gone, to be made again: {names}", None, None)
         return lost
 
-    def _build_environment(self, ready: ReadyPlan) -> ApplyDocument:
+    def _build_environment(self, ready: PlanReadyToApply) -> ApplyDocument:
         planned = ready.planned
-        recorder = make_recorder(ready.work, self.names, self._report_built)
+        recorder = make_apply_recorder(ready.work, self.names, self._report_built)
         if not is_cost_from_long_build(self.costs) and len(planned.changed_snapshots) < MANY_MODELS:
             self.ports.brief()
         with self.ports.clock.time_phase("spark"):
-            preconditions.check_views(self.context, self.catalog, planned.plan.environment)
-            preconditions.check_merges(self.context, planned, self.names)
+            preconditions.check_views_before_apply(
+                self.context, self.catalog, planned.plan.environment
+            )
+            preconditions.check_merges_before_apply(self.context, planned, self.names)
             expected = self._estimate_work(planned, ready.work, ready.missing)
             limit, after_merge = self.request.max_executor_hours, self._estimate_merge(ready)
             refused = find_cost_budget_failure(
@@ -272,7 +276,7 @@ class ApplyRun:
         self._begin_writing(planned, recorder, expected)
         return self._report_work(lambda: self._build_and_prove(ready, recorder))
 
-    def _begin_writing(self, planned: BuiltPlan, recorder: ConsoleRecorder, expected: Cost) -> None:
+    def _begin_writing(self, planned: BuiltPlan, recorder: ApplyRecorder, expected: Cost) -> None:
         """Marks the first write: from here on, every end reports and counts what was built."""
         self.report.begin_writing(planned, recorder, expected)
         self.versions = {
@@ -295,7 +299,7 @@ class ApplyRun:
             self._record_cost("failed")
             return self._make_unfinished_document(self._make_failure(error))
 
-    def _build_and_prove(self, ready: ReadyPlan, recorder: ConsoleRecorder) -> ApplyDocument:
+    def _build_and_prove(self, ready: PlanReadyToApply, recorder: ApplyRecorder) -> ApplyDocument:
         if not ready.promoted:
             ended = self._attempt_build(ready.planned, recorder)
             if ended is not None:
@@ -321,10 +325,10 @@ class ApplyRun:
             return estimator.estimate_work(planned, work, missing)
         except Exception as error:
             # Unknown sizes stay unknown; the build goes on.
-            write_log_line(f"Sizes of inputs: {extract_sentence_of_error(error)}")
+            write_worker_log_line(f"Sizes of inputs: {extract_sentence_of_error(error)}")
             return estimator.estimate_by_runs(work)
 
-    def _estimate_merge(self, ready: ReadyPlan) -> Cost | None:
+    def _estimate_merge(self, ready: PlanReadyToApply) -> Cost | None:
         """Estimates prod's work after a merge, even if the environment builds nothing: a
         forward-only change may cost only prod's next run. None without a limit on executor hours.
         """
@@ -333,7 +337,7 @@ class ApplyRun:
         return self.estimator.estimate_merge(ready.planned)
 
     def _attempt_build(
-        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfSqlmeshPlan | None = None
+        self, planned: BuiltPlan, recorder: ApplyRecorder, part: PartOfSqlmeshPlan | None = None
     ) -> ApplyDocument | None:
         """Builds the plan, or a part of it; returns the document of a failure, else None."""
         what = "building" if part is None else "probing"
@@ -405,37 +409,39 @@ class ApplyRun:
         self.report.report_progress(phase, message, done, total)
 
 
-def _run_quietly(what: str, action: Callable[[], None]) -> None:
+def _run_quietly_during_apply(what: str, action: Callable[[], None]) -> None:
     """Runs an action whose failure must not lose the answer; logs it."""
     try:
         action()
     except Exception as error:
-        write_log_line(f"{what}: {extract_sentence_of_error(error)}")
+        write_worker_log_line(f"{what}: {extract_sentence_of_error(error)}")
 
 
-def probe_plan(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
+def apply_probe_of_plan(request: ApplyRequest, ports: ApplyPorts) -> ApplyDocument:
     """Builds the newest batches of the reviewed plan, and estimates the cost of all of it.
 
     Raises:
         BadInput, Refused, SQLMeshError: see `apply_plan.apply_plan`.
     """
-    return run_apply(request, ports, _ProbeRun)
+    return run_apply(request, ports, _ApplyProbeRun)
 
 
-class _ProbeRun(ApplyRun):
+class _ApplyProbeRun(ApplyRun):
     """One probe, from the re-plan to the estimate."""
 
-    def _build_environment(self, ready: ReadyPlan) -> ApplyDocument:
+    def _build_environment(self, ready: PlanReadyToApply) -> ApplyDocument:
         planned = ready.planned
         chosen = choose_cost_probe(planned, ready.missing, self.names)
         if not chosen.batches:
             return self._estimate_whole_plan(ready, chosen, ())
-        recorder = make_recorder(chosen.work, self.names, self._report_built)
+        recorder = make_apply_recorder(chosen.work, self.names, self._report_built)
         self.ports.brief()
         with self.ports.clock.time_phase("spark"):
             # The probe makes no view, but the apply after it does.
-            preconditions.check_views(self.context, self.catalog, planned.plan.environment)
-            preconditions.check_merges(self.context, planned, self.names)
+            preconditions.check_views_before_apply(
+                self.context, self.catalog, planned.plan.environment
+            )
+            preconditions.check_merges_before_apply(self.context, planned, self.names)
             expected = self._estimate_work(planned, chosen.work, chosen.missing_ranges)
             refused = find_cost_budget_failure(
                 expected,
@@ -450,7 +456,7 @@ class _ProbeRun(ApplyRun):
         return self._report_work(lambda: self._build_and_estimate(ready, chosen, recorder))
 
     def _build_and_estimate(
-        self, ready: ReadyPlan, chosen: CostProbe, recorder: ConsoleRecorder
+        self, ready: PlanReadyToApply, chosen: CostProbe, recorder: ApplyRecorder
     ) -> ApplyDocument:
         part = sqlmesh_compat.PartOfSqlmeshPlan(chosen.batches, chosen.views)
         ended = self._attempt_build(ready.planned, recorder, part)
@@ -463,7 +469,7 @@ class _ProbeRun(ApplyRun):
         )
 
     def _estimate_whole_plan(
-        self, ready: ReadyPlan, chosen: CostProbe, built: Collection[str]
+        self, ready: PlanReadyToApply, chosen: CostProbe, built: Collection[str]
     ) -> ApplyDocument:
         """Makes the answer: the cost of the whole plan, with the batches that are built.
 

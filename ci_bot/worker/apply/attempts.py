@@ -16,7 +16,7 @@ from ci_bot.protocol.apply_report import Attempt
 from ci_bot.protocol.base import Failure
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.apply.recorder import ApplyRecorder
 from ci_bot.worker.messages import (
     MessageNames,
     extract_headline_of_error,
@@ -26,7 +26,7 @@ from ci_bot.worker.messages import (
     name_file_in_message,
 )
 from ci_bot.worker.planning import BuiltPlan, make_evaluatable_plan
-from ci_bot.worker.runtime import PhaseClock, spark_catalog
+from ci_bot.worker.runtime import WorkerPhaseClock, spark_catalog
 from ci_bot.worker.sqlmesh_compat import AroundBatch, PartOfSqlmeshPlan
 from ci_bot.worker.state_store import LeaseHold, LeaseLostError, Say
 
@@ -48,7 +48,7 @@ _CONCURRENT = (
 _IN_BETWEEN = ("TABLE_OR_VIEW_NOT_FOUND", "ALREADY_EXISTS", "AlreadyExistsException")
 
 
-class PlanMovedError(RequestRefused):
+class PlanMovedDuringApplyError(RequestRefused):
     """The plan changed between two attempts."""
 
     reason_code = "plan_changed"
@@ -62,7 +62,7 @@ class PlanMovedError(RequestRefused):
         )
 
 
-class BuildAttempts:
+class ApplyAttempts:
     """The attempts of one apply; `made` lists them.
 
     Args:
@@ -76,7 +76,7 @@ class BuildAttempts:
         self,
         context: Context,
         hold: LeaseHold,
-        clock: PhaseClock,
+        clock: WorkerPhaseClock,
         progress: Say,
         *,
         names: MessageNames,
@@ -95,7 +95,7 @@ class BuildAttempts:
         self.made: list[Attempt] = []
 
     def build_plan(
-        self, planned: BuiltPlan, recorder: ConsoleRecorder, part: PartOfSqlmeshPlan | None = None
+        self, planned: BuiltPlan, recorder: ApplyRecorder, part: PartOfSqlmeshPlan | None = None
     ) -> Failure | None:
         """Builds the plan, or a part of it; returns the failure, or None if it is built."""
         current = planned
@@ -108,12 +108,16 @@ class BuildAttempts:
                 if self._hold.should_stop() or isinstance(error, LeaseLostError):
                     return self._hold.make_failure()
                 tables = self._list_tables(current)
-                why = find_retry_reason(error, recorder, tables) if number < MAX_ATTEMPTS else None
+                why = (
+                    find_reason_to_retry_apply(error, recorder, tables)
+                    if number < MAX_ATTEMPTS
+                    else None
+                )
                 self.made.append(
                     Attempt(
                         number=number,
                         result="failed",
-                        error=_describe_error_in_one_line(error, recorder),
+                        error=_describe_apply_error_in_one_line(error, recorder),
                         retried_because=why,
                         seconds=self._measure_seconds_since(begun),
                     )
@@ -135,12 +139,12 @@ class BuildAttempts:
 
     def _list_tables(self, planned: BuiltPlan) -> set[str]:
         catalog = str(self._context.default_catalog)
-        tables = spark_catalog.list_physical_tables(
+        tables = spark_catalog.list_physical_spark_tables(
             planned.changed_snapshots, planned.deployable, catalog
         )
         return {table.shown_name for table in tables}
 
-    def _make_final_failure(self, error: Exception, recorder: ConsoleRecorder) -> Failure:
+    def _make_final_failure(self, error: Exception, recorder: ApplyRecorder) -> Failure:
         """Makes the failure without a retry; it names the tables that the first attempt built."""
         if self._hold.should_stop():
             return self._hold.make_failure()
@@ -156,7 +160,7 @@ class BuildAttempts:
     def _evaluate_plan(
         self,
         planned: BuiltPlan,
-        recorder: ConsoleRecorder,
+        recorder: ApplyRecorder,
         part: PartOfSqlmeshPlan | None,
         *,
         alone: bool,
@@ -188,7 +192,7 @@ class BuildAttempts:
     def _measure_seconds_since(self, begun: float) -> float:
         return round(self._clock.now() - begun, 3)
 
-    def _make_failure(self, error: Exception, recorder: ConsoleRecorder) -> Failure:
+    def _make_failure(self, error: Exception, recorder: ApplyRecorder) -> Failure:
         failed = recorder.failures[0] if recorder.failures else error
         node = (
             getattr(failed, "node", None) if isinstance(failed, NodeExecutionFailedError) else None
@@ -207,11 +211,11 @@ class BuildAttempts:
             update["message"] = f"The audit `{audit.name}` cannot run: {base.message}"
             if audit.path is not None:
                 update["path"] = name_file_in_message(audit.path, self._repository)
-                update["line"] = _find_line_of_word(audit.path, audit.name)
+                update["line"] = _find_line_of_word_for_apply(audit.path, audit.name)
         return base.model_copy(update=update)
 
 
-def _find_line_of_word(path: Path, word: str) -> int | None:
+def _find_line_of_word_for_apply(path: Path, word: str) -> int | None:
     """Returns the first line of a file that has the word."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -221,8 +225,8 @@ def _find_line_of_word(path: Path, word: str) -> int | None:
     return next((n for n, line in enumerate(lines, start=1) if pattern.search(line)), None)
 
 
-def find_retry_reason(
-    error: BaseException, recorder: ConsoleRecorder, tables: Collection[str] = ()
+def find_reason_to_retry_apply(
+    error: BaseException, recorder: ApplyRecorder, tables: Collection[str] = ()
 ) -> str | None:
     """Finds why a failure is worth a retry with a fresh plan; None if it is not.
 
@@ -246,7 +250,7 @@ def find_retry_reason(
     ours = any(
         name in named
         for table in tables
-        for name in (table, f"Database {_cut_table_to_schema(table)} ")
+        for name in (table, f"Database {_cut_applied_table_to_schema(table)} ")
     )
     if ours and any(sign in texts for sign in _IN_BETWEEN):
         return "another run was making the same table"
@@ -255,10 +259,10 @@ def find_retry_reason(
     return None
 
 
-def _cut_table_to_schema(table: str) -> str:
+def _cut_applied_table_to_schema(table: str) -> str:
     return table.rpartition(".")[0]
 
 
-def _describe_error_in_one_line(error: BaseException, recorder: ConsoleRecorder) -> str:
+def _describe_apply_error_in_one_line(error: BaseException, recorder: ApplyRecorder) -> str:
     cause = find_root_cause_of_error(recorder.failures[0] if recorder.failures else error)
     return shorten_redacted(extract_headline_of_error(cause), 1_000)

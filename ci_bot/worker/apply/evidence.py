@@ -17,7 +17,7 @@ from ci_bot.protocol.apply_report import TableDiff, View
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.apply.recorder import ApplyRecorder
 from ci_bot.worker.data_diff import (
     FAILED,
     FEW_ROWS,
@@ -39,7 +39,7 @@ from ci_bot.worker.messages import (
     extract_sentence_of_error,
 )
 from ci_bot.worker.planning import BuiltPlan, make_plan
-from ci_bot.worker.runtime import Relation, SparkCatalog, spark_catalog
+from ci_bot.worker.runtime import SparkCatalog, SparkRelation, spark_catalog
 from ci_bot.worker.sql import list_key_columns
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ApplyEvidence:
 
 
 @dataclass(frozen=True)
-class EvidencePorts:
+class ApplyEvidencePorts:
     """Progress, request to stop, clock and pause (in seconds) for collecting evidence."""
 
     progress: Callable[[str, str, int | None, int | None], None]
@@ -84,12 +84,12 @@ class EvidencePorts:
     pause: Callable[[float], None]
 
 
-def resolve_views(
+def resolve_applied_views(
     context: Context,
     planned: BuiltPlan,
     catalog: SparkCatalog,
     port: SparkDiffPort,
-    ports: EvidencePorts,
+    ports: ApplyEvidencePorts,
 ) -> list[View]:
     """Asks Spark to resolve every view of the environment.
 
@@ -99,24 +99,26 @@ def resolve_views(
         Exception: Spark does not answer.
     """
     ports.progress("verify", "asking Spark to resolve every view", None, None)
-    views = spark_catalog.list_environment_views(context, planned.plan.environment)
-    kept = frozenset(_list_kept_views(_list_changed_snapshots(planned), views))
+    views = spark_catalog.list_spark_views_of_environment(context, planned.plan.environment)
+    kept = frozenset(
+        _list_views_kept_for_apply_evidence(_list_changed_snapshots_of_apply(planned), views)
+    )
 
-    def analyse_one(view: Relation) -> None:
+    def analyse_one(view: SparkRelation) -> None:
         if view in kept:
             port.analyse_table(view.sql_text)
         else:
             catalog.analyse_relation(view)
 
     relations = list(views.values())
-    answers = _retry_once(
+    answers = _retry_evidence_once(
         lambda: catalog.resolve_relations(relations, at_once=RESOLVED_AT_ONCE, analyse=analyse_one),
         ports,
     )
     broken = [relation for relation, error in answers.items() if error is not None]
     if broken and not ports.stop():
         ports.pause(PAUSE_SECONDS)
-        answers |= _retry_once(lambda: catalog.resolve_relations(broken), ports)
+        answers |= _retry_evidence_once(lambda: catalog.resolve_relations(broken), ports)
     return [
         View(
             view=relation.shown_name,
@@ -129,19 +131,20 @@ def resolve_views(
     ]
 
 
-def try_collect_evidence(
+def try_collect_apply_evidence(
     request: ApplyRequest,
     context: Context,
     planned: BuiltPlan,
     names: MessageNames,
     catalog: SparkCatalog,
     port: SparkDiffPort,
-    ports: EvidencePorts,
+    ports: ApplyEvidencePorts,
 ) -> ApplyEvidence:
-    """Runs `collect_evidence`; on a failure the result says why there is none."""
+    """Runs `collect_apply_evidence`; on a failure the result says why there is none."""
     try:
-        return _retry_once(
-            lambda: collect_evidence(request, context, planned, names, catalog, port, ports), ports
+        return _retry_evidence_once(
+            lambda: collect_apply_evidence(request, context, planned, names, catalog, port, ports),
+            ports,
         )
     except Exception as error:
         return ApplyEvidence(
@@ -149,7 +152,7 @@ def try_collect_evidence(
         )
 
 
-def _retry_once(look: Callable[[], Result], ports: EvidencePorts) -> Result:
+def _retry_evidence_once(look: Callable[[], Result], ports: ApplyEvidencePorts) -> Result:
     try:
         return look()
     except Exception:
@@ -159,25 +162,25 @@ def _retry_once(look: Callable[[], Result], ports: EvidencePorts) -> Result:
         return look()
 
 
-def collect_evidence(
+def collect_apply_evidence(
     request: ApplyRequest,
     context: Context,
     planned: BuiltPlan,
     names: MessageNames,
     catalog: SparkCatalog,
     port: SparkDiffPort,
-    ports: EvidencePorts,
+    ports: ApplyEvidencePorts,
 ) -> ApplyEvidence:
     """Counts the rows of each promoted model that changed, and compares them with prod.
 
     Aggregates only: no row leaves the warehouse, and nothing is written into it.
     """
-    changed = _list_changed_snapshots(planned)
-    here = spark_catalog.list_environment_views(context, planned.plan.environment)
+    changed = _list_changed_snapshots_of_apply(planned)
+    here = spark_catalog.list_spark_views_of_environment(context, planned.plan.environment)
     relations = {view: name for name, view in here.items() if name in changed}
     models = f"{len(relations)} model{'' if len(relations) == 1 else 's'}"
     ports.progress("evidence", f"counting rows ({models})", None, None)
-    often_asked = [view.sql_text for view in _list_kept_views(changed, here)]
+    often_asked = [view.sql_text for view in _list_views_kept_for_apply_evidence(changed, here)]
     with port.keep_tables(often_asked, at_once=RESOLVED_AT_ONCE) as kept:
         with raise_spark_failures_as_diff_errors():
             counted = catalog.count_rows(list(relations), kept)
@@ -190,25 +193,36 @@ def collect_evidence(
             ]
             return ApplyEvidence(rows, skipped)
         prod = context.state_reader.get_environment(c.PROD)
-        there = spark_catalog.list_environment_views(context, prod) if prod is not None else {}
-        candidates = _list_candidates(context, planned, changed, here, there, names, counts)
-        diffs = _compare_candidates(context, port, candidates, ports)
-    direct = {names.short_name(name): _is_direct(planned, name) for name in changed}
+        there = (
+            spark_catalog.list_spark_views_of_environment(context, prod) if prod is not None else {}
+        )
+        candidates = _list_candidates_of_apply_evidence(
+            context, planned, changed, here, there, names, counts
+        )
+        diffs = _compare_candidates_of_apply(context, port, candidates, ports)
+    direct = {
+        names.short_name(name): _is_changed_directly_by_apply(planned, name) for name in changed
+    }
     diffs = [diff.model_copy(update={"direct": direct.get(diff.model)}) for diff in diffs]
-    return ApplyEvidence(rows, diffs, _explain_missing_comparison(diffs))
+    return ApplyEvidence(rows, diffs, _explain_missing_apply_comparison(diffs))
 
 
-def _list_changed_snapshots(planned: BuiltPlan) -> dict[str, Snapshot]:
+def _list_changed_snapshots_of_apply(planned: BuiltPlan) -> dict[str, Snapshot]:
     return {snapshot.name: snapshot for snapshot in planned.changed_snapshots if snapshot.is_model}
 
 
-def _list_kept_views(changed: Container[str], views: Mapping[str, Relation]) -> list[Relation]:
+def _list_views_kept_for_apply_evidence(
+    changed: Container[str], views: Mapping[str, SparkRelation]
+) -> list[SparkRelation]:
     """Lists the views that all evidence is about, at most as many as a session keeps."""
     return [view for name, view in views.items() if name in changed][:MOST_KEPT]
 
 
-def _compare_candidates(
-    context: Context, port: SparkDiffPort, candidates: Sequence[DiffCandidate], ports: EvidencePorts
+def _compare_candidates_of_apply(
+    context: Context,
+    port: SparkDiffPort,
+    candidates: Sequence[DiffCandidate],
+    ports: ApplyEvidencePorts,
 ) -> list[TableDiff]:
     """Makes a diff for each candidate, with a progress line for each."""
     total = len(candidates)
@@ -236,13 +250,13 @@ def _compare_candidates(
     )
 
 
-def _is_direct(planned: BuiltPlan, name: str) -> bool:
+def _is_changed_directly_by_apply(planned: BuiltPlan, name: str) -> bool:
     """Whether a changed model is new or was changed itself."""
     diff = planned.plan.context_diff
     return name not in diff.modified_snapshots or diff.directly_modified(name)
 
 
-def _explain_missing_comparison(diffs: Sequence[TableDiff]) -> str | None:
+def _explain_missing_apply_comparison(diffs: Sequence[TableDiff]) -> str | None:
     """Explains why no model could be compared, if Spark is the reason: it may have died
     meanwhile.
     """
@@ -252,12 +266,12 @@ def _explain_missing_comparison(diffs: Sequence[TableDiff]) -> str | None:
     return f"no model could be compared with prod. {failed[0]}"[:4_000]
 
 
-def _list_candidates(
+def _list_candidates_of_apply_evidence(
     context: Context,
     planned: BuiltPlan,
     changed: Mapping[str, Snapshot],
-    here: Mapping[str, Relation],
-    there: Mapping[str, Relation],
+    here: Mapping[str, SparkRelation],
+    there: Mapping[str, SparkRelation],
     names: MessageNames,
     counts: Mapping[str, int],
 ) -> list[DiffCandidate]:
@@ -267,7 +281,7 @@ def _list_candidates(
         s.name: s for s in context.state_reader.get_snapshots(list(changed.values())).values()
     }
     found = []
-    empty = _map_models_without_data(planned, stored)
+    empty = _map_applied_models_without_data(planned, stored)
     for name in sorted(changed):
         view, other = here.get(name), there.get(name)
         if view is None:
@@ -281,7 +295,7 @@ def _list_candidates(
         elif planned.plan.skip_backfill and not counts.get(name):
             unavailable, unaffected = "It is empty, because the plan skips the backfill.", False
         elif name in empty:
-            unavailable, unaffected = _describe_empty_model(name, empty[name], names), False
+            unavailable, unaffected = _describe_empty_applied_model(name, empty[name], names), False
         found.append(
             DiffCandidate(
                 DiffSpec(
@@ -289,7 +303,9 @@ def _list_candidates(
                     prod=other.sql_text if other else view.sql_text,
                     pr=view.sql_text,
                     keys=list_key_columns(changed[name].model),
-                    window=_find_time_window(planned, stored.get(name, changed[name]), old),
+                    window=_find_time_window_of_apply_evidence(
+                        planned, stored.get(name, changed[name]), old
+                    ),
                     distinct=2 * counts.get(name, 0) <= MAX_ROWS_DISTINCT,
                     few=counts.get(name, FEW_ROWS + 1) <= FEW_ROWS,
                 ),
@@ -301,7 +317,9 @@ def _list_candidates(
     return found
 
 
-def _map_models_without_data(planned: BuiltPlan, stored: Mapping[str, Snapshot]) -> dict[str, str]:
+def _map_applied_models_without_data(
+    planned: BuiltPlan, stored: Mapping[str, Snapshot]
+) -> dict[str, str]:
     """Maps changed models that cannot show the change to the model whose table has no data, because
     the plan's window holds no whole interval of it. A reader of such a table is computed from
     nothing.
@@ -331,7 +349,7 @@ def _map_models_without_data(planned: BuiltPlan, stored: Mapping[str, Snapshot])
     return found
 
 
-def _describe_empty_model(name: str, empty: str, names: MessageNames) -> str:
+def _describe_empty_applied_model(name: str, empty: str, names: MessageNames) -> str:
     if name == empty:
         return (
             "It has no data here: the plan's window holds no whole interval of it. "
@@ -340,7 +358,9 @@ def _describe_empty_model(name: str, empty: str, names: MessageNames) -> str:
     return f"It reads {names.short_name(empty)}, which has no data in the plan's window."
 
 
-def _find_time_window(planned: BuiltPlan, new: Snapshot, old: Snapshot | None) -> TimeWindow | None:
+def _find_time_window_of_apply_evidence(
+    planned: BuiltPlan, new: Snapshot, old: Snapshot | None
+) -> TimeWindow | None:
     """Finds the intervals that both sides have, for models that are incremental by time; else
     None.
     """
@@ -366,8 +386,11 @@ NEW_MODEL = "The model is new: prod does not have it."
 _LINE = 1_000
 
 
-def repeat_audits_on_prod(
-    recorder: ConsoleRecorder, port: DiffPort, adapter: EngineAdapter, there: Mapping[str, Relation]
+def repeat_audits_of_apply_on_prod(
+    recorder: ApplyRecorder,
+    port: DiffPort,
+    adapter: EngineAdapter,
+    there: Mapping[str, SparkRelation],
 ) -> None:
     """Runs each failed audit of an apply on prod, and records the result.
 

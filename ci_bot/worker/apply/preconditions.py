@@ -13,7 +13,7 @@ from sqlmesh.core.environment import Environment
 from ci_bot.errors import EXIT_REFUSED, BadInput, RequestRefused
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Failure
-from ci_bot.protocol.environment import EnvironmentName, normalize_name
+from ci_bot.protocol.environment import EnvironmentName, normalize_environment_name
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Backfill
 from ci_bot.protocol.plan_identity import PlanIdentity, compare_identities, matches_plan_id
@@ -24,8 +24,8 @@ from ci_bot.protocol.reasons import (
     describe_uncategorized,
 )
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.apply.attempts import PlanMovedError
-from ci_bot.worker.apply.progress_report import RunReport
+from ci_bot.worker.apply.attempts import PlanMovedDuringApplyError
+from ci_bot.worker.apply.progress_report import ApplyProgressReport
 from ci_bot.worker.messages import MessageNames, report_times
 from ci_bot.worker.planning import (
     BuiltPlan,
@@ -47,8 +47,8 @@ from ci_bot.worker.project import (
     read_catalog_settings_of_session,
     read_plan_settings_of_project,
 )
-from ci_bot.worker.runtime import SESSION_CATALOG, PhaseClock, SparkCatalog, spark_catalog
-from ci_bot.worker.sql_effects import check_statements
+from ci_bot.worker.runtime import SESSION_CATALOG, SparkCatalog, WorkerPhaseClock, spark_catalog
+from ci_bot.worker.sql_effects import check_statement_effects_of_plan
 from ci_bot.worker.state_store import (
     Ledger,
     check_ownership_in_ledger,
@@ -59,7 +59,9 @@ if TYPE_CHECKING:
     from sqlmesh.core.context import Context
 
 
-def check_project(context: Context, environment: EnvironmentName, *, pull_request: bool) -> None:
+def check_project_allows_apply(
+    context: Context, environment: EnvironmentName, *, pull_request: bool
+) -> None:
     """Checks that the project's own configuration allows the environment.
 
     Raises:
@@ -73,7 +75,7 @@ def check_project(context: Context, environment: EnvironmentName, *, pull_reques
             hint=checks.SUFFIX_TARGET_HINT,
             reason_code="suffix_target",
         )
-    if environment == normalize_name(context.config.default_target_environment):
+    if environment == normalize_environment_name(context.config.default_target_environment):
         raise RequestRefused(
             f"{environment} is where this project's plans go by default, so it is not built from "
             "here.",
@@ -88,7 +90,7 @@ def check_project(context: Context, environment: EnvironmentName, *, pull_reques
         )
 
 
-def check_category(planned: BuiltPlan, names: MessageNames) -> None:
+def check_categories_before_apply(planned: BuiltPlan, names: MessageNames) -> None:
     """Checks that every change has a category.
 
     Raises:
@@ -103,7 +105,7 @@ def check_category(planned: BuiltPlan, names: MessageNames) -> None:
         )
 
 
-def check_work(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
+def check_work_before_apply(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
     """Checks that the plan's work is on Spark, in the reviewed window, and outside of prod.
 
     Building the stages changes the plan's snapshots, so compute all that reads those first.
@@ -112,16 +114,16 @@ def check_work(context: Context, planned: BuiltPlan, names: MessageNames) -> Non
         BadInput: another engine would build some of it.
         Refused: some of it lies outside the window, or in prod.
     """
-    check_engines(context, planned, names)
-    check_window(planned, names)
+    check_engines_before_apply(context, planned, names)
+    check_window_before_apply(planned, names)
     prod_guard.check_plan_leaves_prod_untouched(
         planned, make_plan.build_stages_of_plan(context, planned), names
     )
     prod_guard.check_planned_views_apart_from_prod(context, planned)
-    check_statements(context, planned, names)
+    check_statement_effects_of_plan(context, planned, names)
 
 
-def check_engines(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
+def check_engines_before_apply(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
     """Refuses models of a gateway with another engine: nobody could count, compare or remove their
     tables.
     """
@@ -143,7 +145,7 @@ def check_engines(context: Context, planned: BuiltPlan, names: MessageNames) -> 
         )
 
 
-def check_window(planned: BuiltPlan, names: MessageNames) -> None:
+def check_window_before_apply(planned: BuiltPlan, names: MessageNames) -> None:
     """Refuses work that lies outside the reviewed window.
 
     An interval is built as a whole, and a window may begin or end in the middle of one, such as a
@@ -172,7 +174,7 @@ def check_window(planned: BuiltPlan, names: MessageNames) -> None:
             )
 
 
-def check_merges(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
+def check_merges_before_apply(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
     """Checks that Spark can MERGE into every table that SQLMesh would merge into.
 
     The running session has the cluster's settings, which the configuration may lack.
@@ -207,13 +209,15 @@ def check_merges(context: Context, planned: BuiltPlan, names: MessageNames) -> N
         )
 
 
-def check_views(context: Context, catalog: SparkCatalog, environment: Environment) -> None:
+def check_views_before_apply(
+    context: Context, catalog: SparkCatalog, environment: Environment
+) -> None:
     """Checks that every catalog of the environment can hold views.
 
     Raises:
         BadInput: one does not.
     """
-    views = spark_catalog.list_environment_views(context, environment)
+    views = spark_catalog.list_spark_views_of_environment(context, environment)
     # Spark's own catalog always can.
     places = {view.catalog: view.schema for view in views.values()}
     places.pop(SESSION_CATALOG, None)
@@ -227,7 +231,7 @@ def check_views(context: Context, catalog: SparkCatalog, environment: Environmen
             )
 
 
-def is_promoted(context: Context, planned: BuiltPlan) -> bool:
+def is_apply_promoted_already(context: Context, planned: BuiltPlan) -> bool:
     """Whether the environment in the state is already the plan's result."""
     stored = context.state_reader.get_environment(planned.plan.environment.name)
     if stored is None or stored.expired or not stored.finalized_ts:
@@ -237,7 +241,7 @@ def is_promoted(context: Context, planned: BuiltPlan) -> bool:
     }
 
 
-def make_plan_changed_failure(message: str) -> Failure:
+def make_plan_changed_before_apply_failure(message: str) -> Failure:
     """Makes the failure of a plan that is not the requested one."""
     return Failure(
         stage="compare",
@@ -252,7 +256,7 @@ def make_plan_changed_failure(message: str) -> Failure:
 
 
 @dataclass(frozen=True)
-class ReadyPlan:
+class PlanReadyToApply:
     """The work of an apply; `promoted` if everything is built but not checked yet.
 
     `missing` are the ranges of `work` from before the plan's stages were checked. Views that the
@@ -265,7 +269,7 @@ class ReadyPlan:
     promoted: bool
 
 
-class PlanRepetition:
+class ApplyPlanRepetition:
     """Plans as often as the apply needs, and records the plan's identity in the report."""
 
     def __init__(
@@ -273,10 +277,10 @@ class PlanRepetition:
         request: ApplyRequest,
         opened: OpenProject,
         ledger: Ledger,
-        report: RunReport,
+        report: ApplyProgressReport,
         *,
         names: MessageNames,
-        clock: PhaseClock,
+        clock: WorkerPhaseClock,
         progress: Callable[[str, str, int | None, int | None], None],
         list_lost_views: Callable[[BuiltPlan], list[str]],
     ) -> None:
@@ -296,7 +300,7 @@ class PlanRepetition:
             self._context, request, read_plan_settings_of_project(self._context.configs)
         )
 
-    def plan_ready(self) -> ApplyDocument | ReadyPlan:
+    def plan_ready(self) -> ApplyDocument | PlanReadyToApply:
         """Makes the current plan; returns a document if there is nothing to do."""
         self._check_ownership()
         self._progress("plan", "planning again on the current commit", None, None)
@@ -309,15 +313,15 @@ class PlanRepetition:
             return refused
         work = describe_plan.list_remaining_work_of_plan(planned, self._names)
         missing = planned.list_missing() if work else {}
-        check_work(self._context, planned, self._names)
-        promoted = not work and is_promoted(self._context, planned)
+        check_work_before_apply(self._context, planned, self._names)
+        promoted = not work and is_apply_promoted_already(self._context, planned)
         # A probe makes no view.
         if promoted and not self._request.probe:
             self._report.lost_views = self._list_lost_views(planned)
             promoted = not self._report.lost_views
         if promoted and self._is_proven():
             return self._report.make_document("nothing_to_apply", reason_code="already_applied")
-        return ReadyPlan(planned, work, missing, promoted)
+        return PlanReadyToApply(planned, work, missing, promoted)
 
     def _check_ownership(self) -> None:
         stored, row = read_environment_records_of_ledger(
@@ -339,7 +343,7 @@ class PlanRepetition:
         with self._clock.time_phase("plan"):
             planned = make_plan.plan_against_prod(self._context, plan_request)
         if planned is not None:
-            check_category(planned, self._names)
+            check_categories_before_apply(planned, self._names)
         return planned
 
     def _identify_plan(self, planned: BuiltPlan) -> PlanIdentity:
@@ -358,7 +362,7 @@ class PlanRepetition:
             return None
         if self._request.reviewed is not None:
             self._report.difference = compare_identities(self._request.reviewed, identity)
-        failure = make_plan_changed_failure(describe_other_plan(requested_id, now))
+        failure = make_plan_changed_before_apply_failure(describe_other_plan(requested_id, now))
         return self._report.make_refused_document(failure)
 
     def plan_again(self) -> BuiltPlan:
@@ -367,8 +371,8 @@ class PlanRepetition:
         The snapshots of a plan that failed carry stale intervals.
 
         Raises:
-            PlanMovedError: it would be a different plan, which nobody has reviewed.
-            Refused: see `check_work`.
+            PlanMovedDuringApplyError: it would be a different plan, which nobody has reviewed.
+            Refused: see `check_work_before_apply`.
         """
         first = self._report.identity
         sqlmesh_compat.forget_cached_sqlmesh_snapshots(self._context)
@@ -377,6 +381,6 @@ class PlanRepetition:
         if planned is None or identity is None or identity.plan_id() != self._report.plan_id:
             if first is not None and identity is not None:
                 self._report.difference = compare_identities(first, identity)
-            raise PlanMovedError
-        check_work(self._context, planned, self._names)
+            raise PlanMovedDuringApplyError
+        check_work_before_apply(self._context, planned, self._names)
         return planned

@@ -22,7 +22,7 @@ from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.plan_identity import PlanDifference, PlanIdentity, find_full_plan_id
 from ci_bot.worker.apply.evidence import ApplyEvidence
-from ci_bot.worker.apply.recorder import ConsoleRecorder
+from ci_bot.worker.apply.recorder import ApplyRecorder
 from ci_bot.worker.cost import MeteredModel
 from ci_bot.worker.messages import make_cancelled_failure
 from ci_bot.worker.planning import BuiltPlan
@@ -36,7 +36,7 @@ _KEEP_SHARE = 0.05
 _CUT_OFF = frozenset({"cancelled", "stop_requested", "lease_lost", "worker_ended"})
 
 
-class RunReport:
+class ApplyProgressReport:
     """Everything that is known of one apply, and the documents made from it.
 
     Args:
@@ -64,7 +64,7 @@ class RunReport:
         self._attempts = attempts
         self._keep_next: tuple[str, float] = ("", 0.0)
         self._step: ApplyStep | None = None
-        self._recorder: ConsoleRecorder | None = None
+        self._recorder: ApplyRecorder | None = None
         self._audits = 0
         self.plan_id: PlanId | None = find_full_plan_id(request.plan_id, request.reviewed)
         self.identity: PlanIdentity | None = None
@@ -77,13 +77,13 @@ class RunReport:
         self.cost: ActualCost | None = None
         self.metered: Callable[[], Mapping[str, MeteredModel]] = dict
 
-    def begin_writing(self, planned: BuiltPlan, recorder: ConsoleRecorder, estimate: Cost) -> None:
+    def begin_writing(self, planned: BuiltPlan, recorder: ApplyRecorder, estimate: Cost) -> None:
         """Marks the first write; later documents report the built work."""
         self._recorder = recorder
-        self._audits = _count_expected_audits(planned)
+        self._audits = _count_audits_expected_by_apply(planned)
         self.estimate = estimate
 
-    def amend_record(self, look: Callable[[ConsoleRecorder], None]) -> None:
+    def amend_record(self, look: Callable[[ApplyRecorder], None]) -> None:
         """Lets `look` add to the record of building; does nothing if none has begun."""
         if self._recorder is not None:
             look(self._recorder)
@@ -228,7 +228,7 @@ class RunReport:
         return collect_versions_of_project(self._opened)
 
 
-def _count_expected_audits(planned: BuiltPlan) -> int:
+def _count_audits_expected_by_apply(planned: BuiltPlan) -> int:
     built = {item.snapshot_id for item in planned.plan.missing_intervals}
     return sum(
         len(snapshot.model.audits_with_args)

@@ -23,7 +23,7 @@ AuditStatus = Literal["passed", "failed", "skipped"]
 
 
 @dataclass
-class ModelRecord:
+class AppliedModelRecord:
     """The batches of one model, as they finish.
 
     Attributes:
@@ -44,7 +44,7 @@ class ModelRecord:
     questions: dict[str, SqlmeshAuditQuery] = field(default_factory=dict)
 
 
-class ConsoleRecorder(NoopConsole):
+class ApplyRecorder(NoopConsole):
     """SQLMesh's console, turned into records and progress lines. Called from several threads."""
 
     def __init__(self, names: MessageNames, progress: ReportBatch) -> None:
@@ -52,7 +52,7 @@ class ConsoleRecorder(NoopConsole):
         self._names = names
         self._progress = progress
         self._lock = threading.Lock()
-        self.models: dict[str, ModelRecord] = {}
+        self.models: dict[str, AppliedModelRecord] = {}
         self.failures: list[BaseException] = []
         self.promoting = False
         self.promoted = False
@@ -65,7 +65,7 @@ class ConsoleRecorder(NoopConsole):
     def expect_model(self, item: Backfill) -> None:
         """Announces a model that will be built, counted as the review counts it."""
         self.models.setdefault(
-            item.model, ModelRecord(item.table, item.batches, item.intervals, item.action)
+            item.model, AppliedModelRecord(item.table, item.batches, item.intervals, item.action)
         )
 
     def start_evaluation_progress(
@@ -141,14 +141,16 @@ class ConsoleRecorder(NoopConsole):
         with self._lock:
             record = self.models.setdefault(
                 self._names.short_name(snapshot.name),
-                ModelRecord(table=self._names.short_name(snapshot.name), batches=0, intervals=0),
+                AppliedModelRecord(
+                    table=self._names.short_name(snapshot.name), batches=0, intervals=0
+                ),
             )
             seen: Counter[str] = Counter()
             for outcome in outcomes:
                 # A model can name an audit twice, with other arguments; they keep their order.
                 seen[outcome.audit] += 1
                 key = f"{outcome.audit} {seen[outcome.audit]}"
-                record.audits[key] = _merge_audit(record.audits.get(key), outcome)
+                record.audits[key] = _merge_audit_of_apply(record.audits.get(key), outcome)
                 if outcome.question is not None:
                     record.questions[key] = outcome.question.cover_both(record.questions.get(key))
 
@@ -230,24 +232,24 @@ class ConsoleRecorder(NoopConsole):
         )
 
 
-def make_recorder(
+def make_apply_recorder(
     work: Iterable[Backfill], names: MessageNames, progress: ReportBatch
-) -> ConsoleRecorder:
+) -> ApplyRecorder:
     """Makes a recorder that expects the models of `work`."""
-    recorder = ConsoleRecorder(names, progress)
+    recorder = ApplyRecorder(names, progress)
     for item in work:
         recorder.expect_model(item)
     return recorder
 
 
-def _merge_audit(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit:
+def _merge_audit_of_apply(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit:
     rows = outcome.failed_rows
     if before is not None and before.failed_rows is not None:
         rows = (rows or 0) + before.failed_rows
     status: AuditStatus = "skipped" if rows is None else "failed" if rows else "passed"
     query = before.query if before is not None else None
     if query is None and outcome.failed_rows:
-        query = _write_query(outcome)
+        query = _write_query_of_failed_audit(outcome)
     return ModelAudit(
         audit=outcome.audit,
         blocking=outcome.blocking,
@@ -257,7 +259,7 @@ def _merge_audit(before: ModelAudit | None, outcome: AuditOutcome) -> ModelAudit
     )
 
 
-def _write_query(outcome: AuditOutcome) -> str | None:
+def _write_query_of_failed_audit(outcome: AuditOutcome) -> str | None:
     """Writes the query of an audit so that people can run it; None if it is too long to show."""
     if outcome.query is None:
         return None

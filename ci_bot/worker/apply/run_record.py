@@ -16,7 +16,7 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cost import BatchMeter, make_clock_cost, make_counted_cost
 from ci_bot.worker.messages import extract_sentence_of_error, report_times
 from ci_bot.worker.planning import BuiltPlan
-from ci_bot.worker.runtime import SparkCatalog, spark_catalog, write_log_line
+from ci_bot.worker.runtime import SparkCatalog, spark_catalog, write_worker_log_line
 from ci_bot.worker.state_store import (
     KEEP_DAYS,
     ApplyRow,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ci_bot.protocol.environment import EnvironmentName
 
 
-class RunRecord:
+class ApplyRecord:
     """The ledger's row of one apply. It is written under the lease, or not at all."""
 
     def __init__(
@@ -74,15 +74,19 @@ class RunRecord:
         default_catalog = str(self._context.default_catalog)
         environment = planned.plan.environment
         changed = [s for s in planned.changed_snapshots if made is None or s.snapshot_id in made]
-        tables = spark_catalog.list_physical_tables(changed, planned.deployable, default_catalog)
+        tables = spark_catalog.list_physical_spark_tables(
+            changed, planned.deployable, default_catalog
+        )
         views = (
-            spark_catalog.list_environment_views(self._context, environment) if made is None else {}
+            spark_catalog.list_spark_views_of_environment(self._context, environment)
+            if made is None
+            else {}
         )
         self._ledger.prepare_tables()
         before = self._ledger.read_row(self._ask.environment)
         found = list_ledger_objects(views.values(), tables, self._catalog)
         if before is not None:
-            found = _keep_first_observation(before, found)
+            found = _keep_first_observation_of_apply(before, found)
         now = report_times.format_iso_in_message(report_times.read_milliseconds_now())
         owner = self._ask.owner
         with self._hold.fence_write():
@@ -97,7 +101,9 @@ class RunRecord:
                     gateway=self._context.selected_gateway,
                     catalog=default_catalog,
                     suffix_target=str(environment.naming_info.suffix_target.value),
-                    snapshots=_list_ledger_snapshots(planned, changed, before, whole=made is None),
+                    snapshots=_list_snapshots_of_apply(
+                        planned, changed, before, whole=made is None
+                    ),
                     objects=found,
                     created_at=before.created_at if before else now,
                     updated_at=now,
@@ -120,12 +126,12 @@ class RunRecord:
         except LeaseLostError:
             pass
         except Exception as error:
-            write_log_line(
+            write_worker_log_line(
                 f"The ledger was not told of `{phase}`: {extract_sentence_of_error(error)}"
             )
 
 
-def _list_ledger_snapshots(
+def _list_snapshots_of_apply(
     planned: BuiltPlan, changed: Sequence[Snapshot], before: LedgerRow | None, *, whole: bool
 ) -> list[LedgerSnapshot]:
     """Lists the plan's snapshots that are made now, then those that only an earlier plan made.
@@ -151,26 +157,32 @@ def _list_ledger_snapshots(
     ] + [item for item in earlier if (item.name, item.identifier) not in now]
 
 
-def _keep_first_observation(before: LedgerRow, found: list[LedgerObject]) -> list[LedgerObject]:
+def _keep_first_observation_of_apply(
+    before: LedgerRow, found: list[LedgerObject]
+) -> list[LedgerObject]:
     """Keeps objects that an earlier apply created as ours, although they exist by now."""
-    known = {_list_snapshot_tables(item): item.existed for item in before.objects}
+    known = {_list_tables_of_applied_snapshot(item): item.existed for item in before.objects}
     kept = [
-        item.model_copy(update={"existed": known.get(_list_snapshot_tables(item), item.existed)})
+        item.model_copy(
+            update={"existed": known.get(_list_tables_of_applied_snapshot(item), item.existed)}
+        )
         for item in found
     ]
-    seen = {_list_snapshot_tables(item) for item in kept}
+    seen = {_list_tables_of_applied_snapshot(item) for item in kept}
     # Objects of an earlier plan that this one no longer has must still be found by a cleanup.
-    return kept + [item for item in before.objects if _list_snapshot_tables(item) not in seen]
+    return kept + [
+        item for item in before.objects if _list_tables_of_applied_snapshot(item) not in seen
+    ]
 
 
-def _list_snapshot_tables(item: LedgerObject) -> tuple[str, str, str, str]:
+def _list_tables_of_applied_snapshot(item: LedgerObject) -> tuple[str, str, str, str]:
     return item.kind, item.catalog, item.db, item.name
 
 
 # The cost of an apply, whatever its end: for its report, and for estimates of later plans.
 
 
-class CostRecord:
+class ApplyCostRecord:
     """Records the cost of one apply, once. Nothing here raises: an apply is complete without it.
 
     `rows` are the ledger's rows of each model: written, or prepared if writing failed.
@@ -218,15 +230,17 @@ class CostRecord:
         try:
             self._meter.finish_metering()
             if self._meter.failure is not None:
-                write_log_line(f"Spark's counters could not be read: {self._meter.failure}")
+                write_worker_log_line(f"Spark's counters could not be read: {self._meter.failure}")
             cost = self._measure_cost(wall_seconds)
         except Exception as error:
-            write_log_line(f"The costs are not known: {extract_sentence_of_error(error)}")
+            write_worker_log_line(f"The costs are not known: {extract_sentence_of_error(error)}")
             return None
         try:
             self._keep_cost(cost, outcome, models, versions, plan_id, expected)
         except Exception as error:
-            write_log_line(f"The costs were not recorded: {extract_sentence_of_error(error)}")
+            write_worker_log_line(
+                f"The costs were not recorded: {extract_sentence_of_error(error)}"
+            )
         return cost
 
     def _measure_cost(self, wall_seconds: float) -> ActualCost:
@@ -256,7 +270,7 @@ class CostRecord:
         self.rows = rows = (
             self._list_run_rows(known, versions, outcome, at)
             if cost.source == "counters"
-            else _charge_wall_time(known, versions, self._environment, cost, outcome, at)
+            else _charge_wall_time_of_apply(known, versions, self._environment, cost, outcome, at)
         )
         complete = expected is not None and not expected.unknown
         self._ledger.add_runs(rows, forget_before=oldest)
@@ -302,7 +316,7 @@ class CostRecord:
         ]
 
 
-def _charge_wall_time(
+def _charge_wall_time_of_apply(
     models: Mapping[str, AppliedModel],
     versions: Mapping[str, str],
     environment: EnvironmentName,

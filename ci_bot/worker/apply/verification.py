@@ -17,13 +17,18 @@ from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import ApplyRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.apply import evidence
-from ci_bot.worker.apply.evidence import repeat_audits_on_prod
-from ci_bot.worker.apply.progress_report import RunReport
-from ci_bot.worker.apply.run_record import RunRecord
+from ci_bot.worker.apply.evidence import repeat_audits_of_apply_on_prod
+from ci_bot.worker.apply.progress_report import ApplyProgressReport
+from ci_bot.worker.apply.run_record import ApplyRecord
 from ci_bot.worker.data_diff import SparkDiffPort
 from ci_bot.worker.messages import MessageNames, extract_sentence_of_error
 from ci_bot.worker.planning import BuiltPlan
-from ci_bot.worker.runtime import PhaseClock, SparkCatalog, spark_catalog, write_log_line
+from ci_bot.worker.runtime import (
+    SparkCatalog,
+    WorkerPhaseClock,
+    spark_catalog,
+    write_worker_log_line,
+)
 from ci_bot.worker.state_store import LeaseHold
 
 if TYPE_CHECKING:
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-class EnvironmentVerification:
+class AppliedEnvironmentVerification:
     """Collects the evidence that an environment is complete, into its report.
 
     Args:
@@ -48,10 +53,10 @@ class EnvironmentVerification:
         *,
         names: MessageNames,
         hold: LeaseHold,
-        record: RunRecord,
-        report: RunReport,
-        clock: PhaseClock,
-        looking: evidence.EvidencePorts,
+        record: ApplyRecord,
+        report: ApplyProgressReport,
+        clock: WorkerPhaseClock,
+        looking: evidence.ApplyEvidencePorts,
         count: Callable[[], None],
     ) -> None:
         self._ask = request
@@ -75,7 +80,7 @@ class EnvironmentVerification:
         failure = self._verify_views(planned, port)
         if failure is None:
             with self._clock.time_phase("evidence"):
-                self._report.evidence = evidence.try_collect_evidence(
+                self._report.evidence = evidence.try_collect_apply_evidence(
                     self._ask,
                     self._context,
                     planned,
@@ -101,10 +106,10 @@ class EnvironmentVerification:
             prod = self._context.state_reader.get_environment(c.PROD)
             if prod is None:
                 return
-            there = spark_catalog.list_environment_views(self._context, prod)
+            there = spark_catalog.list_spark_views_of_environment(self._context, prod)
             adapter = self._context.engine_adapter
             self._report.amend_record(
-                lambda recorder: repeat_audits_on_prod(
+                lambda recorder: repeat_audits_of_apply_on_prod(
                     recorder,
                     SparkDiffPort(sqlmesh_compat.get_spark_session_of_sqlmesh(adapter)),
                     adapter,
@@ -112,13 +117,15 @@ class EnvironmentVerification:
                 )
             )
         except Exception as error:
-            write_log_line(f"Prod was not asked the audits: {extract_sentence_of_error(error)}")
+            write_worker_log_line(
+                f"Prod was not asked the audits: {extract_sentence_of_error(error)}"
+            )
 
     def _verify_views(self, planned: BuiltPlan, port: SparkDiffPort) -> Failure | None:
         report, environment = self._report, self._ask.environment
         try:
             with self._clock.time_phase("verify"):
-                report.views = evidence.resolve_views(
+                report.views = evidence.resolve_applied_views(
                     self._context, planned, self._catalog, port, self._looking
                 )
         except Exception as error:
@@ -131,13 +138,13 @@ class EnvironmentVerification:
                 f"resolve: {extract_sentence_of_error(error)}",
                 hint="Apply again: it rebuilds nothing, and checks them.",
             )
-        failure = _find_unresolved(report.views)
+        failure = _find_unresolved_views_of_apply(report.views)
         if failure is not None:
             report.evidence = evidence.ApplyEvidence(missing="some of its views do not resolve")
         return failure
 
 
-def _find_unresolved(views: list[View]) -> Failure | None:
+def _find_unresolved_views_of_apply(views: list[View]) -> Failure | None:
     broken = [view.view for view in views if not view.resolves]
     if not broken:
         return None

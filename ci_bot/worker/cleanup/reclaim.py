@@ -19,20 +19,20 @@ from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim_rules
 from ci_bot.worker.cleanup.reclaim_facts import (
-    collect_table_facts,
-    list_recorded_tables,
-    list_shown_tables,
-    list_state_rows,
+    collect_table_facts_for_cleanup,
+    list_state_rows_for_cleanup,
+    list_tables_recorded_for_cleanup,
+    list_tables_shown_by_cleanup,
 )
-from ci_bot.worker.cleanup.reclaim_rules import TableFate
+from ci_bot.worker.cleanup.reclaim_rules import ReclaimTableFate
 from ci_bot.worker.messages import extract_headline_of_error_with_cause, report_times
 from ci_bot.worker.runtime import (
-    AdapterFiles,
-    FilesPort,
     ObjectKind,
-    Relation,
     SparkCatalog,
-    TableStorage,
+    SparkCatalogAdapterFiles,
+    SparkCatalogFilesPort,
+    SparkRelation,
+    SparkTableStorage,
     spark_catalog,
 )
 from ci_bot.worker.state_store import REMOVED, Lease, LeaseBook, Ledger, LedgerPhase, LedgerRow
@@ -50,7 +50,7 @@ PHASES = ("reclaimable", "reclaiming")
 
 
 @dataclass
-class ReclaimedTables:
+class TablesReclaimedByCleanup:
     """The tables that were dropped, kept, and left over."""
 
     reclaimed: list[ReclaimedTable] = field(default_factory=list)
@@ -58,7 +58,7 @@ class ReclaimedTables:
     leftovers: list[Leftover] = field(default_factory=list)
 
 
-def reclaim_due_at(row: LedgerRow) -> int:
+def get_time_when_reclaim_is_due(row: LedgerRow) -> int:
     """Returns when (ms) the tables of a row in one of `PHASES` may be dropped.
 
     If the decision is made and only the drops are missing, there is no grace period.
@@ -69,15 +69,15 @@ def reclaim_due_at(row: LedgerRow) -> int:
 
 def is_reclaim_due(row: LedgerRow) -> bool:
     """Whether the grace period has passed."""
-    return reclaim_due_at(row) <= report_times.read_milliseconds_now()
+    return get_time_when_reclaim_is_due(row) <= report_times.read_milliseconds_now()
 
 
-def owns_anything(row: LedgerRow) -> bool:
+def has_tables_to_reclaim(row: LedgerRow) -> bool:
     """Whether the row has any table that a reclaim could drop."""
-    return any(item.ours for item in row.snapshots) and bool(list_recorded_tables(row))
+    return any(item.ours for item in row.snapshots) and bool(list_tables_recorded_for_cleanup(row))
 
 
-def clear_ledger_schemas(row: LedgerRow) -> LedgerRow:
+def clear_schemas_after_cleanup(row: LedgerRow) -> LedgerRow:
     """Removes the schemas from the row of an environment whose last apply has ended.
 
     After the cleanup a row names schemas only if an apply was cut off. No lease stops a late write
@@ -87,12 +87,12 @@ def clear_ledger_schemas(row: LedgerRow) -> LedgerRow:
     return row.model_copy(update={"objects": tables})
 
 
-def may_be_written_late(row: LedgerRow) -> bool:
+def may_be_written_after_cleanup(row: LedgerRow) -> bool:
     """Whether an apply that was cut off may still write a table of a row that is cleaned up."""
     return any(item.kind == "schema" for item in row.objects)
 
 
-def drop_foreign_snapshots(row: LedgerRow, context: Context) -> LedgerRow:
+def drop_foreign_snapshots_in_cleanup(row: LedgerRow, context: Context) -> LedgerRow:
     """Removes the snapshots that someone else has pushed since our own apply ended.
 
     Call it before anything changes the row's `updated_at`. If an apply died, that time is from
@@ -101,7 +101,11 @@ def drop_foreign_snapshots(row: LedgerRow, context: Context) -> LedgerRow:
     if row.phase == "applying":
         return row
     ended = report_times.to_milliseconds(row.updated_at)
-    touched = {item.snapshot_key for item in list_state_rows(row, context) if item.updated > ended}
+    touched = {
+        item.snapshot_key
+        for item in list_state_rows_for_cleanup(row, context)
+        if item.updated > ended
+    }
     snapshots = [
         item.model_copy(update={"ours": False}) if (item.name, item.identifier) in touched else item
         for item in row.snapshots
@@ -109,7 +113,7 @@ def drop_foreign_snapshots(row: LedgerRow, context: Context) -> LedgerRow:
     return row.model_copy(update={"snapshots": snapshots})
 
 
-def list_kept_until_ttl(
+def list_tables_kept_by_cleanup_until_ttl(
     row: LedgerRow, context: Context, ledger: Ledger, *, why: str, why_preview: str
 ) -> list[KeptTable]:
     """Lists every recorded table, with the end of its TTL. Reads the state only.
@@ -118,18 +122,18 @@ def list_kept_until_ttl(
         why: Reason for the tables that prod reads, or could read.
         why_preview: Reason for previews.
     """
-    facts, _ = collect_table_facts(row, context, ledger)
+    facts, _ = collect_table_facts_for_cleanup(row, context, ledger)
     return [
-        _make_kept_table(
+        _make_table_kept_by_cleanup(
             table,
-            why_preview if reclaim_rules.is_preview(table, row, facts) else why,
-            reclaim_rules.find_expiry(table, row, facts),
+            why_preview if reclaim_rules.is_reclaimed_preview(table, row, facts) else why,
+            reclaim_rules.find_expiry_of_reclaimed_table(table, row, facts),
         )
         for table in facts.recorded
     ]
 
 
-def list_kept_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
+def list_tables_kept_by_cleanup_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
     """Lists every recorded table, with the end of the grace period. Reads the state only.
 
     Args:
@@ -141,10 +145,13 @@ def list_kept_until_due(row: LedgerRow, *, unmerged: bool) -> list[KeptTable]:
         if unmerged
         else "the sweep reclaims it only once the pull request is closed without a merge"
     )
-    return [_make_kept_table(table, why, reclaim_due_at(row)) for table in list_shown_tables(row)]
+    return [
+        _make_table_kept_by_cleanup(table, why, get_time_when_reclaim_is_due(row))
+        for table in list_tables_shown_by_cleanup(row)
+    ]
 
 
-class TableReclaim:
+class CleanupTableReclaim:
     """One reclaim of the tables of one environment, whose views are gone."""
 
     def __init__(
@@ -152,7 +159,7 @@ class TableReclaim:
         context: Context,
         ledger: Ledger,
         catalog: SparkCatalog,
-        files: FilesPort,
+        files: SparkCatalogFilesPort,
         owner: Owner,
         progress: Callable[[str, str, int | None, int | None], None],
     ) -> None:
@@ -162,9 +169,9 @@ class TableReclaim:
         self._files = files
         self._owner = owner
         self._progress = progress
-        self._done = ReclaimedTables()
+        self._done = TablesReclaimedByCleanup()
 
-    def reclaim_tables(self, row: LedgerRow) -> ReclaimedTables:
+    def reclaim_tables(self, row: LedgerRow) -> TablesReclaimedByCleanup:
         """Drops the tables that nobody reads, and lists those that stay. Deletes the ledger's row
         when none is left.
 
@@ -179,13 +186,17 @@ class TableReclaim:
                 self._drop_all(row, lease)
         except RequestRefused as error:
             self._done.kept += [
-                _make_kept_table(table, f"it could not be reclaimed yet: {error.message}", None)
-                for table in list_shown_tables(row)
+                _make_table_kept_by_cleanup(
+                    table, f"it could not be reclaimed yet: {error.message}", None
+                )
+                for table in list_tables_shown_by_cleanup(row)
             ]
         except Exception as error:
             # The decision is in the ledger, so the next run continues from there.
             tables = f"physical tables of {row.environment}"
-            self._done.leftovers.append(Leftover(object=tables, why=describe_error_in_line(error)))
+            self._done.leftovers.append(
+                Leftover(object=tables, why=describe_cleanup_error_in_line(error))
+            )
         finally:
             leases.close_connections()
         return self._done
@@ -199,8 +210,10 @@ class TableReclaim:
         with self._state_adapter.transaction():
             sqlmesh_compat.lock_sqlmesh_environments(self._context)
             before = report_times.to_milliseconds(row.updated_at)
-            facts, snapshots = collect_table_facts(row, self._context, self._ledger)
-            decision: TableFate = reclaim_rules.decide_table_fates(row, facts, before)
+            facts, snapshots = collect_table_facts_for_cleanup(row, self._context, self._ledger)
+            decision: ReclaimTableFate = reclaim_rules.decide_which_tables_to_reclaim(
+                row, facts, before
+            )
             sqlmesh_compat.delete_sqlmesh_snapshots(
                 self._context, [(snapshots[key], part) for key, part in decision.forget.items()]
             )
@@ -216,18 +229,18 @@ class TableReclaim:
                         or (
                             item.kind == "table"
                             and not item.existed
-                            and Relation(item.catalog, item.db, item.name).shown_name in drop
+                            and SparkRelation(item.catalog, item.db, item.name).shown_name in drop
                         )
                     ],
                 }
             )
             self._ledger.write_row(row)
         self._done.kept += [
-            _make_kept_table(item.table, item.why, item.until) for item in decision.keep
+            _make_table_kept_by_cleanup(item.table, item.why, item.until) for item in decision.keep
         ]
         return row
 
-    def _hand_over_tables(self, row: LedgerRow, decision: TableFate) -> None:
+    def _hand_over_tables(self, row: LedgerRow, decision: ReclaimTableFate) -> None:
         """Makes the other users of kept tables their makers, so that the last one drops them."""
         kept = {item.table for item in decision.keep}
         for other in self._ledger.list_rows():
@@ -235,37 +248,41 @@ class TableReclaim:
                 continue
             # A cleanup may be changing this row: read its current content.
             heir = self._ledger.read_row(other.environment, lock=True)
-            changed = reclaim_rules.inherit_tables(heir, row, kept) if heir is not None else None
+            changed = (
+                reclaim_rules.inherit_tables_of_removed_environment(heir, row, kept)
+                if heir is not None
+                else None
+            )
             if changed is not None:
                 self._ledger.write_row(changed)
 
     def _drop_all(self, row: LedgerRow, lease: Lease) -> None:
         """Drops the tables of a row in phase `reclaiming`; the row goes with the last of them."""
-        tables = list_recorded_tables(row)
+        tables = list_tables_recorded_for_cleanup(row)
         present = self._list_present_tables(tables)
         wanted = [table for table in tables if table in present]
         # Views first: they read the tables.
         wanted.sort(key=lambda table: (present[table] == "table", table))
-        dropped: dict[Relation, tuple[str | None, int | None]] = {}
-        known, _ = collect_table_facts(row, self._context, self._ledger)
+        dropped: dict[SparkRelation, tuple[str | None, int | None]] = {}
+        known, _ = collect_table_facts_for_cleanup(row, self._context, self._ledger)
         for number, table in enumerate(wanted, start=1):
             if lease.end_reason is not None:
                 why = "The lease was lost while tables were dropped."
                 self._done.leftovers.append(Leftover(object=table.shown_name, why=why))
                 continue
             # Nobody can use a snapshot without its row, so new rows show new users.
-            facts = replace(known, rows=list_state_rows(row, self._context))
-            taken = reclaim_rules.find_new_claim(table.shown_name, row, facts)
+            facts = replace(known, rows=list_state_rows_for_cleanup(row, self._context))
+            taken = reclaim_rules.find_claim_on_reclaimed_table(table.shown_name, row, facts)
             if taken is not None:
-                until = reclaim_rules.find_expiry(table.shown_name, row, facts)
-                self._done.kept.append(_make_kept_table(table.shown_name, taken, until))
+                until = reclaim_rules.find_expiry_of_reclaimed_table(table.shown_name, row, facts)
+                self._done.kept.append(_make_table_kept_by_cleanup(table.shown_name, taken, until))
                 continue
             self._progress("reclaim", f"table {table.shown_name}", number, len(wanted))
             try:
                 dropped[table] = self._drop_table(table, present[table])
             except Exception as error:
                 self._done.leftovers.append(
-                    Leftover(object=table.shown_name, why=describe_error_in_line(error))
+                    Leftover(object=table.shown_name, why=describe_cleanup_error_in_line(error))
                 )
         left = self._list_present_tables(dropped)
         for table, (location, size) in sorted(dropped.items()):
@@ -278,21 +295,27 @@ class TableReclaim:
         if self._done.leftovers:
             return
         ends = report_times.to_milliseconds(row.updated_at) + reclaim_rules.GRACE_MS
-        if may_be_written_late(row) and tables and ends > report_times.read_milliseconds_now():
+        if (
+            may_be_written_after_cleanup(row)
+            and tables
+            and ends > report_times.read_milliseconds_now()
+        ):
             # Only this row lists them. Each later cleanup and sweep checks them again.
             stays = {kept.table for kept in self._done.kept}
             self._done.kept += [
-                _make_kept_table(table.shown_name, _LATE, ends)
+                _make_table_kept_by_cleanup(table.shown_name, _LATE, ends)
                 for table in tables
                 if table.shown_name not in stays
             ]
         else:
             self._ledger.delete_row(row.environment)
 
-    def _list_present_tables(self, tables: Iterable[Relation]) -> dict[Relation, ObjectKind]:
+    def _list_present_tables(
+        self, tables: Iterable[SparkRelation]
+    ) -> dict[SparkRelation, ObjectKind]:
         """Lists those of the tables that Spark has, schema by schema."""
         wanted = list(tables)
-        found: dict[Relation, ObjectKind] = {}
+        found: dict[SparkRelation, ObjectKind] = {}
         for catalog, schema in sorted({(table.catalog, table.schema) for table in wanted}):
             kinds = {
                 name.lower(): kind
@@ -304,12 +327,12 @@ class TableReclaim:
                     found[table] = kind
         return found
 
-    def _drop_table(self, table: Relation, kind: ObjectKind) -> tuple[str | None, int | None]:
+    def _drop_table(self, table: SparkRelation, kind: ObjectKind) -> tuple[str | None, int | None]:
         """Drops a table; returns its location and size in bytes, None if not known."""
         if kind == "view":
             self._catalog.drop_view(table)
             return None, 0
-        stored, size = TableStorage(), None
+        stored, size = SparkTableStorage(), None
         try:
             stored = self._catalog.read_storage(table)
             size = self._files.measure_size(stored.location) if stored.location else None
@@ -317,7 +340,7 @@ class TableReclaim:
             # A table with broken metadata can still be dropped, or the drop gives the reason.
             self._progress(
                 "reclaim",
-                f"no size of {table.shown_name}: {describe_error_in_line(error)}",
+                f"no size of {table.shown_name}: {describe_cleanup_error_in_line(error)}",
                 None,
                 None,
             )
@@ -334,7 +357,7 @@ class TableReclaim:
         return None if left is None else max(size - left, 0)
 
 
-def _make_kept_table(table: str, why: str, until: int | None) -> KeptTable:
+def _make_table_kept_by_cleanup(table: str, why: str, until: int | None) -> KeptTable:
     return KeptTable(
         table=table,
         why=why,
@@ -342,7 +365,7 @@ def _make_kept_table(table: str, why: str, until: int | None) -> KeptTable:
     )
 
 
-def describe_error_in_line(error: BaseException) -> str:
+def describe_cleanup_error_in_line(error: BaseException) -> str:
     """Describes an error and its cause in one line."""
     return shorten_redacted(extract_headline_of_error_with_cause(error), 4_000)
 
@@ -384,10 +407,10 @@ class CleanupTables:
     def prepare_row(self, row: LedgerRow) -> LedgerRow:
         """Returns the row that the cleanup continues with; call it before anything is changed."""
         if self._choose_reclaim_mode(row) != "never":
-            row = drop_foreign_snapshots(row, self._context)
+            row = drop_foreign_snapshots_in_cleanup(row, self._context)
         # The mark of an apply that was cut off stays, whatever the result of this cleanup.
         known = row.phase in ("applying", "cleaning", "leftover")
-        return row if known else clear_ledger_schemas(row)
+        return row if known else clear_schemas_after_cleanup(row)
 
     def needs_spark(self, row: LedgerRow) -> bool:
         """Whether `settle_tables` may need Spark."""
@@ -403,9 +426,9 @@ class CleanupTables:
             return
         mode = self._choose_reclaim_mode(row)
         if mode == "now":
-            self._reclaim_now(write_phase(self._ledger, row, "reclaimable"))
+            self._reclaim_now(write_phase_of_cleanup(self._ledger, row, "reclaimable"))
         elif mode == "later":
-            self._reclaim_later(write_phase(self._ledger, row, "reclaimable"))
+            self._reclaim_later(write_phase_of_cleanup(self._ledger, row, "reclaimable"))
         else:
             self._leave_tables(row)
 
@@ -429,7 +452,7 @@ class CleanupTables:
         is open or GitHub was not asked, the sweep decides later.
         """
         request = self._ask
-        if request.merged or request.reclaim == "never" or not owns_anything(row):
+        if request.merged or request.reclaim == "never" or not has_tables_to_reclaim(row):
             return "never"
         if request.reclaim == "always":
             return "now"
@@ -437,14 +460,14 @@ class CleanupTables:
         return "later" if known else "never"
 
     def _reclaim_now(self, row: LedgerRow) -> None:
-        files = AdapterFiles(self._context.engine_adapter)
-        done = TableReclaim(
+        files = SparkCatalogAdapterFiles(self._context.engine_adapter)
+        done = CleanupTableReclaim(
             self._context, self._ledger, self._catalog, files, self._ask.owner, self._progress
         ).reclaim_tables(row)
         self.reclaimed, self.kept, self.leftovers = done.reclaimed, done.kept, done.leftovers
 
     def _reclaim_later(self, row: LedgerRow) -> None:
-        self.kept = list_kept_until_due(row, unmerged=self._ask.merged is False)
+        self.kept = list_tables_kept_by_cleanup_until_due(row, unmerged=self._ask.merged is False)
 
     def _leave_tables(self, row: LedgerRow) -> None:
         preview = f"a preview, which prod never reads. {_JANITOR}"
@@ -462,12 +485,12 @@ class CleanupTables:
         self._ledger.delete_row(row.environment)
 
     def _report_kept(self, row: LedgerRow, why: str, why_preview: str) -> None:
-        self.kept = list_kept_until_ttl(
+        self.kept = list_tables_kept_by_cleanup_until_ttl(
             row, self._context, self._ledger, why=why, why_preview=why_preview
         )
 
 
-def write_phase(ledger: Ledger, row: LedgerRow, phase: LedgerPhase) -> LedgerRow:
+def write_phase_of_cleanup(ledger: Ledger, row: LedgerRow, phase: LedgerPhase) -> LedgerRow:
     """Writes the row with another phase and the current time; returns it."""
     now = report_times.format_iso_in_message(report_times.read_milliseconds_now())
     written = row.model_copy(update={"phase": phase, "updated_at": now})

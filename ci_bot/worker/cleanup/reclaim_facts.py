@@ -6,8 +6,13 @@ from typing import TYPE_CHECKING
 
 from ci_bot.protocol.environment import PROD
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.cleanup.reclaim_rules import SnapshotUse, StateRow, TableFacts, TableNames
-from ci_bot.worker.runtime import Relation
+from ci_bot.worker.cleanup.reclaim_rules import (
+    ReclaimSnapshotUse,
+    ReclaimStateRow,
+    ReclaimTableFacts,
+    ReclaimTableNames,
+)
+from ci_bot.worker.runtime import SparkRelation
 from ci_bot.worker.state_store import REMOVED, Ledger, LedgerRow
 
 if TYPE_CHECKING:
@@ -15,23 +20,23 @@ if TYPE_CHECKING:
     from sqlmesh.core.snapshot import Snapshot
 
 
-def list_recorded_tables(row: LedgerRow) -> list[Relation]:
+def list_tables_recorded_for_cleanup(row: LedgerRow) -> list[SparkRelation]:
     """Lists the tables that did not exist before the environment's first apply."""
     return sorted(
-        Relation(item.catalog, item.db, item.name)
+        SparkRelation(item.catalog, item.db, item.name)
         for item in row.objects
         if item.kind == "table" and not item.existed
     )
 
 
-def collect_table_facts(
+def collect_table_facts_for_cleanup(
     row: LedgerRow, context: Context, ledger: Ledger
-) -> tuple[TableFacts, dict[tuple[str, str], Snapshot]]:
+) -> tuple[ReclaimTableFacts, dict[tuple[str, str], Snapshot]]:
     """Collects the facts on a row's tables, and the row's snapshots that the state still has."""
     default = str(context.default_catalog)
 
     def show_name(name: str) -> str:
-        return Relation.parse_name(name, default).shown_name
+        return SparkRelation.parse_name(name, default).shown_name
 
     snapshots = sqlmesh_compat.read_full_sqlmesh_snapshots(
         context, [(item.name, item.identifier) for item in row.snapshots]
@@ -51,16 +56,20 @@ def collect_table_facts(
         for other in ledger.list_rows()
         if other.environment != row.environment and other.phase not in REMOVED
     }
-    references: dict[str, list[SnapshotUse]] = {}
+    references: dict[str, list[ReclaimSnapshotUse]] = {}
     used: dict[str, str] = {}
     for environment, infos in found.items():
         recorded = others.get(environment)
         for info in infos:
             preview = show_name(info.table_name(False))
             key = (str(info.name), str(info.identifier))
-            reads = environment != PROD and _may_read(preview, key, in_prod, recorded)
+            reads = environment != PROD and _may_environment_read_reclaimed_preview(
+                preview, key, in_prod, recorded
+            )
             references.setdefault(environment, []).append(
-                SnapshotUse(*key, str(info.version), str(info.dev_version), reads_preview=reads)
+                ReclaimSnapshotUse(
+                    *key, str(info.version), str(info.dev_version), reads_preview=reads
+                )
             )
             used[show_name(info.table_name(True))] = environment
             if reads:
@@ -68,9 +77,9 @@ def collect_table_facts(
     for environment, other in others.items():
         # The ledger adds what an apply in flight, or a dead one, uses: the state does not have it
         # yet.
-        tables = _name_row_tables(other)
+        tables = _name_tables_to_reclaim(other)
         references.setdefault(environment, []).extend(
-            SnapshotUse(
+            ReclaimSnapshotUse(
                 item.name,
                 item.identifier,
                 item.version,
@@ -81,11 +90,13 @@ def collect_table_facts(
         )
         for table in tables:
             used.setdefault(table, environment)
-    facts = TableFacts(
-        recorded=list_shown_tables(row),
-        rows=list_state_rows(row, context),
+    facts = ReclaimTableFacts(
+        recorded=list_tables_shown_by_cleanup(row),
+        rows=list_state_rows_for_cleanup(row, context),
         names={
-            key: TableNames(show_name(item.table_name(True)), show_name(item.table_name(False)))
+            key: ReclaimTableNames(
+                show_name(item.table_name(True)), show_name(item.table_name(False))
+            )
             for key, item in snapshots.items()
             if item.is_model and not item.is_symbolic and item.version
         },
@@ -95,7 +106,7 @@ def collect_table_facts(
     return facts, snapshots
 
 
-def _may_read(
+def _may_environment_read_reclaimed_preview(
     preview: str, key: tuple[str, str], in_prod: set[tuple[str, str]], recorded: LedgerRow | None
 ) -> bool:
     """Whether an environment other than prod may read the preview of one of its snapshots.
@@ -108,21 +119,21 @@ def _may_read(
         return False
     if recorded is None or key not in {(s.name, s.identifier) for s in recorded.snapshots}:
         return True
-    return preview in _name_row_tables(recorded)
+    return preview in _name_tables_to_reclaim(recorded)
 
 
-def _name_row_tables(row: LedgerRow) -> set[str]:
+def _name_tables_to_reclaim(row: LedgerRow) -> set[str]:
     return {
-        Relation(item.catalog, item.db, item.name).shown_name
+        SparkRelation(item.catalog, item.db, item.name).shown_name
         for item in row.objects
         if item.kind == "table"
     }
 
 
-def list_state_rows(row: LedgerRow, context: Context) -> list[StateRow]:
+def list_state_rows_for_cleanup(row: LedgerRow, context: Context) -> list[ReclaimStateRow]:
     """Lists every row that the state has of the models in `row`, whoever made it."""
     return [
-        StateRow(
+        ReclaimStateRow(
             item.name,
             item.identifier,
             item.version,
@@ -136,6 +147,6 @@ def list_state_rows(row: LedgerRow, context: Context) -> list[StateRow]:
     ]
 
 
-def list_shown_tables(row: LedgerRow) -> list[str]:
+def list_tables_shown_by_cleanup(row: LedgerRow) -> list[str]:
     """Lists the recorded tables by the names that people read."""
-    return [table.shown_name for table in list_recorded_tables(row)]
+    return [table.shown_name for table in list_tables_recorded_for_cleanup(row)]

@@ -32,7 +32,7 @@ PUSHED_AGAIN = "its snapshot was pushed again after this environment did"
 
 
 @dataclass(frozen=True)
-class SnapshotFact:
+class ReclaimSnapshotFact:
     """A snapshot as SQLMesh's state, an environment, or another ledger row has it."""
 
     name: str
@@ -56,14 +56,14 @@ class SnapshotFact:
 
 
 @dataclass(frozen=True)
-class SnapshotUse(SnapshotFact):
+class ReclaimSnapshotUse(ReclaimSnapshotFact):
     """A snapshot that somebody uses, and whether it is the preview that is read."""
 
     reads_preview: bool
 
 
 @dataclass(frozen=True)
-class StateRow(SnapshotFact):
+class ReclaimStateRow(ReclaimSnapshotFact):
     """A row of the state's snapshots: when it was written, and when its TTL ends (both in ms)."""
 
     updated: int
@@ -71,7 +71,7 @@ class StateRow(SnapshotFact):
 
 
 @dataclass(frozen=True)
-class TableNames:
+class ReclaimTableNames:
     """The names of a snapshot's two tables as people read them (`schema.name`)."""
 
     table: str
@@ -79,7 +79,7 @@ class TableNames:
 
 
 @dataclass(frozen=True)
-class TableFacts:
+class ReclaimTableFacts:
     """The facts at the moment of the decision.
 
     Args:
@@ -91,18 +91,18 @@ class TableFacts:
     """
 
     recorded: Collection[str]
-    rows: Collection[StateRow] = ()
-    names: Mapping[SnapshotKey, TableNames] = field(default_factory=dict)
-    references: Mapping[str, Collection[SnapshotUse]] = field(default_factory=dict)
+    rows: Collection[ReclaimStateRow] = ()
+    names: Mapping[SnapshotKey, ReclaimTableNames] = field(default_factory=dict)
+    references: Mapping[str, Collection[ReclaimSnapshotUse]] = field(default_factory=dict)
     used: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def all_uses(self) -> list[SnapshotUse]:
+    def all_uses(self) -> list[ReclaimSnapshotUse]:
         return [use for group in self.references.values() for use in group]
 
 
 @dataclass(frozen=True)
-class TableToKeep:
+class ReclaimTableToKeep:
     """A table that stays; `until` in milliseconds, None if it is not known when it is dropped."""
 
     table: str
@@ -111,7 +111,7 @@ class TableToKeep:
 
 
 @dataclass(frozen=True)
-class TableFate:
+class ReclaimTableFate:
     """The decision on a removed environment's tables.
 
     Args:
@@ -122,10 +122,12 @@ class TableFate:
 
     forget: dict[SnapshotKey, Forget] = field(default_factory=dict)
     drop: list[str] = field(default_factory=list)
-    keep: list[TableToKeep] = field(default_factory=list)
+    keep: list[ReclaimTableToKeep] = field(default_factory=list)
 
 
-def decide_table_fates(row: LedgerRow, facts: TableFacts, pushed_before: int) -> TableFate:
+def decide_which_tables_to_reclaim(
+    row: LedgerRow, facts: ReclaimTableFacts, pushed_before: int
+) -> ReclaimTableFate:
     """Decides which tables of a removed environment go now.
 
     Args:
@@ -143,12 +145,12 @@ def decide_table_fates(row: LedgerRow, facts: TableFacts, pushed_before: int) ->
             stays[item.snapshot_key] = IN_USE
         elif item.snapshot_key not in facts.names:
             stays[item.snapshot_key] = SHARED
-    claims = _TableClaims.from_facts(stays, facts, ours)
-    while more := _list_preview_holders(facts.rows, stays, claims):
+    claims = _ReclaimTableClaims.from_facts(stays, facts, ours)
+    while more := _list_holders_of_reclaimed_preview(facts.rows, stays, claims):
         # The state's record of their version is also the record of the preview that others read.
         stays |= dict.fromkeys(more, SHARED)
-        claims = _TableClaims.from_facts(stays, facts, ours)
-    decision = TableFate(
+        claims = _ReclaimTableClaims.from_facts(stays, facts, ours)
+    decision = ReclaimTableFate(
         forget={
             item.snapshot_key: claims.leave_snapshot(item)
             for item in facts.rows
@@ -156,55 +158,67 @@ def decide_table_fates(row: LedgerRow, facts: TableFacts, pushed_before: int) ->
         }
     )
     for table in sorted(facts.recorded):
-        owners = _list_owners(table, row, facts)
+        owners = _list_owners_of_reclaimed_table(table, row, facts)
         why = claims.find_claim_on(table, owners)
         if why is None and not any(owner.ours for owner, _ in owners):
             why = NOT_OURS
         if why is None:
             decision.drop.append(table)
         else:
-            decision.keep.append(TableToKeep(table, why, find_expiry(table, row, facts)))
+            decision.keep.append(
+                ReclaimTableToKeep(table, why, find_expiry_of_reclaimed_table(table, row, facts))
+            )
     return decision
 
 
-def find_new_claim(table: str, row: LedgerRow, facts: TableFacts) -> str | None:
+def find_claim_on_reclaimed_table(
+    table: str, row: LedgerRow, facts: ReclaimTableFacts
+) -> str | None:
     """Finds who started to use a table after the decision to drop it; None if nobody did.
 
     The decision deleted its state rows, so a row that exists is a new push, unless it shares the
     preview's name and is known not to read it.
     """
-    claims = _TableClaims.from_facts(
+    claims = _ReclaimTableClaims.from_facts(
         dict.fromkeys((item.snapshot_key for item in facts.rows), PUSHED_AGAIN), facts
     )
-    owners = _list_owners(table, row, facts)
+    owners = _list_owners_of_reclaimed_table(table, row, facts)
     # A name without its snapshot's version may belong to any of them.
     return claims.find_claim_on(
         table, owners or [(item, preview) for item in row.snapshots for preview in (False, True)]
     )
 
 
-def find_expiry(table: str, row: LedgerRow, facts: TableFacts) -> int | None:
+def find_expiry_of_reclaimed_table(
+    table: str, row: LedgerRow, facts: ReclaimTableFacts
+) -> int | None:
     """Finds when (ms) SQLMesh's janitor may drop a table; None if that is not known.
 
     It drops a table with the last snapshot that shares it. A snapshot in an environment never
     expires, whichever of its two tables is read there.
     """
     found: list[int] = []
-    for owner, preview in _list_owners(table, row, facts):
-        fact = SnapshotFact(owner.name, owner.identifier, owner.version, owner.dev_version)
-        if any(_share_table(fact, use, preview=preview) for use in facts.all_uses):
+    for owner, preview in _list_owners_of_reclaimed_table(table, row, facts):
+        fact = ReclaimSnapshotFact(owner.name, owner.identifier, owner.version, owner.dev_version)
+        if any(_share_table_to_reclaim(fact, use, preview=preview) for use in facts.all_uses):
             return None
-        found += [item.expires for item in facts.rows if _share_table(fact, item, preview=preview)]
+        found += [
+            item.expires
+            for item in facts.rows
+            if _share_table_to_reclaim(fact, item, preview=preview)
+        ]
     return max(found, default=None)
 
 
-def is_preview(table: str, row: LedgerRow, facts: TableFacts) -> bool:
+def is_reclaimed_preview(table: str, row: LedgerRow, facts: ReclaimTableFacts) -> bool:
     """Whether a recorded table is a preview, which no prod ever reads."""
-    owners = _list_owners(table, row, facts)
+    owners = _list_owners_of_reclaimed_table(table, row, facts)
     return bool(owners) and all(preview for _, preview in owners)
 
 
-def inherit_tables(heir: LedgerRow, row: LedgerRow, kept: Collection[str]) -> LedgerRow | None:
+def inherit_tables_of_removed_environment(
+    heir: LedgerRow, row: LedgerRow, kept: Collection[str]
+) -> LedgerRow | None:
     """Marks another environment that uses this one's tables as their maker; None if it uses none.
 
     Otherwise the last of several environments that share a table would leave it, because the table
@@ -229,7 +243,7 @@ def inherit_tables(heir: LedgerRow, row: LedgerRow, kept: Collection[str]) -> Le
 
 
 @dataclass(frozen=True)
-class _TableClaims:
+class _ReclaimTableClaims:
     """The reasons why tables stay, by snapshot version and by table name.
 
     A snapshot that was pushed again can have another version than the ledger recorded.
@@ -241,8 +255,11 @@ class _TableClaims:
 
     @classmethod
     def from_facts(
-        cls, stays: Mapping[SnapshotKey, str], facts: TableFacts, ours: Collection[SnapshotKey] = ()
-    ) -> _TableClaims:
+        cls,
+        stays: Mapping[SnapshotKey, str],
+        facts: ReclaimTableFacts,
+        ours: Collection[SnapshotKey] = (),
+    ) -> _ReclaimTableClaims:
         """Args:
         stays: The snapshots whose rows stay, with the reason. ours: Those that the environment
         made. The previews of these stay with them, because only a row could say that they are gone.
@@ -272,7 +289,7 @@ class _TableClaims:
         named |= {name: f"{who} uses it" for name, who in facts.used.items()}
         return cls(tables, previews, named)
 
-    def leave_snapshot(self, item: SnapshotFact) -> Forget:
+    def leave_snapshot(self, item: ReclaimSnapshotFact) -> Forget:
         """Returns the records that go with the row of a snapshot."""
         if item.table_key not in self.tables:
             return "version"
@@ -295,8 +312,8 @@ class _TableClaims:
         return self.named.get(table)
 
 
-def _list_preview_holders(
-    rows: Collection[StateRow], stays: Mapping[SnapshotKey, str], claims: _TableClaims
+def _list_holders_of_reclaimed_preview(
+    rows: Collection[ReclaimStateRow], stays: Mapping[SnapshotKey, str], claims: _ReclaimTableClaims
 ) -> set[SnapshotKey]:
     """Lists snapshots that share their preview with another snapshot, but not their version."""
     return {
@@ -308,12 +325,14 @@ def _list_preview_holders(
     }
 
 
-def _share_table(one: SnapshotFact, other: SnapshotFact, *, preview: bool) -> bool:
+def _share_table_to_reclaim(
+    one: ReclaimSnapshotFact, other: ReclaimSnapshotFact, *, preview: bool
+) -> bool:
     return one.preview_key == other.preview_key if preview else one.table_key == other.table_key
 
 
-def _list_owners(
-    table: str, row: LedgerRow, facts: TableFacts
+def _list_owners_of_reclaimed_table(
+    table: str, row: LedgerRow, facts: ReclaimTableFacts
 ) -> list[tuple[LedgerSnapshot, bool]]:
     """Lists the recorded snapshots that a table belongs to, and whether it is their preview.
 

@@ -22,7 +22,7 @@ from ci_bot.protocol.environment import PROD
 from ci_bot.protocol.messages import CleanupRequest
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.cleanup import reclaim
-from ci_bot.worker.cleanup.reclaim import CleanupTables, write_phase
+from ci_bot.worker.cleanup.reclaim import CleanupTables, write_phase_of_cleanup
 from ci_bot.worker.messages import make_cancelled_failure, report_times
 from ci_bot.worker.project import (
     UNPIN_HINT,
@@ -35,10 +35,10 @@ from ci_bot.worker.project import (
     require_spark_gateway_of_project,
 )
 from ci_bot.worker.runtime import (
-    AdapterSql,
-    PhaseClock,
-    Relation,
     SparkCatalog,
+    SparkCatalogAdapterSql,
+    SparkRelation,
+    WorkerPhaseClock,
     spark_catalog,
 )
 from ci_bot.worker.state_store import (
@@ -66,7 +66,7 @@ class CleanupPorts:
     the document to answer with if the run is stopped.
     """
 
-    clock: PhaseClock
+    clock: WorkerPhaseClock
     progress: Callable[[str, str, int | None, int | None], None]
     on_spark_start: Callable[[], None]
     spark_is_done: Callable[[], None] = lambda: None
@@ -77,12 +77,12 @@ class CleanupPorts:
 class CleanupObjects:
     """The objects of an environment: its views, and the schemas that belong to it alone."""
 
-    views: list[Relation]
+    views: list[SparkRelation]
     schemas: list[tuple[str, str]]
 
 
-def separate_from_prod(
-    named: Iterable[Relation], of_prod: Iterable[Relation], *, own_schemas: bool
+def separate_views_to_clean_up_from_prod(
+    named: Iterable[SparkRelation], of_prod: Iterable[SparkRelation], *, own_schemas: bool
 ) -> tuple[CleanupObjects, list[str]]:
     """Separates the views that a cleanup may drop from those of prod, which can have a schema with
     an environment's name. Pure.
@@ -174,7 +174,7 @@ class _EnvironmentRemoval:
         self.context: Context = opened.context
         self.started = started
         self.ledger = Ledger(sqlmesh_compat.get_sqlmesh_state_adapter(self.context))
-        self.catalog = SparkCatalog(AdapterSql(self.context.engine_adapter))
+        self.catalog = SparkCatalog(SparkCatalogAdapterSql(self.context.engine_adapter))
         self.views_dropped: list[str] = []
         self.schemas_dropped: list[str] = []
         self.leftovers: list[Leftover] = []
@@ -215,7 +215,7 @@ class _EnvironmentRemoval:
         if self.request.claim:
             row = claim_environment_in_ledger(self.request, self.context, self.ledger, row, stored)
         if row is not None:
-            row = write_phase(self.ledger, self.tables.prepare_row(row), "cleaning")
+            row = write_phase_of_cleanup(self.ledger, self.tables.prepare_row(row), "cleaning")
         if stored is not None:
             lives_until = report_times.read_milliseconds_now() + JANITOR_WAITS_MS
             sqlmesh_compat.mark_sqlmesh_environment_unfinished(
@@ -231,7 +231,7 @@ class _EnvironmentRemoval:
                 # Spark may be gone. Everything that was not verified counts as left.
                 what = f"what {self.request.environment} consists of, which could not be verified"
                 self.leftovers.append(
-                    Leftover(object=what, why=reclaim.describe_error_in_line(error))
+                    Leftover(object=what, why=reclaim.describe_cleanup_error_in_line(error))
                 )
         if row is None or not self.tables.needs_spark(row):
             self.ports.spark_is_done()
@@ -247,7 +247,7 @@ class _EnvironmentRemoval:
             # records.
             records = f"records of {self.request.environment} in the state database"
             self.leftovers.append(
-                Leftover(object=records, why=reclaim.describe_error_in_line(error))
+                Leftover(object=records, why=reclaim.describe_cleanup_error_in_line(error))
             )
         return self._make_ended_document(existed=True)
 
@@ -270,21 +270,25 @@ class _EnvironmentRemoval:
     ) -> CleanupObjects:
         self.ports.progress("enumerate", "asking ledger, state and Spark", None, None)
         named = (
-            [*spark_catalog.list_environment_views(self.context, stored).values()]
+            [*spark_catalog.list_spark_views_of_environment(self.context, stored).values()]
             if stored is not None
             else []
         )
         named += [
-            Relation(item.catalog, item.db, item.name)
+            SparkRelation(item.catalog, item.db, item.name)
             for item in (row.objects if row else ())
             if item.kind == "view"
         ]
         prod = self.context.state_sync.get_environment(PROD)
-        of_prod = spark_catalog.list_environment_views(self.context, prod).values() if prod else ()
+        of_prod = (
+            spark_catalog.list_spark_views_of_environment(self.context, prod).values()
+            if prod
+            else ()
+        )
         suffix = (
             stored.suffix_target.value if stored is not None else row.suffix_target if row else ""
         )
-        found, self.foreign = separate_from_prod(
+        found, self.foreign = separate_views_to_clean_up_from_prod(
             named, of_prod, own_schemas=suffix == EnvironmentSuffixTarget.SCHEMA.value
         )
         return found
@@ -296,7 +300,9 @@ class _EnvironmentRemoval:
                 was_there = self.catalog.drop_view(view)
             except Exception as error:
                 self.leftovers.append(
-                    Leftover(object=view.shown_name, why=reclaim.describe_error_in_line(error))
+                    Leftover(
+                        object=view.shown_name, why=reclaim.describe_cleanup_error_in_line(error)
+                    )
                 )
             else:
                 if was_there:
@@ -316,7 +322,7 @@ class _EnvironmentRemoval:
             if left is None:
                 continue
             for name in sorted(left):
-                view = ours.get(Relation(catalog, schema, name).object_key)
+                view = ours.get(SparkRelation(catalog, schema, name).object_key)
                 if view is None:
                     if (catalog, schema) in found.schemas:
                         self.foreign.append(f"{schema}.{name}")
@@ -334,7 +340,7 @@ class _EnvironmentRemoval:
             shown = self.catalog.schema_exists(catalog, schema)
         except Exception as error:
             self.leftovers.append(
-                Leftover(object=schema, why=reclaim.describe_error_in_line(error))
+                Leftover(object=schema, why=reclaim.describe_cleanup_error_in_line(error))
             )
             return
         if shown:
@@ -359,7 +365,7 @@ class _EnvironmentRemoval:
                 self.leftovers.append(Leftover(object=f"record of {stored.name}", why=why))
         if row is not None and (self.foreign or self.leftovers):
             # The row no longer describes a record in the state, and must not match a later one.
-            write_phase(self.ledger, row, "cleaning" if self.record_left else "leftover")
+            write_phase_of_cleanup(self.ledger, row, "cleaning" if self.record_left else "leftover")
 
     def _make_ended_document(self, *, existed: bool) -> CleanupDocument:
         self.leftovers += self.tables.leftovers

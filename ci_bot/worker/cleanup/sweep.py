@@ -33,7 +33,11 @@ from ci_bot.protocol.cleanup_report import (
     SweepTarget,
     UnusedTables,
 )
-from ci_bot.protocol.environment import is_prod_name, parse_environment_prefix, read_pull_number
+from ci_bot.protocol.environment import (
+    is_name_of_prod_environment,
+    parse_environment_prefix,
+    read_pull_number,
+)
 from ci_bot.protocol.messages import CleanupRequest, ListRequest, SweepRequest
 from ci_bot.protocol.plan import ModelRange
 from ci_bot.worker import sqlmesh_compat
@@ -46,7 +50,7 @@ from ci_bot.worker.project import (
     make_project_place,
     opening,
 )
-from ci_bot.worker.runtime import PhaseClock
+from ci_bot.worker.runtime import WorkerPhaseClock
 from ci_bot.worker.state_store import (
     ApplyRow,
     CostLedger,
@@ -65,7 +69,7 @@ _WORTH_A_WORD_HOURS = 0.1
 _OFF = 2.0
 
 
-def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSurvey:
+def survey_state_for_sweep(state: Any, *, prefix: str, now: int | None = None) -> StateSurvey:
     """Surveys the state, without the environments of pull requests.
 
     Args:
@@ -81,7 +85,9 @@ def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSur
         for item in sqlmesh_compat.list_unused_sqlmesh_versions(state)
         if item.ended_ts < moment
     )
-    applies = [row for row in _list_applies(state, moment) if row.expected_hours is not None]
+    applies = [
+        row for row in _list_applies_for_sweep(state, moment) if row.expected_hours is not None
+    ]
     return StateSurvey(
         behind=[
             ModelRange(
@@ -92,7 +98,7 @@ def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSur
             for name, (start, end) in behind[:MOST_LISTED]
         ],
         behind_models=len(behind),
-        lasting=list(_list_lasting(state, prefix, moment))[:MOST_LISTED],
+        lasting=list(_list_lasting_environments_for_sweep(state, prefix, moment))[:MOST_LISTED],
         unused=[
             UnusedTables(model=model, versions=count)
             for model, count in sorted(unused.items())[:MOST_LISTED]
@@ -106,25 +112,27 @@ def survey_state(state: Any, *, prefix: str, now: int | None = None) -> StateSur
                 used_hours=row.allocated_hours,
             )
             for row in applies
-            if is_estimate_off(row.expected_hours or 0.0, row.allocated_hours)
+            if is_estimate_off_in_sweep(row.expected_hours or 0.0, row.allocated_hours)
         ][:MOST_LISTED],
         applies=len(applies),
     )
 
 
-def is_estimate_off(expected: float, used: float) -> bool:
+def is_estimate_off_in_sweep(expected: float, used: float) -> bool:
     """Whether an apply cost at least twice as much as expected, or half of it; in hours."""
     low, high = sorted((expected, used))
     return high >= _WORTH_A_WORD_HOURS and high >= _OFF * low
 
 
-def _list_lasting(state: Any, prefix: str, now: int) -> Iterator[LastingEnvironment]:
+def _list_lasting_environments_for_sweep(
+    state: Any, prefix: str, now: int
+) -> Iterator[LastingEnvironment]:
     """Lists people's environments that never expire, or that have expired and still exist."""
     for item in sorted(state.get_environments_summary(), key=lambda item: str(item.name)):
         name = str(item.name)
         expires = item.expiration_ts
         if (
-            is_prod_name(name)
+            is_name_of_prod_environment(name)
             or read_pull_number(name, prefix)
             or (expires is not None and expires > now)
         ):
@@ -135,7 +143,7 @@ def _list_lasting(state: Any, prefix: str, now: int) -> Iterator[LastingEnvironm
         )
 
 
-def _list_applies(state: Any, now: int) -> list[ApplyRow]:
+def _list_applies_for_sweep(state: Any, now: int) -> list[ApplyRow]:
     """Lists the successful applies of the last 30 days, without probes, which build only a part."""
     since = now - _APPLIES_OF
     rows = CostLedger(sqlmesh_compat.unwrap_sqlmesh_state_adapter(state)).list_applies(
@@ -174,20 +182,20 @@ def answer_sweep_request(
 ) -> EnvironmentList | SweepDocument:
     """Answers either request."""
     return (
-        list_environments(request, ports)
+        list_environments_to_sweep(request, ports)
         if isinstance(request, ListRequest)
         else sweep_environments(request, ports)
     )
 
 
-def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentList:
+def list_environments_to_sweep(request: ListRequest, ports: SweepPorts) -> EnvironmentList:
     """Lists everything called `<prefix>_<number>` in ledger and state, and this repository's
     environments in the ledger under another prefix. Read-only; does not start Spark.
 
     Raises:
         BadInput, Refused: the configuration or the state cannot be used; see `project`.
     """
-    clock = PhaseClock(ports.now)
+    clock = WorkerPhaseClock(ports.now)
     started = clock.now()
     opening.refuse_postgres_writes_of_project()
     place = make_project_place(request, request.projects)
@@ -199,9 +207,11 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
         survey = None
         if state is not None:
             try:
-                found = _list_found_environments(state, context.pinned_environments, request)
+                found = _list_found_environments_of_sweep(
+                    state, context.pinned_environments, request
+                )
                 if request.survey:
-                    survey = survey_state(state, prefix=request.environment_prefix)
+                    survey = survey_state_for_sweep(state, prefix=request.environment_prefix)
             finally:
                 state.close()
     return EnvironmentList(
@@ -213,7 +223,7 @@ def list_environments(request: ListRequest, ports: SweepPorts) -> EnvironmentLis
     )
 
 
-def _list_found_environments(
+def _list_found_environments_of_sweep(
     state: StateSync, pinned: Any, request: ListRequest
 ) -> list[FoundEnvironment]:
     prefix = request.environment_prefix
@@ -236,7 +246,7 @@ def _list_found_environments(
         row, expires_at = rows.get(name), records.get(name)
         if name in records and not does_ledger_describe_stored_environment(row, expires_at):
             row = None  # it is about one that is gone, and this one is somebody's
-        left = row if row and name not in records and _has_only_tables(row) else None
+        left = row if row and name not in records and _has_only_tables_left_to_sweep(row) else None
         found.append(
             FoundEnvironment(
                 environment=name,
@@ -248,7 +258,9 @@ def _list_found_environments(
                 expires_at=report_times.format_iso_in_message(expires_at)
                 if expires_at is not None
                 else None,
-                tables_due_at=report_times.format_iso_in_message(reclaim.reclaim_due_at(left))
+                tables_due_at=report_times.format_iso_in_message(
+                    reclaim.get_time_when_reclaim_is_due(left)
+                )
                 if left is not None
                 else None,
                 tables_due=left is not None and reclaim.is_reclaim_due(left),
@@ -257,7 +269,7 @@ def _list_found_environments(
     return found
 
 
-def _has_only_tables(row: LedgerRow) -> bool:
+def _has_only_tables_left_to_sweep(row: LedgerRow) -> bool:
     """Whether an environment is already removed, and only its tables are left."""
     return row.phase in reclaim.PHASES
 
@@ -295,15 +307,15 @@ def sweep_environments(request: SweepRequest, ports: SweepPorts) -> SweepDocumen
         if ports.stop():
             break
         ports.progress("sweep", f"removing {target.environment}", number, len(request.targets))
-        done.append(_clean_environment(request, target, inner, first=not done))
+        done.append(_clean_up_swept_environment(request, target, inner, first=not done))
         ports.keep(make_document())
     return make_document()
 
 
-def _clean_environment(
+def _clean_up_swept_environment(
     request: SweepRequest, target: SweepTarget, ports: SweepPorts, *, first: bool
 ) -> CleanupDocument:
-    clock = PhaseClock(ports.now)
+    clock = WorkerPhaseClock(ports.now)
     started = clock.now()
     cleanup_request = CleanupRequest(
         projects=request.projects,

@@ -33,7 +33,7 @@ from ci_bot.worker.messages import (
     report_times,
 )
 from ci_bot.worker.project import collect_versions_of_project, make_project_place, opening
-from ci_bot.worker.runtime import PhaseClock
+from ci_bot.worker.runtime import WorkerPhaseClock
 from ci_bot.worker.state_store import KEEP_DAYS, CostLedger, ProdRunRow
 
 if TYPE_CHECKING:
@@ -369,7 +369,7 @@ def is_readable_event_log_version(version: str | None) -> bool:
 class LearnPorts:
     """The clock and callbacks that learning gets. `before_java` is called before a JVM starts."""
 
-    clock: PhaseClock
+    clock: WorkerPhaseClock
     progress: Callable[[str, str], None]
     before_java: Callable[[], None]
     stop: Callable[[], bool]

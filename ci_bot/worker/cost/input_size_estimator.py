@@ -64,7 +64,7 @@ from ci_bot.worker.project import (
     opening,
     read_plan_settings_of_project,
 )
-from ci_bot.worker.runtime import PhaseClock, write_log_line
+from ci_bot.worker.runtime import WorkerPhaseClock, write_worker_log_line
 from ci_bot.worker.state_store import CostLedger
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class PlanCostEstimator:
             self._list_unknown_models(cost.unknown, work, planned, ranges),
             now=time.monotonic,
             stop=self.stop,
-            log=write_log_line,
+            log=write_worker_log_line,
         )
         found: dict[str, BySize] = {
             model: expected
@@ -151,7 +151,7 @@ class PlanCostEstimator:
             return self.estimate_work(as_prod, work, ranges)
         except Exception as error:
             # A merge that cannot be planned is the review's finding; its cost is then unknown.
-            write_log_line(
+            write_worker_log_line(
                 f"The cost of the merge is not known: {extract_sentence_of_error(error)}"
             )
             return None
@@ -250,7 +250,7 @@ def read_prod_snapshots_for_cost(
 class EstimatePorts:
     """The clock and callbacks that an estimate gets from its caller."""
 
-    clock: PhaseClock
+    clock: WorkerPhaseClock
     progress: Callable[[str, str], None]
     on_spark_start: Callable[[], None]
     stop: Callable[[], bool]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ci_bot.protocol.apply_report import Profile, SchemaDifference
 from ci_bot.worker.data_diff.spec import DiffedSparkType, parse_diffed_spark_type
-from ci_bot.worker.runtime import quote_identifier
+from ci_bot.worker.runtime import quote_spark_identifier
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 
@@ -126,7 +126,8 @@ def canonicalize_diff_value(value: str, kind: DiffedSparkType, depth: int = 0) -
         ((_, element),) = kind.children
         return f"TRANSFORM({value}, {item} -> {canonicalize_diff_value(item, element, depth + 1)})"
     fields = ", ".join(
-        f"'f{number}', {canonicalize_diff_value(f'{value}.{quote_identifier(name)}', field, depth)}"
+        f"'f{number}', "
+        f"{canonicalize_diff_value(f'{value}.{quote_spark_identifier(name)}', field, depth)}"
         for number, (name, field) in enumerate(kind.children)
     )
     return f"IF({value} IS NULL, NULL, NAMED_STRUCT({fields}))"

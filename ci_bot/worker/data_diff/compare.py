@@ -36,7 +36,7 @@ from ci_bot.worker.data_diff.spec import (
     DiffQueryError,
     DiffSpec,
 )
-from ci_bot.worker.runtime import quote_identifier
+from ci_bot.worker.runtime import quote_spark_identifier
 
 TimeSource = Callable[[], float]
 _LINE = 1_000
@@ -204,10 +204,10 @@ def _find_diffed_window(spec: DiffSpec, layout: DiffColumnLayout) -> _DiffedWind
             whole=whole, impossible=f"The time column {name} is not on both sides."
         )
     old = windows.render_diff_interval_condition(
-        f"src.{quote_identifier(column.prod)}", column.prod_type, common, form
+        f"src.{quote_spark_identifier(column.prod)}", column.prod_type, common, form
     )
     new = windows.render_diff_interval_condition(
-        f"src.{quote_identifier(column.pr)}", column.pr_type, common, form
+        f"src.{quote_spark_identifier(column.pr)}", column.pr_type, common, form
     )
     if old is None or new is None:
         kinds = " and ".join(dict.fromkeys((column.prod_type.ddl_text, column.pr_type.ddl_text)))

@@ -30,7 +30,7 @@ from ci_bot.worker.data_diff.column_comparison import (
     render_diff_values_are_same,
 )
 from ci_bot.worker.data_diff.spec import DiffedSparkType, DiffQueryError
-from ci_bot.worker.runtime import quote_identifier
+from ci_bot.worker.runtime import quote_spark_identifier
 
 # Names that no team's table has: a CTE would hide a table of the same, unqualified name.
 _PROD, _PR, _PAIRS = "ci_bot_diff_prod", "ci_bot_diff_pr", "ci_bot_diff_pairs"
@@ -72,7 +72,8 @@ def quote_name_of_diffed_table(text: str) -> str:
     if not re.fullmatch(rf"{_PART}(\.{_PART})*", text):
         raise DiffQueryError(f"{text!r} is not the name of a table.")
     return ".".join(
-        part if part.startswith("`") else quote_identifier(part) for part in re.findall(_PART, text)
+        part if part.startswith("`") else quote_spark_identifier(part)
+        for part in re.findall(_PART, text)
     )
 
 
@@ -115,12 +116,12 @@ def build_diff_query(
         prod,
         _render_key_of_diff(
             [
-                _align_value_of_diff(f"src.{quote_identifier(c.prod)}", c.prod_type, c)
+                _align_value_of_diff(f"src.{quote_spark_identifier(c.prod)}", c.prod_type, c)
                 for c in layout.keys
             ]
         ),
         [
-            _carry_value_in_diff_query(f"src.{quote_identifier(c.prod)}", c.prod_type, c)
+            _carry_value_in_diff_query(f"src.{quote_spark_identifier(c.prod)}", c.prod_type, c)
             for c in values
         ],
         conditions[0],
@@ -130,11 +131,14 @@ def build_diff_query(
         pr,
         _render_key_of_diff(
             [
-                _align_value_of_diff(f"src.{quote_identifier(c.pr)}", c.pr_type, c)
+                _align_value_of_diff(f"src.{quote_spark_identifier(c.pr)}", c.pr_type, c)
                 for c in layout.keys
             ]
         ),
-        [_carry_value_in_diff_query(f"src.{quote_identifier(c.pr)}", c.pr_type, c) for c in values],
+        [
+            _carry_value_in_diff_query(f"src.{quote_spark_identifier(c.pr)}", c.pr_type, c)
+            for c in values
+        ],
         conditions[1],
         rows_per_key,
     )

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker.data_diff.spec import DiffedTable, DiffQueryError
-from ci_bot.worker.runtime import quote_identifier
+from ci_bot.worker.runtime import quote_spark_identifier
 
 # Spark keeps the declared type of a CHAR or VARCHAR column here; its schema calls it a string:
 # CharVarcharUtils.CHAR_VARCHAR_TYPE_STRING_METADATA_KEY.
@@ -119,7 +119,7 @@ class SparkDiffPort:
             schema = self._global_schema
             frame.createGlobalTempView(name)
         try:
-            yield f"{quote_identifier(schema)}.{name}"
+            yield f"{quote_spark_identifier(schema)}.{name}"
         finally:
             with suppress(Py4JError, PySparkException):
                 self._session.catalog.dropGlobalTempView(name)
@@ -243,7 +243,7 @@ def _render_diff_ddl(kind: Any) -> str:
         return kind
     if kind["type"] == "struct":
         fields = ",".join(
-            f"{quote_identifier(field['name'])}:{_render_diff_ddl(field['type'])}"
+            f"{quote_spark_identifier(field['name'])}:{_render_diff_ddl(field['type'])}"
             for field in kind["fields"]
         )
         return f"struct<{fields}>"

@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ci_bot.protocol.environment import DEFAULT_PREFIX, is_prefix, normalize_name
+from ci_bot.protocol.environment import (
+    DEFAULT_PREFIX,
+    is_environment_prefix,
+    normalize_environment_name,
+)
 from ci_bot.protocol.plan import CheckStatus, ProjectCheck
 from ci_bot.protocol.reasons import OF_THE_WORKER
 from ci_bot.redaction import quote_value
@@ -116,12 +120,13 @@ def _check_bundled_bot_environment(text: str, value: Any) -> KeyVerdict:
             "that were made under another prefix.",
             None,
         )
-    meant = normalize_name(str(value)) if value is not None else ""
+    meant = normalize_environment_name(str(value)) if value is not None else ""
     why = plain.problem or "stands in Python code, which nobody runs to find a name"
     return (
         "warn",
         f"{why}, so environments are called `{DEFAULT_PREFIX}_<number>`",
-        f"Set the input `environment-prefix`{f': {meant}' if is_prefix(meant) else ''}, the same "
+        f"Set the input "
+        f"`environment-prefix`{f': {meant}' if is_environment_prefix(meant) else ''}, the same "
         "in every workflow.",
     )
 

@@ -44,7 +44,7 @@ from ci_bot.worker.project import (
     run_unit_tests,
 )
 from ci_bot.worker.rules import quote_names
-from ci_bot.worker.runtime import PhaseClock, java, load_trace
+from ci_bot.worker.runtime import WorkerPhaseClock, java, load_trace
 from ci_bot.yaml_reader import load_yaml
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ _LONGEST = 4_000
 class DoctorPorts:
     """The surroundings that the doctor checks, and its callbacks; Spark will start `python`."""
 
-    clock: PhaseClock
+    clock: WorkerPhaseClock
     progress: Callable[[str, str], None]
     on_spark_start: Callable[[], None]
     environ: Mapping[str, str]
@@ -389,7 +389,7 @@ class DoctorExamination:
     def _list_lfs_pointers(self) -> list[str]:
         """Lists the seeds and loaded files of which the checkout has only an LFS pointer."""
         seeds = list_seed_files_of_project(self.context.models.values())
-        found = list_lfs_pointers([*load_trace.list_opened_files(), *seeds])
+        found = list_lfs_pointers([*load_trace.list_files_in_load_trace(), *seeds])
         return [name_file_in_message(path, self.place.repository) for path in found]
 
     def _examine_state(self, state: StateSync) -> None:

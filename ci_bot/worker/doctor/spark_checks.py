@@ -16,11 +16,11 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.doctor.spark_network import LOCAL, SparkSettings
 from ci_bot.worker.messages import extract_headline_of_error
 from ci_bot.worker.runtime import (
-    AdapterSql,
-    Relation,
     SparkCatalog,
+    SparkCatalogAdapterSql,
+    SparkRelation,
     java,
-    quote_identifier,
+    quote_spark_identifier,
     spark_catalog,
 )
 
@@ -54,7 +54,7 @@ def check_java_runtime(environ: Mapping[str, str], python: str) -> ProjectCheck:
             hint="Point JAVA_HOME at a Java 17 runtime.",
             reason_code="no_java",
         )
-    java.check_java(found, spark_)
+    java.check_java_before_spark_starts(found, spark_)
     if found.version in java.list_java_versions(spark_):
         return ProjectCheck(name="java", status="ok", message=str(found))
     fix = f"{java.describe_java_versions(spark_)}. {java.CHOOSE_ONE}"
@@ -100,7 +100,7 @@ def check_spark_executors(
 
 def check_spark_catalogs(context: Context) -> ProjectCheck:
     """Lists the catalogs, and checks whether the configuration names the default one."""
-    sql = AdapterSql(context.engine_adapter)
+    sql = SparkCatalogAdapterSql(context.engine_adapter)
     current = str(sql.query_rows("SELECT current_catalog()")[0][0])
     # Spark lists a catalog only after its first use.
     names = sorted({str(row[0]) for row in sql.query_rows("SHOW CATALOGS")} | {current})
@@ -117,20 +117,22 @@ def check_spark_catalogs(context: Context) -> ProjectCheck:
     )
 
 
-def list_prod_views_for_doctor(context: Context, prod: Any) -> list[Relation]:
+def list_prod_views_for_doctor(context: Context, prod: Any) -> list[SparkRelation]:
     """Lists the views of prod; empty if there is no prod."""
     if prod is None:
         return []
-    return sorted(spark_catalog.list_environment_views(context, prod).values())
+    return sorted(spark_catalog.list_spark_views_of_environment(context, prod).values())
 
 
-def check_catalog_supports_views(context: Context, known: Sequence[Relation]) -> ProjectCheck:
+def check_catalog_supports_views(context: Context, known: Sequence[SparkRelation]) -> ProjectCheck:
     """Checks whether the catalog supports views, of which every environment consists."""
     catalog = (
         known[0].catalog if known else str(sqlmesh_compat.read_default_catalog_of_sqlmesh(context))
     )
     schema = known[0].schema if known else "default"
-    if not SparkCatalog(AdapterSql(context.engine_adapter)).holds_views(catalog, schema):
+    if not SparkCatalog(SparkCatalogAdapterSql(context.engine_adapter)).holds_views(
+        catalog, schema
+    ):
         return ProjectCheck(
             name="views",
             status="fail",
@@ -141,16 +143,16 @@ def check_catalog_supports_views(context: Context, known: Sequence[Relation]) ->
     return ProjectCheck(name="views", status="ok", message=f"the catalog {catalog} holds views")
 
 
-def check_spark_listing(context: Context, known: Sequence[Relation]) -> ProjectCheck:
+def check_spark_listing(context: Context, known: Sequence[SparkRelation]) -> ProjectCheck:
     """Checks whether SQLMesh's own commands can list the objects in a schema of prod.
 
     They use SHOW TABLE EXTENDED, and read a refusal as "nothing is there yet".
     """
     if not known:
         return ProjectCheck(name="listing", status="ok", message="there is nothing to list yet")
-    place = f"{quote_identifier(known[0].catalog)}.{quote_identifier(known[0].schema)}"
+    place = f"{quote_spark_identifier(known[0].catalog)}.{quote_spark_identifier(known[0].schema)}"
     try:
-        AdapterSql(context.engine_adapter).query_rows(
+        SparkCatalogAdapterSql(context.engine_adapter).query_rows(
             f"SHOW TABLE EXTENDED IN {place} LIKE 'ci_bot'"
         )
     except Exception as error:
@@ -167,13 +169,15 @@ def check_spark_listing(context: Context, known: Sequence[Relation]) -> ProjectC
     return ProjectCheck(name="listing", status="ok", message=message)
 
 
-def check_spark_rights(context: Context, known: Sequence[Relation]) -> ProjectCheck:
+def check_spark_rights(context: Context, known: Sequence[SparkRelation]) -> ProjectCheck:
     """Checks whether prod can be read. The right to create schemas shows at the first apply."""
     checked_views = known[:_MOST_VIEWS]
     if not checked_views:
         message = "there is nothing to read yet; creating was not tried"
         return ProjectCheck(name="rights", status="ok", message=message)
-    answers = SparkCatalog(AdapterSql(context.engine_adapter)).resolve_relations(checked_views)
+    answers = SparkCatalog(SparkCatalogAdapterSql(context.engine_adapter)).resolve_relations(
+        checked_views
+    )
     broken = {view: why for view, why in answers.items() if why is not None}
     read = f"{len(checked_views) - len(broken)} of {len(checked_views)} views of prod can be read"
     if not broken:

@@ -163,7 +163,7 @@ def make_spark_start_error(
     error: BaseException,
     environ: Mapping[str, str],
     *,
-    nameless: Callable[[Mapping[str, str]], str | None] = java.name_without_address,
+    nameless: Callable[[Mapping[str, str]], str | None] = java.name_without_address_for_java,
 ) -> BadInput:
     """Makes the failure of a Spark session that does not start: Java, a jar, or the configuration.
 

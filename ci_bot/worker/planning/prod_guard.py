@@ -19,7 +19,7 @@ from ci_bot.protocol.plan import ChangeType
 from ci_bot.worker.messages import MessageNames, report_times
 from ci_bot.worker.planning.make_plan import BuiltPlan
 from ci_bot.worker.project import is_file_of_every_project_model, list_files_that_define_model
-from ci_bot.worker.runtime import Relation, spark_catalog
+from ci_bot.worker.runtime import SparkRelation, spark_catalog
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -80,9 +80,9 @@ def check_planned_views_apart_from_prod(context: Context, planned: BuiltPlan) ->
     if prod is None:
         return
     environment = planned.plan.environment
-    ours = set(spark_catalog.list_environment_views(context, environment).values())
-    theirs = set(spark_catalog.list_environment_views(context, prod).values()) | {
-        Relation.parse_name(info.table_name(), str(context.default_catalog))
+    ours = set(spark_catalog.list_spark_views_of_environment(context, environment).values())
+    theirs = set(spark_catalog.list_spark_views_of_environment(context, prod).values()) | {
+        SparkRelation.parse_name(info.table_name(), str(context.default_catalog))
         for info in prod.snapshots
         if info.is_model and not info.is_symbolic and info.version
     }

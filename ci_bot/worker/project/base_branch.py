@@ -31,7 +31,7 @@ from ci_bot.worker.project.opening import (
     ProjectConfigFacts,
     open_project_without_state,
 )
-from ci_bot.worker.runtime import BackgroundWork, KilledProcess, PhaseClock, imports
+from ci_bot.worker.runtime import ForkedBackgroundWork, KilledWorkerFork, WorkerPhaseClock, imports
 
 if TYPE_CHECKING:
     from sqlmesh.core.snapshot import SnapshotId
@@ -59,7 +59,7 @@ def open_project_on_base_branch(
     base: ProjectPlace,
     *,
     execution: int,
-    clock: PhaseClock,
+    clock: WorkerPhaseClock,
     on_spark_start: Callable[[], None],
 ) -> OpenProject:
     """Opens a project on a throw-away state that holds its base branch as prod.
@@ -75,7 +75,7 @@ def open_project_on_base_branch(
         NotLoaded: the project does not load; `base` says whether the base branch's does.
     """
     state, answer = place.scratch_dir / "base-state.duckdb", place.scratch_dir / "base.json"
-    with BackgroundWork(
+    with ForkedBackgroundWork(
         partial(_load_base_project, base, place, state, execution), answer
     ) as beside:
 
@@ -130,7 +130,7 @@ def _list_load_failures_of_head(
 
 
 def _list_load_failures_of_base_branch(
-    beside: BackgroundWork, state: Path
+    beside: ForkedBackgroundWork, state: Path
 ) -> Sequence[Failure] | None:
     """Lists why the base branch does not load; None if that is not known."""
     try:
@@ -139,7 +139,7 @@ def _list_load_failures_of_base_branch(
         return None
 
 
-def _wait_for_base_project(beside: BackgroundWork, state: Path) -> BaseProject:
+def _wait_for_base_project(beside: ForkedBackgroundWork, state: Path) -> BaseProject:
     """Waits for the process that loads the base branch, and returns its project.
 
     Raises:
@@ -148,7 +148,7 @@ def _wait_for_base_project(beside: BackgroundWork, state: Path) -> BaseProject:
     """
     try:
         values = beside.wait_for_result()
-    except KilledProcess as error:
+    except KilledWorkerFork as error:
         raise WorkerFailed(
             "The pull request could not be compared with the base branch: the process that loaded "
             f"the base branch's project {error}.",
@@ -185,7 +185,7 @@ def _load_base_project(
     """Loads the base branch into `state`. Runs in its own process, so it returns JSON values."""
     if not place.projects:
         return {"config": None, "failures": []}
-    imports.move_search_paths(head.python_path, head.repository, place.repository)
+    imports.move_search_paths_of_worker(head.python_path, head.repository, place.repository)
     try:
         context = _open_base_project_context(place)
         sqlmesh_compat.rewrite_checkout_paths_in_sqlmesh(context, place.repository, head.repository)
@@ -218,7 +218,7 @@ def _open_base_project_context(place: ProjectPlace, ignored: Sequence[Path] = ()
     sqlmesh_compat.let_sqlmesh_ignore_files(configs, ignored)
     context = create_project_context(configs, place)
     sqlmesh_compat.load_sqlmesh_context_without_state(context)
-    load_project(context, PhaseClock().time_phase("load"), place.repository)
+    load_project(context, WorkerPhaseClock().time_phase("load"), place.repository)
     return context
 
 

@@ -32,7 +32,7 @@ from ci_bot.worker.messages import (
     iterate_causes_of_error,
     list_unset_variables_for_state_error,
 )
-from ci_bot.worker.runtime import PhaseClock
+from ci_bot.worker.runtime import WorkerPhaseClock
 from ci_bot.yaml_reader import EndlessYaml, UnfitYaml, read_yaml
 
 _DBT_PART = Path(sqlmesh.__file__).parent / "dbt"
@@ -168,7 +168,7 @@ def configure_projects(
     place: ProjectPlace,
     on_spark_start: Callable[[], None],
     *,
-    clock: PhaseClock,
+    clock: WorkerPhaseClock,
     read: Callable[[Sequence[Path]], dict[Path, Config]] = sqlmesh_compat.read_sqlmesh_configs,
 ) -> tuple[dict[Path, Config], list[float]]:
     """Reads the configuration, and adapts it so that a run leaves no trace.

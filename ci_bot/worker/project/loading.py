@@ -43,7 +43,7 @@ from ci_bot.worker.project.configuration import (
     create_project_context,
     display_project_path,
 )
-from ci_bot.worker.runtime import PhaseClock, exclude_from_trace
+from ci_bot.worker.runtime import WorkerPhaseClock, exclude_from_load_trace
 from ci_bot.worker.sqlmesh_compat import is_seed_model
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _guess_model_name_of_project_file(file: Path) -> str | None:
 
 
 def load_project_alone(
-    place: ProjectPlace, clock: PhaseClock, on_spark_start: Callable[[], None], *, name: str
+    place: ProjectPlace, clock: WorkerPhaseClock, on_spark_start: Callable[[], None], *, name: str
 ) -> Any:
     """Loads a project without its state and returns SQLMesh's context.
 
@@ -292,7 +292,7 @@ def _is_lfs_pointer_of_project(path: str) -> bool:
 def _read_content_of_project_file(path: str, at_most: int = -1) -> bytes:
     try:
         # This read is not part of loading the project, so the load trace leaves it out.
-        with exclude_from_trace(), Path(path).open("rb") as file:
+        with exclude_from_load_trace(), Path(path).open("rb") as file:
             return file.read(at_most)
     except OSError:
         return b""
@@ -433,7 +433,7 @@ def attribute_project_load_failure(
     context = create_project_context(dict(configs), place)
     sqlmesh_compat.load_sqlmesh_context_without_state(context)
     try:
-        load_project(context, PhaseClock().time_phase("load"), place.repository)
+        load_project(context, WorkerPhaseClock().time_phase("load"), place.repository)
     except BotError:
         return error
     names = MessageNames(context.default_catalog, context.default_dialect)

@@ -40,7 +40,7 @@ from ci_bot.worker.project.loading import (
     load_project,
 )
 from ci_bot.worker.project.merge_support import GatewayFacts, list_gateways_of_project
-from ci_bot.worker.runtime import PhaseClock
+from ci_bot.worker.runtime import WorkerPhaseClock
 
 if TYPE_CHECKING:
     from sqlmesh.core.config import Config
@@ -137,7 +137,7 @@ class OpenProject:
     context: Context
     baseline: Baseline
     state: ProjectStateFacts
-    clock: PhaseClock
+    clock: WorkerPhaseClock
     spark_starts: list[float]
     config_before: ProjectConfigFacts | None = None
     base_failures: tuple[Failure, ...] = ()
@@ -287,7 +287,7 @@ def open_project(
     place: ProjectPlace,
     *,
     write: bool,
-    clock: PhaseClock,
+    clock: WorkerPhaseClock,
     on_spark_start: Callable[[], None],
     only_spark: bool = False,
     known: Sequence[KnownFile] = (),
@@ -353,7 +353,7 @@ def open_project(
 def open_project_without_state(
     place: ProjectPlace,
     *,
-    clock: PhaseClock,
+    clock: WorkerPhaseClock,
     on_spark_start: Callable[[], None],
     ignored: Sequence[Path] = (),
 ) -> OpenProject:
@@ -379,7 +379,7 @@ def open_project_without_state(
 
 @contextmanager
 def open_project_state_to_write(
-    place: ProjectPlace, on_spark_start: Callable[[], None], clock: PhaseClock
+    place: ProjectPlace, on_spark_start: Callable[[], None], clock: WorkerPhaseClock
 ) -> Iterator[Context]:
     """Opens a context with a project's state, to write there; loads no model.
 
@@ -402,7 +402,7 @@ def open_project_state_to_write(
 def open_project_state_to_read(
     place: ProjectPlace,
     on_spark_start: Callable[[], None],
-    clock: PhaseClock,
+    clock: WorkerPhaseClock,
     *,
     without: str,
 ) -> Iterator[tuple[Context, StateSync]]:

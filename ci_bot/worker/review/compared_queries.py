@@ -23,7 +23,7 @@ from ci_bot.errors import BadInput
 from ci_bot.protocol.messages import SameRequest
 from ci_bot.protocol.review_inputs import ModelExecution, SameAnswer, WitnessTest
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.execution import Fields, FoundExample
+from ci_bot.worker.duckdb_trials import DuckdbFields, FoundDuckdbExample
 from ci_bot.worker.messages import extract_headline_of_error
 from ci_bot.worker.rules import RuleInputs, compare_models
 from ci_bot.worker.sql import SENTINEL_END, SENTINEL_NOW, SENTINEL_START, plain_name
@@ -193,7 +193,11 @@ def _name_tables_in_witness_test(models: Mapping[str, Model]) -> dict[str, str]:
 
 
 def _make_witness_test(
-    context: Context, inputs: RuleInputs, fqn: str, example: FoundExample, names: Mapping[str, str]
+    context: Context,
+    inputs: RuleInputs,
+    fqn: str,
+    example: FoundDuckdbExample,
+    names: Mapping[str, str],
 ) -> WitnessTest | str:
     """Makes the test; else returns why there is none, as a part of a sentence."""
     before, after = inputs.before.get(fqn), inputs.after.get(fqn)
@@ -215,7 +219,7 @@ def _make_witness_test(
 
 
 def _write_witness_test(
-    name: str, model: Model, example: FoundExample, names: Mapping[str, str]
+    name: str, model: Model, example: FoundDuckdbExample, names: Mapping[str, str]
 ) -> str:
     """Writes the test as YAML, one table row on a line; `names` has the names of its tables."""
     lines = [
@@ -258,7 +262,7 @@ def _write_witness_key(name: str) -> str:
 
 def _write_witness_parts(value: list[Any] | tuple[Any, ...] | dict[Any, Any]) -> str:
     """Writes an array as a sequence, a struct or a map as a mapping."""
-    if isinstance(value, dict | Fields):
+    if isinstance(value, dict | DuckdbFields):
         return _write_witness_mapping(map(str, dict(value)), dict(value).values())
     return f"[{', '.join(map(_write_witness_value, value))}]"
 

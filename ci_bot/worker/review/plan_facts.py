@@ -204,7 +204,7 @@ class ReviewedPlanFacts:
         nodes = {snapshot.name: snapshot.node for snapshot in self.planned.plan_snapshots.values()}
         request = self.request
         found = PlannedBaseDrift.from_changed_files(
-            nodes, request.changed_files, self.repository, load_trace.list_opened_files()
+            nodes, request.changed_files, self.repository, load_trace.list_files_in_load_trace()
         )
         if self.opened.baseline != "state" or request.changed_files is None:
             return found  # against the base branch, every difference is the pull request's

@@ -20,7 +20,7 @@ from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import MessageNames, extract_headline_of_error, report_times
 from ci_bot.worker.project import load_project_alone, make_project_place, opening
 from ci_bot.worker.rules import RuleInputs
-from ci_bot.worker.runtime import PhaseClock
+from ci_bot.worker.runtime import WorkerPhaseClock
 from ci_bot.worker.sql import list_known_types, plain_name
 from ci_bot.worker.state_store import KEEP_DAYS, Ledger
 
@@ -92,7 +92,7 @@ def evaluate_policy_scopes_of_review(
 
 
 def answer_policy_scopes_request(
-    request: ScopesRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
+    request: ScopesRequest, clock: WorkerPhaseClock, on_spark_start: Callable[[], None]
 ) -> ScopesAnswer:
     """Evaluates which scopes select a model of the project; without a model, checks that SQLMesh
     can read them.
@@ -195,7 +195,7 @@ def _list_models_in_policy_scope(
 
 
 def write_acceptance_to_ledger(
-    request: AcceptRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
+    request: AcceptRequest, clock: WorkerPhaseClock, on_spark_start: Callable[[], None]
 ) -> AcceptAnswer:
     """Writes an acceptance into the ledger. Reads only the configuration, and no model.
 

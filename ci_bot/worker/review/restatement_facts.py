@@ -15,7 +15,7 @@ from ci_bot.worker.messages import make_failure_of_error, report_times
 from ci_bot.worker.planning import describe_plan, prod_restatements
 from ci_bot.worker.project import make_project_place, opening
 from ci_bot.worker.review.plan_facts import ReviewedPlanFacts
-from ci_bot.worker.runtime import PhaseClock
+from ci_bot.worker.runtime import WorkerPhaseClock
 from ci_bot.worker.state_store import HIDDEN_TABLES_HINT, KEEP_DAYS, Ledger
 
 
@@ -193,7 +193,7 @@ def _mark_recorded_restatement_unfit(item: ProdRestatement, problem: str) -> Pro
 
 
 def write_restatement_to_ledger(
-    request: RestateRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
+    request: RestateRequest, clock: WorkerPhaseClock, on_spark_start: Callable[[], None]
 ) -> RestateAnswer:
     """Writes it, or takes it back. Only the configuration is read for it, and no model.
 

@@ -25,7 +25,7 @@ from ci_bot.protocol.plan import (
     Checks,
     ProjectCheck,
     TableDiffCheck,
-    make_unrun_checks,
+    make_unrun_checks_of_document,
 )
 from ci_bot.protocol.plan_identity import PlanFlags
 from ci_bot.protocol.review_inputs import BaseCache, BaseTests, TestName, TestOutcome
@@ -75,7 +75,7 @@ from ci_bot.worker.rules import (
     find_project_findings,
     list_executions,
 )
-from ci_bot.worker.runtime import PhaseClock, imports, load_trace
+from ci_bot.worker.runtime import WorkerPhaseClock, imports, load_trace
 
 if TYPE_CHECKING:
     from sqlmesh.core.audit import ModelAudit, StandaloneAudit
@@ -89,7 +89,7 @@ def run_review_checks(
     planned: BuiltPlan | None,
     names: MessageNames,
     repository: Path,
-    clock: PhaseClock,
+    clock: WorkerPhaseClock,
     *,
     project: list[ProjectCheck],
     changed_files: list[str] | None,
@@ -166,7 +166,7 @@ def make_review_of_refused_plan(
     opened: OpenProject,
     request: ReviewRequest,
     flags: PlanFlags,
-    clock: PhaseClock,
+    clock: WorkerPhaseClock,
 ) -> ReviewFacts:
     """Makes the facts of a refused plan: the refusal, findings on models, and checks without a
     plan.
@@ -189,7 +189,7 @@ def make_review_of_refused_plan(
     )
     with clock.time_phase("rules"):
         drift = PlannedBaseDrift.from_changed_files(
-            context.models, request.changed_files, repository, load_trace.list_opened_files()
+            context.models, request.changed_files, repository, load_trace.list_files_in_load_trace()
         )
         inputs = make_rule_inputs_of_refused_review(opened, drift, request, flags)
         found = find_project_findings(inputs)
@@ -226,7 +226,7 @@ def make_review_of_refused_plan(
 
 
 def make_review_without_prod(
-    opened: OpenProject, request: ReviewRequest, clock: PhaseClock
+    opened: OpenProject, request: ReviewRequest, clock: WorkerPhaseClock
 ) -> ReviewFacts:
     """Makes the facts of a state without prod, if the base branch is to stand for prod: nothing is
     planned or checked.
@@ -235,7 +235,7 @@ def make_review_without_prod(
         describe_project(opened, make_project_place(request, request.projects)),
         request.environment,
         opened.baseline,
-        checks=make_unrun_checks("The state holds no prod."),
+        checks=make_unrun_checks_of_document("The state holds no prod."),
         cost=predict_plan_cost([]),
         versions=collect_versions_of_project(opened),
         timings=dict(clock.phases),
@@ -250,7 +250,7 @@ ReportProgress = Callable[[str, str], None]
 class ReviewPorts:
     """The clock and callbacks that a review gets from its caller."""
 
-    clock: PhaseClock
+    clock: WorkerPhaseClock
     progress: ReportProgress
     on_spark_start: Callable[[], None]
 
@@ -424,7 +424,7 @@ def _plan_review_or_fail(
 
 
 def note_base_cache_for_reviews(
-    request: RememberRequest, clock: PhaseClock, on_spark_start: Callable[[], None]
+    request: RememberRequest, clock: WorkerPhaseClock, on_spark_start: Callable[[], None]
 ) -> BaseCache:
     """Loads the project on its state, and lists the files that define prod's models. Read-only.
 
@@ -452,7 +452,7 @@ def run_base_tests_for_review(request: BaseTestsRequest, ports: ReviewPorts) -> 
         NotLoaded: its project does not load.
     """
     base = Path(request.base_repository)
-    imports.move_search_paths(
+    imports.move_search_paths_of_worker(
         request.workplace.python_path, Path(request.workplace.repository), base
     )
     place = make_project_place(request, request.projects, cache_name="base-tests", root=base)

@@ -25,7 +25,7 @@ from ci_bot.worker.project import OpenProject, ProjectConfigFacts
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.rules import inputs as reading
 from ci_bot.worker.runtime import load_trace
-from ci_bot.worker.sql_effects import judge_plan
+from ci_bot.worker.sql_effects import judge_statement_effects_of_plan
 from ci_bot.worker.state_store import CostLedger
 
 if TYPE_CHECKING:
@@ -87,9 +87,11 @@ def make_rule_inputs_of_review(
         config_before=config_before,
         config_after=ProjectConfigFacts.from_config(context.config, context.gateway),
         statements=_list_statements_for_review(planned),
-        judged=tuple(judge_plan(context, planned)) if planned else (),
+        judged=tuple(judge_statement_effects_of_plan(context, planned)) if planned else (),
         opened=frozenset(
-            path for path in load_trace.list_opened_files() if Path(path).is_relative_to(repository)
+            path
+            for path in load_trace.list_files_in_load_trace()
+            if Path(path).is_relative_to(repository)
         ),
         readers=_map_readers_of_reviewed_models(after),
         default_dialect=context.default_dialect or "",

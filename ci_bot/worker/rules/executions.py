@@ -15,8 +15,13 @@ from ci_bot.protocol.review_inputs import (
     ModelExecution,
 )
 from ci_bot.redaction import redact_shapes, shorten_redacted
-from ci_bot.worker import execution
-from ci_bot.worker.execution import ExecutionVerdict, Fields, ValueType, judge_queries
+from ci_bot.worker import duckdb_trials
+from ci_bot.worker.duckdb_trials import (
+    DuckdbFields,
+    DuckdbTrialVerdict,
+    ValueType,
+    judge_queries_on_duckdb,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair, rename_tables
 from ci_bot.worker.rules.source_columns import SourceTables, is_personal
@@ -42,7 +47,7 @@ _MANY_TEXTS = "a macro that renders another text each time"
 _MOST_READERS = 4
 
 
-def judge_pair(pair: ModelPair, inputs: RuleInputs) -> ExecutionVerdict:
+def judge_pair(pair: ModelPair, inputs: RuleInputs) -> DuckdbTrialVerdict:
     """The verdict of execution on both versions of a model; run once in a review."""
     return inputs.judged_models.judge_once(
         pair.after.fqn,
@@ -71,7 +76,7 @@ def list_executions(inputs: RuleInputs) -> list[ModelExecution]:
 
 
 def make_execution_example(
-    example: execution.FoundExample, shown: Mapping[str, str]
+    example: duckdb_trials.FoundDuckdbExample, shown: Mapping[str, str]
 ) -> ExecutionExample:
     """Makes the example of a report; `shown` maps its tables to names for people."""
     return ExecutionExample(
@@ -105,7 +110,7 @@ def _render_example_value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return shorten_redacted(redact_shapes("'" + value.replace("'", "''") + "'"), LONGEST_VALUE)
-    if isinstance(value, dict | Fields):
+    if isinstance(value, dict | DuckdbFields):
         pairs = value.items() if isinstance(value, dict) else value
         return f"{{{', '.join(f'{name}: {_render_part(one)}' for name, one in pairs)}}}"
     if isinstance(value, list | tuple):
@@ -119,7 +124,7 @@ def _render_part(value: Any) -> str:
 
 def _run_both_versions(
     pair: ModelPair, inputs: RuleInputs, seconds: float, data_sets: int
-) -> ExecutionVerdict:
+) -> DuckdbTrialVerdict:
     old, new = pair.query_before, pair.query_after
     if old is None or new is None:
         return _make_untried_verdict("a model without a query")
@@ -151,14 +156,14 @@ def _run_queries(
     seed_of: Iterable[Model],
     seconds: float,
     data_sets: int,
-) -> ExecutionVerdict:
+) -> DuckdbTrialVerdict:
     """Runs two queries and judges them; the hashes of the models in `seed_of` are the seed."""
     before, after = (query.sql(dialect="spark", comments=False) for query in queries)
     if before == after:
-        return ExecutionVerdict("alike", reason=ONE_TEXT)
+        return DuckdbTrialVerdict("alike", reason=ONE_TEXT)
     if (reason := _find_relation(*queries, {**inputs.before, **inputs.after})) is not None:
         return _make_untried_verdict(reason)
-    return judge_queries(
+    return judge_queries_on_duckdb(
         before,
         after,
         tables,
@@ -222,7 +227,7 @@ def _run_reader(
     queries: ModelQueries,
     seconds: float,
     data_sets: int,
-) -> ExecutionVerdict:
+) -> DuckdbTrialVerdict:
     own = _render_apart(queries.query_of(reader))
     before, after = dict[str, exp.Query](), dict[str, exp.Query]()
     for name, (old, new) in edited.items():
@@ -254,8 +259,8 @@ def _render_apart(query: ModelQuery | None) -> exp.Query | str:
     return query.rendered_apart if query.renders_one_text else _MANY_TEXTS
 
 
-def _make_untried_verdict(reason: str) -> ExecutionVerdict:
-    return ExecutionVerdict("not_tried", reason=reason)
+def _make_untried_verdict(reason: str) -> DuckdbTrialVerdict:
+    return DuckdbTrialVerdict("not_tried", reason=reason)
 
 
 def _find_relation(before: exp.Expr, after: exp.Expr, models: Mapping[str, Model]) -> str | None:

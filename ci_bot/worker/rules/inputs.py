@@ -12,13 +12,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ci_bot.protocol.base import make_readable_path
-from ci_bot.protocol.files import LARGEST_FILE_BYTES, is_read
+from ci_bot.protocol.files import LARGEST_FILE_BYTES, is_file_read_by_a_rule
 from ci_bot.protocol.messages import Workplace
-from ci_bot.worker.execution import DATA_SETS, SECONDS_FOR_A_MODEL, ExecutionVerdict
+from ci_bot.worker.duckdb_trials import DATA_SETS, SECONDS_FOR_A_MODEL, DuckdbTrialVerdict
 from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.project import ProjectConfigFacts
 from ci_bot.worker.rules.observation import NamedModel
-from ci_bot.worker.runtime import exclude_from_trace
+from ci_bot.worker.runtime import exclude_from_load_trace
 from ci_bot.worker.sql import plain_name
 from ci_bot.worker.sql_effects import JudgedEffect
 
@@ -51,12 +51,12 @@ class JudgedModels:
     seconds: float = SECONDS_FOR_A_REVIEW
     seconds_for_a_model: float = SECONDS_FOR_A_MODEL
     clock: Callable[[], float] = time.thread_time
-    found: dict[str, ExecutionVerdict] = field(default_factory=dict)
+    found: dict[str, DuckdbTrialVerdict] = field(default_factory=dict)
     sources: SourceTables | None = None
 
     def judge_once(
-        self, name: str, judge: Callable[[float, int], ExecutionVerdict]
-    ) -> ExecutionVerdict:
+        self, name: str, judge: Callable[[float, int], DuckdbTrialVerdict]
+    ) -> DuckdbTrialVerdict:
         """The verdict on a model.
 
         Args:
@@ -65,7 +65,7 @@ class JudgedModels:
         if name not in self.found:
             if self.seconds < _LEAST_SECONDS or len(self.found) >= _MOST_MODELS:
                 reason = "more time than a review has for it"
-                self.found[name] = ExecutionVerdict("not_tried", reason=reason)
+                self.found[name] = DuckdbTrialVerdict("not_tried", reason=reason)
             else:
                 started = self.clock()
                 data_sets = DATA_SETS if len(self.found) < _FIRST_MODELS else _FEWER_DATA_SETS
@@ -271,7 +271,7 @@ def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
     # Many rules read the same file.
     @lru_cache(maxsize=_KEPT)
     def read_file(path: str) -> bytes | None:
-        if path in closed or not is_read(path):
+        if path in closed or not is_file_read_by_a_rule(path):
             return None
         target = os.path.realpath(
             _find_named_file(tops[0], path) if _REPLACED in path else f"{tops[0]}/{path}"
@@ -280,7 +280,7 @@ def _make_reader(roots: list[Path], unread: Collection[str]) -> ReadFile:
         try:
             if not target.startswith(inside) or not stat.S_ISREG(file.stat().st_mode):
                 return None
-            with exclude_from_trace(), file.open("rb") as opened:
+            with exclude_from_load_trace(), file.open("rb") as opened:
                 content = opened.read(LARGEST_FILE_BYTES + 1)
         except OSError:
             return None

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution import (
+from ci_bot.worker.duckdb_trials import (
     SourceTable,
     UntriedError,
     ValueType,
-    parse_plain,
-    read_columns,
-    write_query,
+    parse_duckdb_plainly,
+    read_duckdb_columns,
+    write_duckdb_query,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.sql import ModelQueries, find_origins, list_outer_scopes, plain_name, table_name
@@ -83,7 +83,7 @@ class SourceTables:
         for model in self._list_with_embedded(models):
             for name, columns in iterate_schema_tables(model.mapping_schema):
                 known = found.setdefault(new_names.get(name, name), {})
-                for column, kind in read_columns(columns).items():
+                for column, kind in read_duckdb_columns(columns).items():
                     if known.setdefault(column, kind) != kind:
                         known[column] = ValueType(f"{known[column]} and {kind}")
         for name, columns in found.items():
@@ -152,7 +152,9 @@ class SourceTables:
         tables = self._read_tables([model], used, {}, levels)
         sources = {name: SourceTable(name, columns) for name, columns in tables.items()}
         try:
-            written = write_query(parse_plain(tree.sql(dialect="spark", comments=False)), sources)
+            written = write_duckdb_query(
+                parse_duckdb_plainly(tree.sql(dialect="spark", comments=False)), sources
+            )
         except UntriedError:
             return None
         return {name.lower(): kind for name, kind in written.columns}

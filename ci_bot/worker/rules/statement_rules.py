@@ -23,7 +23,11 @@ from ci_bot.worker.rules.model_pair import iterate_pairs, list_touched_models
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_project, on_statement
 from ci_bot.worker.sql import ModelQueries, list_known_types, plain_name, table_name
-from ci_bot.worker.sql_effects import JudgedEffect, display_name, judge_models
+from ci_bot.worker.sql_effects import (
+    JudgedEffect,
+    display_name_in_effect,
+    judge_statement_effects_of_models,
+)
 from ci_bot.worker.sqlmesh_compat import FROM
 
 if TYPE_CHECKING:
@@ -80,7 +84,7 @@ def _judge_statements(inputs: RuleInputs) -> tuple[JudgedEffect, ...]:
         return ()
     changed = list_touched_models(inputs, iterate_pairs(inputs, ModelQueries()))
     after_and_before = ((after, before) for before, after in changed)
-    return tuple(judge_models(after_and_before, inputs.default_dialect))
+    return tuple(judge_statement_effects_of_models(after_and_before, inputs.default_dialect))
 
 
 def _observe_new(item: JudgedEffect, inputs: RuleInputs) -> RuleObservation:
@@ -171,7 +175,7 @@ def make_statement_subject(item: JudgedEffect) -> tuple[str, ...]:
     effect, statement = item.effect, item.statement
     if effect.action == "unknown":
         return statement.slot, effect.action, effect.kind, statement.source
-    target = display_name(effect.target) if effect.target is not None else ""
+    target = display_name_in_effect(effect.target) if effect.target is not None else ""
     parts = (statement.slot, effect.action, effect.kind, effect.detail, target)
     return tuple(part for part in parts if part)
 

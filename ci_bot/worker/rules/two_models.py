@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ci_bot.protocol.review_inputs import SameAnswer
-from ci_bot.worker.execution import ExecutionVerdict
+from ci_bot.worker.duckdb_trials import DuckdbTrialVerdict
 from ci_bot.worker.rules.changes.results import is_proved_at_all_times, is_reported_as_same
 from ci_bot.worker.rules.executions import ONE_TEXT, judge_pair, make_execution_example
 from ci_bot.worker.rules.inputs import JudgedModels, RuleInputs
@@ -48,7 +48,7 @@ def compare_models(before: Any, after: Any) -> SameAnswer:
     return SameAnswer(verdict="not_known", data_sets=sets, told=reason)
 
 
-def _describe_same(pair: ModelPair, executed: ExecutionVerdict) -> str:
+def _describe_same(pair: ModelPair, executed: DuckdbTrialVerdict) -> str:
     sentence = f"{_PROVED} and {_describe_alike(executed)}."
     if executed.verdict != "alike" or executed.reason == ONE_TEXT:
         sentence = "Spark gets the same text for both."
@@ -56,7 +56,7 @@ def _describe_same(pair: ModelPair, executed: ExecutionVerdict) -> str:
     return sentence + (" Their columns are in another order." if before != after else "")
 
 
-def _describe_unknown(pair: ModelPair, executed: ExecutionVerdict) -> str:
+def _describe_unknown(pair: ModelPair, executed: DuckdbTrialVerdict) -> str:
     is_proved = is_proved_at_all_times(pair)
     proved, joined = (_PROVED, "but") if is_proved else (_UNPROVED, "and")
     if executed.verdict == "alike":
@@ -64,7 +64,7 @@ def _describe_unknown(pair: ModelPair, executed: ExecutionVerdict) -> str:
     return f"{proved} {joined} they were not run, because of {executed.reason}."
 
 
-def _describe_alike(executed: ExecutionVerdict) -> str:
+def _describe_alike(executed: DuckdbTrialVerdict) -> str:
     return f"{executed.data_sets} generated data sets did not tell them apart"
 
 

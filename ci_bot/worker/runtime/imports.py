@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import Any
 
 
-def add_search_paths(directories: Sequence[str]) -> None:
+def add_search_paths_of_worker(directories: Sequence[str]) -> None:
     """Adds `directories` to the search path as PYTHONPATH would: before installed packages.
 
     Processes that Python forks or spawns inherit `sys.path`; others, such as Spark's, have the
@@ -37,25 +37,27 @@ def add_search_paths(directories: Sequence[str]) -> None:
     sys.path[:0] = [directory for directory in directories if directory not in sys.path]
 
 
-def move_search_paths(directories: Sequence[str], old: Path, new: Path) -> None:
+def move_search_paths_of_worker(directories: Sequence[str], old: Path, new: Path) -> None:
     """Moves this process from one tree to another: its search path and working directory.
 
     Args:
-        directories: The directories of `add_search_paths`. Other entries stay, even in the old
-            tree, such as a virtual environment.
+        directories: The directories of `add_search_paths_of_worker`. Other entries stay, even in
+            the old tree, such as a virtual environment.
     """
-    moved = {directory: str(_move_path(Path(directory), old, new)) for directory in directories}
+    moved = {
+        directory: str(_move_search_path(Path(directory), old, new)) for directory in directories
+    }
     sys.path[:] = [moved.get(entry, entry) for entry in sys.path]
     if inherited := os.environ.get("PYTHONPATH"):
         entries = inherited.split(os.pathsep)
         os.environ["PYTHONPATH"] = os.pathsep.join(moved.get(entry, entry) for entry in entries)
-    here = _move_path(Path.cwd(), old, new)
+    here = _move_search_path(Path.cwd(), old, new)
     while not here.is_dir():  # the other tree may lack the directory
         here = here.parent
     os.chdir(here)
 
 
-def _move_path(path: Path, old: Path, new: Path) -> Path:
+def _move_search_path(path: Path, old: Path, new: Path) -> Path:
     """Returns `path` in the new tree if it lies in the old one."""
     for top in (old, old.resolve()):
         if path.is_relative_to(top):
@@ -73,7 +75,7 @@ def _move_path(path: Path, old: Path, new: Path) -> Path:
 _PACKAGES = ("site-packages", "dist-packages")
 
 
-class _ReadOnlyLoader(SourceFileLoader):
+class _ReadOnlyImportLoader(SourceFileLoader):
     """Reads existing byte code, and writes none."""
 
     def set_data(self, path: Any, data: Any, *, _mode: int = 0o666) -> None:
@@ -82,19 +84,19 @@ class _ReadOnlyLoader(SourceFileLoader):
 
 _finder = FileFinder.path_hook(
     (ExtensionFileLoader, EXTENSION_SUFFIXES),
-    (_ReadOnlyLoader, SOURCE_SUFFIXES),
+    (_ReadOnlyImportLoader, SOURCE_SUFFIXES),
     (SourcelessFileLoader, BYTECODE_SUFFIXES),
 )
 
 
 def import_without_byte_code(repository: Path) -> None:
     """Stops imports from writing below `repository`, except in virtual environments there."""
-    hook = _make_path_hook(repository.resolve(), Path(sys.prefix).resolve())
+    hook = _make_import_path_hook(repository.resolve(), Path(sys.prefix).resolve())
     sys.path_hooks.insert(0, hook)
     sys.path_importer_cache.clear()
 
 
-def _make_path_hook(repository: Path, environment: Path) -> Callable[[str], Any]:
+def _make_import_path_hook(repository: Path, environment: Path) -> Callable[[str], Any]:
     def find_modules_in(entry: str) -> Any:
         place = Path(entry or ".").resolve()
         inside = place.is_relative_to(repository) and not place.is_relative_to(environment)
@@ -118,10 +120,10 @@ def delay_import_work() -> None:
     """Delays work of the modules in `_DELAYED` to the first use of what it makes. No effect on a
     module that is already imported.
     """
-    sys.meta_path.insert(0, _DelayingFinder())
+    sys.meta_path.insert(0, _DelayingImportFinder())
 
 
-class _DelayingFinder(MetaPathFinder):
+class _DelayingImportFinder(MetaPathFinder):
     """Finds the modules of `_DELAYED`, and runs each in its own way."""
 
     def find_spec(
@@ -138,18 +140,18 @@ class _DelayingFinder(MetaPathFinder):
         return spec
 
 
-def _run_with_late_patterns(module: ModuleType, run: Callable[[ModuleType], None]) -> None:
+def _import_with_late_patterns(module: ModuleType, run: Callable[[ModuleType], None]) -> None:
     # It is dateparser's dependency and not ours.
     regex: Any = import_module("regex")
     plain = regex.compile
-    regex.compile = lambda *given, **named: _LatePattern(plain, given, named)
+    regex.compile = lambda *given, **named: _LateImportPattern(plain, given, named)
     try:
         run(module)
     finally:
         regex.compile = plain
 
 
-def _run_with_late_validators(module: ModuleType, run: Callable[[ModuleType], None]) -> None:
+def _import_with_late_validators(module: ModuleType, run: Callable[[ModuleType], None]) -> None:
     run(module)
     # The base of SQLMesh's records. Each record inherits its settings.
     module.PydanticModel.model_config["defer_build"] = True
@@ -171,8 +173,8 @@ def _run_with_late_requests(module: ModuleType, run: Callable[[ModuleType], None
 _DELAYED = {
     "sqlmesh.core.analytics.dispatcher": _run_with_late_requests,
     "sqlmesh.core.engine_adapter.fabric": _run_with_late_requests,
-    "dateparser.timezone_parser": _run_with_late_patterns,
-    "sqlmesh.utils.pydantic": _run_with_late_validators,
+    "dateparser.timezone_parser": _import_with_late_patterns,
+    "sqlmesh.utils.pydantic": _import_with_late_validators,
 }
 
 
@@ -191,7 +193,7 @@ class _LateModule(ModuleType):
         return getattr(import_module(self.__name__), name)
 
 
-class _LatePattern:
+class _LateImportPattern:
     """A regular expression that is compiled at its first use."""
 
     def __init__(self, plain: Any, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:

@@ -51,7 +51,7 @@ class JavaRuntime:
         return f"Java {number} at {self.program.parent.parent}"
 
 
-def brief_run_options(environ: Mapping[str, str]) -> dict[str, str]:
+def make_java_options_for_brief_run(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables to add to `environ` for a Spark with little work.
 
     Options of the project's own come later on Java's command line, and win.
@@ -60,7 +60,7 @@ def brief_run_options(environ: Mapping[str, str]) -> dict[str, str]:
     return {"SPARK_SUBMIT_OPTS": f"{ONLY_QUICK_COMPILER} {own}".strip()}
 
 
-def private_directory_options(
+def make_java_options_for_private_directory(
     environ: Mapping[str, str], temporary: Path, *, metastore: bool
 ) -> dict[str, str]:
     """Returns the variables to add to `environ` so that a JVM leaves no file outside of
@@ -84,7 +84,7 @@ def private_directory_options(
     return {"SPARK_SUBMIT_OPTS": f"{ours} {own}".strip()}
 
 
-def name_without_address(environ: Mapping[str, str]) -> str | None:
+def name_without_address_for_java(environ: Mapping[str, str]) -> str | None:
     """Returns this machine's name if it does not resolve and Spark would need it; else None.
 
     An engine writes the name of a container on one of its networks into /etc/hosts, but not that of
@@ -166,7 +166,7 @@ def find_java_runtime(
         text = (java.parent.parent / "release").read_text("utf-8", errors="replace")
     except OSError:
         text = ""
-    version = _parse_major(text) or _parse_major(_read_java_version(java))
+    version = _parse_major_java_version(text) or _parse_major_java_version(_read_java_version(java))
     modules = _MODULES.search(text)
     return JavaRuntime(java, version, frozenset(modules[1].split()) if modules else None)
 
@@ -186,7 +186,7 @@ def _read_java_version(java: Path) -> str:
     return process.stderr + process.stdout
 
 
-def _parse_major(text: str) -> int | None:
+def _parse_major_java_version(text: str) -> int | None:
     found = _VERSION.search(text)
     if found is None:
         return None
@@ -214,7 +214,7 @@ def describe_java_versions(spark: tuple[int, int]) -> str:
     return f"Spark {spark[0]}.{spark[1]} runs on Java {', '.join(most)} and {last}"
 
 
-def _find_pyspark() -> Sequence[str]:
+def _find_pyspark_for_java() -> Sequence[str]:
     """Finds the directories of the installed PySpark without importing it."""
     spec = importlib.util.find_spec("pyspark")
     return list(spec.submodule_search_locations or ()) if spec else []
@@ -223,11 +223,13 @@ def _find_pyspark() -> Sequence[str]:
 def list_spark_jar_directories(environ: Mapping[str, str]) -> list[Path]:
     """Lists the directories of Spark's own jars: those of SPARK_HOME, else of PySpark."""
     own = environ.get("SPARK_HOME")
-    homes = [own] if own else _find_pyspark()
+    homes = [own] if own else _find_pyspark_for_java()
     return [Path(home) / "jars" for home in homes]
 
 
-def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None) -> None:
+def check_spark_jars_before_java_starts(
+    environ: Mapping[str, str], packages: Sequence[str] | None = None
+) -> None:
     """Refuses a missing PySpark, and one without Spark's own jars, before Java is looked for.
 
     Args:
@@ -237,7 +239,7 @@ def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None
         BadInput: there is no PySpark, or it has no jars, as in the image for reviews.
     """
     own = environ.get("SPARK_HOME")
-    found = _find_pyspark() if packages is None else packages
+    found = _find_pyspark_for_java() if packages is None else packages
     if not found:
         raise BadInput(
             "This needs Spark, and PySpark is not installed. A review goes without it.",
@@ -254,7 +256,7 @@ def check_jars(environ: Mapping[str, str], packages: Sequence[str] | None = None
         )
 
 
-def check_java(found: JavaRuntime | None, spark: tuple[int, int]) -> None:
+def check_java_before_spark_starts(found: JavaRuntime | None, spark: tuple[int, int]) -> None:
     """Refuses a Java on which this Spark cannot start, before anything is started.
 
     A version newer than the supported ones may work, so it is tried.

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ci_bot.errors import BotError
 from ci_bot.jinja_text import EXPRESSION, replace_templates
 from ci_bot.worker.runtime.java import read_spark_version
-from ci_bot.worker.runtime.process import write_log_line
+from ci_bot.worker.runtime.process import write_worker_log_line
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -94,39 +94,45 @@ class JavaWatch:
         while java.poll() is None:
             self._sleep(_PAUSE)
         for _ in range(_LOOKS if mark else 0):
-            left = find_processes_with(mark)
+            left = find_java_processes_with(mark)
             for pid in left:
-                write_log_line(f"Java has ended and left process {pid}, which is ended, too.")
-                _kill_process(pid)
+                write_worker_log_line(
+                    f"Java has ended and left process {pid}, which is ended, too."
+                )
+                _kill_java_process(pid)
             self._sleep(_PAUSE)
 
 
 WATCH = JavaWatch()
 
 
-def find_processes_with(mark: bytes) -> list[int]:
+def find_java_processes_with(mark: bytes) -> list[int]:
     """Finds this user's processes whose environment has this entry."""
     pids = [int(entry.name) for entry in _PROCESSES.iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if pid != os.getpid() and mark in _read_environment(pid)]
+    return [
+        pid for pid in pids if pid != os.getpid() and mark in _read_environment_of_java_process(pid)
+    ]
 
 
 def _read_java_mark(pid: int) -> bytes:
     """Reads the entry of a JVM's environment that no other JVM has; empty if it cannot be read."""
-    return next((item for item in _read_environment(pid) if item.startswith(MARK)), b"")
+    return next(
+        (item for item in _read_environment_of_java_process(pid) if item.startswith(MARK)), b""
+    )
 
 
-def _read_environment(pid: int) -> list[bytes]:
+def _read_environment_of_java_process(pid: int) -> list[bytes]:
     try:
         return (_PROCESSES / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
         return []
 
 
-def _kill_process(pid: int) -> None:
+def _kill_java_process(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError as error:
-        write_log_line(f"Process {pid} could not be ended: {error}")
+        write_worker_log_line(f"Process {pid} could not be ended: {error}")
 
 
 FILES = ("config.yaml", "config.yml", "sqlmesh.yaml", "sqlmesh.yml")
@@ -137,7 +143,7 @@ _UNTRIED = (4, 0)
 _UNKNOWN = "\u2400"
 
 
-class SparkOptions(Protocol):
+class JavaSparkOptions(Protocol):
     """Spark's configuration, as PySpark hands it to the start of a JVM."""
 
     def getAll(self) -> Sequence[tuple[str, str]]: ...  # noqa: N802 - PySpark's name
@@ -147,7 +153,7 @@ StartJava = Callable[[Any], Any]
 """Starts a JVM with PySpark's options, and gives the gateway to it."""
 
 
-def guess_spark_options(
+def guess_spark_options_for_java(
     directory: Path, gateway: str | None, read: Callable[[str], Any]
 ) -> dict[str, str] | None:
     """Guesses Spark's start options; None if the file does not have them as plain text.
@@ -164,20 +170,29 @@ def guess_spark_options(
     document = (
         None if "{%" in text else read(replace_templates(text, lambda _: _UNKNOWN, (EXPRESSION,)))
     )
-    gateways = _read_mapping(_read_mapping(document).get("gateways"))
-    name = gateway or _read_mapping(document).get("default_gateway") or next(iter(gateways), None)
-    connection = _read_mapping(_read_mapping(gateways.get(name)).get("connection"))
+    gateways = _read_mapping_of_java_options(
+        _read_mapping_of_java_options(document).get("gateways")
+    )
+    name = (
+        gateway
+        or _read_mapping_of_java_options(document).get("default_gateway")
+        or next(iter(gateways), None)
+    )
+    connection = _read_mapping_of_java_options(
+        _read_mapping_of_java_options(gateways.get(name)).get("connection")
+    )
     if connection.get("type") != "spark" or connection.get("config_dir"):
         return None
     options = {
-        str(key): str(value) for key, value in _read_mapping(connection.get("config")).items()
+        str(key): str(value)
+        for key, value in _read_mapping_of_java_options(connection.get("config")).items()
     }
     if _UNKNOWN in "".join((*options, *options.values())):
         return None
     return options | HIVE
 
 
-def _read_mapping(value: Any) -> Mapping[Any, Any]:
+def _read_mapping_of_java_options(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, dict) else {}
 
 
@@ -194,7 +209,7 @@ def start_java_early(
         prepare: Prepares the environment for Spark; may be called again later.
         read: Gives the document of a YAML text; None if there is none.
     """
-    options = guess_spark_options(directory, gateway, read)
+    options = guess_spark_options_for_java(directory, gateway, read)
     # The options that PySpark itself adds are known for the versions before 4.
     if options is None or read_spark_version() >= _UNTRIED:
         return
@@ -229,7 +244,7 @@ class EarlyJava:
         self._thread = threading.Thread(target=self._start_java, name="early-java", daemon=True)
         self._thread.start()
 
-    def launch_java(self, conf: SparkOptions) -> Any:
+    def launch_java(self, conf: JavaSparkOptions) -> Any:
         """Replaces PySpark's own start: returns this JVM if its options match, else starts another.
 
         Raises:
@@ -247,7 +262,7 @@ class EarlyJava:
 
     def _start_java(self) -> None:
         try:
-            self._gateway = self._launch(_FixedOptions(self._options))
+            self._gateway = self._launch(_FixedJavaOptions(self._options))
         except Exception:
             # PySpark's own start will report the cause.
             self._gateway = None
@@ -259,7 +274,7 @@ class EarlyJava:
             self._gateway.proc.wait()
 
 
-class _FixedOptions:
+class _FixedJavaOptions:
     """Options with the one method that PySpark's start uses."""
 
     def __init__(self, options: Mapping[str, str]) -> None:

@@ -32,7 +32,7 @@ _told: set[str] = set()
 
 
 @contextmanager
-def exclude_from_trace() -> Iterator[None]:
+def exclude_from_load_trace() -> Iterator[None]:
     """Leaves out files that this thread reads inside the block: they are only inspected and never
     run.
     """
@@ -44,12 +44,12 @@ def exclude_from_trace() -> Iterator[None]:
         _own.looking = before
 
 
-def list_opened_files() -> frozenset[str]:
+def list_files_in_load_trace() -> frozenset[str]:
     """Lists the absolute paths of the files that this process has reported."""
     return frozenset(_told)
 
 
-def install_trace(descriptor: int, roots: Sequence[str]) -> None:
+def install_load_trace(descriptor: int, roots: Sequence[str]) -> None:
     """Starts the trace.
 
     Args:
@@ -58,24 +58,26 @@ def install_trace(descriptor: int, roots: Sequence[str]) -> None:
     """
     # A JVM that kept it open would keep the bot waiting.
     os.set_inheritable(descriptor, False)
-    report_file = _make_reporter(descriptor, roots)
+    report_file = _make_load_trace_reporter(descriptor, roots)
 
     def report_program(arguments: tuple[Any, ...]) -> None:
-        for word in _list_file_words(arguments):
+        for word in _list_file_words_for_load_trace(arguments):
             report_file(word)
-        _write_record(descriptor, PROGRAM, os.path.basename(_read_program_name(arguments)))
+        _write_load_trace_record(
+            descriptor, PROGRAM, os.path.basename(_read_program_name_for_load_trace(arguments))
+        )
 
     def report_executed_code(arguments: tuple[Any, ...]) -> None:
         # Byte code may be run without its source being opened.
-        source = _find_source_of_code(arguments[0])
+        source = _find_source_of_code_in_load_trace(arguments[0])
         report_file(source)
         if source is not None and source.endswith(_STARTERS):
-            _write_record(descriptor, PROGRAM, "multiprocessing")
+            _write_load_trace_record(descriptor, PROGRAM, "multiprocessing")
 
     def report_import(arguments: tuple[Any, ...]) -> None:
         report_file(arguments[1])
         if arguments[0] in _INTERPRETERS:
-            _write_record(descriptor, PROGRAM, "interpreter")
+            _write_load_trace_record(descriptor, PROGRAM, "interpreter")
 
     watched: dict[str, Callable[[tuple[Any, ...]], None]] = {
         "open": lambda arguments: report_file(arguments[0]),
@@ -83,7 +85,7 @@ def install_trace(descriptor: int, roots: Sequence[str]) -> None:
         "import": report_import,
         "ctypes.dlopen": lambda arguments: report_file(arguments[0]),
         "sqlite3.load_extension": lambda arguments: report_file(arguments[1]),
-        "cpython.PyInterpreterState_New": lambda _: _write_record(
+        "cpython.PyInterpreterState_New": lambda _: _write_load_trace_record(
             descriptor, PROGRAM, "interpreter"
         ),
         **dict.fromkeys(_PROGRAMS, report_program),
@@ -94,17 +96,17 @@ def install_trace(descriptor: int, roots: Sequence[str]) -> None:
         if event in watched:
             watched[event](arguments)
 
-    _write_record(descriptor, HELLO, "")
+    _write_load_trace_record(descriptor, HELLO, "")
     sys.addaudithook(watch_event)
 
 
-def _find_source_of_code(code: Any) -> str | None:
+def _find_source_of_code_in_load_trace(code: Any) -> str | None:
     """Finds the file of a code object; None for `<string>` and the like."""
     name = getattr(code, "co_filename", None)
     return None if name is None or name.startswith("<") else name
 
 
-def _make_reporter(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
+def _make_load_trace_reporter(descriptor: int, roots: Sequence[str]) -> Callable[[Any], None]:
     """Makes the function that reports each file below `roots` once, by its name and by its link's
     target.
     """
@@ -121,20 +123,20 @@ def _make_reporter(descriptor: int, roots: Sequence[str]) -> Callable[[Any], Non
             return
         if path in known:
             return
-        for found in _list_path_names(path):
+        for found in _list_path_names_for_load_trace(path):
             if found.startswith(below):
-                _write_record(descriptor, FILE, found)
+                _write_load_trace_record(descriptor, FILE, found)
                 _told.add(found)
         if path != text and not os.path.lexists(path):
             # Relative to a directory that was opened before; no event names it.
-            _write_record(descriptor, ENDING, os.path.normpath(text))
+            _write_load_trace_record(descriptor, ENDING, os.path.normpath(text))
         # Only now: a failed report must be tried again.
         known.add(path)
 
     return report_file
 
 
-def _list_path_names(path: str) -> tuple[str, ...]:
+def _list_path_names_for_load_trace(path: str) -> tuple[str, ...]:
     """Returns the path, and its link's target if that differs."""
     name = os.path.normpath(path)
     directory, last = os.path.split(path)
@@ -151,7 +153,7 @@ def _list_path_names(path: str) -> tuple[str, ...]:
 _real_directory = lru_cache(maxsize=20_000)(os.path.realpath)
 
 
-def _write_record(descriptor: int, kind: bytes, text: str) -> None:
+def _write_load_trace_record(descriptor: int, kind: bytes, text: str) -> None:
     """Writes one record in one piece; raises if the bot cannot receive it, so the file is not
     opened.
     """
@@ -160,15 +162,15 @@ def _write_record(descriptor: int, kind: bytes, text: str) -> None:
         raise OSError("the bot got only a part of a file's name")
 
 
-def _read_program_name(arguments: tuple[Any, ...]) -> str:
+def _read_program_name_for_load_trace(arguments: tuple[Any, ...]) -> str:
     first = arguments[1] if isinstance(arguments[0], int) else arguments[0]
     if first is None:  # subprocess, whose command names its program itself
-        first = next(iter(_list_file_words(arguments)), "")
+        first = next(iter(_list_file_words_for_load_trace(arguments)), "")
     text = os.fsdecode(first) if isinstance(first, (str, bytes, os.PathLike)) else ""
     return (text.split() or [""])[0]
 
 
-def _list_file_words(arguments: tuple[Any, ...]) -> Iterator[str]:
+def _list_file_words_for_load_trace(arguments: tuple[Any, ...]) -> Iterator[str]:
     """Yields every word of a command that can be a file's name, also in `--option=name`."""
     for argument in arguments[:3]:
         parts = argument if isinstance(argument, (list, tuple)) else [argument]

@@ -45,12 +45,12 @@ _MESSAGE_CHARACTERS = 4_000
 _CHUNK = 1024 * 1024
 
 
-def write_log_line(text: str) -> None:
+def write_worker_log_line(text: str) -> None:
     """Writes a line to the job's log; the bot removes secrets from it."""
     print(text, file=sys.stderr)  # noqa: T201 - the one place that does
 
 
-class BotChannel:
+class WorkerChannelToBot:
     """The channel to the bot.
 
     Args:
@@ -76,7 +76,7 @@ class BotChannel:
             os.set_blocking(progress, False)
 
     @classmethod
-    def from_arguments(cls, arguments: Sequence[str]) -> BotChannel:
+    def from_arguments(cls, arguments: Sequence[str]) -> WorkerChannelToBot:
         """Makes the channel of this process.
 
         Args:
@@ -85,7 +85,7 @@ class BotChannel:
         """
         request_fd, answer, progress, *gate = (int(argument) for argument in arguments[:4])
         for stream in (sys.stdout, sys.stderr):
-            _flush_line_by_line(stream)
+            _flush_worker_log_line_by_line(stream)
         return cls(
             request_fd=request_fd, answer=answer, progress=progress, gate=next(iter(gate), -1)
         )
@@ -119,10 +119,10 @@ class BotChannel:
             "total": total,
             "seconds": seconds,
         }
-        line = _encode_line(fields)
+        line = _encode_worker_line(fields)
         while len(line) > PROGRESS_BYTES:
             fields["message"] = str(fields["message"])[: len(str(fields["message"])) // 2]
-            line = _encode_line(fields)
+            line = _encode_worker_line(fields)
         with self._lock, suppress(OSError):
             # A full pipe may take the first half of a line; then the next line starts on its own.
             text = (b"\n" if self._torn else b"") + line + b"\n"
@@ -148,11 +148,11 @@ class BotChannel:
             position += os.pwrite(self._answer, data[position : position + _CHUNK], position)
 
 
-def _encode_line(fields: dict[str, str | int | float | None]) -> bytes:
+def _encode_worker_line(fields: dict[str, str | int | float | None]) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def _flush_line_by_line(stream: TextIO) -> None:
+def _flush_worker_log_line_by_line(stream: TextIO) -> None:
     """Flushes each line to the log, and escapes characters that it cannot encode."""
     reconfigure = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
@@ -160,7 +160,7 @@ def _flush_line_by_line(stream: TextIO) -> None:
 
 
 @contextmanager
-def silence_log(name: str) -> Iterator[None]:
+def silence_worker_log(name: str) -> Iterator[None]:
     """Inside of it the log of this name writes nothing."""
     log = logging.getLogger(name)
     was, log.disabled = log.disabled, True
@@ -181,13 +181,13 @@ def silence_log(name: str) -> Iterator[None]:
 PATIENCE_SECONDS = 2.0
 
 
-def find_active_context() -> Any | None:
+def find_spark_context_of_worker() -> Any | None:
     """Finds the SparkContext of this process; None if there is none, or no PySpark."""
     context: type[SparkContext] | None = getattr(sys.modules.get("pyspark"), "SparkContext", None)
     return getattr(context, "_active_spark_context", None)
 
 
-class SparkEnd:
+class EndOfWorkerSpark:
     """Ends the Spark of this process, if it has one. Nothing here raises.
 
     Args:
@@ -197,7 +197,7 @@ class SparkEnd:
 
     def __init__(
         self,
-        context: Callable[[], Any | None] = find_active_context,
+        context: Callable[[], Any | None] = find_spark_context_of_worker,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._context, self._patience = context, patience
@@ -212,7 +212,7 @@ class SparkEnd:
         # The process that PySpark has started; None if PySpark was given a JVM.
         self._jvm = getattr(context._gateway, "proc", None)
         self._thread = threading.Thread(
-            target=_run_quietly, args=(context.stop,), name="spark-end", daemon=True
+            target=_run_quietly_at_worker_end, args=(context.stop,), name="spark-end", daemon=True
         )
         self._thread.start()
 
@@ -222,22 +222,22 @@ class SparkEnd:
             return
         self._thread.join(self._patience)
         if self._jvm is not None and not self._thread.is_alive():
-            _run_quietly(self._jvm.kill)
-            _run_quietly(self._jvm.wait)
+            _run_quietly_at_worker_end(self._jvm.kill)
+            _run_quietly_at_worker_end(self._jvm.wait)
 
 
-def _run_quietly(action: Callable[[], Any]) -> None:
+def _run_quietly_at_worker_end(action: Callable[[], Any]) -> None:
     try:
         action()
     except Exception as error:
-        write_log_line(f"while Spark ends: {error}")
+        write_worker_log_line(f"while Spark ends: {error}")
 
 
 # The bot kills the process group after 5 s.
 EXIT_AFTER_SECONDS = 4.0
 
 
-class StopRequest:
+class WorkerStopRequest:
     """A request to stop this process, and the actions that follow.
 
     Args:
@@ -294,33 +294,33 @@ class StopRequest:
 
     def _wind_down(self) -> None:
         # The leases after the jobs: a waiting run may begin the moment that one is free.
-        first = (*reversed(self._last_words), cancel_spark_jobs, release_leases)
+        first = (*reversed(self._last_words), cancel_spark_jobs_of_worker, release_leases_of_worker)
         for action in (*first, *self._at_the_end):
             try:
                 action()
             except Exception as error:
-                write_log_line(f"while stopping: {error}")
+                write_worker_log_line(f"while stopping: {error}")
 
 
-def cancel_spark_jobs() -> None:
+def cancel_spark_jobs_of_worker() -> None:
     """Cancels every job of this process's Spark, if it has one."""
-    active = find_active_context()
+    active = find_spark_context_of_worker()
     if active is not None:
         active.cancelAllJobs()
 
 
-def release_leases() -> None:
+def release_leases_of_worker() -> None:
     """Releases every lease of this process, on this thread's own connection."""
     module: Any = sys.modules.get("ci_bot.worker.state_store.leases")
     if module is not None:
         module.release_all_leases()
 
 
-class KilledProcess(ChildProcessError):
+class KilledWorkerFork(ChildProcessError):
     """A signal ended the process, which proves nothing about its work."""
 
 
-class BackgroundWork:
+class ForkedBackgroundWork:
     """Work that goes on beside this process, and ends with it.
 
     Args:
@@ -334,13 +334,13 @@ class BackgroundWork:
         sys.stderr.flush()
         self._pid: int | None = os.fork()
         if self._pid == 0:
-            _run_forked(work, answer)
+            _run_work_in_fork(work, answer)
 
     def wait_for_result(self) -> Any:
         """Waits for the work and returns its result; call it once.
 
         Raises:
-            KilledProcess: a signal ended it, which any process of this user may have sent.
+            KilledWorkerFork: a signal ended it, which any process of this user may have sent.
             ChildProcessError: the process ended without an answer; the text says how.
         """
         if self._pid is None:
@@ -350,11 +350,11 @@ class BackgroundWork:
         code = os.waitstatus_to_exitcode(status)
         if code != 0:
             if code < 0:
-                raise KilledProcess(f"was killed by signal {-code}")
+                raise KilledWorkerFork(f"was killed by signal {-code}")
             raise ChildProcessError(f"ended with exit code {code}")
         return json.loads(self._answer.read_bytes())
 
-    def __enter__(self) -> BackgroundWork:
+    def __enter__(self) -> ForkedBackgroundWork:
         return self
 
     def __exit__(
@@ -369,7 +369,7 @@ class BackgroundWork:
             self._pid = None
 
 
-def _run_forked(work: Callable[[], Any], answer: Path) -> None:
+def _run_work_in_fork(work: Callable[[], Any], answer: Path) -> None:
     """Runs the work in the forked process. Never returns."""
     code = 1
     try:
@@ -390,7 +390,7 @@ def _run_forked(work: Callable[[], Any], answer: Path) -> None:
 
 
 @dataclass
-class PhaseClock:
+class WorkerPhaseClock:
     """Seconds by phase, in the order in which the phases first ran."""
 
     now: Callable[[], float] = time.perf_counter

@@ -38,14 +38,16 @@ _NO_VIEWS = ("does not support views", "MISSING_CATALOG_ABILITY")
 _COUNTED_TOGETHER = 25
 
 
-class SqlPort(Protocol):
+class SparkCatalogSqlPort(Protocol):
     """Runs one statement on Spark and returns its rows, whose fields have names and numbers."""
 
     def query_rows(self, sql: str) -> Sequence[Any]: ...
 
 
-class AdapterSql:
-    """`SqlPort` over SQLMesh's Spark adapter; the session starts at the first statement."""
+class SparkCatalogAdapterSql:
+    """`SparkCatalogSqlPort` over SQLMesh's Spark adapter; the session starts at the first
+    statement.
+    """
 
     def __init__(self, adapter: EngineAdapter) -> None:
         self._adapter = adapter
@@ -56,14 +58,14 @@ class AdapterSql:
         return rows
 
 
-class FilesPort(Protocol):
+class SparkCatalogFilesPort(Protocol):
     """Reads the storage below tables."""
 
     def measure_size(self, location: str) -> int | None: ...
 
 
-class AdapterFiles:
-    """`FilesPort` over the Hadoop file systems that Spark itself uses."""
+class SparkCatalogAdapterFiles:
+    """`SparkCatalogFilesPort` over the Hadoop file systems that Spark itself uses."""
 
     def __init__(self, adapter: EngineAdapter) -> None:
         self._adapter = adapter
@@ -86,7 +88,7 @@ class AdapterFiles:
 
 
 @dataclass(frozen=True, order=True)
-class Relation:
+class SparkRelation:
     """A schema-qualified name in one catalog."""
 
     catalog: str
@@ -94,7 +96,7 @@ class Relation:
     name: str
 
     @classmethod
-    def parse_name(cls, text: str, default_catalog: str) -> Relation:
+    def parse_name(cls, text: str, default_catalog: str) -> SparkRelation:
         """Parses a name as SQLMesh writes it, in SQLGlot's own dialect.
 
         SQLMesh's adapters do the same. In Spark's dialect a backslash would begin an escape and
@@ -105,7 +107,9 @@ class Relation:
 
     @property
     def sql_text(self) -> str:
-        return ".".join(quote_identifier(part) for part in (self.catalog, self.schema, self.name))
+        return ".".join(
+            quote_spark_identifier(part) for part in (self.catalog, self.schema, self.name)
+        )
 
     @property
     def shown_name(self) -> str:
@@ -123,14 +127,14 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class TableStorage:
+class SparkTableStorage:
     """A table's format ("iceberg", "parquet"; empty: unknown), and where its files are."""
 
     provider: str = ""
     location: str | None = None
 
 
-def quote_identifier(identifier: str) -> str:
+def quote_spark_identifier(identifier: str) -> str:
     """Quotes an identifier for Spark; doubles a backtick inside."""
     return "`" + identifier.replace("`", "``") + "`"
 
@@ -138,13 +142,13 @@ def quote_identifier(identifier: str) -> str:
 class SparkCatalog:
     """Queries and single drops. Every method raises Spark's errors."""
 
-    def __init__(self, sql: SqlPort) -> None:
+    def __init__(self, sql: SparkCatalogSqlPort) -> None:
         self._sql = sql
 
     def schema_exists(self, catalog: str, schema: str) -> bool:
         pattern = schema.replace("'", "\\'")
         rows = self._sql.query_rows(
-            f"SHOW NAMESPACES IN {quote_identifier(catalog)} LIKE '{pattern}'"
+            f"SHOW NAMESPACES IN {quote_spark_identifier(catalog)} LIKE '{pattern}'"
         )
         # LIKE takes patterns (`_` is literal, `*` and `|` are not), so the answer is compared too.
         return any(str(row[0]).strip("`").lower() == schema.lower() for row in rows)
@@ -174,12 +178,12 @@ class SparkCatalog:
             return None
         return tables | (self._list_views(catalog, schema) or set())
 
-    def list_absent(self, relations: Iterable[Relation]) -> list[Relation]:
+    def list_absent(self, relations: Iterable[SparkRelation]) -> list[SparkRelation]:
         """Lists the relations that do not exist, schema by schema."""
         wanted = sorted(relations)
         places = {relation.schema_key: relation for relation in wanted}
         there = {
-            Relation(each.catalog, each.schema, name).object_key
+            SparkRelation(each.catalog, each.schema, name).object_key
             for each in places.values()
             for name in self.list_names(each.catalog, each.schema) or ()
         }
@@ -189,14 +193,14 @@ class SparkCatalog:
         """Whether the catalog supports views; the schema need not exist."""
         # Iceberg's Hadoop catalog holds tables only, and answers SHOW VIEWS with nothing.
         (setting,) = self._sql.query_rows(
-            f"SET {quote_identifier(f'spark.sql.catalog.{catalog}.type')}"
+            f"SET {quote_spark_identifier(f'spark.sql.catalog.{catalog}.type')}"
         )
         if str(setting["value"]).lower() == "hadoop":
             return False
         try:
             return self._list_views(catalog, schema) is not None
         except Exception as error:
-            if _mentions_any(error, _NO_SCHEMA):
+            if _mentions_any_spark_sign(error, _NO_SCHEMA):
                 return True
             raise
 
@@ -204,10 +208,10 @@ class SparkCatalog:
         """Runs SHOW TABLES; None if there is no such schema."""
         try:
             rows = self._sql.query_rows(
-                f"SHOW TABLES IN {quote_identifier(catalog)}.{quote_identifier(schema)}"
+                f"SHOW TABLES IN {quote_spark_identifier(catalog)}.{quote_spark_identifier(schema)}"
             )
         except Exception as error:
-            if _mentions_any(error, _NO_SCHEMA):
+            if _mentions_any_spark_sign(error, _NO_SCHEMA):
                 return None
             raise
         return {str(row["tableName"]) for row in rows if not row["isTemporary"]}
@@ -216,36 +220,36 @@ class SparkCatalog:
         """Runs SHOW VIEWS; None if the catalog does not support views."""
         try:
             rows = self._sql.query_rows(
-                f"SHOW VIEWS IN {quote_identifier(catalog)}.{quote_identifier(schema)}"
+                f"SHOW VIEWS IN {quote_spark_identifier(catalog)}.{quote_spark_identifier(schema)}"
             )
         except Exception as error:
-            if _mentions_any(error, _NO_VIEWS):
+            if _mentions_any_spark_sign(error, _NO_VIEWS):
                 return None
             raise
         return {str(row["viewName"]) for row in rows if not row["isTemporary"]}
 
-    def drop_view(self, view: Relation) -> bool:
+    def drop_view(self, view: SparkRelation) -> bool:
         """Drops a view; returns False if there was none."""
         try:
             self._sql.query_rows(f"DROP VIEW {view.sql_text}")
         except Exception as error:
-            if _mentions_any(error, _NO_VIEW):
+            if _mentions_any_spark_sign(error, _NO_VIEW):
                 return False
             raise
         return True
 
-    def drop_table(self, table: Relation, *, purge: bool = False) -> None:
+    def drop_table(self, table: SparkRelation, *, purge: bool = False) -> None:
         """Drops a table. Iceberg keeps its files unless `purge` is set."""
         self._sql.query_rows(f"DROP TABLE IF EXISTS {table.sql_text}{' PURGE' if purge else ''}")
 
-    def read_storage(self, table: Relation) -> TableStorage:
+    def read_storage(self, table: SparkRelation) -> SparkTableStorage:
         """Reads how and where a table is stored, as far as the catalog says."""
         known = {
             str(row["col_name"]): str(row["data_type"])
             for row in self._sql.query_rows(f"DESCRIBE TABLE EXTENDED {table.sql_text}")
             if row["data_type"]
         }
-        return TableStorage(known.get("Provider", "").lower(), known.get("Location"))
+        return SparkTableStorage(known.get("Provider", "").lower(), known.get("Location"))
 
     def drop_empty_schema(self, catalog: str, schema: str) -> None:
         """Drops a schema that holds nothing; never with CASCADE.
@@ -257,21 +261,22 @@ class SparkCatalog:
         schema and views.
         """
         self._sql.query_rows(
-            f"DROP SCHEMA IF EXISTS {quote_identifier(catalog)}.{quote_identifier(schema)}"
+            f"DROP SCHEMA IF EXISTS "
+            f"{quote_spark_identifier(catalog)}.{quote_spark_identifier(schema)}"
         )
 
-    def analyse_relation(self, relation: Relation) -> None:
+    def analyse_relation(self, relation: SparkRelation) -> None:
         """Lets Spark analyse a relation; raises if it does not resolve."""
         # Names come from SQLMesh's own naming, and `Relation.sql` quotes them.
         self._sql.query_rows(f"SELECT * FROM {relation.sql_text} LIMIT 0")  # noqa: S608 - quoted  # nosec B608
 
     def resolve_relations(
         self,
-        relations: Iterable[Relation],
+        relations: Iterable[SparkRelation],
         *,
         at_once: int = 1,
-        analyse: Callable[[Relation], None] | None = None,
-    ) -> dict[Relation, Exception | None]:
+        analyse: Callable[[SparkRelation], None] | None = None,
+    ) -> dict[SparkRelation, Exception | None]:
         """Lets Spark analyse each relation; the value is its error, None if it resolves.
 
         Args:
@@ -280,19 +285,19 @@ class SparkCatalog:
             analyse: How to analyse a relation, if the result is to be kept.
         """
         names = list(relations)
-        ask = partial(_find_analysis_error, analyse or self.analyse_relation)
+        ask = partial(_find_spark_analysis_error, analyse or self.analyse_relation)
         with ThreadPoolExecutor(at_once, thread_name_prefix="ci-bot-resolve") as pool:
             return dict(zip(names, pool.map(ask, names), strict=True))
 
     def count_rows(
-        self, relations: Sequence[Relation], names: Mapping[str, str] = MappingProxyType({})
-    ) -> dict[Relation, int]:
+        self, relations: Sequence[SparkRelation], names: Mapping[str, str] = MappingProxyType({})
+    ) -> dict[SparkRelation, int]:
         """Row counts, many in one statement, so that Spark schedules them side by side.
 
         Args:
             names: The session's names of relations that it has already analysed, by their SQL.
         """
-        found: dict[Relation, int] = {}
+        found: dict[SparkRelation, int] = {}
         for first in range(0, len(relations), _COUNTED_TOGETHER):
             part = relations[first : first + _COUNTED_TOGETHER]
             named = [names.get(relation.sql_text, relation.sql_text) for relation in part]
@@ -304,8 +309,8 @@ class SparkCatalog:
         return found
 
 
-def _find_analysis_error(
-    analyse: Callable[[Relation], None], relation: Relation
+def _find_spark_analysis_error(
+    analyse: Callable[[SparkRelation], None], relation: SparkRelation
 ) -> Exception | None:
     try:
         analyse(relation)
@@ -314,7 +319,7 @@ def _find_analysis_error(
     return None
 
 
-def _mentions_any(error: Exception, signs: tuple[str, ...]) -> bool:
+def _mentions_any_spark_sign(error: Exception, signs: tuple[str, ...]) -> bool:
     text = f"{type(error).__name__} {error}"
     return any(sign in text for sign in signs)
 
@@ -322,7 +327,9 @@ def _mentions_any(error: Exception, signs: tuple[str, ...]) -> bool:
 # The schemas, views and physical tables of an environment.
 
 
-def list_environment_views(context: Context, environment: Environment) -> dict[str, Relation]:
+def list_spark_views_of_environment(
+    context: Context, environment: Environment
+) -> dict[str, SparkRelation]:
     """Lists the view of each promoted model of an environment, by SQLMesh's own naming rule."""
     naming = environment.naming_info
     catalog, dialect = str(context.default_catalog), context.engine_adapter.dialect
@@ -331,19 +338,19 @@ def list_environment_views(context: Context, environment: Environment) -> dict[s
         if not info.is_model or info.is_symbolic:
             continue
         name = info.qualified_view_name.for_environment(naming, dialect=dialect)
-        found[str(info.name)] = Relation.parse_name(name, catalog)
+        found[str(info.name)] = SparkRelation.parse_name(name, catalog)
     return found
 
 
-def list_physical_tables(
+def list_physical_spark_tables(
     snapshots: Iterable[Snapshot], deployable: DeployabilityIndex, default_catalog: str
-) -> list[Relation]:
+) -> list[SparkRelation]:
     """Lists the tables that building `snapshots` fills: prod's future one, or the `__dev`
     preview.
     """
     return sorted(
         {
-            Relation.parse_name(
+            SparkRelation.parse_name(
                 snapshot.table_name(deployable.is_deployable(snapshot)), default_catalog
             )
             for snapshot in snapshots

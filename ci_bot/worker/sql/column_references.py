@@ -14,7 +14,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 from sqlmesh.core.macros import RuntimeStage
 
-from ci_bot.worker.runtime import silence_log
+from ci_bot.worker.runtime import silence_worker_log
 from ci_bot.worker.sql.model_query import ModelQuery, plain_name, table_name
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def list_standalone_audit_faults(audit: StandaloneAudit, columns_of: ColumnsOf) 
     if audit.skip:
         return []
     try:
-        with silence_log("sqlmesh.core.renderer"):
+        with silence_worker_log("sqlmesh.core.renderer"):
             missing = list(list_missing_columns(audit.render_audit_query(), columns_of))
     except Exception as error:  # the project's own macros run in here
         return _judge_undefined_name(audit, error)
@@ -270,7 +270,7 @@ def _check_rendered_audit(
     columns_of: ColumnsOf,
 ) -> list[AuditFault]:
     try:
-        with silence_log("sqlmesh.core.renderer"):
+        with silence_worker_log("sqlmesh.core.renderer"):
             query = model.render_audit_query(audit, **given, runtime_stage=RuntimeStage.AUDITING)
         missing = list(list_missing_columns(query, columns_of))
     except Exception as error:  # the project's own macros run in here

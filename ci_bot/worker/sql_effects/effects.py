@@ -40,7 +40,7 @@ ObjectName = tuple[str, ...]
 _FULL = 3  # catalog, schema, object
 
 
-def display_name(name: ObjectName) -> str:
+def display_name_in_effect(name: ObjectName) -> str:
     """Joins the parts of a name with dots, as people write it."""
     return ".".join(name)
 
@@ -75,12 +75,12 @@ def make_unknown_effect(kind: str, why: str) -> SqlEffect:
     return SqlEffect("unknown", kind, detail=why)
 
 
-def find_no_owner(name: ObjectName) -> None:
+def find_no_owner_of_effect(name: ObjectName) -> None:
     """Finds no owner: used if the models of objects are not known."""
 
 
 @dataclass(frozen=True)
-class OwnObjects:
+class OwnObjectsOfEffects:
     """The objects that a statement may change: the environment's own.
 
     Attributes:
@@ -98,7 +98,7 @@ class OwnObjects:
     schemas: frozenset[ObjectName] = frozenset()
     objects: frozenset[ObjectName] = frozenset()
     described: frozenset[ObjectName] = frozenset()
-    whose: Callable[[ObjectName], str | None] = find_no_owner
+    whose: Callable[[ObjectName], str | None] = find_no_owner_of_effect
 
     def is_own_target(self, effect: SqlEffect) -> bool:
         """Whether the target of `effect` is the environment's own."""
@@ -138,7 +138,7 @@ class OwnObjects:
 
     def _shorten_name(self, target: ObjectName) -> str:
         known = len(target) > _FULL - 1 and target[0] == self.catalog
-        return display_name(target[1:] if known else target)
+        return display_name_in_effect(target[1:] if known else target)
 
 
 # Programs inside SQL: functions that call Java, and queries that start a process.
@@ -164,12 +164,12 @@ def list_code_effects(tree: exp.Expr) -> Iterator[SqlEffect]:
 THIS_MODEL: ObjectName = ("@this_model",)
 
 
-def read_table_name(node: exp.Expr | None) -> ObjectName | None:
+def read_table_name_of_effect(node: exp.Expr | None) -> ObjectName | None:
     """Reads the name in a table's node; None if a part is computed when the statement runs."""
     if node is None:
         return None
     if node.key in ("schema", "userdefinedfunction"):  # with a list of columns or arguments
-        return read_table_name(node.this)
+        return read_table_name_of_effect(node.this)
     parts: list[exp.Expr]
     if node.key in ("table", "column"):
         parts = [*cast("exp.Column | exp.Table", node).parts]
@@ -180,10 +180,10 @@ def read_table_name(node: exp.Expr | None) -> ObjectName | None:
     alone = parts[0] if len(parts) == 1 else None
     if alone is not None and alone.key == "macrovar" and alone.name.lower() == "this_model":
         return THIS_MODEL
-    return _join_name_parts(parts)
+    return _join_name_parts_of_effect(parts)
 
 
-def _join_name_parts(parts: list[exp.Expr]) -> ObjectName | None:
+def _join_name_parts_of_effect(parts: list[exp.Expr]) -> ObjectName | None:
     found = []
     for part in parts:
         if part.key != "identifier" or "@" in part.this:
@@ -202,7 +202,7 @@ _VARIABLE = re.compile(r"\$\{(?:\w+?:)?\S+?\}")
 SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 
 
-def find_hidden_meaning(text: str, tokens: list[Token], dialect: str) -> str | None:
+def find_hidden_meaning_of_statement(text: str, tokens: list[Token], dialect: str) -> str | None:
     """Why the engine may read `text` in another way than this parser; None if it cannot."""
     if dialect in SPARK and _VARIABLE.search(text):
         return "Spark replaces a variable, ${...}, in its text before it reads it"
@@ -241,7 +241,7 @@ SHARED_PLACE = (
 _BASES = frozenset({"s3_base_location"})
 
 
-def find_unsafe_clause(tree: exp.Expr) -> str | None:
+def find_unsafe_clause_of_effect(tree: exp.Expr) -> str | None:
     """Why a clause of a CREATE is unsafe: it leads the files elsewhere, or it is unknown.
 
     The first such clause counts; None if there is none.
@@ -251,11 +251,11 @@ def find_unsafe_clause(tree: exp.Expr) -> str | None:
         if clause.key in _PLAIN:
             continue
         if clause.key == "property":
-            odd = find_unsafe_property(
+            odd = find_unsafe_property_of_effect(
                 clause.this if isinstance(clause.this, str) else clause.this.name
             )
         elif clause.key == "fileformatproperty":
-            odd = find_unsafe_format(clause.name)
+            odd = find_unsafe_format_of_effect(clause.name)
         elif clause.key == "languageproperty":
             odd = None if clause.name.upper() == "SQL" else f"LANGUAGE {clause.name} is a program"
         elif clause.key == "locationproperty":
@@ -267,12 +267,12 @@ def find_unsafe_clause(tree: exp.Expr) -> str | None:
     return None
 
 
-def find_unsafe_format(name: str) -> str | None:
+def find_unsafe_format_of_effect(name: str) -> str | None:
     """Why a format's name is unsafe: SQLMesh does not quote it, so it must be one word."""
     return None if _WORD.match(name) else f"the format {name[:80]!r} is no plain word"
 
 
-def find_unsafe_property(key: str) -> str | None:
+def find_unsafe_property_of_effect(key: str) -> str | None:
     """Why a table property is unsafe: it leads elsewhere, or its name could be more than a name.
 
     A property that sets the directory has one value for all versions of a model. SQLMesh separates
@@ -301,34 +301,38 @@ _STRUCTURE = frozenset(
 def list_create_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     if kind == "FUNCTION":
-        yield _read_function_definition(tree)
+        yield _read_function_definition_effect(tree)
         return
-    odd = find_unsafe_clause(tree)
+    odd = find_unsafe_clause_of_effect(tree)
     if odd is not None:
         yield make_unknown_effect(f"CREATE {kind}", odd)
-    elif kind in ("TABLE", "VIEW") and _is_temporary(tree):
-        yield _read_temporary_object(tree, kind, dialect)
+    elif kind in ("TABLE", "VIEW") and _is_effect_temporary(tree):
+        yield _read_temporary_object_of_effect(tree, kind, dialect)
     elif kind in ("TABLE", "VIEW"):
         action: Action = "replaces" if tree.args.get("replace") else "creates"
-        yield SqlEffect(action, f"CREATE {kind}", read_table_name(tree.this))
+        yield SqlEffect(action, f"CREATE {kind}", read_table_name_of_effect(tree.this))
     elif kind in _SCHEMAS:
-        yield SqlEffect("creates", f"CREATE {kind}", read_table_name(tree.this), schema=True)
+        yield SqlEffect(
+            "creates", f"CREATE {kind}", read_table_name_of_effect(tree.this), schema=True
+        )
     elif kind == "INDEX":
-        yield SqlEffect("describes", "CREATE INDEX", read_table_name(tree.this.args.get("table")))
+        yield SqlEffect(
+            "describes", "CREATE INDEX", read_table_name_of_effect(tree.this.args.get("table"))
+        )
     else:
         yield make_unknown_effect(f"CREATE {kind}", "this kind of object is not on the list")
 
 
-def _is_temporary(tree: exp.Expr) -> bool:
+def _is_effect_temporary(tree: exp.Expr) -> bool:
     properties = tree.args.get("properties")
     return properties is not None and any(
         clause.key == "temporaryproperty" for clause in properties.expressions
     )
 
 
-def _read_temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
+def _read_temporary_object_of_effect(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
     """INSERT into a temporary view over files writes the files; one over a query is read-only."""
-    target = read_table_name(tree.this)
+    target = read_table_name_of_effect(tree.this)
     query = tree.args.get("expression")
     over_query = query is not None and query.key in _QUERIES
     if target is None or len(target) > 1 or (dialect in SPARK and not over_query):
@@ -336,34 +340,34 @@ def _read_temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect
     return SqlEffect("nothing", f"CREATE TEMPORARY {kind}", target)
 
 
-def _read_function_definition(tree: exp.Expr) -> SqlEffect:
+def _read_function_definition_effect(tree: exp.Expr) -> SqlEffect:
     """A function whose body is SQL is an expression; every other one is a program."""
     body = tree.args.get("expression")
-    kind = "CREATE TEMPORARY FUNCTION" if _is_temporary(tree) else "CREATE FUNCTION"
-    if body is None or body.key != "return" or find_unsafe_clause(tree) is not None:
+    kind = "CREATE TEMPORARY FUNCTION" if _is_effect_temporary(tree) else "CREATE FUNCTION"
+    if body is None or body.key != "return" or find_unsafe_clause_of_effect(tree) is not None:
         detail = body.name if body is not None and body.key == "literal" else ""
-        return SqlEffect("code", kind, read_table_name(tree.this), detail=detail)
-    if _is_temporary(tree):
+        return SqlEffect("code", kind, read_table_name_of_effect(tree.this), detail=detail)
+    if _is_effect_temporary(tree):
         return SqlEffect("nothing", kind)
     action: Action = "replaces" if tree.args.get("replace") else "creates"
-    return SqlEffect(action, kind, read_table_name(tree.this))
+    return SqlEffect(action, kind, read_table_name_of_effect(tree.this))
 
 
 def list_drop_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
-    target = read_table_name(tree.this)
+    target = read_table_name_of_effect(tree.this)
     if tree.args.get("temporary"):
         yield SqlEffect("nothing", f"DROP TEMPORARY {kind}")
     elif kind in _SCHEMAS:
         yield SqlEffect("drops", f"DROP {kind}", target, schema=True)
     else:
-        for more in (target, *(read_table_name(one) for one in tree.expressions)):
+        for more in (target, *(read_table_name_of_effect(one) for one in tree.expressions)):
             yield SqlEffect("drops", f"DROP {kind}".strip(), more)
 
 
 def list_alter_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = f"ALTER {tree.args.get('kind') or ''}".strip()
-    target = read_table_name(tree.this)
+    target = read_table_name_of_effect(tree.this)
     actions = tree.args.get("actions") or []
     if not actions:
         yield make_unknown_effect(kind, "what it alters is not on the list")
@@ -375,13 +379,13 @@ def _list_action_effects(
     action: exp.Expr, kind: str, target: ObjectName | None
 ) -> Iterator[SqlEffect]:
     if action.key == "alterset":
-        yield _read_property_change(action, kind, target)
+        yield _read_property_change_effect(action, kind, target)
     elif action.key == "alterrename":
         yield SqlEffect("drops", f"{kind} RENAME", target)
         yield SqlEffect(
             "creates",
             f"{kind} RENAME",
-            _complete_new_name(target, read_table_name(action.this)),
+            _complete_new_name_in_effect(target, read_table_name_of_effect(action.this)),
         )
     elif action.key == "altercolumn" and set(action.args) <= {"this", "comment"}:
         yield SqlEffect("describes", f"{kind} COMMENT", target)
@@ -393,7 +397,9 @@ def _list_action_effects(
         yield make_unknown_effect(kind, f"{action.key.upper()} is not on the list")
 
 
-def _read_property_change(action: exp.Expr, kind: str, target: ObjectName | None) -> SqlEffect:
+def _read_property_change_effect(
+    action: exp.Expr, kind: str, target: ObjectName | None
+) -> SqlEffect:
     """Reads SET TBLPROPERTIES. LOCATION, SERDE and FILEFORMAT are other arguments of the node."""
     others = {name for name, value in action.args.items() if value and name != "expressions"}
     lists = [item for item in action.expressions if item is not None]
@@ -409,13 +415,15 @@ def _read_property_change(action: exp.Expr, kind: str, target: ObjectName | None
         return make_unknown_effect(
             kind, f"{what} {SHARED_PLACE}" if others == {"location"} else what
         )
-    odd = next((why for key in keys if (why := find_unsafe_property(key))), None)
+    odd = next((why for key in keys if (why := find_unsafe_property_of_effect(key))), None)
     if odd is not None:
         return make_unknown_effect(kind, odd)
     return SqlEffect("describes", f"{kind} SET TBLPROPERTIES", target)
 
 
-def _complete_new_name(old: ObjectName | None, new: ObjectName | None) -> ObjectName | None:
+def _complete_new_name_in_effect(
+    old: ObjectName | None, new: ObjectName | None
+) -> ObjectName | None:
     """Completes the new name of a RENAME: without a schema it is in the schema of the old name."""
     if old is None or new is None or len(new) > 1:
         return new

@@ -14,17 +14,17 @@ from ci_bot.errors import RequestRefused
 from ci_bot.worker.messages import MessageNames
 from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.sql_effects import render_site, statement_sources
-from ci_bot.worker.sql_effects.effects import OwnObjects
+from ci_bot.worker.sql_effects.effects import OwnObjectsOfEffects
 from ci_bot.worker.sql_effects.judgement import (
     EffectKey,
     JudgedEffect,
-    RenderedStatement,
-    judge_hidden_literals,
-    judge_statements,
+    RenderedStatementWithEffects,
+    judge_effects_of_hidden_literals,
+    judge_effects_of_statements,
     list_effect_keys,
     make_effect_key,
 )
-from ci_bot.worker.sql_effects.render_site import RenderSite
+from ci_bot.worker.sql_effects.render_site import StatementRenderSite
 
 if TYPE_CHECKING:
     from sqlmesh.core.context import Context
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.snapshot import Node
 
 
-def judge_plan(context: Context, planned: BuiltPlan) -> list[JudgedEffect]:
+def judge_statement_effects_of_plan(context: Context, planned: BuiltPlan) -> list[JudgedEffect]:
     """Judges the statements that this plan would execute.
 
     Each statement is rendered for the pull request's environment, and for prod, because a merge
@@ -40,17 +40,21 @@ def judge_plan(context: Context, planned: BuiltPlan) -> list[JudgedEffect]:
     its statements are not executed, so they are not checked. The engine is not asked.
     """
     diff = planned.plan.context_diff
-    both = render_site.make_plan_sites(context, planned)
+    both = render_site.make_statement_sites_of_plan(context, planned)
     found: list[JudgedEffect] = []
     for snapshot in planned.changed_snapshots:
         _, old = diff.modified_snapshots.get(snapshot.name, (None, None))
-        found += _judge_node(snapshot.node, old.node if old is not None else None, both)
-    now = partial(_list_environment_statements, diff.environment_statements)
-    then = partial(_list_environment_statements, diff.previous_environment_statements)
-    return [*found, *_judge_new_statements(now, then, attrgetter("own_objects"), both)]
+        found += _judge_statement_effects_of_node(
+            snapshot.node, old.node if old is not None else None, both
+        )
+    now = partial(_list_environment_statements_with_effects, diff.environment_statements)
+    then = partial(_list_environment_statements_with_effects, diff.previous_environment_statements)
+    return [*found, *_judge_effects_of_new_statements(now, then, attrgetter("own_objects"), both)]
 
 
-def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedEffect]:
+def judge_statement_effects_of_models(
+    pairs: Iterable[tuple[Any, Any]], dialect: str
+) -> list[JudgedEffect]:
     """Judges the statements of models without a plan; names stay as the project writes them.
 
     Args:
@@ -59,13 +63,17 @@ def judge_models(pairs: Iterable[tuple[Any, Any]], dialect: str) -> list[JudgedE
     return [
         item
         for model, old in pairs
-        for item in _judge_node(
-            model, old, [render_site.make_site_without_plan(model, dialect or model.dialect)]
+        for item in _judge_statement_effects_of_node(
+            model,
+            old,
+            [render_site.make_statement_site_without_plan(model, dialect or model.dialect)],
         )
     ]
 
 
-def check_statements(context: Context, planned: BuiltPlan, names: MessageNames) -> None:
+def check_statement_effects_of_plan(
+    context: Context, planned: BuiltPlan, names: MessageNames
+) -> None:
     """Refuses a plan with a new statement that writes elsewhere, loads code or cannot be judged.
 
     A statement that prod's version of the project executes already is not new.
@@ -73,7 +81,7 @@ def check_statements(context: Context, planned: BuiltPlan, names: MessageNames) 
     Raises:
         Refused: names the first such statement with its model, slot, kind and target.
     """
-    for item in judge_plan(context, planned):
+    for item in judge_statement_effects_of_plan(context, planned):
         if item.severity == "blocker" and not item.in_prod:
             statement, action = item.statement, item.effect.action
             loads, unknown, fails = (action == each for each in ("code", "unknown", "fails"))
@@ -95,13 +103,17 @@ def check_statements(context: Context, planned: BuiltPlan, names: MessageNames) 
             )
 
 
-def _judge_node(node: Node, old: Any, where: Sequence[RenderSite]) -> list[JudgedEffect]:
+def _judge_statement_effects_of_node(
+    node: Node, old: Any, where: Sequence[StatementRenderSite]
+) -> list[JudgedEffect]:
     """Judges one model or audit.
 
     A query does not contain the environment's name, so it is rendered for one environment only.
     """
 
-    def list_statements(of: Any, site: RenderSite) -> Iterator[RenderedStatement]:
+    def list_statements(
+        of: Any, site: StatementRenderSite
+    ) -> Iterator[RenderedStatementWithEffects]:
         if of is not None and of.is_audit:
             yield from (
                 statement_sources.list_standalone_statements(of, site) if site is where[0] else ()
@@ -110,7 +122,7 @@ def _judge_node(node: Node, old: Any, where: Sequence[RenderSite]) -> list[Judge
             yield from statement_sources.list_model_statements(of, site)
             yield from statement_sources.list_inner_statements(of, site) if site is where[0] else ()
 
-    return _judge_new_statements(
+    return _judge_effects_of_new_statements(
         partial(list_statements, node),
         partial(list_statements, old),
         lambda s: s.select_own_objects(node),
@@ -118,18 +130,18 @@ def _judge_node(node: Node, old: Any, where: Sequence[RenderSite]) -> list[Judge
     )
 
 
-def _list_environment_statements(
-    items: Iterable[EnvironmentStatements], site: RenderSite
-) -> Iterator[RenderedStatement]:
+def _list_environment_statements_with_effects(
+    items: Iterable[EnvironmentStatements], site: StatementRenderSite
+) -> Iterator[RenderedStatementWithEffects]:
     for item in items:
         yield from statement_sources.list_project_statements(item, site)
 
 
-def _judge_new_statements(
-    now: Callable[[RenderSite], Iterable[RenderedStatement]],
-    then: Callable[[RenderSite], Iterable[RenderedStatement]],
-    own: Callable[[RenderSite], OwnObjects],
-    where: Sequence[RenderSite],
+def _judge_effects_of_new_statements(
+    now: Callable[[StatementRenderSite], Iterable[RenderedStatementWithEffects]],
+    then: Callable[[StatementRenderSite], Iterable[RenderedStatementWithEffects]],
+    own: Callable[[StatementRenderSite], OwnObjectsOfEffects],
+    where: Sequence[StatementRenderSite],
 ) -> list[JudgedEffect]:
     """Judges the statements of `now` for each environment; an effect in two is reported once.
 
@@ -137,29 +149,30 @@ def _judge_new_statements(
     have thousands of models, and most have no statements.
     """
     found: list[JudgedEffect] = []
-    literal: list[RenderedStatement] = []
+    literal: list[RenderedStatementWithEffects] = []
     done: set[EffectKey] = set()
     for site in where:
-        texts, literal_of_site = _sort_statements(now(site))
+        texts, literal_of_site = _sort_statements_with_effects(now(site))
         literal = literal or literal_of_site  # the same for each environment
         if literal or any(e.action != "nothing" for each in texts for e in each.effects):
             ours = own(site)
             done |= list_effect_keys(texts, ours)
             found += _mark_effects_of_prod(
-                judge_statements(texts, ours), partial(_list_prod_effects, then, site, ours)
+                judge_effects_of_statements(texts, ours),
+                partial(_list_prod_effects, then, site, ours),
             )
     if literal:
         here = where[0]
         found += _mark_effects_of_prod(
-            judge_hidden_literals(literal, own(here), done),
-            partial(_list_prod_literals, then, here),
+            judge_effects_of_hidden_literals(literal, own(here), done),
+            partial(_list_effects_of_prod_literals, then, here),
         )
     return _merge_equal_effects(found)
 
 
-def _sort_statements(
-    statements: Iterable[RenderedStatement],
-) -> tuple[list[RenderedStatement], list[RenderedStatement]]:
+def _sort_statements_with_effects(
+    statements: Iterable[RenderedStatementWithEffects],
+) -> tuple[list[RenderedStatementWithEffects], list[RenderedStatementWithEffects]]:
     """Splits statements into those that were rendered, and the literal SQL in sources."""
     every = list(statements)
     return [s for s in every if s.literal is None], [s for s in every if s.literal is not None]
@@ -178,17 +191,24 @@ def _mark_effects_of_prod(
 
 
 def _list_prod_effects(
-    then: Callable[[RenderSite], Iterable[RenderedStatement]], site: RenderSite, own: OwnObjects
+    then: Callable[[StatementRenderSite], Iterable[RenderedStatementWithEffects]],
+    site: StatementRenderSite,
+    own: OwnObjectsOfEffects,
 ) -> set[tuple[str, str]]:
     return {
-        make_effect_key(item) for item in judge_statements(_sort_statements(then(site))[0], own)
+        make_effect_key(item)
+        for item in judge_effects_of_statements(_sort_statements_with_effects(then(site))[0], own)
     }
 
 
-def _list_prod_literals(
-    then: Callable[[RenderSite], Iterable[RenderedStatement]], site: RenderSite
+def _list_effects_of_prod_literals(
+    then: Callable[[StatementRenderSite], Iterable[RenderedStatementWithEffects]],
+    site: StatementRenderSite,
 ) -> set[tuple[str, str]]:
-    return {(statement.slot, statement.source) for statement in _sort_statements(then(site))[1]}
+    return {
+        (statement.slot, statement.source)
+        for statement in _sort_statements_with_effects(then(site))[1]
+    }
 
 
 def _merge_equal_effects(found: Iterable[JudgedEffect]) -> list[JudgedEffect]:

@@ -15,7 +15,7 @@ import sqlmesh  # noqa: F401 - teaches the parser its macros
 from sqlglot import Dialect
 from sqlglot.errors import SqlglotError
 
-from ci_bot.worker.runtime import silence_log
+from ci_bot.worker.runtime import silence_worker_log
 from ci_bot.worker.sql_effects import effects, spark_settings
 from ci_bot.worker.sql_effects.effects import (
     NOT_LISTED,
@@ -25,7 +25,7 @@ from ci_bot.worker.sql_effects.effects import (
     Action,
     ObjectName,
     SqlEffect,
-    find_hidden_meaning,
+    find_hidden_meaning_of_statement,
     list_code_effects,
     make_unknown_effect,
 )
@@ -63,10 +63,10 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
         text: as the engine gets it: macros and Jinja are rendered.
         dialect: sqlglot's name of the engine's dialect.
     """
-    with silence_log("sqlglot"):
+    with silence_worker_log("sqlglot"):
         try:
             tokens = Dialect.get_or_raise(dialect).tokenize(text)
-            why = find_hidden_meaning(text, tokens, dialect)
+            why = find_hidden_meaning_of_statement(text, tokens, dialect)
             if why is not None:
                 return (make_unknown_effect("statement", why),)
             trees = Dialect.get_or_raise(dialect).parser().parse(tokens, text)
@@ -76,7 +76,10 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
             )
         try:
             found = [
-                e for tree in trees if tree is not None for e in _read_executed_form(tree, dialect)
+                e
+                for tree in trees
+                if tree is not None
+                for e in _read_effects_of_executed_form(tree, dialect)
             ]
         except Exception as error:
             # A tree of unexpected shape, such as `DELETE t`, which Spark accepts.
@@ -88,10 +91,15 @@ def list_statement_effects(text: str, dialect: str) -> tuple[SqlEffect, ...]:
     return tuple(found) or (SqlEffect("nothing", "nothing"),)
 
 
-def _read_executed_form(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_effects_of_executed_form(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """Lists the effects of a statement in the form that the engine gets."""
     word = (tree.name.split() or [""])[0].upper() if tree.key == "command" else ""
-    if word and dialect in SPARK and word not in ("SET", "SHOW") and _has_variable(tree, dialect):
+    if (
+        word
+        and dialect in SPARK
+        and word not in ("SET", "SHOW")
+        and _has_statement_variable(tree, dialect)
+    ):
         # SQLMesh keeps a statement that its parser does not know as text, with names of variables.
         yield SqlEffect(
             "fails",
@@ -104,7 +112,7 @@ def _read_executed_form(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
         yield from list_tree_effects(tree, dialect)
 
 
-def _has_variable(command: Any, dialect: str) -> bool:
+def _has_statement_variable(command: Any, dialect: str) -> bool:
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(command.text("expression"))
     except SqlglotError:
@@ -122,47 +130,53 @@ def list_tree_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
 
 def _list_nested_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for node in tree.walk():
-        if node is not tree and node.key in _ACTING_NODES and not _belongs_to_statement(node, tree):
+        if (
+            node is not tree
+            and node.key in _ACTING_NODES
+            and not _does_node_belong_to_statement(node, tree)
+        ):
             yield from _list_node_effects(node, dialect)
     yield from list_code_effects(tree)
 
 
-def _is_macro(node: exp.Expr) -> bool:
+def _is_macro_in_statement(node: exp.Expr) -> bool:
     """Whether SQLMesh would replace a node; in names it does so even inside quotes."""
     return node.key.startswith(_MACROS) or (node.key == "identifier" and "@" in node.this)
 
 
-def read_unrendered_statement(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
+def read_effects_of_unrendered_statement(
+    tree: exp.Expr, dialect: str
+) -> tuple[tuple[SqlEffect, ...], bool]:
     """Reads the literal effects of an unrendered statement; true if a macro could add some.
 
     Statements in a macro's arguments count, and strings that are SQL. If a macro computes the
     target of an effect, the effect is left out: only the running macro would show it.
     """
-    macros = [node for node in tree.walk() if _is_macro(node)]
+    macros = [node for node in tree.walk() if _is_macro_in_statement(node)]
     found = (
         []
-        if _is_macro(tree) or tree.key in ("model", "audit")
+        if _is_macro_in_statement(tree) or tree.key in ("model", "audit")
         else [*_list_node_effects(tree, dialect)]
     )
     found += _list_nested_effects(tree, dialect)
     for macro in macros:
         for node in macro.walk():
             if node.key == "literal" and node.is_string and " " in node.name.strip():
-                found += read_literal_sql(node.name, dialect) or ()
-    literal = [e for e in found if not (macros and e.target is None and _has_target(e))]
+                found += read_effects_of_literal_sql(node.name, dialect) or ()
+    literal = [e for e in found if not (macros and e.target is None and _has_effect_target(e))]
     return tuple(literal), bool(macros)
 
 
-def _has_target(effect: SqlEffect) -> bool:
+def _has_effect_target(effect: SqlEffect) -> bool:
     return (
         effect.action not in (*("nothing", "code", "unknown", "directs", "sets", "fails"),)
         and not effect.detail
     )
 
 
-def read_literal_sql(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
+def read_effects_of_literal_sql(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
     """Reads the effects of a text that may be SQL; None if it is none, or is no whole statement."""
-    with silence_log("sqlglot"):
+    with silence_worker_log("sqlglot"):
         try:
             trees = (
                 Dialect.get_or_raise(dialect)
@@ -174,11 +188,11 @@ def read_literal_sql(text: str, dialect: str) -> tuple[SqlEffect, ...] | None:
         found: list[SqlEffect] = []
         for tree in trees:
             if tree is not None and tree.key in (_QUERIES | _ACTING_NODES | _SESSION | {"cache"}):
-                found += read_unrendered_statement(tree, dialect)[0]
+                found += read_effects_of_unrendered_statement(tree, dialect)[0]
     return None if any(effect.action == "unknown" for effect in found) else tuple(found)
 
 
-def _belongs_to_statement(node: exp.Expr, tree: exp.Expr) -> bool:
+def _does_node_belong_to_statement(node: exp.Expr, tree: exp.Expr) -> bool:
     """Whether a nested node is a part of the statement, such as an action of MERGE."""
     return tree.key == "alter" or (node.parent is not None and node.parent.key == "when")
 
@@ -189,77 +203,81 @@ def _list_node_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     elif tree.key == "command":
         yield _read_command_effect(tree, dialect)
     elif tree.key == "set":
-        yield spark_settings.read_set_effect(_drop_first_word(tree, dialect), dialect, parsed=True)
+        yield spark_settings.read_set_effect(
+            _drop_first_word_of_statement(tree, dialect), dialect, parsed=True
+        )
     elif tree.key in _READERS:
         yield from _READERS[tree.key](tree, dialect)
     else:
         yield make_unknown_effect(_name_statement(tree), NOT_LISTED)
 
 
-def _read_insert(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_insert_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = "INSERT OVERWRITE" if tree.args.get("overwrite") else "INSERT"
     if tree.this is not None and tree.this.key == "directory":
         yield SqlEffect("writes", f"{kind} DIRECTORY", detail=tree.this.name)
     else:
-        yield SqlEffect("writes", kind, effects.read_table_name(tree.this))
+        yield SqlEffect("writes", kind, effects.read_table_name_of_effect(tree.this))
 
 
-def _read_row_changes(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_effect_of_row_changes(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for table in (tree.this, *(tree.args.get("tables") or ())):
-        yield SqlEffect("writes", _name_statement(tree), effects.read_table_name(table))
+        yield SqlEffect("writes", _name_statement(tree), effects.read_table_name_of_effect(table))
 
 
-def _read_load(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_load_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """Spark moves the files into the table's directory; with LOCAL it copies them."""
-    yield from _read_row_changes(tree, dialect)
+    yield from _read_effect_of_row_changes(tree, dialect)
     if not tree.args.get("local"):
         path = tree.args.get("inpath")
         yield SqlEffect("moves", _name_statement(tree), detail=f"the files of {path or 'a path'}")
 
 
-def _read_truncate(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_truncate_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     for table in tree.expressions:
-        yield SqlEffect("writes", "TRUNCATE", effects.read_table_name(table))
+        yield SqlEffect("writes", "TRUNCATE", effects.read_table_name_of_effect(table))
 
 
-def _read_copy(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_copy_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """COPY INTO writes a table; a COPY to files writes none."""
     yield SqlEffect(
-        "writes", "COPY", effects.read_table_name(tree.this) if tree.args.get("kind") else None
+        "writes",
+        "COPY",
+        effects.read_table_name_of_effect(tree.this) if tree.args.get("kind") else None,
     )
 
 
-def _read_describe(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_describe_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
-    target = effects.read_table_name(tree.this)
+    target = effects.read_table_name_of_effect(tree.this)
     if target is not None and kind == "COLUMN":
         target = target[:-1]
     schema = kind in ("SCHEMA", "DATABASE", "NAMESPACE", "TABLES IN", "TABLES FROM")
     yield SqlEffect("describes", _name_statement(tree), target, schema=schema)
 
 
-def _read_grant(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_grant_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "TABLE").upper()
     if kind in ("TABLE", "VIEW", "SCHEMA", "DATABASE"):
-        target = effects.read_table_name(tree.args.get("securable"))
+        target = effects.read_table_name_of_effect(tree.args.get("securable"))
         schema = kind in ("SCHEMA", "DATABASE")
         yield SqlEffect("grants", _name_statement(tree), target, schema=schema)
     else:
         yield make_unknown_effect(_name_statement(tree), f"rights on {kind}")
 
 
-def _read_use(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_use_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = tree.args.get("kind")
     word = kind.name.upper() if kind is not None else ""
     if word == "WAREHOUSE":  # Snowflake's word for a cluster
         yield SqlEffect("nothing", "USE")
     else:
-        target = effects.read_table_name(tree.this)
+        target = effects.read_table_name_of_effect(tree.this)
         schema = word in ("", "SCHEMA", "DATABASE")
         yield SqlEffect("directs", f"USE {word}".strip(), target if schema else None, schema=True)
 
 
-def _read_refresh(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_refresh_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     kind = str(tree.args.get("kind") or "").upper()
     if kind in ("", "TABLE") and dialect in SPARK:
         yield SqlEffect("nothing", "REFRESH")
@@ -267,37 +285,39 @@ def _read_refresh(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
         yield make_unknown_effect("REFRESH", f"of {kind or 'something'}")
 
 
-def _read_cache(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+def _read_cache_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     """CACHE TABLE with a query makes a temporary view."""
     query = tree.args.get("expression")
     yield SqlEffect(
-        "nothing", "CACHE", effects.read_table_name(tree.this) if query is not None else None
+        "nothing",
+        "CACHE",
+        effects.read_table_name_of_effect(tree.this) if query is not None else None,
     )
 
 
-def _read_into(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
-    yield SqlEffect("creates", "SELECT INTO", effects.read_table_name(tree.this))
+def _read_into_effect(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
+    yield SqlEffect("creates", "SELECT INTO", effects.read_table_name_of_effect(tree.this))
 
 
 _READERS: dict[str, Callable[[Any, str], Iterator[SqlEffect]]] = {
-    "insert": _read_insert,
-    "update": _read_row_changes,
-    "delete": _read_row_changes,
-    "merge": _read_row_changes,
-    "loaddata": _read_load,
-    "truncatetable": _read_truncate,
-    "copy": _read_copy,
+    "insert": _read_insert_effect,
+    "update": _read_effect_of_row_changes,
+    "delete": _read_effect_of_row_changes,
+    "merge": _read_effect_of_row_changes,
+    "loaddata": _read_load_effect,
+    "truncatetable": _read_truncate_effect,
+    "copy": _read_copy_effect,
     "create": effects.list_create_effects,
     "drop": effects.list_drop_effects,
     "alter": effects.list_alter_effects,
-    "analyze": _read_describe,
-    "comment": _read_describe,
-    "grant": _read_grant,
-    "revoke": _read_grant,
-    "use": _read_use,
-    "refresh": _read_refresh,
-    "cache": _read_cache,
-    "into": _read_into,
+    "analyze": _read_describe_effect,
+    "comment": _read_describe_effect,
+    "grant": _read_grant_effect,
+    "revoke": _read_grant_effect,
+    "use": _read_use_effect,
+    "refresh": _read_refresh_effect,
+    "cache": _read_cache_effect,
+    "into": _read_into_effect,
 }
 
 
@@ -306,7 +326,7 @@ def _name_statement(tree: exp.Expr) -> str:
     return {"truncatetable": "TRUNCATE", "loaddata": "LOAD DATA"}.get(key, key.upper())
 
 
-def _drop_first_word(tree: exp.Expr, dialect: str) -> str:
+def _drop_first_word_of_statement(tree: exp.Expr, dialect: str) -> str:
     text: str = tree.sql(dialect=dialect, comments=False)
     return text.partition(" ")[2]
 
@@ -350,22 +370,22 @@ def _read_command_effect(tree: exp.Expr, dialect: str) -> SqlEffect:
         return SqlEffect("nothing", "SHOW")
     if word == "SET":
         return spark_settings.read_set_effect(rest, dialect, parsed=False)
-    tokens = _tokenize_command(rest, dialect) if dialect in SPARK else None
+    tokens = _tokenize_statement(rest, dialect) if dialect in SPARK else None
     if tokens is None:
         return make_unknown_effect(word, NOT_LISTED)
     words = [*head, *(token.text.upper() for token in tokens)]
     if RUNS_JAVA & {token.text.lower() for token in tokens}:
         return SqlEffect("code", word)  # for example in a condition; there is no tree to search
     return (
-        _read_add_resource(words)
-        or _read_create_function(words)
-        or _read_alter_command(tokens, words)
-        or _read_maintenance_command(tokens, words)
+        _read_add_resource_effect(words)
+        or _read_create_function_effect(words)
+        or _read_alter_effect(tokens, words)
+        or _read_maintenance_effect(tokens, words)
         or make_unknown_effect(word, "this form is not on the list")
     )
 
 
-def _tokenize_command(text: str, dialect: str) -> list[Token] | None:
+def _tokenize_statement(text: str, dialect: str) -> list[Token] | None:
     """The words of a command; None if it has comments, which two engines may read differently."""
     try:
         tokens: list[Token] = Dialect.get_or_raise(dialect).tokenize(text)
@@ -374,41 +394,41 @@ def _tokenize_command(text: str, dialect: str) -> list[Token] | None:
     return None if any(token.comments for token in tokens) else tokens
 
 
-def _read_add_resource(words: list[str]) -> SqlEffect | None:
+def _read_add_resource_effect(words: list[str]) -> SqlEffect | None:
     if words[:1] == ["ADD"] and len(words) > 1 and words[1] in _RESOURCES:
         return SqlEffect("code", f"ADD {words[1]}")
     return None
 
 
-def _read_create_function(words: list[str]) -> SqlEffect | None:
+def _read_create_function_effect(words: list[str]) -> SqlEffect | None:
     head = [word for word in words[:5] if word not in ("OR", "REPLACE", "TEMPORARY", "TEMP")]
     if head[:2] == ["CREATE", "FUNCTION"]:
         return SqlEffect("code", "CREATE FUNCTION")
     return None
 
 
-def _read_alter_command(tokens: list[Token], words: list[str]) -> SqlEffect | None:
+def _read_alter_effect(tokens: list[Token], words: list[str]) -> SqlEffect | None:
     if words[:2] not in (["ALTER", "TABLE"], ["ALTER", "VIEW"]):
         return None
-    target, at = _read_dotted_name(tokens, 1)  # TABLE, and then the name
+    target, at = _read_dotted_name_in_statement(tokens, 1)  # TABLE, and then the name
     for head, action in _ALTERS:
         if target is not None and tuple(words[at + 1 :][: len(head)]) == head:
             return SqlEffect(action, f"{words[0]} {words[1]} {' '.join(head)}", target)
     return None
 
 
-def _read_maintenance_command(tokens: list[Token], words: list[str]) -> SqlEffect | None:
+def _read_maintenance_effect(tokens: list[Token], words: list[str]) -> SqlEffect | None:
     if words[:3] == ["MSCK", "REPAIR", "TABLE"]:
-        target, at = _read_dotted_name(tokens, 1)
+        target, at = _read_dotted_name_in_statement(tokens, 1)
         return SqlEffect("describes", "MSCK REPAIR TABLE", target) if at == len(tokens) else None
     if words[:1] == ["OPTIMIZE"]:
-        return SqlEffect("describes", "OPTIMIZE", _read_dotted_name(tokens, 0)[0])
+        return SqlEffect("describes", "OPTIMIZE", _read_dotted_name_in_statement(tokens, 0)[0])
     if words[:1] == ["VACUUM"]:
-        return SqlEffect("alters", "VACUUM", _read_dotted_name(tokens, 0)[0])
+        return SqlEffect("alters", "VACUUM", _read_dotted_name_in_statement(tokens, 0)[0])
     return None
 
 
-def _read_dotted_name(tokens: list[Token], at: int) -> tuple[ObjectName | None, int]:
+def _read_dotted_name_in_statement(tokens: list[Token], at: int) -> tuple[ObjectName | None, int]:
     """Reads the dotted name that begins at token `at`, and returns the next position, too."""
     parts: list[str] = []
     if at < len(tokens) and tokens[at].token_type.name == "PARAMETER":

@@ -18,7 +18,7 @@ from ci_bot.worker.planning import BuiltPlan
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.effects import (
     ObjectName,
-    OwnObjects,
+    OwnObjectsOfEffects,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlmesh.core.snapshot import Node
 
 
-class RenderArguments(TypedDict, total=False):
+class StatementRenderArguments(TypedDict, total=False):
     """The arguments that SQLMesh renders a statement with.
 
     An argument is left out if the environment or the model does not have it.
@@ -44,7 +44,7 @@ class RenderArguments(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class RenderSite:
+class StatementRenderSite:
     """One environment, with everything that SQLMesh needs to render statements for it.
 
     Without a plan there are no snapshots, and names stay as the project writes them.
@@ -81,7 +81,7 @@ class RenderSite:
         return self.planned.deployable
 
     @cached_property
-    def _time_arguments(self) -> RenderArguments:
+    def _time_arguments(self) -> StatementRenderArguments:
         if self.planned is None:
             return {}
         window = self.planned.window
@@ -89,7 +89,7 @@ class RenderSite:
 
     def make_evaluation_arguments(
         self, name: str, others: Iterable[str] | None = None
-    ) -> RenderArguments:
+    ) -> StatementRenderArguments:
         """Makes the arguments for the statements around a model's query.
 
         The engine is left out, so no macro can query it or write to it.
@@ -111,7 +111,7 @@ class RenderSite:
 
     def make_promotion_arguments(
         self, name: str, others: Iterable[str] | None = None
-    ) -> RenderArguments:
+    ) -> StatementRenderArguments:
         """Makes the arguments for the on_virtual_update statements of a model; see above."""
         if name not in self.snapshots_by_name:
             return {}
@@ -139,7 +139,7 @@ class RenderSite:
             if one in self.snapshots_by_name and (wanted is None or one in wanted)
         }
 
-    def make_environment_arguments(self) -> RenderArguments:
+    def make_environment_arguments(self) -> StatementRenderArguments:
         """Makes the arguments for before_all and after_all."""
         return {
             **self._time_arguments,
@@ -168,20 +168,20 @@ class RenderSite:
     def parse_object_name(self, name: str) -> ObjectName:
         """Parses a name in SQLMesh's form, and completes it with the catalog if there are any."""
         table = exp.to_table(name)
-        found = names.read_table_name(table) or (name.lower(),)
+        found = names.read_table_name_of_effect(table) or (name.lower(),)
         return found if table.catalog else (self.catalog, *found)
 
     @cached_property
-    def own_objects(self) -> OwnObjects:
+    def own_objects(self) -> OwnObjectsOfEffects:
         """The objects that before_all and after_all may change in this environment."""
         if self.planned is None:
-            return OwnObjects("the environment", self.catalog)
+            return OwnObjectsOfEffects("the environment", self.catalog)
         models = [s for s in self.snapshots_by_name.values() if s.is_model and not s.is_symbolic]
         prod = replace(self, naming=self.prod_naming)
         prod_views = {prod.name_view(snapshot) for snapshot in models}
         prod_schemas = {view[:2] for view in prod_views}
-        own = OwnObjects(
-            self.naming.name, self.catalog, whose=_ObjectOwners((self, prod)).find_owner
+        own = OwnObjectsOfEffects(
+            self.naming.name, self.catalog, whose=_ObjectOwnersOfEffects((self, prod)).find_owner
         )
         tables = self._list_plan_tables()
         if not self.naming.is_dev:
@@ -194,7 +194,7 @@ class RenderSite:
             objects=frozenset(views | tables) - prod_views,
         )
 
-    def select_own_objects(self, node: Node) -> OwnObjects:
+    def select_own_objects(self, node: Node) -> OwnObjectsOfEffects:
         """The objects that the statements of one model may change: also its own table and view."""
         snapshot = self.snapshots_by_name.get(node.fqn if node.is_model else node.name)
         if snapshot is None:
@@ -218,10 +218,10 @@ class RenderSite:
         )
 
 
-class _ObjectOwners:
+class _ObjectOwnersOfEffects:
     """The model of each table and view; the map is made when the first message needs it."""
 
-    def __init__(self, sites: tuple[RenderSite, ...]) -> None:
+    def __init__(self, sites: tuple[StatementRenderSite, ...]) -> None:
         self._sites = sites
 
     def find_owner(self, name: ObjectName) -> str | None:
@@ -238,7 +238,9 @@ class _ObjectOwners:
         return found
 
 
-def make_plan_sites(context: Context, planned: BuiltPlan) -> tuple[RenderSite, RenderSite]:
+def make_statement_sites_of_plan(
+    context: Context, planned: BuiltPlan
+) -> tuple[StatementRenderSite, StatementRenderSite]:
     """Makes the sites of the pull request's environment, and of prod with the same project."""
     here = planned.plan.environment_naming_info
     in_prod = EnvironmentNamingInfo.from_environment_catalog_mapping(
@@ -248,7 +250,7 @@ def make_plan_sites(context: Context, planned: BuiltPlan) -> tuple[RenderSite, R
         normalize_name=here.normalize_name,
         gateway_managed=here.gateway_managed,
     )
-    site = RenderSite(
+    site = StatementRenderSite(
         catalog=str(context.default_catalog or "").lower(),
         default_dialect=str(context.engine_adapter.dialect),
         gateways={
@@ -264,6 +266,8 @@ def make_plan_sites(context: Context, planned: BuiltPlan) -> tuple[RenderSite, R
     return site, replace(site, naming=in_prod)
 
 
-def make_site_without_plan(model: Model, dialect: str) -> RenderSite:
+def make_statement_site_without_plan(model: Model, dialect: str) -> StatementRenderSite:
     """Makes the site without a plan: the project's names, without an environment's suffix."""
-    return RenderSite(catalog=str(model.default_catalog or "").lower(), default_dialect=dialect)
+    return StatementRenderSite(
+        catalog=str(model.default_catalog or "").lower(), default_dialect=dialect
+    )

@@ -7,10 +7,10 @@ adds), and those of Delta, Iceberg, Hudi and Databricks. A setting changes value
 over the same data can give other rows, values, types or names of columns. A setting that only makes
 a query fail changes nothing. A setting on no list is unknown.
 
-    find_setting_meaning("spark.sql.ansi.enabled")         "values"
-    find_setting_meaning("spark.sql.shuffle.partitions")   "speed"
-    find_setting_meaning("spark.sql.warehouse.dir")        "places"
-    find_setting_meaning("spark.acme.mode")                "unknown"
+    find_effect_of_setting("spark.sql.ansi.enabled")         "values"
+    find_effect_of_setting("spark.sql.shuffle.partitions")   "speed"
+    find_effect_of_setting("spark.sql.warehouse.dir")        "places"
+    find_effect_of_setting("spark.acme.mode")                "unknown"
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ _SQL = "spark.sql."
 _OVERWRITE = "spark.sql.sources.partitionoverwritemode"
 
 
-def _list_settings() -> tuple[
+def _list_settings_with_effects() -> tuple[
     dict[str, tuple[str, SettingMeaning]], list[tuple[str, SettingMeaning]]
 ]:
     """Whole keys with their spelling, and prefixes of keys, the longest first."""
@@ -220,10 +220,10 @@ def _list_settings() -> tuple[
     return whole, sorted(beginnings, key=lambda item: -len(item[0]))
 
 
-_WHOLE, _BEGINNINGS = _list_settings()
+_WHOLE, _BEGINNINGS = _list_settings_with_effects()
 
 
-def find_setting_meaning(key: str, value: str = "") -> SettingMeaning:
+def find_effect_of_setting(key: str, value: str = "") -> SettingMeaning:
     """Finds the effect of a setting; for a few settings it depends on the value."""
     key = key.lower()
     if key == _OVERWRITE:  # "static" replaces whole tables instead of partitions
@@ -234,10 +234,10 @@ def find_setting_meaning(key: str, value: str = "") -> SettingMeaning:
         return "nothing"
     if _PLACES.search(key) and not _NO_PLACES.match(key):
         return "places"
-    return _WHOLE[key][1] if key in _WHOLE else _find_group_meaning(key)
+    return _WHOLE[key][1] if key in _WHOLE else _find_effect_of_setting_group(key)
 
 
-def _find_group_meaning(key: str) -> SettingMeaning:
+def _find_effect_of_setting_group(key: str) -> SettingMeaning:
     for pattern, meaning in _OTHERS:
         if pattern.search(key):
             return meaning
@@ -246,13 +246,13 @@ def _find_group_meaning(key: str) -> SettingMeaning:
     return "speed" if _PROCESS.match(key) else "unknown"
 
 
-def find_setting_spelling(key: str) -> str | None:
+def find_setting_spelling_for_effect(key: str) -> str | None:
     """Finds Spark's spelling of a case-sensitive key; None if that is not known."""
     known = _WHOLE.get(key.lower())
     return known[0] if known is not None else None
 
 
-def is_fixed_at_start(key: str) -> bool:
+def is_setting_without_effect_after_start(key: str) -> bool:
     """Whether Spark takes the setting only when it starts, and refuses a SET."""
     key = key.lower()
     return bool(_STATIC.match(key)) or (key not in _LOCAL and bool(_PROCESS.match(key)))
@@ -284,7 +284,7 @@ def read_set_effect(text: str, dialect: str, *, parsed: bool) -> SqlEffect:
     if words and words[0] in ("variable", "var"):
         return _make_harmless_effect() if parsed else _make_unknown_setting_effect(key)
     if not equals:
-        return _read_set_without_value(words, key, dialect)
+        return _read_effect_of_set_without_value(words, key, dialect)
     plain = key.replace("`", "").replace('"', "")
     if not _KEY.match(plain):
         return _make_unknown_setting_effect(key)
@@ -298,16 +298,16 @@ def read_set_effect(text: str, dialect: str, *, parsed: bool) -> SqlEffect:
 
 
 def _make_spark_setting_effect(key: str, written: str, value: str) -> SqlEffect:
-    meaning = find_setting_meaning(key, value)
+    meaning = find_effect_of_setting(key, value)
     if meaning in ("places", "unknown"):
         return _make_directing_effect(key.lower())
     if _IN_PARTS.match(written):
         return _make_refused_effect(key, written, value)
-    if is_fixed_at_start(key):
+    if is_setting_without_effect_after_start(key):
         return SqlEffect("fails", "SET", detail=f"Spark takes {key} only when it starts")
     if meaning != "values":
         return _make_harmless_effect()
-    spelling = find_setting_spelling(key)
+    spelling = find_setting_spelling_for_effect(key)
     if spelling is not None and spelling != key:
         return SqlEffect(
             "sets",
@@ -319,7 +319,7 @@ def _make_spark_setting_effect(key: str, written: str, value: str) -> SqlEffect:
 
 def _make_refused_effect(key: str, written: str, value: str) -> SqlEffect:
     """SQLMesh quotes each part of a key, and Spark's SET accepts at most one pair of quotes."""
-    spelling = find_setting_spelling(key) or key
+    spelling = find_setting_spelling_for_effect(key) or key
     if spelling == _TIME_ZONE:
         works = "write `SET TIME ZONE '...'`"
     elif spelling == spelling.lower() and re.fullmatch(r"\w+", value):
@@ -335,7 +335,7 @@ def _make_refused_effect(key: str, written: str, value: str) -> SqlEffect:
     )
 
 
-def _read_set_without_value(words: list[str], key: str, dialect: str) -> SqlEffect:
+def _read_effect_of_set_without_value(words: list[str], key: str, dialect: str) -> SqlEffect:
     if not words or words == ["-v"] or (len(words) == 1 and _KEY.match(words[0])):
         return _make_harmless_effect()  # shows what is set
     if words[:2] == ["time", "zone"]:

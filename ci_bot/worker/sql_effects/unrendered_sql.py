@@ -2,12 +2,13 @@
 
 For a process that has loaded nothing of a pull request. `sqlmesh.core.dialect.parse` makes trees of
 the text and evaluates nothing; YAML and Jinja's tokens have parsers, too. The process that loads
-the project judges the rendered form of the same statements (`judge_plan`). The literal form shows
-whether that process left out something that the file contains.
+the project judges the rendered form of the same statements (`judge_statement_effects_of_plan`). The
+literal form shows whether that process left out something that the file contains.
 
-    reading = read_raw_file("models/orders.sql", text, "spark")
-    reading.judged      statements that affect others, in the form that `judge_plan` gives
-    reading.undecided   texts whose effects only a running macro or template would show
+    reading = read_effects_of_raw_file("models/orders.sql", text, "spark")
+    reading.judged      statements that affect others, in the form that
+    `judge_statement_effects_of_plan` gives reading.undecided   texts whose effects only a running
+    macro or template would show
 
 A literal statement counts anywhere: in a Jinja block, in an argument of a macro, and in a string
 that a macro or a template gets. A target that is computed is undecided. `@this_model` and the name
@@ -32,7 +33,7 @@ from sqlglot.errors import SqlglotError
 from sqlmesh.core import dialect as d
 from sqlmesh.utils.errors import SQLMeshError
 
-from ci_bot.worker.runtime import silence_log
+from ci_bot.worker.runtime import silence_worker_log
 from ci_bot.worker.sql_effects import effects as names
 from ci_bot.worker.sql_effects.effects import (
     NOT_PARSED,
@@ -40,22 +41,22 @@ from ci_bot.worker.sql_effects.effects import (
     THIS_MODEL,
     Action,
     ObjectName,
-    OwnObjects,
+    OwnObjectsOfEffects,
     SqlEffect,
-    find_unsafe_format,
-    find_unsafe_property,
+    find_unsafe_format_of_effect,
+    find_unsafe_property_of_effect,
     make_unknown_effect,
 )
 from ci_bot.worker.sql_effects.judgement import (
     JudgedEffect,
-    RenderedStatement,
+    RenderedStatementWithEffects,
     describe_effect,
     weigh_effect,
 )
 from ci_bot.worker.sql_effects.read_statement import (
     ACTING_WORDS,
-    read_literal_sql,
-    read_unrendered_statement,
+    read_effects_of_literal_sql,
+    read_effects_of_unrendered_statement,
 )
 from ci_bot.yaml_reader import UnfitYaml, read_yaml
 
@@ -83,11 +84,13 @@ _VERBS: dict[tuple[str, str], Action] = {
 _BETWEEN = frozenset({"TABLE", "IF", "NOT", "EXISTS"})
 
 
-def read_literal_parts(tree: exp.Expr, dialect: str) -> tuple[tuple[SqlEffect, ...], bool]:
+def read_effects_of_literal_parts(
+    tree: exp.Expr, dialect: str
+) -> tuple[tuple[SqlEffect, ...], bool]:
     """Reads the literal effects of an unrendered statement; true if rendering could add some."""
     if tree.key.startswith("jinja"):
         return tuple(list_template_effects(tree.name, dialect)), True
-    return read_unrendered_statement(tree, dialect)
+    return read_effects_of_unrendered_statement(tree, dialect)
 
 
 def list_template_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
@@ -97,19 +100,19 @@ def list_template_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
 
 def _iterate_template_effects(template: str, dialect: str) -> Iterator[SqlEffect]:
     try:
-        pieces, strings = _split_template(template)
+        pieces, strings = _split_template_into_statements(template)
     except TemplateSyntaxError:
         pieces, strings = [template], []
-    yield from read_literal_sql(" ".join(pieces), dialect) or ()
+    yield from read_effects_of_literal_sql(" ".join(pieces), dialect) or ()
     for piece in pieces:
-        read = read_literal_sql(piece, dialect)
-        yield from read if read is not None else _list_cut_statements(piece, dialect)
+        read = read_effects_of_literal_sql(piece, dialect)
+        yield from read if read is not None else _list_effects_of_cut_statements(piece, dialect)
     for text in strings:
         # A single word is a value, although it parses as the name of a column.
-        yield from (read_literal_sql(text, dialect) or ()) if " " in text.strip() else ()
+        yield from (read_effects_of_literal_sql(text, dialect) or ()) if " " in text.strip() else ()
 
 
-def _split_template(template: str) -> tuple[list[str], list[str]]:
+def _split_template_into_statements(template: str) -> tuple[list[str], list[str]]:
     """Splits a template: the texts between block tags, with a macro for each value, and the strings
     inside tags.
     """
@@ -130,7 +133,7 @@ def _split_template(template: str) -> tuple[list[str], list[str]]:
     return pieces, strings
 
 
-def _list_cut_statements(text: str, dialect: str) -> Iterator[SqlEffect]:
+def _list_effects_of_cut_statements(text: str, dialect: str) -> Iterator[SqlEffect]:
     """Lists the effects of statements of which a tag leaves only the first words and the name."""
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(text)
@@ -141,11 +144,11 @@ def _list_cut_statements(text: str, dialect: str) -> Iterator[SqlEffect]:
         words = tuple(token.text.upper() for token in tokens[start : start + 2])
         action = _VERBS.get(words) if len(words) > 1 else None  # type: ignore[arg-type]
         if action is not None:
-            target = _read_cut_name(tokens[start + 2 :])
+            target = _read_name_of_cut_statement(tokens[start + 2 :])
             yield SqlEffect(action, " ".join(words), target, schema="SCHEMA" in words)
 
 
-def _read_cut_name(tokens: list[Token]) -> ObjectName | None:
+def _read_name_of_cut_statement(tokens: list[Token]) -> ObjectName | None:
     rest = list(tokens)
     while rest and rest[0].text.upper() in _BETWEEN:
         rest.pop(0)
@@ -182,14 +185,14 @@ _MAY_BE_EXECUTED = re.compile("|".join([*map(re.escape, sorted(_SLOTS)), r"\\", 
 
 
 @dataclass(frozen=True)
-class FileReading:
+class FileReadingWithEffects:
     """The effects of the SQL in one file; the module's docstring describes both fields."""
 
     judged: tuple[JudgedEffect, ...] = ()
     undecided: tuple[str, ...] = ()
 
 
-def read_raw_file(path: str, text: str, dialect: str) -> FileReading:
+def read_effects_of_raw_file(path: str, text: str, dialect: str) -> FileReadingWithEffects:
     """Reads one file of a project.
 
     Args:
@@ -198,10 +201,10 @@ def read_raw_file(path: str, text: str, dialect: str) -> FileReading:
     """
     suffix = PurePosixPath(path).suffix.lower()
     if suffix == ".sql":
-        return _read_sql(text, dialect)
+        return _read_effects_of_sql_file(text, dialect)
     if suffix in (".yaml", ".yml"):
-        return _read_yaml(text, dialect)
-    return FileReading()
+        return _read_effects_of_yaml(text, dialect)
+    return FileReadingWithEffects()
 
 
 @dataclass(frozen=True)
@@ -215,74 +218,86 @@ class _StatementPiece:
     undecided: bool
 
 
-def _read_sql(text: str, dialect: str) -> FileReading:
+def _read_effects_of_sql_file(text: str, dialect: str) -> FileReadingWithEffects:
     if _QUERY.match(text) and not _MAY_ACT.search(text.rstrip().removesuffix(";")):
-        return FileReading()
+        return FileReadingWithEffects()
     try:
-        with silence_log("sqlglot"):
+        with silence_worker_log("sqlglot"):
             trees = d.parse(text, default_dialect=dialect)
     except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
         if "{%" not in text and "{{" not in text:
-            return FileReading()  # the load fails, and says why
+            return FileReadingWithEffects()  # the load fails, and says why
         # A file of Jinja macros, or a dbt model.
         effects = tuple(list_template_effects(text, dialect))
-        return _make_reading([_StatementPiece("template", None, text, effects, True)], dialect)
-    return _make_reading(list(_iterate_pieces(trees, dialect)), dialect)
+        return _make_reading_with_effects(
+            [_StatementPiece("template", None, text, effects, True)], dialect
+        )
+    return _make_reading_with_effects(list(_iterate_statement_pieces(trees, dialect)), dialect)
 
 
-def _iterate_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_StatementPiece]:
+def _iterate_statement_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_StatementPiece]:
     model = None
     for tree in trees:
         if tree.key in _BLOCKS:
-            model, dialect = _read_block_name(tree), _read_block_dialect(tree) or dialect
-            yield from _read_model_block(tree, model, dialect)
+            model, dialect = (
+                _read_name_of_statement_block(tree),
+                _read_dialect_of_statement_block(tree) or dialect,
+            )
+            yield from _read_effects_of_model_block(tree, model, dialect)
         elif tree.key == "virtualupdatestatement":
             for inner in tree.expressions:
-                yield _make_piece("on-virtual-update", model, inner, dialect)
+                yield _make_statement_piece("on-virtual-update", model, inner, dialect)
         else:
-            yield _make_piece("statement", model, tree, dialect)
+            yield _make_statement_piece("statement", model, tree, dialect)
 
 
-def _read_model_block(tree: exp.Expr, model: str | None, dialect: str) -> Iterator[_StatementPiece]:
+def _read_effects_of_model_block(
+    tree: exp.Expr, model: str | None, dialect: str
+) -> Iterator[_StatementPiece]:
     """Reads the properties of a MODEL block that become parts of SQLMesh's SQL."""
     slot = f"{tree.key.upper()} block"
-    piece = _make_piece(slot, model, tree, dialect)
+    piece = _make_statement_piece(slot, model, tree, dialect)
     code = [effect for effect in piece.effects if effect.action == "code"]
-    odd = [make_unknown_effect("CREATE TABLE", why) for why in _list_unsafe_properties(tree)]
+    odd = [
+        make_unknown_effect("CREATE TABLE", why)
+        for why in _list_unsafe_properties_with_effects(tree)
+    ]
     yield _StatementPiece(slot, model, piece.source, (*code, *odd), piece.undecided)
 
 
-def _list_unsafe_properties(block: exp.Expr) -> Iterator[str]:
+def _list_unsafe_properties_with_effects(block: exp.Expr) -> Iterator[str]:
     for name in ("storage_format", "table_format"):
-        value = _find_property(block, name)
-        why = find_unsafe_format(value.name) if value is not None else None
+        value = _find_property_of_statement_block(block, name)
+        why = find_unsafe_format_of_effect(value.name) if value is not None else None
         if why is not None:
             yield why
     for name in ("physical_properties", "virtual_properties"):
-        value = _find_property(block, name)
+        value = _find_property_of_statement_block(block, name)
         for pair in value.find_all(exp.EQ) if value is not None else ():
-            why = find_unsafe_property(pair.left.name)
+            why = find_unsafe_property_of_effect(pair.left.name)
             if why is not None:
                 yield why
 
 
-def _make_piece(slot: str, model: str | None, tree: exp.Expr, dialect: str) -> _StatementPiece:
-    effects, undecided = read_literal_parts(tree, dialect)
+def _make_statement_piece(
+    slot: str, model: str | None, tree: exp.Expr, dialect: str
+) -> _StatementPiece:
+    effects, undecided = read_effects_of_literal_parts(tree, dialect)
     return _StatementPiece(slot, model, tree.sql(dialect=dialect), effects, undecided)
 
 
-def _read_block_name(block: exp.Expr) -> str | None:
-    value = _find_property(block, "name")
-    name = names.read_table_name(value) if value is not None else None
+def _read_name_of_statement_block(block: exp.Expr) -> str | None:
+    value = _find_property_of_statement_block(block, "name")
+    name = names.read_table_name_of_effect(value) if value is not None else None
     return ".".join(name) if name else None
 
 
-def _read_block_dialect(block: exp.Expr) -> str | None:
-    value = _find_property(block, "dialect")
+def _read_dialect_of_statement_block(block: exp.Expr) -> str | None:
+    value = _find_property_of_statement_block(block, "dialect")
     return value.name.lower() if value is not None else None
 
 
-def _find_property(block: exp.Expr, name: str) -> exp.Expr | None:
+def _find_property_of_statement_block(block: exp.Expr, name: str) -> exp.Expr | None:
     for item in block.expressions:
         if item.key == "property" and str(item.this).lower() == name:
             value = item.args.get("value")
@@ -290,38 +305,40 @@ def _find_property(block: exp.Expr, name: str) -> exp.Expr | None:
     return None
 
 
-def _read_yaml(text: str, dialect: str) -> FileReading:
+def _read_effects_of_yaml(text: str, dialect: str) -> FileReadingWithEffects:
     if "{%" not in text and not _MAY_BE_EXECUTED.search(text):
-        return FileReading()
+        return FileReadingWithEffects()
     try:
         document = read_yaml(text)
     except UnfitYaml:
         # A configuration may hold Jinja that is no YAML before it is rendered.
         effects = tuple(list_template_effects(text, dialect)) if "{%" in text else ()
-        return _make_reading([_StatementPiece("template", None, text, effects, True)], dialect)
+        return _make_reading_with_effects(
+            [_StatementPiece("template", None, text, effects, True)], dialect
+        )
     pieces: list[_StatementPiece] = []
-    for slot, sql in _iterate_executed(document):
+    for slot, sql in _iterate_executed_statements(document):
         if "{{" in sql or "{%" in sql:
             pieces.append(
                 _StatementPiece(slot, None, sql, tuple(list_template_effects(sql, dialect)), True)
             )
             continue
         try:
-            with silence_log("sqlglot"):
+            with silence_worker_log("sqlglot"):
                 trees = d.parse(sql, default_dialect=dialect)
         except (SqlglotError, SQLMeshError, ValueError, AttributeError, RecursionError):
             why = (make_unknown_effect("statement", NOT_PARSED),)
             pieces.append(_StatementPiece(slot, None, sql, why, False))
             continue
-        pieces += [_make_piece(slot, None, tree, dialect) for tree in trees]
-    return _make_reading(pieces, dialect)
+        pieces += [_make_statement_piece(slot, None, tree, dialect) for tree in trees]
+    return _make_reading_with_effects(pieces, dialect)
 
 
-def _iterate_executed(document: Any) -> Iterator[tuple[str, str]]:
+def _iterate_executed_statements(document: Any) -> Iterator[tuple[str, str]]:
     """Slot and text of every statement in a configuration, at any depth."""
     if isinstance(document, list):
         for item in document:
-            yield from _iterate_executed(item)
+            yield from _iterate_executed_statements(item)
     elif isinstance(document, dict):
         for name, value in document.items():
             if name in _SLOTS:
@@ -330,15 +347,19 @@ def _iterate_executed(document: Any) -> Iterator[tuple[str, str]]:
                     if isinstance(sql, str):
                         yield str(name), sql
             else:
-                yield from _iterate_executed(value)
+                yield from _iterate_executed_statements(value)
 
 
-def _make_reading(pieces: list[_StatementPiece], dialect: str) -> FileReading:
+def _make_reading_with_effects(
+    pieces: list[_StatementPiece], dialect: str
+) -> FileReadingWithEffects:
     found: list[JudgedEffect] = []
     temporary: set[Any] = set()
     for piece in pieces:
-        own = _make_own_objects(piece.model)
-        statement = RenderedStatement(piece.slot, piece.model, piece.source, piece.source, dialect)
+        own = _make_own_objects_of_effects(piece.model)
+        statement = RenderedStatementWithEffects(
+            piece.slot, piece.model, piece.source, piece.source, dialect
+        )
         for effect in piece.effects:
             if effect.action == "nothing" and effect.target is not None:
                 temporary.add(effect.target)
@@ -348,12 +369,12 @@ def _make_reading(pieces: list[_StatementPiece], dialect: str) -> FileReading:
                     JudgedEffect(statement, effect, severity, "", describe_effect(effect, own))
                 )
     undecided = tuple(piece.source[:200] for piece in pieces if piece.undecided)
-    return FileReading(tuple(found), undecided)
+    return FileReadingWithEffects(tuple(found), undecided)
 
 
-def _make_own_objects(model: str | None) -> OwnObjects:
+def _make_own_objects_of_effects(model: str | None) -> OwnObjectsOfEffects:
     objects = {names.THIS_MODEL}
     if model is not None:
         parts = tuple(model.split("."))
         objects |= {parts, ("", *parts)}
-    return OwnObjects("its environment", "", objects=frozenset(objects))
+    return OwnObjectsOfEffects("its environment", "", objects=frozenset(objects))

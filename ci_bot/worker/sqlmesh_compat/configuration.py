@@ -89,7 +89,8 @@ def skip_engine_import_of_sqlmesh() -> None:
     """Lets a connection's check that its engine is installed pass for PySpark.
 
     A review starts no Spark, so it needs none, and importing one takes 0.1 s. A PySpark that is
-    missing, or that cannot be imported, is reported where Spark is started (`java.check_jars`).
+    missing, or that cannot be imported, is reported where Spark is started
+    (`java.check_spark_jars_before_java_starts`).
     """
     module: Any = connection
     if module.importlib is importlib:

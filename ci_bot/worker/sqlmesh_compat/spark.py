@@ -19,7 +19,7 @@ from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.messages import extract_headline_of_error, make_spark_start_error
-from ci_bot.worker.runtime import SESSION_CATALOG, WATCH, AdapterSql, SparkCatalog
+from ci_bot.worker.runtime import SESSION_CATALOG, WATCH, SparkCatalog, SparkCatalogAdapterSql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ class ListingSqlmeshSparkAdapter(SparkEngineAdapter):
             DataObject(
                 catalog=catalog, schema=schema.db, name=name, type=DataObjectType.from_str(kind)
             )
-            for name, kind in SparkCatalog(AdapterSql(self))
+            for name, kind in SparkCatalog(SparkCatalogAdapterSql(self))
             .list_objects(catalog, schema.db)
             .items()
             if wanted is None or name.lower() in wanted

@@ -13,7 +13,7 @@ from ci_bot.errors import EXIT_INTERRUPTED
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.runtime import cancel_spark_jobs
+from ci_bot.worker.runtime import cancel_spark_jobs_of_worker
 from ci_bot.worker.state_store.lease_rows import RECLAIM, HeldByAnother, LeaseHolder
 from ci_bot.worker.state_store.leases import (
     APPLY_WAITS_SECONDS,
@@ -72,7 +72,7 @@ class LeaseHold:
         def on_end(_reason: LeaseReason) -> None:
             # Cancel the running Spark jobs: nobody needs their result, and stopping would wait for
             # them.
-            cancel_spark_jobs()
+            cancel_spark_jobs_of_worker()
 
         try:
             self._lease = self._leases.acquire_lease(self._environment, holder, on_end=on_end)

@@ -26,7 +26,7 @@ from sqlmesh.core.config import DuckDBConnectionConfig
 from ci_bot.errors import BadInput, WorkIncomplete
 from ci_bot.protocol.messages import Owner
 from ci_bot.worker import sqlmesh_compat
-from ci_bot.worker.runtime import write_log_line
+from ci_bot.worker.runtime import write_worker_log_line
 from ci_bot.worker.state_store.lease_rows import (
     RECLAIM,
     TRIED,
@@ -159,7 +159,7 @@ class Lease:
             if not self._rows.is_live(self):
                 self._ended = "lease_lost"
         except Exception as error:
-            write_log_line(f"The lease of {self.name} was not confirmed: {error}")
+            write_worker_log_line(f"The lease of {self.name} was not confirmed: {error}")
         return self.end_reason is None
 
     def release_lease(self) -> None:
@@ -172,7 +172,7 @@ class Lease:
             try:
                 self._rows.delete_row(self)
             except Exception as error:
-                write_log_line(
+                write_worker_log_line(
                     f"The lease of {self.name} could not be released, so it expires in "
                     f"{self._timing.expiry:g} s: {error}"
                 )
@@ -193,7 +193,7 @@ class Lease:
             except Exception as error:
                 if self._done.is_set():
                     return
-                write_log_line(f"The lease of {self.name} was not renewed: {error}")
+                write_worker_log_line(f"The lease of {self.name} was not renewed: {error}")
                 # A short outage of the server must not lose the lease.
                 pause = min(1.0, pause)
                 if self.end_reason == "lease_lost":
@@ -213,7 +213,7 @@ class Lease:
             self._on_end(reason)
         except Exception as error:
             # Renewing goes on: the work has not ended yet.
-            write_log_line(f"while stopping: {error}")
+            write_worker_log_line(f"while stopping: {error}")
 
 
 _HELD: list[Lease] = []

@@ -26,7 +26,7 @@ from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.protocol.review_inputs import RecordedRestatement
 from ci_bot.protocol.review_report import Acceptance
 from ci_bot.worker.messages import report_times
-from ci_bot.worker.runtime import Relation, SparkCatalog, spark_catalog
+from ci_bot.worker.runtime import SparkCatalog, SparkRelation, spark_catalog
 from ci_bot.worker.state_store.ledger_schema import (
     ACCEPTANCES,
     ENVIRONMENTS,
@@ -300,7 +300,7 @@ def _make_ledger_key_of_pull_request(repository: str, pull_request: int) -> exp.
 
 
 def list_ledger_objects(
-    views: Iterable[Relation], tables: Iterable[Relation], catalog: SparkCatalog
+    views: Iterable[SparkRelation], tables: Iterable[SparkRelation], catalog: SparkCatalog
 ) -> list[LedgerObject]:
     """Lists every object of an apply, and whether it exists now, schema by schema."""
     views, tables = list(views), list(tables)
@@ -313,7 +313,7 @@ def list_ledger_objects(
         found.append(
             LedgerObject(kind="schema", catalog=where[0], db=where[1], existed=names is not None)
         )
-    groups: tuple[tuple[Literal["view", "table"], list[Relation]], ...] = (
+    groups: tuple[tuple[Literal["view", "table"], list[SparkRelation]], ...] = (
         ("view", views),
         ("table", tables),
     )
@@ -457,7 +457,7 @@ def claim_environment_in_ledger(
                 LedgerObject(
                     kind="view", catalog=view.catalog, db=view.schema, name=view.name, existed=True
                 )
-                for view in spark_catalog.list_environment_views(context, stored).values()
+                for view in spark_catalog.list_spark_views_of_environment(context, stored).values()
             ],
             created_at=now,
             updated_at=now,

@@ -31,7 +31,7 @@ from ci_bot.worker.cost.event_logs import (
     learn_event_logs_into_ledger,
     list_event_logs,
 )
-from ci_bot.worker.runtime.process import PhaseClock
+from ci_bot.worker.runtime.process import WorkerPhaseClock
 from ci_bot.worker.state_store.cost_ledger import CostLedger
 from tests.unit.cost.event_logs import (
     NODE,
@@ -315,7 +315,7 @@ def test_learn__keeps_no_word_of_the_environment(tmp_path: Path, ledger: CostLed
     assert all("hunter2" not in row.to_json() for row in ledger.list_prod_runs([TABLE]))
 
 
-PORTS = LearnPorts(PhaseClock(), lambda _phase, _message: None, lambda: None, lambda: False)
+PORTS = LearnPorts(WorkerPhaseClock(), lambda _phase, _message: None, lambda: None, lambda: False)
 
 
 def test_learn__of_a_directory_that_is_not_there_is_one_sentence(

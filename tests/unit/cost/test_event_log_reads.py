@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.laptop.surveys import HEADER, render_exposures
+from ci_bot.bot.laptop.surveys import HEADER, render_exposures_for_laptop
 from ci_bot.bot.policy.exposures import read_exposures_listed_by_policy
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cost import ExposuresDocument, LoggedReader
@@ -241,7 +241,7 @@ def test_file__that_is_written__is_read_by_the_policy(
         seconds=1.0,
         versions=Versions(ci_bot="0.1.0", python="3.11.9"),
     )
-    text = render_exposures(document, until="2026-11-26")
+    text = render_exposures_for_laptop(document, until="2026-11-26")
     assert text.startswith(HEADER)
     entry = policy("exposures:\n- {file: a.yml, owner: acme/data}\n").files
     read_back = read_exposures_listed_by_policy(entry, lambda paths: [text.encode()])

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ci_bot.bot.laptop.surveys import render_learned
+from ci_bot.bot.laptop.surveys import render_learned_for_laptop
 from ci_bot.bot.report.markdown.comments import render_apply_comment, render_review_comment
-from ci_bot.bot.sandbox.answer_validation import AnswerRefusedError, check_subject
-from ci_bot.bot.worker_client.surveys import describe_learned
+from ci_bot.bot.sandbox.answer_validation import (
+    SandboxedAnswerRefusedError,
+    check_subject_of_sandboxed_answer,
+)
+from ci_bot.bot.worker_client.surveys import describe_costs_learned_by_worker
 from ci_bot.protocol.base import Versions
 from ci_bot.protocol.cost import Accuracy, ActualCost, Counters, LearnDocument, Price
 from ci_bot.protocol.messages import DoctorRequest, LearnRequest, Owner, Workplace
@@ -99,11 +102,11 @@ def learned(**parts: Any) -> LearnDocument:
 
 def test_learned__counts_what_was_of_no_use() -> None:
     document = learned(logs=9, read=2, writes=40, tables=3, foreign=4, other_version=1, cut=1)
-    assert describe_learned(document) == (
+    assert describe_costs_learned_by_worker(document) == (
         "Event logs: 2 of 9 were new and tell of 40 writes into 3 tables "
         "(4 of other applications, 1 of another version of Spark, 1 cut)."
     )
-    text = render_learned(document)
+    text = render_learned_for_laptop(document)
     assert "Learned 40 writes into 3 tables from 2 event logs" in text
     assert "4 logs without a table of SQLMesh" in text
     assert "1 log cut" in text
@@ -115,6 +118,6 @@ def test_learned__is_an_answer_to_learning_only() -> None:
         "workplace": Workplace(repository="/r", cache_dir="/c", scratch_dir="/s"),
         "owner": Owner(name="octo/shop"),
     }
-    check_subject(learned(), LearnRequest(event_logs="/logs", **place))
-    with pytest.raises(AnswerRefusedError, match="about a learn"):
-        check_subject(learned(), DoctorRequest(**place))
+    check_subject_of_sandboxed_answer(learned(), LearnRequest(event_logs="/logs", **place))
+    with pytest.raises(SandboxedAnswerRefusedError, match="about a learn"):
+        check_subject_of_sandboxed_answer(learned(), DoctorRequest(**place))

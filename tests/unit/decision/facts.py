@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.decision import BotFacts, Judgement, TeamLimits, judge_review
+from ci_bot.bot.decision import BotFacts, DecisionJudgement, TeamLimits, decide_on_review
 from ci_bot.bot.decision.risks import judges
 from ci_bot.protocol.base import Failure, Versions
 from ci_bot.protocol.plan import (
@@ -125,9 +125,11 @@ def failed(message: str, stage: str = "plan", **parts: Any) -> Failure:
     return Failure(**values | parts)
 
 
-def judged(bot: BotFacts = BOT, limits: TeamLimits | None = None, **parts: Any) -> Judgement:
+def judged(
+    bot: BotFacts = BOT, limits: TeamLimits | None = None, **parts: Any
+) -> DecisionJudgement:
     """The judgement; a severity that a rule's page does not name fails the test."""
-    judgement = judge_review(facts(**parts), limits=limits, bot=bot)
+    judgement = decide_on_review(facts(**parts), limits=limits, bot=bot)
     own = [risk for risk in judgement.risks if risk.rule in OWN_RULES]
     unnamed = [risk for risk in own if risk.severity not in RULES[risk.rule].severities]
     if unnamed:
@@ -135,12 +137,12 @@ def judged(bot: BotFacts = BOT, limits: TeamLimits | None = None, **parts: Any) 
     return judgement
 
 
-def only(judgement: Judgement, rule: str) -> Risk:
+def only(judgement: DecisionJudgement, rule: str) -> Risk:
     """The one risk of a rule."""
     (risk,) = [item for item in judgement.risks if item.rule == rule]
     return risk
 
 
-def weights(judgement: Judgement) -> dict[str, str]:
+def weights(judgement: DecisionJudgement) -> dict[str, str]:
     """Rule ids with their severities."""
     return {item.rule: item.severity for item in judgement.risks}

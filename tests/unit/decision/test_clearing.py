@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.decision import TeamLimits, judge_applied
+from ci_bot.bot.decision import TeamLimits, decide_again_after_apply
 from ci_bot.protocol.apply_report import (
     ApplyDocument,
     ApplyVerdict,
@@ -79,7 +79,7 @@ def applied(*diffs: TableDiff, **parts: Any) -> ApplyDocument:
 
 
 def after(report: Report, *diffs: TableDiff, **parts: Any) -> tuple[Report, ApplyVerdict]:
-    found = judge_applied(report, applied(*diffs, **parts), TeamLimits())
+    found = decide_again_after_apply(report, applied(*diffs, **parts), TeamLimits())
     assert found is not None
     return found
 
@@ -241,7 +241,7 @@ def test_judge_applied__what_was_not_checked_before_is_checked_now() -> None:
     [{"result": "failed"}, {"result": "nothing_to_apply"}, {"plan_id": "b" * 64}],
 )
 def test_judge_applied__nothing_without_evidence_on_this_plan(parts: dict[str, Any]) -> None:
-    assert judge_applied(reviewed(), applied(diff(), **parts), TeamLimits()) is None
+    assert decide_again_after_apply(reviewed(), applied(diff(), **parts), TeamLimits()) is None
 
 
 def test_registry__what_a_proof_clears_does_not_block() -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision import ChangedFile, is_possible_code_on_load, list_code_on_load
+from ci_bot.bot.decision import (
+    JudgedFile,
+    is_possible_risk_of_code_on_load,
+    list_risky_code_on_load,
+)
 from ci_bot.bot.decision.code_on_load import LONGEST_PARSED_BYTES, MOST_PARSED_BYTES
 
 PROJECTS = ["analytics"]
@@ -19,14 +23,14 @@ def is_code(
     opened: bool | None = True,
 ) -> bool:
     """Whether a changed file counts; `opened` None: nobody knows."""
-    file = ChangedFile(
+    file = JudgedFile(
         path,
         None if before is None else before.encode(),
         None if after is None else after.encode(),
         read=read,
     )
     loaded = None if opened is None else frozenset({path} if opened else ())
-    return list_code_on_load([file], loaded, PROJECTS) == [path]
+    return list_risky_code_on_load([file], loaded, PROJECTS) == [path]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,7 @@ def test_requirements__that_were_not_installed__are_no_code_on_load() -> None:
 def test_deleted__a_module_of_the_project_changes_what_runs(path: str, expected: bool) -> None:
     assert is_code(path, "{{ a() }}", None, opened=False) is expected
     assert (
-        is_possible_code_on_load(path, deleted=True, loaded=frozenset(), projects=PROJECTS)
+        is_possible_risk_of_code_on_load(path, deleted=True, loaded=frozenset(), projects=PROJECTS)
         is expected
     )
 
@@ -188,9 +192,9 @@ def test_opened_on_load__what_could_not_be_read_counts(path: str, expected: bool
 
 
 def test_requirements__of_a_project_at_the_root() -> None:
-    file = ChangedFile("requirements.txt", b"a", b"b")
+    file = JudgedFile("requirements.txt", b"a", b"b")
 
-    assert list_code_on_load([file], None, ["."]) == ["requirements.txt"]
+    assert list_risky_code_on_load([file], None, ["."]) == ["requirements.txt"]
 
 
 @pytest.mark.parametrize(
@@ -208,9 +212,9 @@ def test_requirements__of_a_project_at_the_root() -> None:
 def test_deleted__module_that_nothing_names_is_missed_by_nobody(
     path: str, named: bool, loaded: bool, expected: bool
 ) -> None:
-    file = ChangedFile(path, b"import os\nos.getcwd()", None)
+    file = JudgedFile(path, b"import os\nos.getcwd()", None)
     opened = frozenset({path} if loaded else ())
-    found = list_code_on_load([file], opened, PROJECTS, lambda word, _: named)
+    found = list_risky_code_on_load([file], opened, PROJECTS, lambda word, _: named)
     assert found == ([path] if expected else [])
 
 
@@ -228,17 +232,17 @@ def test_python__that_is_nested_too_deeply__counts_and_breaks_nothing(source: st
 def test_files__that_take_long_to_parse__count_unparsed() -> None:
     """The process that asks is bounded by nothing but this."""
     large = b"# comment\n" * (LONGEST_PARSED_BYTES // 10 + 1)
-    one = ChangedFile("analytics/macros/a.py", b"x = 1\n", b"x = 1\n" + large)
+    one = JudgedFile("analytics/macros/a.py", b"x = 1\n", b"x = 1\n" + large)
     small = b"# comment\n" * (LONGEST_PARSED_BYTES // 20)
     many = [
-        ChangedFile(f"analytics/macros/b{number:03}.py", b"x = 1\n", b"x = 1\n" + small)
+        JudgedFile(f"analytics/macros/b{number:03}.py", b"x = 1\n", b"x = 1\n" + small)
         for number in range(MOST_PARSED_BYTES // len(small) + 2)
     ]
     loaded = frozenset(file.path for file in [one, *many])
 
-    assert list_code_on_load([one], loaded, PROJECTS) == [one.path]
-    unused = ChangedFile(one.path, None, b"def f():\n    return 1\n" + large)
-    nowhere = list_code_on_load([unused], loaded, PROJECTS, lambda *_: False)
+    assert list_risky_code_on_load([one], loaded, PROJECTS) == [one.path]
+    unused = JudgedFile(one.path, None, b"def f():\n    return 1\n" + large)
+    nowhere = list_risky_code_on_load([unused], loaded, PROJECTS, lambda *_: False)
     assert nowhere == [one.path], "what was not looked at may do more than define"
-    counted = list_code_on_load(many, loaded, PROJECTS)
+    counted = list_risky_code_on_load(many, loaded, PROJECTS)
     assert 0 < len(counted) < 5, "comments alone are no change, as far as they are looked at"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.decision import TeamLimits, judge_data_diffs
+from ci_bot.bot.decision import TeamLimits, judge_risks_of_data_diffs
 from ci_bot.protocol.apply_report import ColumnMatch, TableDiff
 
 
@@ -29,7 +29,8 @@ def diff(**parts: Any) -> TableDiff:
 
 def weights(diff_: TableDiff, tolerance: float = 0.0) -> dict[str, str]:
     return {
-        r.rule: r.severity for r in judge_data_diffs([diff_], TeamLimits(diff_tolerance=tolerance))
+        r.rule: r.severity
+        for r in judge_risks_of_data_diffs([diff_], TeamLimits(diff_tolerance=tolerance))
     }
 
 

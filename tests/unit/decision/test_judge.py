@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.actions.inputs import FailOn
-from ci_bot.bot.decision import exit_code, review_exit_code
+from ci_bot.bot.decision import choose_exit_code_of_decision, choose_exit_code_of_review_decision
 from ci_bot.bot.decision.judgement import MOST_RISKS
 from ci_bot.bot.decision.risks import quote_names
 from ci_bot.protocol.plan import SEVERITIES, EnvironmentStatement, Restatement
@@ -177,7 +177,7 @@ def test_decision__one_more_risk_never_makes_it_milder(weights_in: list[str]) ->
     ],
 )
 def test_exit_code(decision: str, fail_on: str, code: int) -> None:
-    assert exit_code(decision, fail_on) == code
+    assert choose_exit_code_of_decision(decision, fail_on) == code
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_review_exit_code__goes_by_the_input_then_by_the_policy(
     policy = PolicyUsed(source="base", fail_on=agreed) if agreed else None
     report = make_report(decision="no_go", policy=policy)
 
-    assert review_exit_code(report, given) == code
+    assert choose_exit_code_of_review_decision(report, given) == code
 
 
 def test_listed__shows_the_first_and_counts_the_rest() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.decision.data_evidence import may_be_cleared
+from ci_bot.bot.decision.data_evidence import may_risk_be_cleared_by_data
 from ci_bot.protocol.changed_rows import judge_past_numbers, read_past_numbers
 from ci_bot.protocol.plan import Lineage
 from ci_bot.protocol.review_report import ChangedPart, Impact, IndirectModel, ReachedModel
@@ -188,7 +188,7 @@ def test_new_column__that_a_reader_takes_in_changes_its_old_numbers(
         "non-breaking."
     )
     assert found.past_numbers.models == ["mart.a"]
-    assert not may_be_cleared(only(found, RULE))  # an apply builds no other `mart.a`
+    assert not may_risk_be_cleared_by_data(only(found, RULE))  # an apply builds no other `mart.a`
     assert found.past_numbers.readers_known
 
 

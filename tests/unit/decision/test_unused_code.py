@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.decision import ChangedFile, list_code_on_load
-from ci_bot.bot.decision.code_on_load import list_defined_names
+from ci_bot.bot.decision import JudgedFile, list_risky_code_on_load
+from ci_bot.bot.decision.code_on_load import list_names_defined_by_judged_code
 
 MACRO = '''\
 """Units."""
@@ -25,16 +25,18 @@ def miles_to_km(evaluator, miles: t.Optional[str] = None) -> str:
 
 
 def test_defined__of_a_macro_is_its_name() -> None:
-    assert list_defined_names(MACRO.encode()) == {"miles_to_km"}
+    assert list_names_defined_by_judged_code(MACRO.encode()) == {"miles_to_km"}
 
 
 def test_defined__under_another_name_is_both() -> None:
     named = MACRO.replace("@macro()", '@macro("KM")')
-    assert list_defined_names(named.encode()) == {"miles_to_km", "KM"}
+    assert list_names_defined_by_judged_code(named.encode()) == {"miles_to_km", "KM"}
 
 
 def test_defined__of_a_plain_function_is_its_name() -> None:
-    assert list_defined_names(b"import os\n\n\ndef here():\n    return os.getcwd()\n") == {"here"}
+    assert list_names_defined_by_judged_code(
+        b"import os\n\n\ndef here():\n    return os.getcwd()\n"
+    ) == {"here"}
 
 
 @pytest.mark.parametrize(
@@ -63,11 +65,11 @@ def test_defined__of_a_plain_function_is_its_name() -> None:
     ],
 )
 def test_defined__is_not_known_of_what_may_run_more(source: str) -> None:
-    assert list_defined_names(source.encode()) is None
+    assert list_names_defined_by_judged_code(source.encode()) is None
 
 
 def test_code__that_is_only_defined_and_used_nowhere_did_not_run() -> None:
-    file = ChangedFile("macros/units.py", None, MACRO.encode())
+    file = JudgedFile("macros/units.py", None, MACRO.encode())
     loaded = frozenset({file.path})
     asked: list[tuple[str, str]] = []
 
@@ -75,19 +77,21 @@ def test_code__that_is_only_defined_and_used_nowhere_did_not_run() -> None:
         asked.append((word, path))
         return False
 
-    assert list_code_on_load([file], loaded, ["."], nowhere) == []
+    assert list_risky_code_on_load([file], loaded, ["."], nowhere) == []
     assert asked == [("miles_to_km", file.path)]
-    assert list_code_on_load([file], loaded, ["."], lambda *_: True) == [file.path]
-    assert list_code_on_load([file], loaded, ["."]) == [file.path]
+    assert list_risky_code_on_load([file], loaded, ["."], lambda *_: True) == [file.path]
+    assert list_risky_code_on_load([file], loaded, ["."]) == [file.path]
 
 
 def test_code__that_was_used_before_it_changed_ran() -> None:
     old = MACRO.replace("miles_to_km", "km")
-    file = ChangedFile("macros/units.py", old.encode(), MACRO.encode())
-    used = list_code_on_load([file], frozenset({file.path}), ["."], lambda word, _: word == "km")
+    file = JudgedFile("macros/units.py", old.encode(), MACRO.encode())
+    used = list_risky_code_on_load(
+        [file], frozenset({file.path}), ["."], lambda word, _: word == "km"
+    )
     assert used == [file.path]
 
 
 def test_code__that_is_gone_may_have_been_used() -> None:
-    file = ChangedFile("macros/units.py", MACRO.encode(), None)
-    assert list_code_on_load([file], frozenset(), ["."], lambda *_: False) == [file.path]
+    file = JudgedFile("macros/units.py", MACRO.encode(), None)
+    assert list_risky_code_on_load([file], frozenset(), ["."], lambda *_: False) == [file.path]

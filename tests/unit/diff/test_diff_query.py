@@ -16,7 +16,7 @@ from ci_bot.worker.data_diff.query import (
     quote_name_of_diffed_table,
 )
 from ci_bot.worker.data_diff.spec import DiffQueryError
-from ci_bot.worker.runtime.spark_catalog import quote_identifier
+from ci_bot.worker.runtime.spark_catalog import quote_spark_identifier
 
 NAMES = st.text(
     alphabet=st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("`'\";-.* "),
@@ -51,7 +51,7 @@ def test_build__any_name_is_one_identifier(names: list[str]) -> None:
 
 @given(st.lists(NAMES, min_size=1, max_size=3))
 def test_quote_table_name__quoted_parts_stay_what_they_are(parts: list[str]) -> None:
-    text = ".".join(quote_identifier(part) for part in parts)
+    text = ".".join(quote_spark_identifier(part) for part in parts)
     assert quote_name_of_diffed_table(text) == text
 
 

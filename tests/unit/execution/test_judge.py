@@ -13,15 +13,19 @@ from typing import Any
 import duckdb
 import pytest
 
-from ci_bot.worker.execution import ExecutionVerdict, judge_queries, read_columns
-from ci_bot.worker.execution.closed_session import (
-    OutOfTimeError,
-    UnusableDataError,
-    open_closed_session,
+from ci_bot.worker.duckdb_trials import (
+    DuckdbTrialVerdict,
+    judge_queries_on_duckdb,
+    read_duckdb_columns,
 )
-from ci_bot.worker.execution.generated_rows import MOST_ROWS, RowGenerator, read_constants
-from ci_bot.worker.execution.names_and_types import parse_plain
-from ci_bot.worker.execution.verdict import ORDER_OF_ONE_SIDE, match_rows
+from ci_bot.worker.duckdb_trials.closed_session import (
+    DuckdbOutOfTimeError,
+    UnusableDuckdbDataError,
+    open_closed_duckdb_session,
+)
+from ci_bot.worker.duckdb_trials.generated_rows import MOST_ROWS, DuckdbRowGenerator, read_constants
+from ci_bot.worker.duckdb_trials.names_and_types import parse_duckdb_plainly
+from ci_bot.worker.duckdb_trials.verdict import ORDER_OF_ONE_SIDE, match_duckdb_rows
 from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.rules.inputs import JudgedModels
 from tests.unit.rules.world import change
@@ -49,9 +53,9 @@ FROM = "FROM raw.orders AS o"
 
 def judge(
     before: str, after: str, tables: Mapping[str, Mapping[str, str]] = TABLES, **more: Any
-) -> ExecutionVerdict:
-    known = {name: read_columns(columns) for name, columns in tables.items()}
-    return judge_queries(before, after, known, **{"seed": "plan", "seconds": 20, **more})
+) -> DuckdbTrialVerdict:
+    known = {name: read_duckdb_columns(columns) for name, columns in tables.items()}
+    return judge_queries_on_duckdb(before, after, known, **{"seed": "plan", "seconds": 20, **more})
 
 
 DIFFERENT = {
@@ -411,7 +415,7 @@ def test_judge__does_not_read_ten_megabytes() -> None:
 def test_session__reaches_neither_files_nor_the_network_nor_this_process(tmp_path: Any) -> None:
     secret = [(1,)]  # a name that a table could have
     (tmp_path / "x.csv").write_text("a\n1\n")
-    with open_closed_session(5) as session:
+    with open_closed_duckdb_session(5) as session:
         for text in (
             f"SELECT * FROM '{tmp_path}/x.csv'",
             f"SELECT * FROM read_csv('{tmp_path}/x.csv')",
@@ -422,14 +426,14 @@ def test_session__reaches_neither_files_nor_the_network_nor_this_process(tmp_pat
             "SET memory_limit = '10GB'",
             "SELECT * FROM secret",
         ):
-            with pytest.raises(UnusableDataError):
+            with pytest.raises(UnusableDuckdbDataError):
                 session.run_query(text)
     assert secret
     assert [file.name for file in tmp_path.iterdir()] == ["x.csv"]
 
 
 def test_session__is_interrupted_in_time() -> None:
-    with open_closed_session(0.3) as session, pytest.raises(OutOfTimeError):
+    with open_closed_duckdb_session(0.3) as session, pytest.raises(DuckdbOutOfTimeError):
         session.run_query("SELECT max(md5(CAST(range AS VARCHAR))) FROM range(100000000000)")
 
 
@@ -458,11 +462,11 @@ def test_judge__does_not_try_without_duckdb(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_rows__are_few_and_take_the_values_that_queries_compare_with() -> None:
-    tree = parse_plain(
+    tree = parse_duckdb_plainly(
         f"SELECT o.id {FROM} WHERE o.status = 'paid' AND o.id > 40 AND o.day < '2024-03-01'"
     )
-    columns = {"raw.orders": read_columns({"id": "int", "status": "string", "day": "date"})}
-    rows = RowGenerator(columns, read_constants([tree]), "seed")
+    columns = {"raw.orders": read_duckdb_columns({"id": "int", "status": "string", "day": "date"})}
+    rows = DuckdbRowGenerator(columns, read_constants([tree]), "seed")
     made = [rows.make_data()["raw.orders"] for _ in range(100)]
     cells: Sequence[set[Any]] = [set(column) for column in zip(*chain(*made), strict=True)]
 
@@ -477,7 +481,7 @@ def test_match_rows__puts_rows_side_by_side_that_are_most_alike() -> None:
     before = [("a", 1), ("b", 2), ("c", 3)]
     after = [("b", 2), ("a", 9), ("d", 8)]
 
-    assert match_rows(before, after) == (
+    assert match_duckdb_rows(before, after) == (
         (("b", 2), ("b", 2)),
         (("a", 1), ("a", 9)),
         (("c", 3), None),
@@ -489,10 +493,10 @@ def test_judged_models__are_run_once_and_within_a_budget_of_numbers_and_time() -
     asked: list[tuple[float, int]] = []
     now = [0.0]
 
-    def run(seconds: float, data_sets: int) -> ExecutionVerdict:
+    def run(seconds: float, data_sets: int) -> DuckdbTrialVerdict:
         asked.append((seconds, data_sets))
         now[0] += 0.5
-        return ExecutionVerdict("alike", 1)
+        return DuckdbTrialVerdict("alike", 1)
 
     judged = JudgedModels(seconds=10, seconds_for_a_model=2, clock=lambda: now[0])
     verdicts = [judged.judge_once(f"m{number}", run) for number in (*range(40), 0)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from ci_bot.worker.execution import FoundExample
+from ci_bot.worker.duckdb_trials import FoundDuckdbExample
 from ci_bot.worker.sql.lineage.propagation import OwnPart, list_own_changes
 from ci_bot.worker.sql.lineage.sources import LineageModel, ModelDefinition
 from tests.oracle.fuzzing import FULL
@@ -31,7 +31,7 @@ def list_parts(pair: QueryPair) -> list[OwnPart]:
     return list_own_changes(edited, known)
 
 
-def find_unexplained(example: FoundExample, parts: Sequence[OwnPart]) -> set[str]:
+def find_unexplained(example: FoundDuckdbExample, parts: Sequence[OwnPart]) -> set[str]:
     """The columns in which the results differ, and for which no part of the impact allows it."""
     if any(part.column is None and part.how != "reordered" for part in parts):
         return set()

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ci_bot.bot.decision import judge_again
+from ci_bot.bot.decision import decide_on_review_again
 from ci_bot.bot.policy.model_owners import AcceptancesByOwners
 from ci_bot.bot.policy.severity_overrides import PolicyWeighing
-from ci_bot.bot.worker_client.team_policy import describe_fallen_acceptances
+from ci_bot.bot.worker_client.team_policy import describe_acceptances_fallen_by_request
 from ci_bot.protocol.review_report import Acceptance
 from tests.factories import make_change, make_report, make_risk
 from tests.unit.policy.test_weighing import risk, weighing, weight_of
@@ -120,20 +120,22 @@ def test_acceptance__of_a_removed_model_falls_when_it_comes_back() -> None:
 
 def test_acceptance__that_no_longer_holds_is_told_once() -> None:
     weighed = PolicyWeighing(acceptances=kept(fingerprint="x-b-c"))
-    (told,) = describe_fallen_acceptances(
+    (told,) = describe_acceptances_fallen_by_request(
         weighed, [risk(), risk(subject="price"), risk("filter-changed")]
     )
     assert told.startswith("What `@alice` accepted on 2026-11-22 no longer holds: `join-changed`")
-    assert describe_fallen_acceptances(PolicyWeighing(acceptances=kept()), [risk()]) == []
+    assert (
+        describe_acceptances_fallen_by_request(PolicyWeighing(acceptances=kept()), [risk()]) == []
+    )
 
 
 def test_judge_again__decides_anew_and_keeps_the_finding_in_sight() -> None:
     found = make_risk("join-changed", model="mart.a", severity="high")
     other = make_risk("filter-changed", model="mart.a", severity="high")
     report = make_report(risks=[found, other])
-    once = judge_again(report, kept())
+    once = decide_on_review_again(report, kept())
     assert (once.decision, [r.rule for r in once.risks]) == ("review", ["filter-changed"])
     assert [r.rule for r in once.set_aside] == ["join-changed"]
-    twice = judge_again(once, kept(acceptance(), acceptance(rule="filter-changed")))
+    twice = decide_on_review_again(once, kept(acceptance(), acceptance(rule="filter-changed")))
     assert twice.decision == "go"
     assert [r.rule for r in twice.set_aside] == ["filter-changed", "join-changed"]

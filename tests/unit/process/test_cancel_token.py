@@ -10,18 +10,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.bot.sandbox.deadline import CancelToken, handle_signals
+from ci_bot.bot.sandbox.deadline import SandboxCancelToken, handle_signals_of_sandbox
 from ci_bot.errors import RunCancelled
 
 
 @pytest.fixture
-def token() -> Iterator[CancelToken]:
-    made = CancelToken(clock=lambda: 12.5)
+def token() -> Iterator[SandboxCancelToken]:
+    made = SandboxCancelToken(clock=lambda: 12.5)
     yield made
     made.close()
 
 
-def test_token__before_and_after(token: CancelToken) -> None:
+def test_token__before_and_after(token: SandboxCancelToken) -> None:
     token.check_cancelled()
     assert select.select([token], [], [], 0) == ([], [], [])
     token.cancel(signal.SIGINT)
@@ -36,7 +36,7 @@ def test_token__before_and_after(token: CancelToken) -> None:
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
 )
 def test_token__exit_code_of_the_signal(
-    token: CancelToken, number: int, code: int, word: str
+    token: SandboxCancelToken, number: int, code: int, word: str
 ) -> None:
     token.cancel(number)
     with pytest.raises(RunCancelled, match=word) as failure:
@@ -47,7 +47,9 @@ def test_token__exit_code_of_the_signal(
 @pytest.mark.parametrize(
     ("first", "second"), [(signal.SIGINT, signal.SIGTERM), (signal.SIGTERM,) * 2]
 )
-def test_handle_signals__the_second_one_ends(token: CancelToken, first: int, second: int) -> None:
+def test_handle_signals__the_second_one_ends(
+    token: SandboxCancelToken, first: int, second: int
+) -> None:
     before = signal.getsignal(signal.SIGTERM)
     happened: list[object] = []
 
@@ -55,7 +57,7 @@ def test_handle_signals__the_second_one_ends(token: CancelToken, first: int, sec
         raise OSError
 
     with (
-        handle_signals(token, exit_now=happened.append),
+        handle_signals_of_sandbox(token, exit_now=happened.append),
         token.defer_signal(),
         token.set_last_act(lambda: happened.append("older")),
         token.set_last_act(failing),
@@ -69,9 +71,12 @@ def test_handle_signals__the_second_one_ends(token: CancelToken, first: int, sec
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_handle_signals__the_first_one_ends_what_waits(token: CancelToken) -> None:
+def test_handle_signals__the_first_one_ends_what_waits(token: SandboxCancelToken) -> None:
     reader, writer = os.pipe()
-    with handle_signals(token, exit_now=lambda _code: None), pytest.raises(RunCancelled) as failure:
+    with (
+        handle_signals_of_sandbox(token, exit_now=lambda _code: None),
+        pytest.raises(RunCancelled) as failure,
+    ):
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         os.read(reader, 1)  # nothing will ever come
     assert failure.value.exit_code == 130
@@ -79,7 +84,7 @@ def test_handle_signals__the_first_one_ends_what_waits(token: CancelToken) -> No
     os.close(writer)
 
 
-def test_deferred__nests(token: CancelToken) -> None:
+def test_deferred__nests(token: SandboxCancelToken) -> None:
     with token.defer_signal():
         with token.defer_signal():
             assert token.is_deferred
@@ -87,7 +92,7 @@ def test_deferred__nests(token: CancelToken) -> None:
     assert not token.is_deferred
 
 
-def test_last_act__only_while_inside(token: CancelToken) -> None:
+def test_last_act__only_while_inside(token: SandboxCancelToken) -> None:
     happened: list[str] = []
     with token.set_last_act(lambda: happened.append("inside")):
         pass

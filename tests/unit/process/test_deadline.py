@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.github.transport import make_github_client_time
-from ci_bot.bot.sandbox.checkout_copy import copy_checkout
+from ci_bot.bot.sandbox.checkout_copy import copy_checkout_into_sandbox
 from ci_bot.bot.sandbox.deadline import (
     GIT_REPORT_SECONDS,
     REPORT_SECONDS,
-    Deadline,
-    make_endless_deadline,
+    SandboxDeadline,
+    make_endless_sandbox_deadline,
 )
-from ci_bot.bot.sandbox.run_directories import open_private_workspace
+from ci_bot.bot.sandbox.run_directories import open_sandbox_workspace
 from ci_bot.errors import TimedOut
 from tests.in_process import Clock, RunnerMachine
 
 
-def after(clock: Clock, seconds: float) -> Deadline:
-    return Deadline(seconds, clock=lambda: clock.passed)
+def after(clock: Clock, seconds: float) -> SandboxDeadline:
+    return SandboxDeadline(seconds, clock=lambda: clock.passed)
 
 
 def test_deadline__ends_what_goes_on_and_names_it() -> None:
@@ -57,7 +57,7 @@ def test_deadline__the_report_of_the_work_has_some_seconds_more() -> None:
 
 
 def test_deadline__that_is_none__never_comes() -> None:
-    deadline = make_endless_deadline()
+    deadline = make_endless_sandbox_deadline()
     deadline.check_time("never")
     assert deadline.get_timeout() is None
 
@@ -84,27 +84,31 @@ def test_copy_of_the_checkout__is_a_part_of_the_time(tmp_path: Path) -> None:
         (tmp_path / "checkout" / f"d{number}").mkdir(parents=True)
         (tmp_path / "checkout" / f"d{number}" / "model.sql").write_text("SELECT 1")
     ticks = iter(range(1_000))
-    deadline = Deadline(60, clock=lambda: float(next(ticks)))
+    deadline = SandboxDeadline(60, clock=lambda: float(next(ticks)))
     with pytest.raises(TimedOut, match="while the checkout was copied"):
-        copy_checkout(tmp_path / "checkout", tmp_path / "copy", identity=None, deadline=deadline)
+        copy_checkout_into_sandbox(
+            tmp_path / "checkout", tmp_path / "copy", identity=None, deadline=deadline
+        )
 
 
 def test_copy_of_one_large_file__too(tmp_path: Path) -> None:
     (tmp_path / "checkout").mkdir()
     (tmp_path / "checkout" / "model.sql").write_bytes(b"x" * 20 * 1024 * 1024)
     ticks = iter(range(1_000))
-    deadline = Deadline(10, clock=lambda: float(next(ticks)))
+    deadline = SandboxDeadline(10, clock=lambda: float(next(ticks)))
     with pytest.raises(TimedOut, match="while the checkout was copied"):
-        copy_checkout(tmp_path / "checkout", tmp_path / "copy", identity=None, deadline=deadline)
+        copy_checkout_into_sandbox(
+            tmp_path / "checkout", tmp_path / "copy", identity=None, deadline=deadline
+        )
 
 
 def test_workspace__out_of_time__leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "checkout").mkdir()
     (tmp_path / "temporary").mkdir()
-    late = Deadline(0.0, clock=time.monotonic)
+    late = SandboxDeadline(0.0, clock=time.monotonic)
     with (
         pytest.raises(TimedOut),
-        open_private_workspace(
+        open_sandbox_workspace(
             tmp_path / "checkout",
             parent=tmp_path / "temporary",
             identity=None,

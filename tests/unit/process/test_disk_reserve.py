@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.bot.sandbox.launch import FreeSpace, list_disk_reserves, read_free_space
+from ci_bot.bot.sandbox.launch import (
+    SandboxFreeSpace,
+    list_disk_reserves_of_sandbox,
+    read_free_space_for_sandbox,
+)
 
 GIB = 1024**3
 
@@ -14,10 +18,10 @@ GIB = 1024**3
 class Disk:
     """A disk that others fill, and that can stop to answer."""
 
-    def __init__(self, free: FreeSpace) -> None:
-        self.free: FreeSpace | None = free
+    def __init__(self, free: SandboxFreeSpace) -> None:
+        self.free: SandboxFreeSpace | None = free
 
-    def read(self, _directory: Path) -> FreeSpace:
+    def read(self, _directory: Path) -> SandboxFreeSpace:
         if self.free is None:
             raise OSError("stale handle")
         return self.free
@@ -26,25 +30,25 @@ class Disk:
 @pytest.mark.parametrize(
     ("start", "now", "used_up", "urgent"),
     [
-        (FreeSpace(50 * GIB, None), FreeSpace(2 * GIB, None), False, False),
-        (FreeSpace(50 * GIB, None), FreeSpace(GIB, None), False, False),
-        (FreeSpace(50 * GIB, None), FreeSpace(GIB - 1, None), True, False),
-        (FreeSpace(50 * GIB, None), FreeSpace(GIB // 2 - 1, None), True, True),
+        (SandboxFreeSpace(50 * GIB, None), SandboxFreeSpace(2 * GIB, None), False, False),
+        (SandboxFreeSpace(50 * GIB, None), SandboxFreeSpace(GIB, None), False, False),
+        (SandboxFreeSpace(50 * GIB, None), SandboxFreeSpace(GIB - 1, None), True, False),
+        (SandboxFreeSpace(50 * GIB, None), SandboxFreeSpace(GIB // 2 - 1, None), True, True),
         # A disk that had little is no reason to do nothing: half of it may be used.
-        (FreeSpace(GIB // 4, None), FreeSpace(GIB // 8, None), False, False),
-        (FreeSpace(GIB // 4, None), FreeSpace(GIB // 8 - 1, None), True, False),
-        (FreeSpace(0, None), FreeSpace(0, None), False, False),
+        (SandboxFreeSpace(GIB // 4, None), SandboxFreeSpace(GIB // 8, None), False, False),
+        (SandboxFreeSpace(GIB // 4, None), SandboxFreeSpace(GIB // 8 - 1, None), True, False),
+        (SandboxFreeSpace(0, None), SandboxFreeSpace(0, None), False, False),
         # Empty files fill a disk, too.
-        (FreeSpace(50 * GIB, 1_000_000), FreeSpace(50 * GIB, 10_000), False, False),
-        (FreeSpace(50 * GIB, 1_000_000), FreeSpace(50 * GIB, 9_999), True, False),
-        (FreeSpace(50 * GIB, 1_000), FreeSpace(50 * GIB, 400), True, False),
+        (SandboxFreeSpace(50 * GIB, 1_000_000), SandboxFreeSpace(50 * GIB, 10_000), False, False),
+        (SandboxFreeSpace(50 * GIB, 1_000_000), SandboxFreeSpace(50 * GIB, 9_999), True, False),
+        (SandboxFreeSpace(50 * GIB, 1_000), SandboxFreeSpace(50 * GIB, 400), True, False),
     ],
 )
 def test_reserve__is_kept(
-    tmp_path: Path, start: FreeSpace, now: FreeSpace, *, used_up: bool, urgent: bool
+    tmp_path: Path, start: SandboxFreeSpace, now: SandboxFreeSpace, *, used_up: bool, urgent: bool
 ) -> None:
     disk = Disk(start)
-    (reserve,) = list_disk_reserves([tmp_path], GIB, read=disk.read)
+    (reserve,) = list_disk_reserves_of_sandbox([tmp_path], GIB, read=disk.read)
     assert not reserve.is_used_up()
 
     disk.free = now
@@ -54,32 +58,32 @@ def test_reserve__is_kept(
 
 
 def test_lack__is_named_as_it_is(tmp_path: Path) -> None:
-    disk = Disk(FreeSpace(50 * GIB, 1_000_000))
-    (own,) = list_disk_reserves([tmp_path], GIB, read=disk.read)
-    (shared,) = list_disk_reserves([Path("/var/tmp")], GIB, read=disk.read)
+    disk = Disk(SandboxFreeSpace(50 * GIB, 1_000_000))
+    (own,) = list_disk_reserves_of_sandbox([tmp_path], GIB, read=disk.read)
+    (shared,) = list_disk_reserves_of_sandbox([Path("/var/tmp")], GIB, read=disk.read)
     assert own.describe_lack() == ""
 
-    disk.free = FreeSpace(50 * GIB, 9_999)
+    disk.free = SandboxFreeSpace(50 * GIB, 9_999)
     assert own.describe_lack() == (
         "the disk of the temporary directory had room for less than 10,000 more files"
     )
-    disk.free = FreeSpace(GIB - 1, 1_000_000)
+    disk.free = SandboxFreeSpace(GIB - 1, 1_000_000)
     assert shared.describe_lack() == "the disk of /var/tmp had less than 1,024 MiB left"
-    disk.free = FreeSpace(3 * GIB, 1_000_000)
+    disk.free = SandboxFreeSpace(3 * GIB, 1_000_000)
     assert own.describe_lack(more_bytes=GIB) == ""
     assert own.describe_lack(more_bytes=2 * GIB + 1)
 
 
 def test_disk__that_does_not_answer_ends_nothing(tmp_path: Path) -> None:
-    disk = Disk(FreeSpace(50 * GIB, None))
-    (reserve,) = list_disk_reserves([tmp_path], GIB, read=disk.read)
+    disk = Disk(SandboxFreeSpace(50 * GIB, None))
+    (reserve,) = list_disk_reserves_of_sandbox([tmp_path], GIB, read=disk.read)
     disk.free = None
     assert not reserve.is_used_up()
-    assert list_disk_reserves([tmp_path], GIB, read=disk.read) == []
+    assert list_disk_reserves_of_sandbox([tmp_path], GIB, read=disk.read) == []
 
 
 def test_reserves__are_one_for_each_disk(tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
-    found = list_disk_reserves([tmp_path, tmp_path / "below", tmp_path / "gone"], GIB)
+    found = list_disk_reserves_of_sandbox([tmp_path, tmp_path / "below", tmp_path / "gone"], GIB)
     assert [reserve.directory for reserve in found] == [tmp_path]
-    assert read_free_space(tmp_path).bytes > 0
+    assert read_free_space_for_sandbox(tmp_path).bytes > 0

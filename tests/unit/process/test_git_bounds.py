@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ci_bot.bot.git.git_repository import MOST_CHANGED_FILES, GitRepository
-from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox.deadline import SandboxDeadline
 from ci_bot.errors import BadInput, TimedOut
 from tests.checkout import GIT, Repository
 
@@ -217,7 +217,7 @@ def test_git__that_never_ends__is_ended_by_the_deadline(
     """Whatever git is asked: waiting for it is a part of the run's time."""
     head = repository.git("rev-parse", "HEAD")
     hanging = program(ground, "echo $$ >>" + str(ground / "pids") + "\nexec sleep 60")
-    deadline = Deadline(0.5, clock=time.monotonic)
+    deadline = SandboxDeadline(0.5, clock=time.monotonic)
     reads = GitRepository(
         repository.root, private=private(ground), executable=hanging, deadline=deadline
     )
@@ -235,7 +235,7 @@ def test_git__out_of_time__is_not_even_started(
 ) -> None:
     head = repository.git("rev-parse", "HEAD")
     wrapper, started = counting(ground)
-    deadline = Deadline(0.0, clock=time.monotonic)
+    deadline = SandboxDeadline(0.0, clock=time.monotonic)
     reads = GitRepository(
         repository.root, private=private(ground), executable=wrapper, deadline=deadline
     )

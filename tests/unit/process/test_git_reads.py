@@ -12,11 +12,11 @@ import pytest
 
 from ci_bot.bot.git.git_objects import GitBlob
 from ci_bot.bot.git.git_repository import GitFile, GitRepository, strip_credentials_of_git_remote
-from ci_bot.bot.sandbox.launch import WorkerIdentity
+from ci_bot.bot.sandbox.launch import SandboxIdentity
 from ci_bot.errors import BadInput
 from tests.checkout import GIT, Repository
 
-WORKER = WorkerIdentity(uid=61_234, gid=61_234)
+WORKER = SandboxIdentity(uid=61_234, gid=61_234)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")
 
 

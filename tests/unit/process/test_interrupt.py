@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.bot.sandbox.deadline import CancelToken, handle_signals
+from ci_bot.bot.sandbox.deadline import SandboxCancelToken, handle_signals_of_sandbox
 from ci_bot.errors import RunCancelled
 
 
 @pytest.fixture
-def token() -> Iterator[CancelToken]:
-    made = CancelToken(clock=time.monotonic)
-    with handle_signals(made, exit_now=lambda _code: None):
+def token() -> Iterator[SandboxCancelToken]:
+    made = SandboxCancelToken(clock=time.monotonic)
+    with handle_signals_of_sandbox(made, exit_now=lambda _code: None):
         yield made
     made.close()
 
@@ -26,7 +26,7 @@ def interrupt_soon() -> None:
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-def test_interrupt__the_first_signal_ends_what_waits(token: CancelToken) -> None:
+def test_interrupt__the_first_signal_ends_what_waits(token: SandboxCancelToken) -> None:
     began = time.monotonic()
     with token.defer_signal():
         interrupt_soon()
@@ -36,7 +36,7 @@ def test_interrupt__the_first_signal_ends_what_waits(token: CancelToken) -> None
     assert time.monotonic() - began < 10
 
 
-def test_interrupt__elsewhere_a_signal_is_deferred_as_before(token: CancelToken) -> None:
+def test_interrupt__elsewhere_a_signal_is_deferred_as_before(token: SandboxCancelToken) -> None:
     ended: list[str] = []
     with token.defer_signal():
         token.run_interruptible(lambda: ended.append("told"))
@@ -48,7 +48,7 @@ def test_interrupt__elsewhere_a_signal_is_deferred_as_before(token: CancelToken)
     assert ended == ["told", "waited"]
 
 
-def test_interrupt__another_cancellation_is_not_swallowed(token: CancelToken) -> None:
+def test_interrupt__another_cancellation_is_not_swallowed(token: SandboxCancelToken) -> None:
     def stop() -> None:
         raise RunCancelled("by somebody else")
 

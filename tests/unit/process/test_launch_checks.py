@@ -15,14 +15,14 @@ from ci_bot.bot.sandbox.launch import (
     ENTER,
     READ,
     WRITE,
-    WorkerIdentity,
-    WorkerLaunch,
-    has_file_right,
-    open_doors,
+    SandboxIdentity,
+    SandboxLaunch,
+    has_sandboxed_user_right,
+    list_paths_open_to_sandboxed_user,
 )
 from ci_bot.errors import BadInput
 
-WORKER = WorkerIdentity(uid=61_234, gid=61_234)
+WORKER = SandboxIdentity(uid=61_234, gid=61_234)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def passable() -> Iterator[Path]:
         yield Path(made)
 
 
-def launch(tmp_path: Path, **fields: Any) -> WorkerLaunch:
+def launch(tmp_path: Path, **fields: Any) -> SandboxLaunch:
     given: dict[str, Any] = {
         "python": "/usr/bin/python3",
         "variables": {"SPARK_PASSWORD": "hunter22"},
@@ -44,7 +44,7 @@ def launch(tmp_path: Path, **fields: Any) -> WorkerLaunch:
         "in_container": True,
         "guarded": (),
     }
-    return WorkerLaunch(**(given | fields))
+    return SandboxLaunch(**(given | fields))
 
 
 def test_check__the_container_as_published(tmp_path: Path) -> None:
@@ -55,14 +55,14 @@ def test_check__the_container_as_published(tmp_path: Path) -> None:
     ("identity", "own_uid", "reason"),
     [
         (None, 0, "worker_is_root"),
-        (WorkerIdentity(uid=0, gid=61_234), 0, "worker_is_root"),
-        (WorkerIdentity(uid=61_234, gid=0), 0, "worker_is_root"),
+        (SandboxIdentity(uid=0, gid=61_234), 0, "worker_is_root"),
+        (SandboxIdentity(uid=61_234, gid=0), 0, "worker_is_root"),
         (WORKER, 1001, "cannot_drop_privileges"),
         (WORKER, WORKER.uid, "cannot_drop_privileges"),
     ],
 )
 def test_check__no_separation(
-    tmp_path: Path, identity: WorkerIdentity | None, own_uid: int, reason: str
+    tmp_path: Path, identity: SandboxIdentity | None, own_uid: int, reason: str
 ) -> None:
     with pytest.raises(BadInput) as failure:
         launch(tmp_path, identity=identity).check_separation(own_uid=own_uid)
@@ -100,7 +100,7 @@ def test_open_doors__files_and_their_directories(passable: Path) -> None:
     sticky.chmod(0o1777)
     (sticky / "set_output").touch(mode=0o644)
     files = [place / "set_output" for place in (closed, loose, sticky)]
-    assert open_doors([*files, passable / "not there"], WORKER) == [loose]
+    assert list_paths_open_to_sandboxed_user([*files, passable / "not there"], WORKER) == [loose]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_open_doors__files_and_their_directories(passable: Path) -> None:
 def test_may__mode_bits(mode: int, uid: int, gid: int, allowed: set[int]) -> None:
     status = os.stat_result((0o100000 | mode, 0, 0, 1, uid, gid, 0, 0, 0, 0))
     assert {
-        right for right in (READ, WRITE, ENTER) if has_file_right(status, WORKER, right)
+        right for right in (READ, WRITE, ENTER) if has_sandboxed_user_right(status, WORKER, right)
     } == allowed
 
 
@@ -137,6 +137,6 @@ def test_open_doors__behind_a_directory_that_the_worker_may_not_enter(passable: 
     link = passable / "link"
     link.symlink_to(file)
     locked.chmod(0o755)
-    assert open_doors([file, link], WORKER) == [file, file.parent, link]
+    assert list_paths_open_to_sandboxed_user([file, link], WORKER) == [file, file.parent, link]
     locked.chmod(0o700)
-    assert open_doors([file, link], WORKER) == []
+    assert list_paths_open_to_sandboxed_user([file, link], WORKER) == []

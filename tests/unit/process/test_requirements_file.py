@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from ci_bot.bot.sandbox.caged_pip import list_missing_requirements, select_index_lines
-from ci_bot.bot.sandbox.requirements import check_requirements
+from ci_bot.bot.sandbox.caged_pip import (
+    list_requirements_missing_in_sandbox,
+    select_index_lines_for_sandboxed_pip,
+)
+from ci_bot.bot.sandbox.requirements import check_requirements_before_sandbox
 from ci_bot.errors import BadInput
 from ci_bot.protocol.supported_versions import (
     NEWEST,
@@ -45,7 +48,7 @@ def test_check__wheels_from_an_index(tmp_path: Path) -> None:
         project__limits_txt="pandas<3\n",
         last_txt="six\n",
     )
-    assert check_requirements(tmp_path, "requirements.txt") == [
+    assert check_requirements_before_sandbox(tmp_path, "requirements.txt") == [
         "requirements.txt",
         "project/more.txt",
         "project/limits.txt",
@@ -79,7 +82,7 @@ def test_check__wheels_from_an_index(tmp_path: Path) -> None:
 def test_check__what_would_build_or_leave_the_index(tmp_path: Path, line: str) -> None:
     write(tmp_path, requirements_txt=f"six\n{line}\n")
     with pytest.raises(BadInput, match="cannot be used") as failure:
-        check_requirements(tmp_path, "requirements.txt")
+        check_requirements_before_sandbox(tmp_path, "requirements.txt")
     assert failure.value.exit_code == 2
 
 
@@ -89,7 +92,7 @@ def test_check__a_sqlmesh_that_is_not_supported__is_told_with_the_way_out(
 ) -> None:
     write(tmp_path, requirements_txt="-r more.txt\n", more_txt=f"six\n{line}\n")
     with pytest.raises(BadInput, match=r"more\.txt.* asks for .*0\.227\.1 to 0\.236") as failure:
-        check_requirements(tmp_path, "requirements.txt")
+        check_requirements_before_sandbox(tmp_path, "requirements.txt")
     assert (failure.value.exit_code, failure.value.reason_code) == (2, "sqlmesh_version")
     assert "sqlmesh migrate" in (failure.value.hint or "")
 
@@ -99,13 +102,13 @@ def test_check__includes_that_leave_the_repository(tmp_path: Path, include: str)
     write(tmp_path, outside_txt="six", repo__requirements_txt=include)
     (tmp_path / "repo" / "link.txt").symlink_to("../outside.txt")
     with pytest.raises(BadInput, match="leads out"):
-        check_requirements(tmp_path / "repo", "requirements.txt")
+        check_requirements_before_sandbox(tmp_path / "repo", "requirements.txt")
 
 
 def test_check__missing_files_are_named(tmp_path: Path) -> None:
     write(tmp_path, requirements_txt="-r none.txt\n-r https://example.org/x.txt\n-e .\n")
     with pytest.raises(BadInput) as failure:
-        check_requirements(tmp_path, "requirements.txt")
+        check_requirements_before_sandbox(tmp_path, "requirements.txt")
     assert "no file `none.txt`" in failure.value.message
     assert "`-e .`" in failure.value.message
 
@@ -120,15 +123,19 @@ def item(name: str, *, sha256: str | None = "00", direct: bool = False) -> dict[
 
 
 def test_locked__with_all_hashes_or_none() -> None:
-    assert list_missing_requirements({"install": [item("a"), item("b", direct=True)]}) == [
+    assert list_requirements_missing_in_sandbox(
+        {"install": [item("a"), item("b", direct=True)]}
+    ) == [
         "a==1.0 --hash=sha256:00",
         "b @ https://example.org/b.whl --hash=sha256:00",
     ]
-    assert list_missing_requirements({"install": [item("a"), item("b", sha256=None)]}) == [
+    assert list_requirements_missing_in_sandbox(
+        {"install": [item("a"), item("b", sha256=None)]}
+    ) == [
         "a==1.0",
         "b==1.0",
     ]
-    assert list_missing_requirements({"install": []}) == []
+    assert list_requirements_missing_in_sandbox({"install": []}) == []
 
 
 def test_index_lines__where_packages_come_from(tmp_path: Path) -> None:
@@ -136,7 +143,7 @@ def test_index_lines__where_packages_come_from(tmp_path: Path) -> None:
     file.write_text(
         "--index-url=https://a\nsix\n-f wheels\n--find-links https://b\n--no-index\n-r x\n"
     )
-    assert select_index_lines(file) == [
+    assert select_index_lines_for_sandboxed_pip(file) == [
         "--index-url=https://a",
         f"-f {tmp_path / 'wheels'}",
         "--find-links https://b",

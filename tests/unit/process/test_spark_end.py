@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from types import SimpleNamespace
 
-from ci_bot.worker.runtime.process import SparkEnd
+from ci_bot.worker.runtime.process import EndOfWorkerSpark
 
 
 class Spark:
@@ -29,7 +29,7 @@ class Spark:
 
 def test_begin__does_not_wait_for_spark() -> None:
     spark = Spark()
-    end = SparkEnd(lambda: spark)
+    end = EndOfWorkerSpark(lambda: spark)
     end.begin_end()
     assert spark.happened == []
     spark.let.set()
@@ -39,7 +39,7 @@ def test_begin__does_not_wait_for_spark() -> None:
 
 def test_finish__leaves_a_spark_that_does_not_stop_to_the_cage() -> None:
     spark = Spark()
-    end = SparkEnd(lambda: spark, patience=0.01)
+    end = EndOfWorkerSpark(lambda: spark, patience=0.01)
     end.begin_end()
     end.finish_end()
     assert spark.happened == []
@@ -49,7 +49,7 @@ def test_finish__leaves_a_spark_that_does_not_stop_to_the_cage() -> None:
 def test_finish__ends_the_jvm_of_a_spark_that_fails_to_stop() -> None:
     spark = Spark(fails=True)
     spark.let.set()
-    end = SparkEnd(lambda: spark)
+    end = EndOfWorkerSpark(lambda: spark)
     end.begin_end()
     end.finish_end()
     assert spark.happened == ["killed", "gone"]
@@ -58,12 +58,12 @@ def test_finish__ends_the_jvm_of_a_spark_that_fails_to_stop() -> None:
 def test_finish__touches_no_spark_that_was_not_told_to_end() -> None:
     spark = Spark()
     spark.let.set()
-    SparkEnd(lambda: spark).finish_end()
+    EndOfWorkerSpark(lambda: spark).finish_end()
     assert spark.happened == []
 
 
 def test_end__of_a_process_without_spark_is_nothing() -> None:
-    end = SparkEnd(lambda: None)
+    end = EndOfWorkerSpark(lambda: None)
     end.begin_end()
     end.finish_end()
 
@@ -72,7 +72,7 @@ def test_end__of_a_jvm_that_somebody_else_has_started_is_theirs() -> None:
     spark = Spark()
     spark._gateway = SimpleNamespace(proc=None)
     spark.let.set()
-    end = SparkEnd(lambda: spark)
+    end = EndOfWorkerSpark(lambda: spark)
     end.begin_end()
     end.finish_end()
     assert spark.happened == ["stopped"]

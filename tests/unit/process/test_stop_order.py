@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ci_bot.worker.runtime.process import StopRequest
+from ci_bot.worker.runtime.process import WorkerStopRequest
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_stop__does_the_rest_after_its_last_words(handlers: None) -> None:
     def fails() -> None:
         raise RuntimeError("no state any more")
 
-    stop = StopRequest(monotonic=time.monotonic, exit_now=lambda _code: ended.set())
+    stop = WorkerStopRequest(monotonic=time.monotonic, exit_now=lambda _code: ended.set())
     stop.at_the_end(lambda: done.append("costs"))
     stop.on_last_words(lambda: done.append("answer"))
     stop.on_last_words(fails)
@@ -41,7 +41,7 @@ def test_stop__does_the_rest_after_its_last_words(handlers: None) -> None:
 def test_stop__ends_in_time_whatever_the_rest_does(handlers: None) -> None:
     ended = threading.Event()
     free = threading.Event()
-    stop = StopRequest(monotonic=_impatient(), exit_now=lambda _code: ended.set())
+    stop = WorkerStopRequest(monotonic=_impatient(), exit_now=lambda _code: ended.set())
     stop.at_the_end(lambda: free.wait(30))
     stop.install_and_watch()
     os.kill(os.getpid(), signal.SIGTERM)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.sandbox import worker_output
-from ci_bot.bot.sandbox.worker_output import TraceReader, list_opened_among
+from ci_bot.bot.sandbox.worker_output import SandboxedTraceReader, list_files_opened_in_sandbox
 
 HOOK = Path(worker_output.__file__).parents[2] / "worker" / "runtime" / "load_trace.py"
 START = """\
@@ -24,17 +24,17 @@ spec = importlib.util.spec_from_file_location("load_trace", {hook!r})
 load_trace = importlib.util.module_from_spec(spec)
 sys.modules["load_trace"] = load_trace
 spec.loader.exec_module(load_trace)
-load_trace.install_trace({descriptor}, [{root!r}])
+load_trace.install_load_trace({descriptor}, [{root!r}])
 sys.dont_write_bytecode = True
 os.chdir({root!r})
 sys.path.insert(0, {root!r})
 """
 
 
-def traced(root: Path, program: str) -> TraceReader:
+def traced(root: Path, program: str) -> SandboxedTraceReader:
     """Runs a program under the hook, as the bootstrap installs it, and reads what it says."""
     reader, writer = os.pipe()
-    found = TraceReader()
+    found = SandboxedTraceReader()
     text = START.format(hook=str(HOOK), descriptor=writer, root=str(root))
     try:
         process = subprocess.Popen(
@@ -49,8 +49,8 @@ def traced(root: Path, program: str) -> TraceReader:
     return found
 
 
-def opened(found: TraceReader, root: Path, *changed: str) -> frozenset[str]:
-    return list_opened_among(changed, [found], roots=(root,), checkout=root)
+def opened(found: SandboxedTraceReader, root: Path, *changed: str) -> frozenset[str]:
+    return list_files_opened_in_sandbox(changed, [found], roots=(root,), checkout=root)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ NATIVE = next(iter(sorted(Path(sysconfig.get_path("stdlib"), "lib-dynload").glob
         ("import helper; os.close(1); del sys.modules['helper']", {"helper.py"}),
         ("", set()),
         ("import json, decimal", set()),
-        ("import load_trace\nwith load_trace.exclude_from_trace(): open('helper.py').read()", set()),
+        ("import load_trace\nwith load_trace.exclude_from_load_trace(): open('helper.py').read()", set()),
     ],
 )  # fmt: skip
 def test_file__is_told_however_it_is_opened(root: Path, program: str, wanted: set[str]) -> None:
@@ -201,8 +201,8 @@ def test_programs__whose_files_nobody_sees(root: Path, program: str, complete: b
 # ------------------------------------------------------------------------------ the reading end
 
 
-def read(*data: bytes) -> TraceReader:
-    found = TraceReader()
+def read(*data: bytes) -> SandboxedTraceReader:
+    found = SandboxedTraceReader()
     for piece in data:
         found.feed_bytes(piece)
     return found
@@ -259,7 +259,7 @@ def test_reader__a_flood_takes_no_memory() -> None:
 def among(changed: list[str], *paths: str, root: Path) -> set[str]:
     copy = root / "copy"
     found = read(*(b"f" + os.fsencode(path) + b"\0" for path in paths))
-    return set(list_opened_among(changed, [found], roots=(copy, root), checkout=root))
+    return set(list_files_opened_in_sandbox(changed, [found], roots=(copy, root), checkout=root))
 
 
 def test_among__of_the_copy_and_of_the_original(root: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox.worker_output import MOST_LINES, TracebackFilter
+from ci_bot.bot.sandbox.worker_output import MOST_LINES, SandboxedTracebackFilter
 
 JAVA = """\
 \tat org.apache.spark.sql.catalyst.Analyzer.fail(Analyzer.scala:91)
@@ -21,7 +21,7 @@ Caused by: java.sql.SQLException: no
 def sorted_out(lines: list[str]) -> tuple[list[str], list[list[str]]]:
     shown: list[str] = []
     folded: list[list[str]] = []
-    log = TracebackFilter(on_line=shown.append, on_traceback=folded.append)
+    log = SandboxedTracebackFilter(on_line=shown.append, on_traceback=folded.append)
     for line in lines:
         log.feed_line(line)
     log.release_held()
@@ -88,7 +88,7 @@ LINES = st.sampled_from(
 @given(st.lists(LINES, max_size=60))
 def test_filter__loses_nothing_and_keeps_the_order(lines: list[str]) -> None:
     given_out: list[str] = []
-    log = TracebackFilter(
+    log = SandboxedTracebackFilter(
         on_line=lambda line: given_out.append(line) if line not in given_out[-1:] else None,
         on_traceback=given_out.extend,
     )

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_bot.bot.sandbox.answer_validation import (
-    AnswerRefusedError,
-    check_json,
-    check_subject,
-    read_answer,
+    SandboxedAnswerRefusedError,
+    check_json_of_sandboxed_worker,
+    check_subject_of_sandboxed_answer,
+    read_answer_of_sandboxed_worker,
 )
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Contract, Failure, Versions
@@ -139,7 +139,7 @@ def raw(document: Contract) -> bytes:
     ],
 )
 def test_read_answer__what_was_asked(ask: Any, document: Contract) -> None:
-    assert read_answer(raw(document), ask) == document
+    assert read_answer_of_sandboxed_worker(raw(document), ask) == document
 
 
 @pytest.mark.parametrize(
@@ -169,8 +169,8 @@ def test_read_answer__what_was_asked(ask: Any, document: Contract) -> None:
     ],
 )
 def test_read_answer__about_something_else(ask: Any, document: Contract, why: str) -> None:
-    with pytest.raises(AnswerRefusedError, match=why):
-        read_answer(raw(document), ask)
+    with pytest.raises(SandboxedAnswerRefusedError, match=why):
+        read_answer_of_sandboxed_worker(raw(document), ask)
 
 
 def _changed(change: Callable[[dict[str, Any]], Any]) -> bytes:
@@ -209,14 +209,16 @@ def _changed(change: Callable[[dict[str, Any]], Any]) -> bytes:
     ],
 )
 def test_read_answer__forged(forged: bytes, why: str) -> None:
-    with pytest.raises(AnswerRefusedError, match=why):
-        read_answer(forged, CLEANUP)
+    with pytest.raises(SandboxedAnswerRefusedError, match=why):
+        read_answer_of_sandboxed_worker(forged, CLEANUP)
 
 
 @pytest.mark.parametrize("key", ["::add-mask::x", "<img src=x>", "ghs_" + "a1B2" * 9])
 def test_read_answer__the_refusal_shows_nothing_of_it(key: str) -> None:
-    with pytest.raises(AnswerRefusedError) as refused:
-        read_answer(_changed(lambda it: it.update({key: key, "result": key})), CLEANUP)
+    with pytest.raises(SandboxedAnswerRefusedError) as refused:
+        read_answer_of_sandboxed_worker(
+            _changed(lambda it: it.update({key: key, "result": key})), CLEANUP
+        )
     assert key not in str(refused.value)
 
 
@@ -263,7 +265,7 @@ def is_ours_or_refused(read: Callable[[bytes], Any], text: bytes) -> bool:
     """Believed is only what says the same to every reader, about this environment."""
     try:
         answer = read(text)
-    except AnswerRefusedError:
+    except SandboxedAnswerRefusedError:
         return True
     if isinstance(answer, FailedAnswer):
         return True
@@ -287,17 +289,17 @@ def is_ours_or_refused(read: Callable[[bytes], Any], text: bytes) -> bool:
     )
 )
 def test_read_answer__any_bytes(text: bytes) -> None:
-    assert is_ours_or_refused(lambda it: read_answer(it, CLEANUP), text)
+    assert is_ours_or_refused(lambda it: read_answer_of_sandboxed_worker(it, CLEANUP), text)
 
 
 def without_json_check(text: bytes) -> Any:
     answer = ANSWER.validate_json(text)
-    check_subject(answer, CLEANUP)
+    check_subject_of_sandboxed_answer(answer, CLEANUP)
     return answer
 
 
 def without_subject_check(text: bytes) -> Any:
-    check_json(text)
+    check_json_of_sandboxed_worker(text)
     return ANSWER.validate_json(text)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox.worker_output import ProgressReader
+from ci_bot.bot.sandbox.worker_output import SandboxedProgressReader
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.messages import (
     CleanupRequest,
@@ -21,7 +21,7 @@ from ci_bot.protocol.messages import (
     Progress,
     Workplace,
 )
-from ci_bot.worker.runtime.process import PROGRESS_BYTES, BotChannel
+from ci_bot.worker.runtime.process import PROGRESS_BYTES, WorkerChannelToBot
 
 ASKED = CleanupRequest(
     projects=["."] * 3,
@@ -41,7 +41,7 @@ class Line:
         os.set_blocking(self.reader, False)
         self.request.write(ASKED.to_bytes())
         self.request.flush()
-        self.channel = BotChannel(
+        self.channel = WorkerChannelToBot(
             request_fd=self.request.fileno(), answer=self.answer.fileno(), progress=self.writer
         )
 
@@ -114,7 +114,7 @@ def test_progress__anything_arrives_as_one_valid_message(
         data = line.heard()
         line.close()
     assert len(data) <= PROGRESS_BYTES + 1
-    found = ProgressReader(line_bytes=8_192, lines=10).feed_bytes(data)
+    found = SandboxedProgressReader(line_bytes=8_192, lines=10).feed_bytes(data)
     assert len(found) == 1
     assert found[0] == Progress.model_validate_json(data)
 
@@ -122,7 +122,7 @@ def test_progress__anything_arrives_as_one_valid_message(
 def test_progress__a_full_pipe_loses_messages_and_never_waits(line: Line) -> None:
     for number in range(500):
         line.channel.send_progress("apply", f"{number} " + "x" * 3_000)
-    reader = ProgressReader(line_bytes=8_192, lines=1_000)
+    reader = SandboxedProgressReader(line_bytes=8_192, lines=1_000)
     first = reader.feed_bytes(line.heard())
     line.channel.send_progress("apply", "after the jam")
     second = reader.feed_bytes(line.heard())

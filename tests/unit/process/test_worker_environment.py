@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ci_bot.bot.sandbox.launch import (
     CONTAINER_PATH,
     NEVER_PREFIXES,
-    ChildEnvironment,
-    WorkerVariables,
-    build_worker_environment,
-    parse_worker_variables,
+    SandboxedEnvironment,
+    SandboxVariables,
+    build_sandboxed_environment,
+    parse_sandbox_variables,
 )
 from ci_bot.errors import BadInput
 
@@ -50,10 +50,10 @@ RUNNER = {
 }
 
 
-def built(parent: Mapping[str, str], worker_env: str = "", **more: Any) -> ChildEnvironment:
-    return build_worker_environment(
+def built(parent: Mapping[str, str], worker_env: str = "", **more: Any) -> SandboxedEnvironment:
+    return build_sandboxed_environment(
         parent,
-        selection=parse_worker_variables(worker_env),
+        selection=parse_sandbox_variables(worker_env),
         python="/venv/bin/python",
         home="/private/home",
         temporary="/private/tmp",
@@ -123,13 +123,13 @@ def test_build__values_do_not_show() -> None:
 
 
 def test_parse__lines_commas_and_doubles() -> None:
-    assert parse_worker_variables(" A_1,B_*\n\nA_1\tC ") == WorkerVariables(("A_1", "C"), ("B_",))
-    assert parse_worker_variables("  ") == WorkerVariables()
+    assert parse_sandbox_variables(" A_1,B_*\n\nA_1\tC ") == SandboxVariables(("A_1", "C"), ("B_",))
+    assert parse_sandbox_variables("  ") == SandboxVariables()
 
 
 def test_parse__all_problems_in_one_message() -> None:
     with pytest.raises(BadInput) as failure:
-        parse_worker_variables("OK, *, a b=c, GITHUB_TOKEN, ACTIONS_*, PATH, x-y, LD_PRELOAD, A*B")
+        parse_sandbox_variables("OK, *, a b=c, GITHUB_TOKEN, ACTIONS_*, PATH, x-y, LD_PRELOAD, A*B")
     for entry in (
         "`*`",
         "`b=c`",

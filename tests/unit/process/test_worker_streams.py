@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_bot.bot.sandbox.worker_output import LogReader, ProgressReader
+from ci_bot.bot.sandbox.worker_output import SandboxedLogReader, SandboxedProgressReader
 from ci_bot.protocol.messages import Progress
 from ci_bot.redaction import Redactor
 
 SECRET = "s3cret-value-of-the-warehouse"
 
 
-def reader(**limits: int) -> LogReader:
-    return LogReader(
+def reader(**limits: int) -> SandboxedLogReader:
+    return SandboxedLogReader(
         Redactor([SECRET]), **({"line_characters": 100, "limit_bytes": 10_000} | limits)
     )
 
 
-def read(log: LogReader, text: bytes, size: int) -> list[str]:
+def read(log: SandboxedLogReader, text: bytes, size: int) -> list[str]:
     lines = [
         line for at in range(0, len(text), size) for line in log.feed_bytes(text[at : at + size])
     ]
@@ -67,7 +67,7 @@ def message(text: str) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_progress__messages_whatever_the_reads(size: int) -> None:
-    progress = ProgressReader(line_bytes=200, lines=10)
+    progress = SandboxedProgressReader(line_bytes=200, lines=10)
     text = message("one") + b"not json\n" + message("two") + b'{"phase":"x"}\n' + b"\n"
     found = [
         item
@@ -82,7 +82,7 @@ def test_progress__messages_whatever_the_reads(size: int) -> None:
 
 @pytest.mark.parametrize("size", [7, 100_000])
 def test_progress__long_lines_are_dropped_whole(size: int) -> None:
-    progress = ProgressReader(line_bytes=200, lines=10)
+    progress = SandboxedProgressReader(line_bytes=200, lines=10)
     text = message("x" * 5000) + message("short")
     found = [
         item
@@ -94,7 +94,7 @@ def test_progress__long_lines_are_dropped_whole(size: int) -> None:
 
 
 def test_progress__only_so_many_are_kept() -> None:
-    progress = ProgressReader(line_bytes=200, lines=3)
+    progress = SandboxedProgressReader(line_bytes=200, lines=3)
     assert len(progress.feed_bytes(message("x") * 10)) == 3
     assert progress.dropped == 7
 
@@ -110,6 +110,6 @@ def test_progress__only_so_many_are_kept() -> None:
     ],
 )
 def test_progress__forged_messages_are_dropped(forged: bytes) -> None:
-    progress = ProgressReader(line_bytes=200, lines=10)
+    progress = SandboxedProgressReader(line_bytes=200, lines=10)
     assert progress.feed_bytes(forged + b"\n") == []
     assert progress.dropped == 1

@@ -14,22 +14,26 @@ from ci_bot.bot.sandbox.checkout_copy import (
     CODE_BUDGET_BYTES,
     LINK_FROM_BYTES,
     OTHER_BUDGET_BYTES,
-    copy_checkout,
-    seal_tree,
+    copy_checkout_into_sandbox,
+    seal_tree_for_sandbox,
 )
-from ci_bot.bot.sandbox.launch import FreeSpace, WorkerIdentity, list_disk_reserves
+from ci_bot.bot.sandbox.launch import (
+    SandboxFreeSpace,
+    SandboxIdentity,
+    list_disk_reserves_of_sandbox,
+)
 from ci_bot.bot.sandbox.run_directories import (
-    open_private_workspace,
-    read_inside,
-    remove_tree,
-    resolve_inside,
-    resolve_project_paths,
+    open_sandbox_workspace,
+    read_file_inside_sandbox,
+    remove_tree_filled_by_sandbox,
+    resolve_inside_checkout,
+    resolve_project_paths_for_sandbox,
 )
 from ci_bot.errors import BadInput
 from tests.conftest import missing
 
 GIB = 1024**3
-WORKER = WorkerIdentity(uid=61_234, gid=61_234)
+WORKER = SandboxIdentity(uid=61_234, gid=61_234)
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing owners needs root")
 
 
@@ -61,7 +65,7 @@ def test_copy__code_without_history_caches_and_installed_packages(ground: Path) 
     (source / "env" / "pyvenv.cfg").write_text("")
     (source / ".env").write_text("A=1")
     os.mkfifo(source / "pipe")
-    report = copy_checkout(source, target, identity=None)
+    report = copy_checkout_into_sandbox(source, target, identity=None)
     assert tree(target) == {"models", "models/a.sql", "config", "sub", ".env"}
     assert (target / "models" / "a.sql").read_text() == "SELECT 1"
     assert (report.files, report.copied_bytes, report.linked) == (3, 12, 0)
@@ -71,7 +75,7 @@ def test_copy__modes_and_original_untouched(ground: Path) -> None:
     source, target = ground / "source", ground / "target"
     write(source, a_sql="x", run="y")
     (source / "run").chmod(0o755)
-    copy_checkout(source, target, identity=None)
+    copy_checkout_into_sandbox(source, target, identity=None)
     assert stat.S_IMODE(target.stat().st_mode) == 0o700
     assert stat.S_IMODE((target / "a.sql").stat().st_mode) == 0o600
     assert stat.S_IMODE((target / "run").stat().st_mode) == 0o700
@@ -87,18 +91,18 @@ def test_copy__of_a_file_that_the_disk_has_no_room_for__is_refused_before_it_is_
     write(source, a_sql="x")
     with (source / "big.duckdb").open("wb") as file:
         file.truncate(10 * GIB)
-    free = FreeSpace(10 * GIB, None)
-    disks = list_disk_reserves([ground], GIB, read=lambda _directory: free)
+    free = SandboxFreeSpace(10 * GIB, None)
+    disks = list_disk_reserves_of_sandbox([ground], GIB, read=lambda _directory: free)
 
     with pytest.raises(BadInput, match=r"`big.duckdb` has 10,240 MiB, and the disk") as no:
-        copy_checkout(source, target, identity=None, disks=disks)
+        copy_checkout_into_sandbox(source, target, identity=None, disks=disks)
 
     assert (no.value.reason_code, no.value.exit_code) == ("disk_full", 2)
     assert not (target / "big.duckdb").exists()
-    free = FreeSpace(20 * GIB, None)
+    free = SandboxFreeSpace(20 * GIB, None)
     with (source / "big.duckdb").open("wb") as file:
         file.truncate(LINK_FROM_BYTES + 1)
-    copy_checkout(source, ground / "again", identity=None, disks=disks)
+    copy_checkout_into_sandbox(source, ground / "again", identity=None, disks=disks)
 
 
 @as_root
@@ -115,7 +119,7 @@ def test_workspace__on_a_disk_that_is_full__says_so(ground: Path) -> None:
         write(source, **{f"m{number}_sql": "x" * 30_000 for number in range(60)})
         with (
             pytest.raises(BadInput, match="is full") as no,
-            open_private_workspace(source, parent=small, identity=None, copy=True),
+            open_sandbox_workspace(source, parent=small, identity=None, copy=True),
         ):
             pass
         assert no.value.reason_code == "disk_full"
@@ -143,7 +147,7 @@ def test_copy__links_that_leave_are_dropped(ground: Path) -> None:
     }
     for name, goal in links.items():
         (source / name).symlink_to(goal)
-    report = copy_checkout(source, target, identity=None)
+    report = copy_checkout_into_sandbox(source, target, identity=None)
     assert sorted(report.dropped_links) == ["etc", "git", "outside", "through"]
     assert (target / "inside").read_text() == "SELECT 1"
     assert (target / "models" / "up" / "b").read_text() == "b"
@@ -165,7 +169,7 @@ def test_copy__belongs_to_the_worker_and_links_what_is_large(ground: Path) -> No
     (source / "open").chmod(0o666)
     write(source, closed__big="x" * (LINK_FROM_BYTES + 1))
     (source / "closed").chmod(0o700)
-    report = copy_checkout(source, target, identity=WORKER)
+    report = copy_checkout_into_sandbox(source, target, identity=WORKER)
     assert report.linked == 1
     assert (target / "big").readlink() == source / "big"
     for path in (target, *target.rglob("*")):
@@ -197,7 +201,7 @@ def test_copy__budget_of_code_and_of_the_rest(ground: Path, suffix: str, budget:
         write(source, **{f"data__{number:04}{suffix}": "x" * LINK_FROM_BYTES})
     # A directory without code would be linked as a whole.
     write(source, data__zzzz_sql="x", zz__small_sql="x", zz__small="x")
-    report = copy_checkout(source, target, identity=WORKER)
+    report = copy_checkout_into_sandbox(source, target, identity=WORKER)
     assert report.files == count + 3
     assert budget - LINK_FROM_BYTES < report.copied_bytes <= budget + 3
     assert report.linked >= 20
@@ -216,7 +220,7 @@ def test_copy__directories_without_code_are_linked_whole(ground: Path) -> None:
     (source / "git" / ".git").mkdir()
     for number in range(40):
         write(source, **{f"many__{number}": "x"})
-    report = copy_checkout(source, target, identity=WORKER)
+    report = copy_checkout_into_sandbox(source, target, identity=WORKER)
     links = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_symlink()}
     assert links == {"docs", "many", "data/c", "linked/f", "git/h", "loose/d"}
     assert report.dropped_links == ["linked/out"]
@@ -235,7 +239,7 @@ def test_copy__deep_trees(ground: Path) -> None:
         path = path / "d"
         path.mkdir()
     (path / "model.sql").write_text("SELECT 1")
-    assert copy_checkout(source, ground / "target", identity=None).files == 1
+    assert copy_checkout_into_sandbox(source, ground / "target", identity=None).files == 1
 
 
 @as_root
@@ -243,7 +247,7 @@ def test_seal_tree__owner_and_links(ground: Path) -> None:
     write(ground, base__a_sql="x")
     (ground / "base" / "out").symlink_to("/etc/passwd")
     (ground / "base" / "in").symlink_to("a.sql")
-    assert seal_tree(ground / "base", identity=WORKER) == ["out"]
+    assert seal_tree_for_sandbox(ground / "base", identity=WORKER) == ["out"]
     assert tree(ground / "base") == {"a.sql", "in"}
     assert (ground / "base" / "a.sql").stat().st_uid == WORKER.uid
 
@@ -251,7 +255,7 @@ def test_seal_tree__owner_and_links(ground: Path) -> None:
 @as_root
 def test_workspace__directories_belong_to_the_worker_alone(ground: Path) -> None:
     write(ground, checkout__models__a_sql="x")
-    with open_private_workspace(
+    with open_sandbox_workspace(
         ground / "checkout", parent=ground, identity=WORKER, copy=True
     ) as workspace:
         assert stat.S_IMODE(workspace.root.stat().st_mode) == 0o710
@@ -269,7 +273,7 @@ def test_workspace__directories_belong_to_the_worker_alone(ground: Path) -> None
 
 def test_workspace__on_a_laptop_the_checkout_itself(ground: Path) -> None:
     write(ground, checkout__a_sql="x")
-    with open_private_workspace(
+    with open_sandbox_workspace(
         ground / "checkout", parent=ground, identity=None, copy=False
     ) as workspace:
         assert workspace.repository == (ground / "checkout").resolve()
@@ -283,7 +287,7 @@ def test_workspace__removed_after_a_failure(ground: Path, failure: type[BaseExce
     write(ground, checkout__a_sql="x")
     with (
         pytest.raises(failure),
-        open_private_workspace(ground / "checkout", parent=ground, identity=None, copy=True),
+        open_sandbox_workspace(ground / "checkout", parent=ground, identity=None, copy=True),
     ):
         raise failure
     assert tree(ground) == {"checkout", "checkout/a.sql"}
@@ -292,7 +296,7 @@ def test_workspace__removed_after_a_failure(ground: Path, failure: type[BaseExce
 def test_workspace__removed_if_the_copy_fails(ground: Path) -> None:
     with (
         pytest.raises(FileNotFoundError),
-        open_private_workspace(ground / "none", parent=ground, identity=None, copy=True),
+        open_sandbox_workspace(ground / "none", parent=ground, identity=None, copy=True),
     ):
         pytest.fail("there is no checkout")
     assert tree(ground) == set()
@@ -300,7 +304,7 @@ def test_workspace__removed_if_the_copy_fails(ground: Path) -> None:
 
 def test_workspace__abandoned_is_removed_by_another_process(ground: Path) -> None:
     write(ground, checkout__a_sql="x")
-    with open_private_workspace(
+    with open_sandbox_workspace(
         ground / "checkout", parent=ground, identity=None, copy=True
     ) as workspace:
         workspace.remove_in_background().wait()
@@ -318,7 +322,7 @@ def test_remove_tree__deeper_than_any_recursion(ground: Path) -> None:
         os.close(handle)
         handle = deeper
     os.close(handle)
-    remove_tree(root, patience=120.0)
+    remove_tree_filled_by_sandbox(root, patience=120.0)
     assert not root.exists()
 
 
@@ -326,7 +330,7 @@ def test_remove_tree__that_takes_long__goes_on_beside_the_run(ground: Path) -> N
     root = ground / "wide"
     for number in range(3_000):
         (root / f"{number % 50}" / f"{number}").mkdir(parents=True)
-    remove_tree(root, patience=0.0)
+    remove_tree_filled_by_sandbox(root, patience=0.0)
     assert not root.exists(), "the next run may have the name"
     for _ in range(600):
         if not any(ground.iterdir()):
@@ -337,21 +341,21 @@ def test_remove_tree__that_takes_long__goes_on_beside_the_run(ground: Path) -> N
 
 def test_remove_tree__in_the_time_that_a_run_has(ground: Path) -> None:
     write(ground, gone__a__b="x")
-    remove_tree(ground / "gone")
+    remove_tree_filled_by_sandbox(ground / "gone")
     assert tree(ground) == set(), "nothing was left to another process"
 
 
 def test_remove_tree__directories_without_rights(ground: Path) -> None:
     write(ground, gone__a__b="x")
     (ground / "gone" / "a").chmod(0)
-    remove_tree(ground / "gone")
+    remove_tree_filled_by_sandbox(ground / "gone")
     assert not (ground / "gone").exists()
 
 
 def test_remove_tree__follows_no_link(ground: Path) -> None:
     write(ground, keep__a="x", gone__b="y")
     (ground / "gone" / "link").symlink_to(ground / "keep")
-    remove_tree(ground / "gone")
+    remove_tree_filled_by_sandbox(ground / "gone")
     assert tree(ground) == {"keep", "keep/a"}
 
 
@@ -369,7 +373,7 @@ def test_project_paths__relative_absolute_and_doubled(ground: Path) -> None:
         ".",
         "analytics/../finance",
     ]
-    assert resolve_project_paths(ground, paths) == ["analytics", "finance", "."]
+    assert resolve_project_paths_for_sandbox(ground, paths) == ["analytics", "finance", "."]
 
 
 def test_project_paths__all_problems_in_one_message(ground: Path) -> None:
@@ -377,7 +381,7 @@ def test_project_paths__all_problems_in_one_message(ground: Path) -> None:
     (ground / "etc").symlink_to("/etc")
     bad = ["..", "/etc", "etc", "../" + ground.name + "x", "a", "none", "", "x\0y", "a/../../.."]
     with pytest.raises(BadInput) as failure:
-        resolve_project_paths(ground, bad)
+        resolve_project_paths_for_sandbox(ground, bad)
     assert failure.value.exit_code == 2
     assert failure.value.message.count("Project path") == len(bad)
 
@@ -385,8 +389,11 @@ def test_project_paths__all_problems_in_one_message(ground: Path) -> None:
 def test_inside__prefix_of_the_name_is_not_inside(ground: Path) -> None:
     write(ground, repo__a="x", repository__b="x")
     with pytest.raises(BadInput):
-        resolve_inside(ground / "repo", "../repository/b", what="File")
-    assert resolve_inside(ground / "repo", "a", what="File") == ground.resolve() / "repo" / "a"
+        resolve_inside_checkout(ground / "repo", "../repository/b", what="File")
+    assert (
+        resolve_inside_checkout(ground / "repo", "a", what="File")
+        == ground.resolve() / "repo" / "a"
+    )
 
 
 def test_read_inside__only_regular_files_of_bounded_size(ground: Path) -> None:
@@ -394,9 +401,9 @@ def test_read_inside__only_regular_files_of_bounded_size(ground: Path) -> None:
     os.mkfifo(ground / "pipe")
     (ground / "directory").mkdir()
     (ground / "out").symlink_to("/etc/passwd")
-    assert read_inside(ground, "a", at_most=5) == b"12345"
+    assert read_file_inside_sandbox(ground, "a", at_most=5) == b"12345"
     for name in ("none", "pipe", "directory"):
-        assert read_inside(ground, name, at_most=5) is None
+        assert read_file_inside_sandbox(ground, name, at_most=5) is None
     for name, limit in (("out", 5), ("a", 4), ("../x", 5)):
         with pytest.raises(BadInput):
-            read_inside(ground, name, at_most=limit)
+            read_file_inside_sandbox(ground, name, at_most=limit)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.model.markdown_text import render_team_message, render_team_words
-from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part
+from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part_of_team_words
 from ci_bot.protocol.review_report import PolicyUsed, Report
 from tests.factories import PLAN, make_context, make_report, make_risk
 from tests.golden.samples import report
@@ -95,19 +95,19 @@ PIECES = st.sampled_from(
 
 @pytest.mark.parametrize("text", TAKEN)
 def test_words__of_a_team__are_taken(text: str) -> None:
-    assert find_unfit_part(text) is None
+    assert find_unfit_part_of_team_words(text) is None
 
 
 @pytest.mark.parametrize(("text", "why"), REFUSED)
 def test_words__that_would_break_the_comment__are_refused_with_a_reason(
     text: str, why: str
 ) -> None:
-    assert why in (find_unfit_part(text) or "")
+    assert why in (find_unfit_part_of_team_words(text) or "")
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "a | b", "```x```", "", "@octocat"])
 def test_message__is_one_line_that_fits_into_a_cell(text: str) -> None:
-    assert find_unfit_part(text, one_line=True) is not None
+    assert find_unfit_part_of_team_words(text, one_line=True) is not None
 
 
 def assert_inert(text: str) -> None:
@@ -125,7 +125,7 @@ def assert_inert(text: str) -> None:
 @settings(max_examples=400, deadline=None)
 @given(st.lists(PIECES, min_size=1, max_size=14).map("".join))
 def test_words__of_any_pieces__are_refused_or_inert(text: str) -> None:
-    if find_unfit_part(text) is None:
+    if find_unfit_part_of_team_words(text) is None:
         assert_inert(text)
 
 
@@ -162,7 +162,7 @@ def test_header_and_footer__stand_above_the_heading_and_at_the_end() -> None:
 
 @pytest.mark.parametrize("words", ["x" * MOST_CHARACTERS, "😀" * MOST_CHARACTERS, "{plan} " * 285])
 def test_words__of_full_length__leave_room_for_the_review(words: str) -> None:
-    assert find_unfit_part(words) is None
+    assert find_unfit_part_of_team_words(words) is None
     used = PolicyUsed(source="base", files=["x"], entries=1, header=words, footer=words)
     told = report("wide_change").model_copy(update={"policy": used})
     text = render_review_comment(told, make_context(phase="planned"), COMMENT_BYTES).text

@@ -10,12 +10,12 @@ import pytest
 from ci_bot.file_patterns import read_pattern
 from ci_bot.worker.rules import RuleInputs
 from ci_bot.worker.rules.files.deployments import (
-    find_deployment_changes,
+    find_changed_deployment_files,
     find_spark_file_settings,
-    list_checkout_differences,
-    list_image_exclusions,
-    list_owner_differences,
-    read_spark_properties,
+    list_differences_of_gitattributes_file,
+    list_differences_of_owners_file,
+    list_files_excluded_from_image,
+    read_spark_properties_file,
 )
 from tests.unit.rules.world import files
 
@@ -98,7 +98,7 @@ def sentences(path: str, before: str | None, after: str | None) -> list[str]:
     inputs = files(
         {path: before} if before is not None else {}, {path: after} if after is not None else {}
     )
-    return [found.evidence for found in find_deployment_changes(inputs)]
+    return [found.evidence for found in find_changed_deployment_files(inputs)]
 
 
 def replaced(text: str, old: str, new: str) -> str:
@@ -206,7 +206,7 @@ def test_deployment__shows_no_secret(path: str, text: str, old: str, new: str) -
     before, after = {path: text}, {path: replaced(text, old, new)}
     # A value that was there shows as little as a new one.
     for inputs in (files(before, after), files(after, before)):
-        found = [*find_deployment_changes(inputs), *find_spark_file_settings(inputs)]
+        found = [*find_changed_deployment_files(inputs), *find_spark_file_settings(inputs)]
         shown = " ".join([repr(one) for one in found])
 
         assert "hunter2" not in shown
@@ -241,7 +241,7 @@ def test_binary__that_is_there(tmp_path: Path) -> None:
         before={}, after={}, repository=tmp_path, changed_files=("wheels/a.whl", "gone.jar")
     )
 
-    assert [found.path for found in find_deployment_changes(inputs)] == ["wheels/a.whl"]
+    assert [found.path for found in find_changed_deployment_files(inputs)] == ["wheels/a.whl"]
 
 
 FILES = ["config.yaml", "models/a.sql", "data/a.json", "docs/a.md", "seeds/a.csv", "infra/a.tf"]
@@ -256,11 +256,14 @@ FILES = ["config.yaml", "models/a.sql", "data/a.json", "docs/a.md", "seeds/a.csv
     ],
 )  # fmt: skip
 def test_image__that_lacks_a_file(pattern: str, is_found: bool) -> None:
-    assert bool(list(list_image_exclusions(".git\n", f".git\n{pattern}\n", FILES))) is is_found
+    assert (
+        bool(list(list_files_excluded_from_image(".git\n", f".git\n{pattern}\n", FILES)))
+        is is_found
+    )
 
 
 def test_image__that_lacked_it_before() -> None:
-    assert not list(list_image_exclusions("data\n", "data\ndata/a.json\n", FILES))
+    assert not list(list_files_excluded_from_image("data\n", "data\ndata/a.json\n", FILES))
 
 
 @pytest.mark.parametrize(
@@ -275,7 +278,7 @@ def test_image__that_lacked_it_before() -> None:
     ],
 )
 def test_checkout__that_holds_something_else(line: str, is_found: bool) -> None:
-    assert bool(list(list_checkout_differences("", f"{line}\n", FILES))) is is_found
+    assert bool(list(list_differences_of_gitattributes_file("", f"{line}\n", FILES))) is is_found
 
 
 @pytest.mark.parametrize(
@@ -292,7 +295,7 @@ def test_checkout__that_holds_something_else(line: str, is_found: bool) -> None:
     ],
 )
 def test_owners__who_are_asked_less(before: str, after: str, asked_less: set[str]) -> None:
-    found = {one.anchor for one in list_owner_differences(before, after, FILES)}
+    found = {one.anchor for one in list_differences_of_owners_file(before, after, FILES)}
 
     # Who owns nothing any more is said, whatever the lines look like.
     assert found == asked_less or (before, after, found) == (
@@ -350,7 +353,7 @@ def test_spark_defaults__that_reach_neither(old: str, new: str) -> None:
 def test_spark_properties__as_java_reads_them() -> None:
     text = "spark.a b c\nspark.b=c\nspark.c: d\n  spark.d   e \n# spark.e f\nother g\n"
 
-    assert read_spark_properties(text) == {
+    assert read_spark_properties_file(text) == {
         "spark.a": "b c", "spark.b": "c", "spark.c": "d", "spark.d": "e",
     }  # fmt: skip
 
@@ -563,9 +566,9 @@ def test_values_of_helm__beside_a_chart(tmp_path: Path) -> None:
         files_before=lambda _: VALUES.encode(),
         files_after=lambda _: after.encode(),
     )
-    assert len(list(find_deployment_changes(inputs))) == 1
+    assert len(list(find_changed_deployment_files(inputs))) == 1
     (tmp_path / "deploy" / "Chart.yaml").unlink()
-    assert list(find_deployment_changes(inputs)) == []
+    assert list(find_changed_deployment_files(inputs)) == []
 
 
 def test_lock__with_a_new_package_from_elsewhere() -> None:

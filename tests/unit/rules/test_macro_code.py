@@ -25,7 +25,7 @@ from sqlmesh.utils.metaprogramming import Executable, ExecutableKind
 
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages.problems import find_message_of_macro_refusal
-from ci_bot.worker.rules.files.sql_text import find_evaluated_arguments
+from ci_bot.worker.rules.files.sql_text import find_evaluated_arguments_in_files
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.sqlmesh_compat.macro_code import find_objection_to_macro_code
 from tests.oracle.fuzzing import caught, fuzz
@@ -302,7 +302,8 @@ def seen(
     after: dict[str, str | bytes | None] = {path: text, **others}
     before: dict[str, str | bytes | None] = dict(others.items())
     return [
-        (sight.line, sight.evidence) for sight in find_evaluated_arguments(files(before, after))
+        (sight.line, sight.evidence)
+        for sight in find_evaluated_arguments_in_files(files(before, after))
     ]
 
 
@@ -352,7 +353,7 @@ def test_text__of_the_projects_default_dialect(name: str, config: str) -> None:
     inputs = files({name: config}, {name: config, "models/m.sql": text})
     inputs = RuleInputs(**{**inputs.__dict__, "default_dialect": ""})
 
-    assert [sight.line for sight in find_evaluated_arguments(inputs)] == [5]
+    assert [sight.line for sight in find_evaluated_arguments_in_files(inputs)] == [5]
 
 
 @pytest.mark.parametrize(
@@ -383,7 +384,10 @@ def test_text__that_the_base_has_already__is_not_held_against_the_change() -> No
     old = MODEL.format("", "@EVAL(exp.eval('1'))")
     new = old.replace("  a,", "  a,\n  b,")
 
-    assert list(find_evaluated_arguments(files({"models/m.sql": old}, {"models/m.sql": new}))) == []
+    assert (
+        list(find_evaluated_arguments_in_files(files({"models/m.sql": old}, {"models/m.sql": new})))
+        == []
+    )
 
 
 @pytest.mark.parametrize("argument", [*PLAIN, "@start_ds", "@EACH(['a'], x -> db.udf(x))",

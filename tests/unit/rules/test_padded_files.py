@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 
 from ci_bot.jinja_text import list_templates, replace_templates
-from ci_bot.worker.rules.files.configuration import flatten_configuration
+from ci_bot.worker.rules.files.configuration import flatten_configuration_file
 from ci_bot.worker.rules.run_rules import find_file_findings
 from tests.unit.rules.world import files
 
@@ -113,7 +113,7 @@ def test_sqlmesh_yaml__is_a_configuration_too() -> None:
     )
 
     assert [one.rule for one in found] == ["model-default-changed"]
-    assert flatten_configuration(text) == {
+    assert flatten_configuration_file(text) == {
         "model_defaults\x00dialect": "spark",
         "model_defaults\x00start": "2024-01-01",
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.worker.rules.files.macro_code import find_settings_in_python
+from ci_bot.worker.rules.files.macro_code import find_settings_in_python_files
 from tests.unit.rules.world import files
 
 PATH = "models/days.py"
@@ -19,7 +19,7 @@ def execute(context, start, end, execution_time, **kwargs):
 
 def seen(before: str | None, after: str, path: str = PATH) -> list[tuple[str, int | None]]:
     inputs = files({path: before} if before is not None else {}, {path: after})
-    return [(found.evidence, found.line) for found in find_settings_in_python(inputs)]
+    return [(found.evidence, found.line) for found in find_settings_in_python_files(inputs)]
 
 
 @pytest.mark.parametrize(

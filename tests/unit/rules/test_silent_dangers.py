@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.rules.files.engine_versions import list_version_bounds
+from ci_bot.worker.rules.files.engine_versions import list_version_bounds_in_file
 from ci_bot.worker.rules.files.seeds import parse_number
 from tests.unit.rules.world import change, files, seen
 
@@ -413,7 +413,9 @@ def test_version__of_the_same_major_is_quiet(path: str, before: str, after: str)
 
 
 def test_version__is_read_with_its_end() -> None:
-    held = list_version_bounds("requirements.txt", "pyspark>=3.5,<4.0\nsqlmesh[spark]>=0.230\n")
+    held = list_version_bounds_in_file(
+        "requirements.txt", "pyspark>=3.5,<4.0\nsqlmesh[spark]>=0.230\n"
+    )
     assert (held["pyspark"].major, held["pyspark"].is_open) == (3, False)
     assert (held["sqlmesh"].major, held["sqlmesh"].is_open) == (0, True)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.execution import write_query
-from ci_bot.worker.execution.queries import WrittenQuery
+from ci_bot.worker.duckdb_trials import write_duckdb_query
+from ci_bot.worker.duckdb_trials.queries import WrittenDuckdbQuery
 from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.rules.source_columns import SourceTables
 from ci_bot.worker.sql import ModelQueries
@@ -104,9 +104,9 @@ def test_types__of_a_deep_chain_are_worked_out_once(monkeypatch: pytest.MonkeyPa
     """Each column needs all four of the model above, and none of them can be told."""
     asked = []
 
-    def write_and_count(*given: Any) -> WrittenQuery:
+    def write_and_count(*given: Any) -> WrittenDuckdbQuery:
         asked.append(given)
-        return write_query(*given)
+        return write_duckdb_query(*given)
 
     monkeypatch.setattr("ci_bot.worker.rules.source_columns.write_query", write_and_count)
     files, above = {}, "raw.fills"

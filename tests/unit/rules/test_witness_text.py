@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from ci_bot.worker.execution import ExampleTable, Fields, FoundExample, ValueType
+from ci_bot.worker.duckdb_trials import (
+    DuckdbExampleTable,
+    DuckdbFields,
+    FoundDuckdbExample,
+    ValueType,
+)
 from ci_bot.worker.review.compared_queries import _name_tables_in_witness_test, _write_witness_test
 from ci_bot.yaml_reader import read_yaml
 from tests.unit.rules.world import models
@@ -29,7 +34,7 @@ VALUES: dict[str, Any] = {
     "many": ["a", None, "null"],
     "struct": {"a": 1, "on": None},
     "structs": [{"a": "yes"}, None],
-    "computed": Fields((("a", 1), ("b", ("x",)))),
+    "computed": DuckdbFields((("a", 1), ("b", ("x",)))),
 }
 READ = {**VALUES, "computed": {"a": 1, "b": ["x"]}, "ts": "2024-02-29 06:00:00", "amount": 1.5}
 
@@ -42,9 +47,9 @@ def test_text__is_read_as_the_values_that_it_was_made_of(rows: int) -> None:
     (model,) = (one for one in found.values() if one.name == "db.m")
     (source,) = (fqn for fqn, one in found.items() if one.name == "raw.orders")
     kinds = tuple((name, ValueType("decimal", 10, 2)) for name in VALUES)
-    table = ExampleTable(source.replace('"', ""), kinds, (tuple(VALUES.values()),) * rows)
+    table = DuckdbExampleTable(source.replace('"', ""), kinds, (tuple(VALUES.values()),) * rows)
     result = tuple(VALUES.values())
-    example = FoundExample((table,), tuple(VALUES), ((None, result), (result, None)), ("on",))
+    example = FoundDuckdbExample((table,), tuple(VALUES), ((None, result), (result, None)), ("on",))
 
     text = _write_witness_test("test_m_on", model, example, _name_tables_in_witness_test(found))
 

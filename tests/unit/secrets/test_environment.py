@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ci_bot.bot.sandbox.launch import make_redactor
+from ci_bot.bot.sandbox.launch import make_redactor_for_sandbox
 from ci_bot.redaction.known_secrets import is_harmless_beside_secrets, list_secret_values
 from tests.unit.secrets.leaks import pem
 
@@ -35,7 +35,7 @@ WORKFLOW = {
 
 
 def shown(text: str, worker_env: str = "STATE_* AWS_KEY", **more: str) -> str:
-    return make_redactor({**WORKFLOW, **more}, worker_env=worker_env).redact(text)
+    return make_redactor_for_sandbox({**WORKFLOW, **more}, worker_env=worker_env).redact(text)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_laptop__hides_by_name_and_leaves_the_rest() -> None:
         "GOOGLE_APPLICATION_CREDENTIALS": "/home/ann-smith/gcp.json",
     }
     text = " ".join(environ.values()) + " p@ss-w0rd"
-    redacted = make_redactor(environ, worker_env="").redact(text)
+    redacted = make_redactor_for_sandbox(environ, worker_env="").redact(text)
     assert redacted == text.replace("hunter22", "***").replace("p%40ss-w0rd", "***").replace(
         "p@ss-w0rd", "***"
     )
@@ -154,7 +154,7 @@ def test_part__of_a_structured_value_is_hidden_by_itself(kind: str, name: str) -
     value, parts = STRUCTURED[kind]
     if name == "HOME_DATABASE" and kind == "key":
         return  # not structured: as a whole it is what its name says
-    redactor = make_redactor({name: value}, worker_env="HOME_*")
+    redactor = make_redactor_for_sandbox({name: value}, worker_env="HOME_*")
     for part in parts:
         assert redactor.redact(f"with {part} it fails") == "with *** it fails"
         assert redactor.redact(f"with {part.lower()} it fails") == "with *** it fails"
@@ -164,7 +164,10 @@ def test_part__that_is_no_secret_is_shown() -> None:
     text = (
         f"{ACCOUNT['client_email']} {ACCOUNT['project_id']} {ACCOUNT['token_uri']} service_account"
     )
-    assert make_redactor({"SPARK_SA": json.dumps(ACCOUNT)}, worker_env="").redact(text) == text
+    assert (
+        make_redactor_for_sandbox({"SPARK_SA": json.dumps(ACCOUNT)}, worker_env="").redact(text)
+        == text
+    )
 
 
 def test_parts__of_what_nobody_passes_are_named_secrets_only() -> None:

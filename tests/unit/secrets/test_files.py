@@ -18,8 +18,8 @@ from ci_bot.redaction.shapes import (
 from ci_bot.worker.rules.files.credentials import (
     LONGEST_LINE,
     FoundSecret,
-    find_credential,
-    may_hold_credential,
+    find_credential_in_file,
+    may_file_hold_credential,
 )
 from tests.unit.rules.world import files, seen
 from tests.unit.secrets.innocents import INNOCENT_LINES
@@ -28,7 +28,7 @@ from tests.unit.secrets.leaks import LEAKS, UPPER, Leak, made, pem
 
 def found_in(text: str, path: str) -> list[FoundSecret]:
     lines = text.splitlines()
-    found = [find_credential(lines, number, path) for number in range(len(lines))]
+    found = [find_credential_in_file(lines, number, path) for number in range(len(lines))]
     return [credential for credential in found if credential is not None]
 
 
@@ -47,13 +47,13 @@ def test_innocent_line__is_left_alone(path: str, line: str) -> None:
 @pytest.mark.parametrize("leak", LEAKS, ids=lambda leak: leak.name)
 def test_leak__is_not_passed_over_with_its_file(leak: Leak) -> None:
     for text in (leak.text, f"first\n{leak.text}\nlast"):
-        assert may_hold_credential(text, leak.path, CredentialShapeSet.select_for_text(text))
+        assert may_file_hold_credential(text, leak.path, CredentialShapeSet.select_for_text(text))
 
 
 @pytest.mark.parametrize(("path", "line"), INNOCENT_LINES)
 def test_innocent_line__stays_innocent_beside_a_leak(path: str, line: str) -> None:
     """A rule that knows whole lines only would let the leak through."""
-    assert find_credential([line, "k = 'AKIA" + made("beside", 16, UPPER) + "'"], 1, path)
+    assert find_credential_in_file([line, "k = 'AKIA" + made("beside", 16, UPPER) + "'"], 1, path)
 
 
 def test_table__every_shape_has_a_leak() -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from ci_bot.bot.setup.compare_files import (
-    ComparedFile,
-    MadeWith,
-    compare_files,
-    is_unedited,
-    move_pins,
-    read_signature,
-    sign_text,
+    ComparedSetupFile,
+    SetupSignature,
+    compare_setup_files,
+    is_setup_file_unedited,
+    move_pins_in_setup_file,
+    read_signature_of_setup_file,
+    sign_setup_file,
 )
-from ci_bot.bot.setup.plan_files import PlannedFile
+from ci_bot.bot.setup.plan_files import PlannedSetupFile
 
 OLD, NEW, ZEROS = "0a" * 20, "0b" * 20, "0" * 40
-MADE_WITH = MadeWith("apply", ("sales", "finance"), "prod")
+MADE_WITH = SetupSignature("apply", ("sales", "finance"), "prod")
 
 
 def text(commit: str = NEW, version: str = "v2.0.0", more: str = "") -> str:
@@ -25,15 +25,15 @@ def text(commit: str = NEW, version: str = "v2.0.0", more: str = "") -> str:
 
 def compared(
     there: str | None, planned: str = text(), *, upgrade: bool = False, is_kept: bool = False
-) -> ComparedFile:
-    file = PlannedFile("a.yml", planned, "It is one.", is_kept)
+) -> ComparedSetupFile:
+    file = PlannedSetupFile("a.yml", planned, "It is one.", is_kept)
     existing = {} if there is None else {"a.yml": there}
-    (found,) = compare_files([file], existing, MADE_WITH, upgrade=upgrade)
+    (found,) = compare_setup_files([file], existing, MADE_WITH, upgrade=upgrade)
     return found
 
 
 def signed(body: str) -> str:
-    return sign_text(body, MADE_WITH)
+    return sign_setup_file(body, MADE_WITH)
 
 
 @pytest.mark.parametrize(
@@ -78,19 +78,20 @@ def test_compare__what_people_edit_is_theirs() -> None:
 
 
 def test_compare__other_options_write_the_last_line_anew() -> None:
-    there = sign_text(text(), MadeWith("review", (".",)))
+    there = sign_setup_file(text(), SetupSignature("review", (".",)))
     assert compared(there).text == signed(text())
 
 
 @pytest.mark.parametrize(
-    "made_with", [MADE_WITH, MadeWith("review", (".",)), MadeWith("full", ("a/b-c_d",), "x.y")]
+    "made_with",
+    [MADE_WITH, SetupSignature("review", (".",)), SetupSignature("full", ("a/b-c_d",), "x.y")],
 )
-def test_signature__gives_the_options_back(made_with: MadeWith) -> None:
-    made = sign_text(text(), made_with)
-    assert read_signature(made) == made_with
-    assert is_unedited(made)
-    assert not is_unedited(made.replace("steps", "jobs"))
-    assert read_signature(made + "# more\n") is None, "it is the last line"
+def test_signature__gives_the_options_back(made_with: SetupSignature) -> None:
+    made = sign_setup_file(text(), made_with)
+    assert read_signature_of_setup_file(made) == made_with
+    assert is_setup_file_unedited(made)
+    assert not is_setup_file_unedited(made.replace("steps", "jobs"))
+    assert read_signature_of_setup_file(made + "# more\n") is None, "it is the last line"
 
 
 def test_pins__move_by_the_actions_name() -> None:
@@ -99,11 +100,11 @@ def test_pins__move_by_the_actions_name() -> None:
         f"uses: a/b@{OLD} # v1\nuses: a/c@{OLD} # v1\n"
         f"uses: team/sqlmesh-plan-review/review@{OLD}\nuses: a/b@v1\n"
     )
-    assert move_pins(before, source) == (
+    assert move_pins_in_setup_file(before, source) == (
         f"uses: a/b@{NEW} # v2\nuses: a/c@{OLD} # v1\n"
         f"uses: acme/sqlmesh-plan-review/review@{NEW} # v2\nuses: a/b@v1\n"
     )
 
 
 def test_pins__the_placeholder_moves_nothing() -> None:
-    assert move_pins(f"a/b@{NEW} # v2", f"a/b@{ZEROS} # v0.0.0") == f"a/b@{NEW} # v2"
+    assert move_pins_in_setup_file(f"a/b@{NEW} # v2", f"a/b@{ZEROS} # v0.0.0") == f"a/b@{NEW} # v2"

@@ -8,29 +8,29 @@ from ci_bot.bot.setup.github_settings import (
     UNUSED,
     SetupJob,
     SetupLevel,
-    is_secret,
-    list_optional,
-    list_settings,
-    list_worker_env,
+    is_setup_variable_secret,
+    list_github_settings_for_setup,
+    list_optional_settings_for_setup,
+    list_worker_env_for_setup,
 )
 from ci_bot.bot.setup.read_configuration import (
-    ConfigVariable,
+    SetupConfigVariable,
     VariablePurpose,
-    read_python_file,
-    read_yaml,
+    read_python_file_for_setup,
+    read_yaml_config_for_setup,
 )
 from ci_bot.redaction import Redactor
 from tests.setup_layouts import IN_PYTHON, ROOT, SPARK_ON_POSTGRES
 
 
-def of(text: str) -> list[ConfigVariable]:
-    read = read_python_file if "import" in text else read_yaml
+def of(text: str) -> list[SetupConfigVariable]:
+    read = read_python_file_for_setup if "import" in text else read_yaml_config_for_setup
     configuration = read(text)
     return configuration.list_variables_of(configuration.default_gateway)
 
 
 def values(text: str, level: SetupLevel, job: SetupJob) -> dict[str, str]:
-    return {each.name: each.value for each in list_settings(of(text), level, job)}
+    return {each.name: each.value for each in list_github_settings_for_setup(of(text), level, job)}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def values(text: str, level: SetupLevel, job: SetupJob) -> dict[str, str]:
     ],
 )
 def test_secret__is_seen_by_name_and_setting(name: str, key: str, secret: bool) -> None:
-    assert is_secret(ConfigVariable(name, "other", key)) is secret
+    assert is_setup_variable_secret(SetupConfigVariable(name, "other", key)) is secret
 
 
 def test_review__needs_no_secret_and_nothing_of_a_yaml_configuration() -> None:
@@ -67,14 +67,18 @@ def test_review__gives_words_to_a_configuration_that_fails_without() -> None:
 
 @pytest.mark.parametrize("scope", ["state", "warehouse", "other"])
 def test_review__a_number_stays_one(scope: VariablePurpose) -> None:
-    found = list_settings([ConfigVariable("PG_PORT", scope, "port")], "review", "review")
+    found = list_github_settings_for_setup(
+        [SetupConfigVariable("PG_PORT", scope, "port")], "review", "review"
+    )
     assert [each.value for each in found] == (
         ["${{ vars.PG_PORT || '1' }}"] if scope == "other" else ['"1"']
     )
 
 
 def test_review__models_may_read_what_is_no_connection() -> None:
-    found = list_settings([ConfigVariable("SCHEMA", "other")], "review", "review")
+    found = list_github_settings_for_setup(
+        [SetupConfigVariable("SCHEMA", "other")], "review", "review"
+    )
     assert [each.value for each in found] == ["${{ vars.SCHEMA || 'not-needed-by-reviews' }}"]
 
 
@@ -124,32 +128,47 @@ def test_deploy__has_secrets_of_its_own_for_the_warehouse() -> None:
     ],
 )
 def test_account__has_two_names_however_it_is_called(name: str, key: str, value: str) -> None:
-    (found,) = list_settings([ConfigVariable(name, "state", key)], "apply", "review")
+    (found,) = list_github_settings_for_setup(
+        [SetupConfigVariable(name, "state", key)], "apply", "review"
+    )
     assert found.value == f"${{{{ {value} }}}}"
 
 
 @pytest.mark.parametrize("name", ["GITHUB_TOKEN", "HOME", "USER", "CI", "RUNNER_TEMP", "PATH"])
 def test_machine__what_is_its_own_is_no_setting(name: str) -> None:
-    variables = [ConfigVariable(name, "other")]
-    assert list_settings(variables, "full", "apply") == []
-    assert list_optional([ConfigVariable(name, "other", has_default=True)], "apply") == []
+    variables = [SetupConfigVariable(name, "other")]
+    assert list_github_settings_for_setup(variables, "full", "apply") == []
+    assert (
+        list_optional_settings_for_setup(
+            [SetupConfigVariable(name, "other", has_default=True)], "apply"
+        )
+        == []
+    )
 
 
 def test_worker_env__names_families_by_their_prefix() -> None:
     variables = of(SPARK_ON_POSTGRES)
-    settings = list_settings(variables, "apply", "apply")
-    assert list_worker_env(settings, variables) == ["PG_*", "LAKE_TOKEN"]
+    settings = list_github_settings_for_setup(variables, "apply", "apply")
+    assert list_worker_env_for_setup(settings, variables) == ["PG_*", "LAKE_TOKEN"]
 
 
 def test_worker_env__leaves_out_what_always_passes() -> None:
-    variables = [ConfigVariable("SPARK_HOME", "other"), ConfigVariable("SQLMESH_X", "other")]
-    assert list_worker_env(list_settings(variables, "apply", "apply"), variables) == []
+    variables = [
+        SetupConfigVariable("SPARK_HOME", "other"),
+        SetupConfigVariable("SQLMESH_X", "other"),
+    ]
+    assert (
+        list_worker_env_for_setup(
+            list_github_settings_for_setup(variables, "apply", "apply"), variables
+        )
+        == []
+    )
 
 
 def test_optional__of_a_review_has_nothing_of_the_warehouse() -> None:
     variables = [
-        ConfigVariable("PG_PORT", "state", has_default=True),
-        ConfigVariable("LAKE_PORT", "warehouse", has_default=True),
+        SetupConfigVariable("PG_PORT", "state", has_default=True),
+        SetupConfigVariable("LAKE_PORT", "warehouse", has_default=True),
     ]
-    assert list_optional(variables, "review") == ["PG_PORT"]
-    assert list_optional(variables, "apply") == ["PG_PORT", "LAKE_PORT"]
+    assert list_optional_settings_for_setup(variables, "review") == ["PG_PORT"]
+    assert list_optional_settings_for_setup(variables, "apply") == ["PG_PORT", "LAKE_PORT"]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ci_bot.bot.setup.repository_facts import find_python, find_versions, read_version
+from ci_bot.bot.setup.repository_facts import (
+    find_python_version_for_setup,
+    find_versions_for_setup,
+    read_version_for_setup,
+)
 from tests.setup_layouts import locked
 
 
@@ -34,7 +38,7 @@ from tests.setup_layouts import locked
     ],
 )
 def test_version__of_each_format(file: str, text: str, version: str | None) -> None:
-    found = read_version("sqlmesh", file, text)
+    found = read_version_for_setup("sqlmesh", file, text)
     assert found is not None
     assert found.version == version
 
@@ -50,11 +54,11 @@ def test_version__of_each_format(file: str, text: str, version: str | None) -> N
     ],
 )
 def test_version__of_another_package_is_none(file: str, text: str) -> None:
-    assert read_version("sqlmesh", file, text) is None
+    assert read_version_for_setup("sqlmesh", file, text) is None
 
 
 def test_versions__the_lock_counts_before_what_people_write() -> None:
-    found = find_versions(
+    found = find_versions_for_setup(
         {
             "pyproject.toml": 'dependencies = ["sqlmesh>=0.228"]',
             "requirements.txt": "sqlmesh==0.229.0\npyspark==3.5.9\n",
@@ -67,16 +71,16 @@ def test_versions__the_lock_counts_before_what_people_write() -> None:
 
 def test_versions__the_projects_own_file_counts_before_the_repositorys() -> None:
     texts = {"requirements.txt": "sqlmesh==0.228.0", "sales/requirements.txt": "sqlmesh==0.229.0"}
-    assert find_versions(texts)["sqlmesh"].version == "0.229.0"
+    assert find_versions_for_setup(texts)["sqlmesh"].version == "0.229.0"
 
 
 def test_versions__one_version_counts_before_a_range() -> None:
     texts = {"requirements.txt": "sqlmesh>=0.228", "pyproject.toml": '"sqlmesh==0.229.0"'}
-    assert find_versions(texts)["sqlmesh"].version == "0.229.0"
+    assert find_versions_for_setup(texts)["sqlmesh"].version == "0.229.0"
 
 
 @pytest.mark.parametrize(
     ("text", "version"), [("3.12.4\n", "3.12"), ("cpython-3.10", "3.10"), ("pypy\n", None)]
 )
 def test_python__is_that_of_its_file(text: str, version: str | None) -> None:
-    assert find_python({"sales/.python-version": text}) == version
+    assert find_python_version_for_setup({"sales/.python-version": text}) == version

@@ -8,15 +8,18 @@ import sys
 import pytest
 
 from ci_bot.worker.sql_effects.read_statement import _ACTING_NODES, ACTING_WORDS
-from ci_bot.worker.sql_effects.unrendered_sql import FileReading, read_raw_file
+from ci_bot.worker.sql_effects.unrendered_sql import (
+    FileReadingWithEffects,
+    read_effects_of_raw_file,
+)
 
 
-def model(post: str = "", pre: str = "", properties: str = "") -> FileReading:
+def model(post: str = "", pre: str = "", properties: str = "") -> FileReadingWithEffects:
     text = f"MODEL (name shop.a, kind FULL, dialect spark{properties});\n{pre}\nSELECT 1 AS x;\n"
-    return read_raw_file("models/a.sql", f"{text}{post}", "duckdb")
+    return read_effects_of_raw_file("models/a.sql", f"{text}{post}", "duckdb")
 
 
-def told(reading: FileReading) -> list[tuple[str, str]]:
+def told(reading: FileReadingWithEffects) -> list[tuple[str, str]]:
     return [(item.severity, item.description) for item in reading.judged]
 
 
@@ -94,15 +97,15 @@ def test_query__that_runs_a_program() -> None:
 def test_jinja_macros__are_read_as_a_template() -> None:
     text = "{% macro log(x) %}INSERT INTO shop.orders SELECT '{{ x }}'{% endmacro %}"
 
-    assert told(read_raw_file("macros/log.sql", text, "spark")) == [INSERTED]
+    assert told(read_effects_of_raw_file("macros/log.sql", text, "spark")) == [INSERTED]
 
 
 def test_audit__is_read_like_a_model() -> None:
     text = "AUDIT (name a, dialect spark); SELECT * FROM @this_model WHERE reflect('a', 'b') = 1"
 
-    assert [severity for severity, _ in told(read_raw_file("audits/a.sql", text, "spark"))] == [
-        "blocker"
-    ]
+    assert [
+        severity for severity, _ in told(read_effects_of_raw_file("audits/a.sql", text, "spark"))
+    ] == ["blocker"]
 
 
 def test_configuration__every_key_that_is_executed() -> None:
@@ -120,7 +123,7 @@ after_all:
   - "{% if x %}DROP TABLE shop.orders{% endif %}"
   - this is no SQL
 """
-    reading = read_raw_file("config.yaml", text, "spark")
+    reading = read_effects_of_raw_file("config.yaml", text, "spark")
 
     assert [(i.statement.slot, i.severity) for i in reading.judged] == [
         ("post_statements", "blocker"),
@@ -138,11 +141,14 @@ after_all:
     [("models/a.sql", "SELEC T FROM 1 ("), ("config.yaml", "after_all: b\n c: d: e\n")],
 )
 def test_file__that_cannot_be_read_breaks_nothing(path: str, text: str) -> None:
-    assert read_raw_file(path, text, "spark").judged == ()
+    assert read_effects_of_raw_file(path, text, "spark").judged == ()
 
 
 def test_file__of_another_kind_says_nothing() -> None:
-    assert read_raw_file("README.md", "DROP TABLE shop.orders", "spark") == FileReading()
+    assert (
+        read_effects_of_raw_file("README.md", "DROP TABLE shop.orders", "spark")
+        == FileReadingWithEffects()
+    )
 
 
 def test_reading__evaluates_nothing_of_a_file() -> None:
@@ -154,8 +160,8 @@ def test_reading__evaluates_nothing_of_a_file() -> None:
         "JINJA_END;"
     )
     code = (
-        "import sys\nfrom ci_bot.worker.sql_effects.unrendered_sql import read_raw_file\n"
-        "print(read_raw_file('a.sql', sys.argv[1], 'spark').judged)\n"
+        "import sys\nfrom ci_bot.worker.sql_effects.unrendered_sql import read_effects_of_raw_file\n"
+        "print(read_effects_of_raw_file('a.sql', sys.argv[1], 'spark').judged)\n"
     )
 
     done = subprocess.run(
@@ -184,7 +190,7 @@ def test_query__that_does_more_is_not_passed_over(text: str) -> None:
     found = [
         one
         for dialect in ("spark", "postgres")
-        for one in read_raw_file("q.sql", text, dialect).judged
+        for one in read_effects_of_raw_file("q.sql", text, dialect).judged
     ]
     assert "blocker" in {item.severity for item in found}
 
@@ -206,7 +212,7 @@ def test_words_that_act__hold_one_for_each_node_that_does_something() -> None:
     ],
 )
 def test_configuration__however_its_keys_are_spelled(text: str) -> None:
-    assert told(read_raw_file("config.yaml", text, "spark")) == [DROPPED]
+    assert told(read_effects_of_raw_file("config.yaml", text, "spark")) == [DROPPED]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +228,7 @@ def test_maintenance__of_the_models_own_table_is_left_alone(statement: str) -> N
 
     assert [
         j.description
-        for j in read_raw_file("m.sql", text, "spark").judged
+        for j in read_effects_of_raw_file("m.sql", text, "spark").judged
         if j.severity == "blocker"
     ] == []
 
@@ -240,7 +246,7 @@ def test_load__into_the_models_own_table_moves_files_of_others(statement: str) -
 
     (said,) = (
         j.description
-        for j in read_raw_file("m.sql", text, "spark").judged
+        for j in read_effects_of_raw_file("m.sql", text, "spark").judged
         if j.severity == "blocker"
     )
     assert said == "moves away the files of '/x' (LOAD DATA)"

@@ -7,9 +7,9 @@ import pytest
 from ci_bot.worker.sql_effects.effects import SqlEffect
 from ci_bot.worker.sql_effects.read_statement import list_statement_effects
 from ci_bot.worker.sql_effects.spark_settings import (
-    find_setting_meaning,
-    find_setting_spelling,
-    is_fixed_at_start,
+    find_effect_of_setting,
+    find_setting_spelling_for_effect,
+    is_setting_without_effect_after_start,
 )
 
 VALUES = [
@@ -63,7 +63,7 @@ PLACES = [
 )
 @pytest.mark.parametrize("spelled", [str, str.lower])
 def test_meaning(key: str, meanings: set[str], spelled: type[str]) -> None:
-    assert find_setting_meaning(spelled(key)) in meanings
+    assert find_effect_of_setting(spelled(key)) in meanings
 
 
 @pytest.mark.parametrize(
@@ -77,25 +77,28 @@ def test_meaning(key: str, meanings: set[str], spelled: type[str]) -> None:
     ],
 )
 def test_meaning__that_hangs_on_the_value(key: str, value: str, meaning: str) -> None:
-    assert find_setting_meaning(key, value) == meaning
+    assert find_effect_of_setting(key, value) == meaning
 
 
 def test_spelling() -> None:
-    assert find_setting_spelling("spark.sql.session.timezone") == "spark.sql.session.timeZone"
     assert (
-        find_setting_spelling("spark.sql.ansi.enabled") is None
+        find_setting_spelling_for_effect("spark.sql.session.timezone")
+        == "spark.sql.session.timeZone"
+    )
+    assert (
+        find_setting_spelling_for_effect("spark.sql.ansi.enabled") is None
     )  # a group of keys knows no spelling
-    assert find_setting_spelling("my.setting") is None
+    assert find_setting_spelling_for_effect("my.setting") is None
 
 
 @pytest.mark.parametrize("key", ["spark.executor.memory", "spark.sql.warehouse.dir"])
 def test_fixed(key: str) -> None:
-    assert is_fixed_at_start(key)
+    assert is_setting_without_effect_after_start(key)
 
 
 @pytest.mark.parametrize("key", ["spark.sql.ansi.enabled", "spark.scheduler.pool", "my.setting"])
 def test_fixed__not(key: str) -> None:
-    assert not is_fixed_at_start(key)
+    assert not is_setting_without_effect_after_start(key)
 
 
 # The text as the engine is given it; what SQLMesh makes of a SET is in

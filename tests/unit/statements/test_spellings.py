@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from ci_bot.worker.sql_effects.plan_statements import judge_models
-from ci_bot.worker.sql_effects.unrendered_sql import read_raw_file
+from ci_bot.worker.sql_effects.plan_statements import judge_statement_effects_of_models
+from ci_bot.worker.sql_effects.unrendered_sql import read_effects_of_raw_file
 from tests.oracle.fuzzing import caught, fuzz
 from tests.unit.rules.world import models
 
@@ -97,7 +97,10 @@ def written(draw: st.DrawFn) -> str:
 
 def weights(text: str) -> set[str]:
     made = models({"models/a.sql": text}, external={})
-    return {item.severity for item in judge_models([(m, None) for m in made.values()], "spark")}
+    return {
+        item.severity
+        for item in judge_statement_effects_of_models([(m, None) for m in made.values()], "spark")
+    }
 
 
 @fuzz(2_000)
@@ -109,7 +112,7 @@ def test_rendered__a_write_is_never_harmless(text: str) -> None:
 @fuzz(2_000)
 @given(written())
 def test_raw__a_literal_write_is_seen(text: str) -> None:
-    reading = read_raw_file("models/a.sql", text, "spark")
+    reading = read_effects_of_raw_file("models/a.sql", text, "spark")
 
     assert "blocker" in {item.severity for item in reading.judged}, reading
 

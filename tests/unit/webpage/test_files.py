@@ -15,7 +15,7 @@ from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.handlers import apply, apply_evidence, cleanup, review
 from ci_bot.bot.handlers.publisher import REPORT_DIRECTORY, HandlerPublisher
-from ci_bot.bot.laptop.local_review import open_page
+from ci_bot.bot.laptop.local_review import open_page_on_laptop
 from ci_bot.bot.report.html.page import render_html_page_of_document
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.cleanup_report import CleanupDocument
@@ -163,7 +163,7 @@ def test_open_page__says_where_it_is(tmp_path: Path, works: bool, written: bool)
     if output:
         output.mkdir()
         (output / "report.html").write_text("page")
-    file = open_page("page", output, machine, opener)
+    file = open_page_on_laptop("page", output, machine, opener)
     assert file.read_text("utf-8") == "page"
     assert asked == [file.as_uri()]
     assert asked[0] in log.getvalue()

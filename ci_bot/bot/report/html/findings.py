@@ -13,7 +13,7 @@ from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks
 from ci_bot.bot.report.model.sentences import SENTENCES
 from ci_bot.protocol.base import Sha
-from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.protocol.finding_groups import group_risks_of_document
 from ci_bot.protocol.plan import SEVERITIES
 from ci_bot.protocol.review_report import Report, Risk, find_owners
 from ci_bot.protocol.rules import RULES, find_rule, read_rule_page
@@ -81,12 +81,12 @@ def is_gap_in_html_findings(risk: Risk) -> bool:
 def make_html_findings_section(sources: HtmlReportSources) -> list[PageItem]:
     """The findings that count, those that do not, and the pages of their rules."""
     report = sources.report
-    groups = group_risks(
+    groups = group_risks_of_document(
         risk
         for risk in sort_html_findings_by_weight(report.risks)
         if not is_gap_in_html_findings(risk)
     )
-    aside = group_risks(sort_html_findings_by_weight(report.set_aside))
+    aside = group_risks_of_document(sort_html_findings_by_weight(report.set_aside))
     policy = markdown_text.describe_policy(report.policy)
     lighter = report.policy.not_loosened_because if report.policy else None
     parts = [

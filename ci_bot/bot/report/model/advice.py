@@ -8,7 +8,7 @@ from typing import get_args
 
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model.context import CommentViewContext
-from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.protocol.finding_groups import group_risks_of_document
 from ci_bot.protocol.plan import TESTS_HINT
 from ci_bot.protocol.plan_identity import GivenFlags, PlanOption, Switch
 from ci_bot.protocol.review_report import Report
@@ -41,7 +41,7 @@ def list_recommendations_of_view(report: Report) -> list[str]:
         for risk in report.risks
         if risk.severity == severity
     ]
-    for risk, *others in group_risks(pressing)[:_MAX_RISKS]:
+    for risk, *others in group_risks_of_document(pressing)[:_MAX_RISKS]:
         about = f"{risk.rule} on {risk.model}" if risk.model else risk.rule
         more = f" and {len(others):,} more" if others else ""
         advice.append(f"{about}{more} clears when: {risk.clears_when}")

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ci_bot.bot.report.model.headline import HeadlineView, Subject
 from ci_bot.bot.report.model.markdown_text import SafeMarkdown
-from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.protocol.finding_groups import group_risks_of_document
 from ci_bot.protocol.plan import SEVERITIES, Change, Severity
 from ci_bot.protocol.review_report import Report, Risk
 from ci_bot.protocol.rules import RULES
@@ -380,7 +380,7 @@ class ReportFindingsView:
 
 
 def _group_finding_point_views(risks: Sequence[Risk]) -> list[FindingPointView]:
-    return [FindingPointView(group) for group in group_risks(risks)]
+    return [FindingPointView(group) for group in group_risks_of_document(risks)]
 
 
 def _is_one_word(risk: Risk) -> bool:

@@ -13,7 +13,7 @@ from ci_bot.bot.report.words import list_names, quote_name
 from ci_bot.protocol.changed_rows import read_past_numbers
 from ci_bot.protocol.plan import Change, ColumnChange, sum_planned_work
 from ci_bot.protocol.reasons import OF_THE_WORKER
-from ci_bot.protocol.review_inputs import ProdRestatement, describe_range
+from ci_bot.protocol.review_inputs import ProdRestatement, describe_range_of_restatement_document
 from ci_bot.protocol.review_report import Report
 from ci_bot.protocol.rules import RULES
 
@@ -365,7 +365,10 @@ def _list_names(changes: Sequence[Change]) -> list[str]:
 
 def _describe_restated_model_in_headline_view(item: ProdRestatement) -> str:
     """What one restatement builds again, and for which dates, after "prod builds"."""
-    name, span = quote_name(item.recorded.model), describe_range(item.recorded)
+    name, span = (
+        quote_name(item.recorded.model),
+        describe_range_of_restatement_document(item.recorded),
+    )
     readers = len({work.model for work in item.work} - {item.recorded.model})
     reading = f"{words.format_count(readers, 'model')} that {'reads' if readers == 1 else 'read'}"
     # An external or embedded model has no table: to restate it is to restate what reads it.

@@ -24,7 +24,7 @@ from urllib.parse import quote
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.protocol.base import Sha, shorten_plan_id
-from ci_bot.protocol.comment import fill_variables, find_unfit_part
+from ci_bot.protocol.comment import fill_variables_of_team_words, find_unfit_part_of_team_words
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed, find_owners
 from ci_bot.protocol.rules import RULES
 from ci_bot.redaction import strip_terminal_codes_for_redaction
@@ -315,16 +315,16 @@ def render_team_words(
 
     It was checked where the policy was read; what would not pass there now is shown as words.
     """
-    if find_unfit_part(text) is not None:
+    if find_unfit_part_of_team_words(text) is not None:
         return render_prose(text)
     known = words.DECISIONS.get(decision or "", "")  # type: ignore[call-overload]  # any word
     values = {"plan": shorten_plan_id(plan), "environment": environment, "decision": known}
-    return SafeMarkdown(fill_variables(text, values))
+    return SafeMarkdown(fill_variables_of_team_words(text, values))
 
 
 def render_team_message(text: str) -> SafeMarkdown:
     """What the team says of a finding: one line of Markdown, fit for the cell of a table."""
-    fit = find_unfit_part(text, one_line=True) is None
+    fit = find_unfit_part_of_team_words(text, one_line=True) is None
     return SafeMarkdown(text) if fit else prose_cell(text)
 
 

@@ -35,7 +35,7 @@ from ci_bot.bot.report.words import (
     unify_spelling,
 )
 from ci_bot.protocol.base import Failure, name_what_does_not_load
-from ci_bot.protocol.finding_groups import group_risks
+from ci_bot.protocol.finding_groups import group_risks_of_document
 from ci_bot.protocol.plan import Change, ModelRange, Restatement, select_tables
 from ci_bot.protocol.review_inputs import ModelExecution
 
@@ -276,7 +276,7 @@ class ReviewView(PlannedWorkView):
     @cached_property
     def aside_points(self) -> list[FindingPointView]:
         """The findings that took no part in the decision, one for each question."""
-        return [FindingPointView(group) for group in group_risks(self.report.set_aside)]
+        return [FindingPointView(group) for group in group_risks_of_document(self.report.set_aside)]
 
     @property
     def set_aside(self) -> str:

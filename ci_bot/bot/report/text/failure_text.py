@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ci_bot.bot.actions import make_variable_name_of_input
-from ci_bot.bot.sandbox import make_redactor
+from ci_bot.bot.sandbox import make_redactor_for_sandbox
 from ci_bot.errors import BotError, RunCancelled
 
 
@@ -23,4 +23,4 @@ def describe_error(error: BotError | RunCancelled, environ: Mapping[str, str]) -
 def redact_text(text: str, environ: Mapping[str, str]) -> str:
     """Removes the environment's secrets from `text`, for output outside of documents."""
     worker_env = environ.get(make_variable_name_of_input("worker-env"), "")
-    return make_redactor(environ, worker_env=worker_env).redact(text)
+    return make_redactor_for_sandbox(environ, worker_env=worker_env).redact(text)

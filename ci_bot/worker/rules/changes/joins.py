@@ -9,7 +9,7 @@ from sqlglot import exp
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_fixed_columns, list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import list_fixed_columns, list_unique_keys_of_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import JoinMeaning, QueryMeaning, iterate_selects, plain_name, table_name
@@ -26,10 +26,14 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     old, new = pair.both_meanings
     called = inputs.names.shorten_in_text
     before = [
-        join for join in old.joins if join not in new.joins and not _is_kept_in(join, old, new)
+        join
+        for join in old.joins
+        if join not in new.joins and not _is_join_kept_in_change(join, old, new)
     ]
     after = [
-        join for join in new.joins if join not in old.joins and not _is_kept_in(join, new, old)
+        join
+        for join in new.joins
+        if join not in old.joins and not _is_join_kept_in_change(join, new, old)
     ]
     for was in before:
         now = next((join for join in after if join.target == was.target), None)
@@ -37,7 +41,7 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             yield _observe_gone_join(pair, inputs, was, old)
             continue
         after.remove(now)
-        differences = [called(part) for part in _describe_join_differences(was, now, old, new)]
+        differences = [called(part) for part in _describe_changed_join(was, now, old, new)]
         if not differences:
             continue
         yield RuleObservation(
@@ -45,7 +49,7 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             f"The join of `{called(was.target)}` changes: {'; '.join(differences)}.",
             "the owner confirms which rows meet, and which are dropped or kept",
             model=pair.after,
-            subject=(_make_join_subject(was, old, inputs),),
+            subject=(_make_subject_of_changed_join(was, old, inputs),),
             anchors=(f"JOIN {called(was.target)}", called(was.target), "JOIN"),
         )
     for new_join in after:
@@ -57,12 +61,12 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
                 "every row has a match, or the others are meant to go",
                 severity="medium",
                 model=pair.after,
-                subject=(_make_join_subject(new_join, new, inputs),),
+                subject=(_make_subject_of_changed_join(new_join, new, inputs),),
                 anchors=(f"JOIN {partner}", partner, "JOIN"),
             )
 
 
-def _is_kept_in(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bool:
+def _is_join_kept_in_change(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bool:
     """Whether the other version reads the partner with the conditions of the inner join, too.
 
     It may read the partner first and join the others to it, or have the conditions in WHERE.
@@ -74,7 +78,7 @@ def _is_kept_in(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bo
     )
 
 
-def _describe_join_differences(
+def _describe_changed_join(
     was: JoinMeaning, now: JoinMeaning, old: QueryMeaning, new: QueryMeaning
 ) -> list[str]:
     """Describes the differences of two joins of one partner."""
@@ -87,13 +91,13 @@ def _describe_join_differences(
         differences = [f"{was.how} JOIN becomes {now.how} JOIN"] if was.how != now.how else []
     if not differences and not gone:
         # Both tables got the column, so no join could compare it before.
-        added = {key for key in added if not _compares_new_columns(now.places[key], old)}
+        added = {key for key in added if not _does_change_compare_new_columns(now.places[key], old)}
     differences += sorted(f"no longer on {old.show_key(key)}" for key in gone)
     differences += sorted(f"now on {new.show_key(key)}" for key in added)
     return differences
 
 
-def _compares_new_columns(places: frozenset[tuple[str, str]], old: QueryMeaning) -> bool:
+def _does_change_compare_new_columns(places: frozenset[tuple[str, str]], old: QueryMeaning) -> bool:
     return bool(places) and all(
         target in old.columns and column not in old.columns[target] for target, column in places
     )
@@ -112,12 +116,12 @@ def _observe_gone_join(
         "the owner confirms that the partner is not needed",
         severity=None if filters else "medium",
         model=pair.after,
-        subject=(_make_join_subject(was, old, inputs),),
+        subject=(_make_subject_of_changed_join(was, old, inputs),),
         anchors=("FROM",),
     )
 
 
-def _make_join_subject(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
+def _make_subject_of_changed_join(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
     """Makes the identity of a join: one partner may be joined twice, with different conditions."""
     return inputs.names.shorten_in_text(
         " ".join([join.target, *sorted(map(its.show_key, join.on))])
@@ -141,7 +145,7 @@ def find_multiplying_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
             source = scope.sources.get(join.this.alias_or_name)
             if not isinstance(source, exp.Table):
                 continue
-            keys = list_unique_keys(models.get(table_name(source)))
+            keys = list_unique_keys_of_model(models.get(table_name(source)))
             fixed = list_fixed_columns(join)
             if not keys or any(key <= fixed for key in keys) or join.kind == "CROSS":
                 continue

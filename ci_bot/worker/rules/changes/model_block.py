@@ -15,7 +15,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_grains
+from ci_bot.worker.rules.models.declared_keys import list_grains_of_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
 from ci_bot.worker.sql import (
@@ -43,14 +43,14 @@ IGNORED = find_rule("lint-rules-ignored")
 _WEIGHTY = frozenset({"FULL", "VIEW"})
 
 
-def _name_kind(model: Model) -> str:
+def _name_changed_kind(model: Model) -> str:
     return str(getattr(model.kind.name, "value", model.kind.name))
 
 
 @on_change(KIND, EMBEDDED)
 def find_kind_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Models of another kind: a view instead of a table, full builds instead of intervals."""
-    old, new = _name_kind(pair.before), _name_kind(pair.after)
+    old, new = _name_changed_kind(pair.before), _name_changed_kind(pair.after)
     if old == new:
         return
     if new == "EMBEDDED":
@@ -94,7 +94,9 @@ def find_time_column_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
             model=pair.after,
             anchors=("time_column",),
         )
-    elif _read_time_format(old) != _read_time_format(new) and not _is_temporal(pair.after, after):
+    elif _read_changed_time_format(old) != _read_changed_time_format(
+        new
+    ) and not _is_changed_time_column_temporal(pair.after, after):
         yield RuleObservation(
             TIME_COLUMN,
             f"The format of `{after}` changes from {old.format} to {new.format}.",
@@ -104,13 +106,13 @@ def find_time_column_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
         )
 
 
-def _is_temporal(model: Model, column: str) -> bool:
+def _is_changed_time_column_temporal(model: Model, column: str) -> bool:
     """Whether the time column is a date or time stamp; only texts and numbers need a format."""
     kind = (model.columns_to_types or {}).get(column)
     return kind is not None and kind.this in exp.DataType.TEMPORAL_TYPES
 
 
-def _read_time_format(time_column: Any) -> str:
+def _read_changed_time_format(time_column: Any) -> str:
     """Reads the time format: the state stores each percent sign twice."""
     return str(time_column.format).replace("%%", "%")
 
@@ -134,7 +136,7 @@ def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
             anchors=("unique_key",),
         )
         return
-    if read_audit_promises(pair.after).makes_unique(new) or _groups_by(pair, new):
+    if read_audit_promises(pair.after).makes_unique(new) or _does_changed_query_group_by(pair, new):
         yield RuleObservation(
             UNIQUE_KEY,
             f"The key changes from {quote_names(old)} to {quote_names(new)}; rows stored under "
@@ -156,9 +158,9 @@ def find_key_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
     )
 
 
-def _groups_by(pair: ModelPair, key: frozenset[str]) -> bool:
+def _does_changed_query_group_by(pair: ModelPair, key: frozenset[str]) -> bool:
     """Whether the query groups by the key, or the old version declared it as a grain."""
-    if any(grain and grain <= key for grain in list_grains(pair.before)):
+    if any(grain and grain <= key for grain in list_grains_of_model(pair.before)):
         return True
     grouped = pair.both_forms[1].grouped_by if pair.both_forms is not None else frozenset()
     return bool(grouped) and grouped <= key
@@ -181,7 +183,7 @@ def find_start_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             anchors=("kind", "name"),
         )
         return
-    if new is not None and (old is None or _is_later(old, new)):
+    if new is not None and (old is None or _is_changed_start_later(old, new)):
         if old is None and not pair.before.kind.is_incremental:
             return
         yield RuleObservation(
@@ -199,7 +201,7 @@ def find_start_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         )
 
 
-def _is_later(old: Any, new: Any) -> bool:
+def _is_changed_start_later(old: Any, new: Any) -> bool:
     from sqlmesh.utils.date import to_datetime
 
     base = datetime(2000, 1, 1)
@@ -375,7 +377,7 @@ def find_end_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
     old, new = pair.before.end, pair.after.end
     if new is None or str(old) == str(new) or pair.after.kind.is_symbolic:
         return
-    if old is not None and not _is_earlier(new, old):
+    if old is not None and not _is_changed_end_earlier(new, old):
         return
     yield RuleObservation(
         END,
@@ -388,7 +390,7 @@ def find_end_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
     )
 
 
-def _is_earlier(one: TimeLike, other: TimeLike) -> bool:
+def _is_changed_end_earlier(one: TimeLike, other: TimeLike) -> bool:
     from sqlmesh.utils.date import to_datetime
 
     base = datetime(2000, 1, 1)
@@ -424,9 +426,10 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
             anchors=("signals",),
         )
     rewritten = {
-        name: _map_code_bodies(pair.after).get(name)
+        name: _map_changed_code_bodies(pair.after).get(name)
         for name in sorted(set(old) & set(new))
-        if _map_code_bodies(pair.before).get(name) != _map_code_bodies(pair.after).get(name)
+        if _map_changed_code_bodies(pair.before).get(name)
+        != _map_changed_code_bodies(pair.after).get(name)
     }
     for name, body in rewritten.items():
         lets_all = is_signal_always_ready(body)
@@ -447,7 +450,7 @@ def find_signal_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         )
 
 
-def _map_code_bodies(model: Model) -> dict[str, str]:
+def _map_changed_code_bodies(model: Model) -> dict[str, str]:
     """Maps function names to the code that SQLMesh stored with a model."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
@@ -456,9 +459,9 @@ def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
     """Lists the arguments of each signal with the defaults of its code, as text that is the same
     from state and file.
     """
-    code = _map_code_bodies(model)
+    code = _map_changed_code_bodies(model)
     return {
-        str(name): _list_defaults(code.get(str(name)), str(name))
+        str(name): _list_changed_defaults(code.get(str(name)), str(name))
         | {
             str(key): value.sql() if hasattr(value, "sql") else str(value)
             for key, value in arguments.items()
@@ -467,7 +470,7 @@ def _list_signal_arguments(model: Model) -> dict[str, dict[str, str]]:
     }
 
 
-def _list_defaults(code: str | None, name: str) -> dict[str, str]:
+def _list_changed_defaults(code: str | None, name: str) -> dict[str, str]:
     """Lists the defaults of a function's arguments; plain values as SQLGlot writes them."""
     tree = parse_python(code) if code is not None else None
     for node in ast.walk(tree) if tree is not None else ():

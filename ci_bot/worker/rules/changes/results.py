@@ -51,13 +51,13 @@ def is_proved_at_all_times(pair: ModelPair) -> bool:
     if old is None or new is None or old.written is None or new.written is None:
         return False
     return (
-        _has_same_frame(pair)
-        and _has_same_macros(pair, old, new)
+        _does_change_keep_frame(pair)
+        and _does_change_keep_macros(pair, old, new)
         and _is_same_at_other_times(pair, old, new)
     )
 
 
-def _has_same_frame(pair: ModelPair) -> bool:
+def _does_change_keep_frame(pair: ModelPair) -> bool:
     """Whether the model around the query is the same."""
     before, after = pair.before, pair.after
     return bool(
@@ -78,19 +78,19 @@ def _render_declared_types(model: Model) -> dict[str, str]:
     return {name: kind.sql(dialect="spark") for name, kind in declared.items()}
 
 
-def _has_same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
+def _does_change_keep_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
     """Whether both versions call the same macros in the same way.
 
     The call of a macro may differ, come or go if the macro only writes its arguments into the
     query: one of SQLMesh's own, or one whose code shows that. No argument may be a time, because
     the macro could compare it with another.
     """
-    before, after = _count_calls(old), _count_calls(new)
+    before, after = _count_calls_in_changed_query(old), _count_calls_in_changed_query(new)
     if not before and not after:
         return True
-    if _list_definitions(pair.before) != _list_definitions(pair.after):
+    if _list_changed_definitions(pair.before) != _list_changed_definitions(pair.after):
         return False
-    code, was = _list_code_texts(pair.after), _list_code_texts(pair.before)
+    code, was = _list_changed_code_texts(pair.after), _list_changed_code_texts(pair.before)
     for name in code.keys() | was.keys():
         one, other = was.get(name), code.get(name)
         if one != other and (
@@ -105,33 +105,33 @@ def _has_same_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) -> bool:
         for call in query.written_tree.find_all(d.MacroFunc)
     }
     return not any(
-        _mentions_time(calls[text])
+        _does_changed_call_mention_time(calls[text])
         or (
-            (own := projects_own.get(_name_call(calls[text]))) is not None
+            (own := projects_own.get(_name_call_in_changed_query(calls[text]))) is not None
             and not is_pure_macro(own)
         )
         for text in differing
     )
 
 
-def _count_calls(query: ModelQuery) -> Counter[str]:
+def _count_calls_in_changed_query(query: ModelQuery) -> Counter[str]:
     return Counter(call.sql() for call in query.written_tree.find_all(d.MacroFunc))
 
 
-def _name_call(call: exp.Expr) -> str:
+def _name_call_in_changed_query(call: exp.Expr) -> str:
     return str(call.this.name or call.name).lower()
 
 
-def _mentions_time(call: exp.Expr) -> bool:
+def _does_changed_call_mention_time(call: exp.Expr) -> bool:
     return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
 
 
-def _list_code_texts(model: Model) -> dict[str, str]:
+def _list_changed_code_texts(model: Model) -> dict[str, str]:
     """Lists the texts of the macros and variables that a model uses."""
     return {name: str(item.payload) for name, item in model.python_env.items()}
 
 
-def _list_definitions(model: Model) -> list[str]:
+def _list_changed_definitions(model: Model) -> list[str]:
     return [definition.sql() for definition in model.macro_definitions]
 
 
@@ -235,7 +235,10 @@ def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     """Casts inside an expression: its own type may be the same although values no longer fit."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_query:
         return
-    old, new = _list_casts(pair.query_before), _list_casts(pair.query_after)
+    old, new = (
+        _list_casts_in_changed_query(pair.query_before),
+        _list_casts_in_changed_query(pair.query_after),
+    )
     dialect = pair.after.dialect
     found = {
         text: f"{text} from {old[text].sql(dialect=dialect)} to {new[text].sql(dialect=dialect)}"
@@ -253,7 +256,7 @@ def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         )
 
 
-def _list_casts(query: ModelQuery) -> dict[str, exp.DataType]:
+def _list_casts_in_changed_query(query: ModelQuery) -> dict[str, exp.DataType]:
     """Lists the type to which each expression is cast, if it is only one type."""
     found: dict[str, exp.DataType | None] = {}
     for node in query.tree.find_all(exp.Cast, exp.TryCast):
@@ -305,7 +308,8 @@ def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
         return
     old, new = (side.list_totals for side in pair.both_meanings)
     changed = {
-        name: f"{name} from {_describe_joins(old[name])} to {_describe_joins(new[name])}"
+        name: f"{name} from {_describe_joins_in_changed_query(old[name])} to "
+        f"{_describe_joins_in_changed_query(new[name])}"
         for name in sorted(set(old) & set(new))
         if set(old[name]) != set(new[name]) and old[name]
     }
@@ -320,7 +324,7 @@ def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
         )
 
 
-def _describe_joins(bag: Counter[str]) -> str:
+def _describe_joins_in_changed_query(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 

@@ -13,7 +13,7 @@ from ci_bot.protocol.plan import Severity
 from ci_bot.worker.rules.changes.rows import DECIDES_ORDER, TIES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import list_unique_keys_of_model
 from ci_bot.worker.rules.models.joined_rows import list_source_keys
 from ci_bot.worker.rules.models.value_types import ValueTypes, name_family
 from ci_bot.worker.rules.observation import RuleObservation
@@ -41,7 +41,7 @@ def find_new_numbers(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObserv
     """Row numbers as a new column, in an order that does not decide between rows."""
     if pair.query_before is None or pair.query_after is None or pair.has_same_text:
         return
-    known = _list_numbers(pair.query_before)
+    known = _list_changed_row_numbers(pair.query_before)
     yield from _observe_numbers(pair.after, pair.query_after, known, inputs)
     picked = {pick.subject for pick in _list_picks(pair.query_before)}
     yield from _observe_picks(pair.after, pair.query_after, picked, inputs)
@@ -60,8 +60,8 @@ def _observe_numbers(
     model: Model, query: ModelQuery, known: Mapping[str, exp.Expr], inputs: RuleInputs
 ) -> Iterator[RuleObservation]:
     models = {plain_name(fqn): one for fqn, one in inputs.after.items()}
-    for name, window in _list_numbers(query).items():
-        if name not in known and _leaves_ties(window, models):
+    for name, window in _list_changed_row_numbers(query).items():
+        if name not in known and _does_changed_window_leave_ties(window, models):
             yield RuleObservation(
                 TIES,
                 f"`{name}` hangs on an order that does not tell every row from the others: of "
@@ -73,7 +73,7 @@ def _observe_numbers(
             )
 
 
-def _list_numbers(query: ModelQuery) -> dict[str, exp.Expr]:
+def _list_changed_row_numbers(query: ModelQuery) -> dict[str, exp.Expr]:
     """Lists result columns that are a ROW_NUMBER, LAG and the like of the outer query, by name."""
     return {
         item.alias_or_name.lower(): window
@@ -84,7 +84,7 @@ def _list_numbers(query: ModelQuery) -> dict[str, exp.Expr]:
     }
 
 
-def _leaves_ties(window: exp.Expr, models: Mapping[str, Model]) -> bool:
+def _does_changed_window_leave_ties(window: exp.Expr, models: Mapping[str, Model]) -> bool:
     """Whether known keys show that rows may be equal in a window: no table's key is in it."""
     select = window.find_ancestor(exp.Select)
     source = select.args.get(FROM) if select is not None else None
@@ -95,7 +95,7 @@ def _leaves_ties(window: exp.Expr, models: Mapping[str, Model]) -> bool:
         key
         for table in tables
         if isinstance(table, exp.Table)
-        for key in list_unique_keys(models.get(table_name(table)))
+        for key in list_unique_keys_of_model(models.get(table_name(table)))
     ]
     function = window.this
     ordered = {key.find(exp.Column) for key in getattr(window.args.get("order"), "expressions", ())}
@@ -199,7 +199,7 @@ def _may_tie(pick: _Pick, model: Model) -> bool:
     parts = list(pick.window.args.get("partition_by") or ())
     if not isinstance(pick.window.this, exp.RowNumber):
         names = {part.name.lower() for part in parts if isinstance(part, exp.Column)}
-        return any(key <= names for key in list_unique_keys(model))
+        return any(key <= names for key in list_unique_keys_of_model(model))
     shared = {*parts, *_list_order(pick.window)}
     return any(
         item.unalias() not in shared

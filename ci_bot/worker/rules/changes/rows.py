@@ -12,7 +12,7 @@ from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_grains, list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import list_grains_of_model, list_unique_keys_of_model
 from ci_bot.worker.rules.models.query_shape import UnionColumnOrder, list_moved_names
 from ci_bot.worker.rules.observation import SAME_COLUMN_ORDER, RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change
@@ -176,7 +176,7 @@ def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
     if pair.both_meanings is None or pair.query_before is None or pair.query_after is None:
         return
     models = {plain_name(fqn): model for fqn, model in inputs.after.items()}
-    old, new = _map_orders(pair.query_before), _map_orders(pair.query_after)
+    old, new = _map_changed_orders(pair.query_before), _map_changed_orders(pair.query_after)
     for what, windows in new.items():
         earlier = old.get(what, [])
         if len(earlier) != len(windows):
@@ -185,7 +185,9 @@ def find_lost_tie_breakers(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
             lost = _list_order_columns(before) - _list_order_columns(after)
             if not lost or not _list_order_columns(after) < _list_order_columns(before):
                 continue
-            if not _decides_order(after, models) and not _has_equal_value_for_ties(after):
+            if not _does_changed_order_decide(after, models) and not _has_equal_value_for_ties(
+                after
+            ):
                 yield RuleObservation(
                     TIES,
                     f"The window of {what[0].upper()} is no longer ordered by "
@@ -202,7 +204,7 @@ def _only_decides_more(pair: ModelPair) -> bool:
     """Whether windows that pick rows changed, and each only got more columns in its ORDER BY."""
     if pair.query_before is None or pair.query_after is None:
         return False
-    old, new = _map_orders(pair.query_before), _map_orders(pair.query_after)
+    old, new = _map_changed_orders(pair.query_before), _map_changed_orders(pair.query_after)
     if old.keys() != new.keys() or any(len(old[what]) != len(new[what]) for what in old):
         return False
     sides = [pair for what in old for pair in zip(old[what], new[what], strict=True)]
@@ -229,7 +231,7 @@ def _has_equal_value_for_ties(window: exp.Expr) -> bool:
     return render_expression_text(value) in known
 
 
-def _map_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[exp.Expr]]:
+def _map_changed_orders(query: ModelQuery) -> dict[tuple[str, frozenset[str]], list[exp.Expr]]:
     """Maps function and partition to the windows that pick rows, in written order."""
     found: dict[tuple[str, frozenset[str]], list[exp.Expr]] = {}
     for window in query.rendered_tree.find_all(exp.Window):
@@ -252,7 +254,7 @@ def _list_order_columns(window: exp.Expr) -> set[str]:
     }
 
 
-def _decides_order(window: exp.Expr, models: Mapping[str, Model]) -> bool:
+def _does_changed_order_decide(window: exp.Expr, models: Mapping[str, Model]) -> bool:
     """Whether partition and order together contain a key of the only table."""
     select = window.find_ancestor(exp.Select)
     source = select.args.get(FROM) if select is not None else None
@@ -261,7 +263,9 @@ def _decides_order(window: exp.Expr, models: Mapping[str, Model]) -> bool:
     if select.args.get("joins") or not isinstance(source.this, exp.Table):
         return False
     held = {column.name.lower() for column in window.find_all(exp.Column)}
-    return any(key <= held for key in list_unique_keys(models.get(table_name(source.this))))
+    return any(
+        key <= held for key in list_unique_keys_of_model(models.get(table_name(source.this)))
+    )
 
 
 GRAIN = find_rule("grain-changed")
@@ -297,7 +301,10 @@ def find_grain_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     moved = _list_moved_groups(pair)
     if moved:
         sentence = f"{sentence} {'; '.join(moved)}.".lstrip()
-    declared_old, declared_new = set(list_grains(pair.before)), set(list_grains(pair.after))
+    declared_old, declared_new = (
+        set(list_grains_of_model(pair.before)),
+        set(list_grains_of_model(pair.after)),
+    )
     if sentence:
         yield RuleObservation(
             GRAIN,
@@ -411,7 +418,7 @@ def find_branch_order_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[R
 
 
 def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservation]:
-    old, new = map(_list_branches, trees)
+    old, new = map(_list_changed_branches, trees)
     moved: set[str] = set()
     for before, after in zip(old, new, strict=True) if len(old) == len(new) else ():
         was, now = dict(before), dict(after)
@@ -436,7 +443,7 @@ def _observe_moved_columns(model: Model, *trees: Any) -> Iterator[RuleObservatio
         )
 
 
-def _list_branches(tree: exp.Expr) -> list[list[tuple[str, str]]]:
+def _list_changed_branches(tree: exp.Expr) -> list[list[tuple[str, str]]]:
     """Lists the result columns of each set operation, each with the other branch's expression."""
     if not isinstance(tree, exp.Query):
         return []
@@ -469,7 +476,7 @@ def _is_full_join_in_groups(pair: ModelPair, old: QueryMeaning, new: QueryMeanin
         and len(grouped) == 1
         and grouped[0].expression.args.get("group") is not None
         and not new.joins
-        and _list_tables(before) == _list_tables(after)
+        and _list_tables_of_changed_query(before) == _list_tables_of_changed_query(after)
     )
 
 
@@ -479,7 +486,7 @@ def _replace_full_joins(old: QueryMeaning, new: QueryMeaning) -> bool:
     return not lost and set(added) == {"UNION ALL"} and fulls[0] - fulls[1] >= added["UNION ALL"]
 
 
-def _list_tables(tree: exp.Expr | None) -> list[str]:
+def _list_tables_of_changed_query(tree: exp.Expr | None) -> list[str]:
     """Lists the tables that a query reads, each as often as it reads them; a CTE is no table."""
     found = tree.find_all(exp.Table) if tree is not None else ()
     return sorted(table_name(table) for table in found if table.db)

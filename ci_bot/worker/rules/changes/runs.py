@@ -35,7 +35,7 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_new_model
-from ci_bot.worker.runtime import silence_log
+from ci_bot.worker.runtime import silence_worker_log
 from ci_bot.worker.sql import JINJA_PARSER, RUN_DATES, list_jinja_macros, plain_name
 from ci_bot.worker.sqlmesh_compat import is_sql_model
 
@@ -66,9 +66,9 @@ RunDifference = Literal["shown", "unknown"]
 def find_changed_renderings(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Queries and statements with the same text in the load, and another one in a run."""
     before, after = pair.before, pair.after
-    if not (is_sql_model(before) and is_sql_model(after) and _is_metadata(before, after)):
+    if not (is_sql_model(before) and is_sql_model(after) and _is_metadata_change(before, after)):
         return
-    found = compare_run_renderings(pair)
+    found = compare_changed_renderings_in_runs(pair)
     if found is None:
         return
     what = (
@@ -92,7 +92,7 @@ def find_changed_renderings(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
     )
 
 
-def _is_metadata(before: Model, after: Model) -> bool:
+def _is_metadata_change(before: Model, after: Model) -> bool:
     """Whether SQLMesh treats the edit as metadata; it renders both sides to decide."""
     try:
         return bool(after.is_metadata_only_change(before))
@@ -100,7 +100,7 @@ def _is_metadata(before: Model, after: Model) -> bool:
         return False
 
 
-def compare_run_renderings(pair: ModelPair) -> RunDifference | None:
+def compare_changed_renderings_in_runs(pair: ModelPair) -> RunDifference | None:
     """Whether runs render two definitions differently although the load does not; None if not.
 
     "unknown" if two texts differ in a part that no rendering has reached.
@@ -108,10 +108,10 @@ def compare_run_renderings(pair: ModelPair) -> RunDifference | None:
     before, after = pair.before, pair.after
     if not (is_sql_model(before) and is_sql_model(after)):
         return None
-    if _list_written_texts(before) == _list_written_texts(after):
+    if _list_changed_texts(before) == _list_changed_texts(after):
         return None
     if not (
-        any(_KNOWN_TO_RUNS.search(_collect_code(model)) for model in (before, after))
+        any(_KNOWN_TO_RUNS.search(_collect_changed_code(model)) for model in (before, after))
         or sqlmesh_compat.share_query_that_sqlmesh_rendered(before, after)
     ):
         return None  # a run renders the same text as the load
@@ -124,15 +124,15 @@ def compare_run_renderings(pair: ModelPair) -> RunDifference | None:
     return None if _has_one_meaning(pair, before, after) else "unknown"
 
 
-def _list_written_texts(model: SqlModel) -> tuple[str, ...]:
+def _list_changed_texts(model: SqlModel) -> tuple[str, ...]:
     statements = (*(model.pre_statements_ or ()), *(model.post_statements_ or ()))
     return (model.query_.sql, *(item.sql for item in statements))
 
 
-def _collect_code(model: SqlModel) -> str:
+def _collect_changed_code(model: SqlModel) -> str:
     """Collects the texts of the query, its statements and definitions, and of their macros."""
     python = (item.payload for item in model.python_env.values() if item.payload)
-    return "\n".join([*_list_written_texts(model), *map(str, python), *list_jinja_macros(model)])
+    return "\n".join([*_list_changed_texts(model), *map(str, python), *list_jinja_macros(model)])
 
 
 RunRendering = Callable[[Any], list[Any]]
@@ -142,12 +142,12 @@ def _list_renderings(before: SqlModel, after: SqlModel) -> Iterator[RunRendering
     for stage in _STAGES:
         for start, end in _INTERVALS:
             run = {"start": start, "end": end, "execution_time": end, "runtime_stage": stage}
-            yield partial(_render_all, run)
+            yield partial(_render_both_sides_of_change, run)
     if isinstance(before.query, d.JinjaQuery) or isinstance(after.query, d.JinjaQuery):
         yield lambda model: [sqlmesh_compat.render_sqlmesh_model_on_earlier_runs(model)]
 
 
-def _render_all(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:
+def _render_both_sides_of_change(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:
     return [
         *model.render_pre_statements(**run),
         model.render_query(**run),
@@ -172,7 +172,7 @@ def _has_one_meaning(pair: ModelPair, before: SqlModel, after: SqlModel) -> bool
         isinstance(part, d.Jinja) for model in (before, after) for part in _iterate_parsed(model)
     ):
         return is_proved_at_all_times(pair)
-    old, new = _list_written_texts(before), _list_written_texts(after)
+    old, new = _list_changed_texts(before), _list_changed_texts(after)
     return len(old) == len(new) and all(map(_is_one_template, old, new))
 
 
@@ -185,12 +185,12 @@ def _iterate_parsed(model: SqlModel) -> Iterator[exp.Expr]:
 def _is_one_template(before: str, after: str) -> bool:
     """Whether two templates differ only in blanks and comments."""
     try:
-        return _split_parts(before) == _split_parts(after)
+        return _split_parts_of_changed_template(before) == _split_parts_of_changed_template(after)
     except Exception:  # a template that cannot be split is the same only if its text is
         return before == after
 
 
-def _split_parts(text: str) -> list[object]:
+def _split_parts_of_changed_template(text: str) -> list[object]:
     parts: list[object] = []
     tree = JINJA_PARSER.parse(text)
     for data in tree.find_all(nodes.TemplateData):
@@ -241,33 +241,35 @@ def find_lost_dependencies(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
     lost = {name for name in before.depends_on - after.depends_on if name in inputs.after}
     sure: set[str] = set()
     if is_sql_model(after):
-        known = set(_list_unwaited(before, inputs)) if is_sql_model(before) else set()
-        sure = set(_list_unwaited(after, inputs)) - known
-        sure |= lost & set(_list_models(_list_audited_tables(after), inputs))
+        known = set(_list_unwaited_after_change(before, inputs)) if is_sql_model(before) else set()
+        sure = set(_list_unwaited_after_change(after, inputs)) - known
+        sure |= lost & set(_list_models_read_after_change(_list_audited_tables(after), inputs))
         if sure:
             yield _observe_unwaited(after, sure, inputs)
     # SQLMesh adds the tables of the query to the written list.
-    named = lost & (before.depends_on_ or set()) - sure - _list_queried(before)
+    named = lost & (before.depends_on_ or set()) - sure - _list_tables_queried_after_change(before)
     may_read = {name for name in named if _may_be_read(after, name, inputs)}
     if may_read:
-        yield _make_missing(after, may_read, inputs, _MAY_READ)
+        yield _make_missing_after_change(after, may_read, inputs, _MAY_READ)
     if named - may_read:
-        yield _make_missing(after, named - may_read, inputs, _NOT_READ, severity="medium")
+        yield _make_missing_after_change(
+            after, named - may_read, inputs, _NOT_READ, severity="medium"
+        )
 
 
 @on_new_model(MISSING)
 def find_missing_dependencies(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Models that statements of a new model read, and that it does not wait for."""
-    if is_sql_model(model) and (unwaited := set(_list_unwaited(model, inputs))):
+    if is_sql_model(model) and (unwaited := set(_list_unwaited_after_change(model, inputs))):
         yield _observe_unwaited(model, unwaited, inputs)
 
 
 def _observe_unwaited(model: Model, names: set[str], inputs: RuleInputs) -> RuleObservation:
-    found = _make_missing(model, names, inputs, _UNWAITED)
+    found = _make_missing_after_change(model, names, inputs, _UNWAITED)
     return replace(found, anchors=("depends_on", *found.subject))
 
 
-def _make_missing(
+def _make_missing_after_change(
     model: Model,
     names: set[str],
     inputs: RuleInputs,
@@ -287,15 +289,15 @@ def _make_missing(
     )
 
 
-def _list_unwaited(model: SqlModel, inputs: RuleInputs) -> Iterator[str]:
+def _list_unwaited_after_change(model: SqlModel, inputs: RuleInputs) -> Iterator[str]:
     """Lists the models that its statements read, and that it does not depend on."""
     waited = {plain_name(name) for name in (*model.depends_on, model.fqn)}
-    for name in _list_models(_list_statement_tables(model), inputs):
+    for name in _list_models_read_after_change(_list_statement_tables(model), inputs):
         if plain_name(name) not in waited:
             yield name
 
 
-def _list_queried(model: Model) -> set[str]:
+def _list_tables_queried_after_change(model: Model) -> set[str]:
     """Lists the tables that the model's query reads, by full name."""
     if not is_sql_model(model):
         return set()
@@ -309,7 +311,7 @@ def _list_queried(model: Model) -> set[str]:
     return set(found)
 
 
-def _list_models(tables: Iterator[str], inputs: RuleInputs) -> Iterator[str]:
+def _list_models_read_after_change(tables: Iterator[str], inputs: RuleInputs) -> Iterator[str]:
     """Lists the models of the head among the tables, by full name; a seed is a model, too."""
     for name in {plain_name(table) for table in tables}:
         yield from inputs.models_by_plain_name.get(name, ())
@@ -355,7 +357,7 @@ def _list_read_tables(tree: exp.Expr) -> Iterator[str]:
 
 def _render_trees_or_none(render: Callable[[], Any]) -> list[exp.Expr] | None:
     """Renders statements as the load does; None if that needs the engine."""
-    with silence_log("sqlmesh.core.renderer"):
+    with silence_worker_log("sqlmesh.core.renderer"):
         try:
             return list(render())
         except Exception:  # a macro of the project may raise anything

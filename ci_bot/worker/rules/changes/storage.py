@@ -140,8 +140,13 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
     for name in ("table_format", "storage_format"):
         if getattr(pair.before, name) != getattr(pair.after, name):
             changed.append(f"{name} {getattr(pair.after, name) or 'default'}")
-    if _list_texts(pair.before.clustered_by) != _list_texts(pair.after.clustered_by):
-        changed.append(f"clustered_by {', '.join(_list_texts(pair.after.clustered_by)) or 'none'}")
+    if _list_changed_texts_of_storage(pair.before.clustered_by) != _list_changed_texts_of_storage(
+        pair.after.clustered_by
+    ):
+        changed.append(
+            f"clustered_by "
+            f"{', '.join(_list_changed_texts_of_storage(pair.after.clustered_by)) or 'none'}"
+        )
     replaced = pair.after.kind.is_incremental_by_partition and before != after
     left = _list_partitions_beside_time(pair, set(after) - set(before))
     storage = str(pair.after.storage_format or "").lower()
@@ -198,7 +203,7 @@ def _list_partitions(model: Model) -> list[str]:
     return sorted(list_column_names(list(model.partitioned_by)))
 
 
-def _list_texts(items: Any) -> list[str]:
+def _list_changed_texts_of_storage(items: Any) -> list[str]:
     return [item.sql() for item in items or []]
 
 
@@ -221,11 +226,11 @@ def find_merge_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             "execution_time_as_valid_from",
             "insert_overwrite",
         )
-        if _render_setting_value(getattr(old, name, None))
-        != _render_setting_value(getattr(new, name, None))
+        if _render_changed_setting(getattr(old, name, None))
+        != _render_changed_setting(getattr(new, name, None))
     ]
     watched_old, watched_new = getattr(old, "columns", None), getattr(new, "columns", None)
-    if watched_old is not None and _render_setting_value(watched_old) != _render_setting_value(
+    if watched_old is not None and _render_changed_setting(watched_old) != _render_changed_setting(
         watched_new
     ):
         changed.append("columns")
@@ -240,9 +245,9 @@ def find_merge_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         )
 
 
-def _render_setting_value(value: object) -> str:
+def _render_changed_setting(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(sorted(_render_setting_value(item) for item in value))
+        return ", ".join(sorted(_render_changed_setting(item) for item in value))
     return str(value.sql()).lower() if hasattr(value, "sql") else str(value)
 
 
@@ -334,14 +339,14 @@ _HOURS = {"": 1.0, "minute": 1 / 60, "hour": 1.0, "day": 24.0, "week": 168.0}
 @on_change(PROPERTIES)
 def find_property_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Changed properties in the MODEL block, and in `TBLPROPERTIES` of the model's statements."""
-    before, after = read_properties(pair.before), read_properties(pair.after)
+    before, after = read_changed_properties(pair.before), read_changed_properties(pair.after)
     found: dict[PropertyEffect, list[str]] = {}
     for name in sorted(before.keys() | after.keys()):
         known = next((one for one in _KNOWN if one.name.fullmatch(name)), None)
         if known is None:
             continue
         old, new = before.get(name, known.default), after.get(name, known.default)
-        if old.lower() != new.lower() and not _is_harmless_value(known, old, new):
+        if old.lower() != new.lower() and not _is_changed_value_harmless(known, old, new):
             was, now = before.get(name, "its default"), after.get(name, "its default")
             found.setdefault(known.effect, []).append(f"`{name}` from {was} to {now}")
     for effect, descriptions in found.items():
@@ -355,7 +360,7 @@ def find_property_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleO
         )
 
 
-def read_properties(model: Model) -> dict[str, str]:
+def read_changed_properties(model: Model) -> dict[str, str]:
     """Reads the table properties that a model sets, by name, without quotes."""
     found = {
         name: value.name if isinstance(value, exp.Literal) else value.sql().strip("'")
@@ -371,14 +376,14 @@ def read_properties(model: Model) -> dict[str, str]:
     return found
 
 
-def _is_harmless_value(known: _KnownProperty, old: str, new: str) -> bool:
+def _is_changed_value_harmless(known: _KnownProperty, old: str, new: str) -> bool:
     if known.harmless == "more":
-        was, now = _read_amount(old), _read_amount(new)
+        was, now = _read_changed_amount(old), _read_changed_amount(new)
         return was is not None and now is not None and now >= was
     return bool(known.harmless) and new.lower() == known.harmless
 
 
-def _read_amount(text: str) -> float | None:
+def _read_changed_amount(text: str) -> float | None:
     """Reads a number, in hours if it is a time; None if it is written in another way."""
     found = _AMOUNT.fullmatch(text.strip())
     hours = _HOURS.get(found[2].lower()) if found is not None else None

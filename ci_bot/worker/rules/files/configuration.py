@@ -29,23 +29,23 @@ _DIGITS = 16
 STAND_IN = re.compile(rf"jinja[0-9a-f]{{{_DIGITS}}}")
 
 
-def flatten_configuration(text: str | None) -> dict[str, object] | None:
+def flatten_configuration_file(text: str | None) -> dict[str, object] | None:
     """Flattens a YAML configuration to dotted keys; None if it is no mapping.
 
     The result of Jinja depends on the machine, so a template is a value that equals only itself.
     """
     if text is None:
         return None
-    found = load_yaml(replace_configuration_templates(text))
-    return dict(_iterate_flat(found, ())) if isinstance(found, dict) else None
+    found = load_yaml(replace_templates_in_configuration_file(text))
+    return dict(_iterate_flat_keys_of_file(found, ())) if isinstance(found, dict) else None
 
 
-def replace_configuration_templates(text: str) -> str:
+def replace_templates_in_configuration_file(text: str) -> str:
     """Replaces each template by a word. A condition in one line counts as one value."""
-    return replace_templates(text, _make_template_placeholder, whole_conditions=True)
+    return replace_templates(text, _make_placeholder_of_file_template, whole_conditions=True)
 
 
-def _make_template_placeholder(template: str) -> str:
+def _make_placeholder_of_file_template(template: str) -> str:
     """Makes a word for a template, always the same one; empty for a comment."""
     if template.startswith(REMARK):
         return ""
@@ -55,20 +55,20 @@ def _make_template_placeholder(template: str) -> str:
     return f"jinja{sha256(words.encode()).hexdigest()[:_DIGITS]}"
 
 
-def _iterate_flat(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _iterate_flat_keys_of_file(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value:
         for key, inner in value.items():
-            yield from _iterate_flat(inner, (*path, str(key)))
+            yield from _iterate_flat_keys_of_file(inner, (*path, str(key)))
     else:
         yield "\x00".join(path), value
 
 
-def is_project_yaml(inputs: RuleInputs, path: str) -> bool:
+def is_configuration_file_of_project(inputs: RuleInputs, path: str) -> bool:
     """Whether a file is the YAML configuration of one of the projects."""
     return PurePosixPath(path).name in _FILES and inputs.find_path_in_project(path) in _FILES
 
 
-def read_text_before_move(inputs: RuleInputs, path: str) -> str | None:
+def read_file_text_before_move(inputs: RuleInputs, path: str) -> str | None:
     """A configuration's text before; it may have stood under another of SQLMesh's names."""
     text = inputs.read_text_before(path)
     changed = inputs.all_changed_files or inputs.changed_files or ()
@@ -107,19 +107,19 @@ _STARTING_OPTION = re.compile(
 
 
 @on_file(RUNS_CODE)
-def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_program_settings_in_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """New or changed settings that run code, in a project's YAML configuration."""
     for path in inputs.changed_files or ():
-        if not is_project_yaml(inputs, path):
+        if not is_configuration_file_of_project(inputs, path):
             continue
         old, new = (
-            flatten_configuration(read_text_before_move(inputs, path)) or {},
-            flatten_configuration(inputs.read_text_after(path)) or {},
+            flatten_configuration_file(read_file_text_before_move(inputs, path)) or {},
+            flatten_configuration_file(inputs.read_text_after(path)) or {},
         )
         found = [
             key.split("\x00")
             for key, value in new.items()
-            if old.get(key) != value and _starts_program(key.split("\x00"), value)
+            if old.get(key) != value and _does_file_setting_start_program(key.split("\x00"), value)
         ]
         if found:
             yield RuleObservation(
@@ -136,7 +136,7 @@ def find_program_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _starts_program(parts: list[str], value: Any) -> bool:
+def _does_file_setting_start_program(parts: list[str], value: Any) -> bool:
     if "env_vars" in parts:
         return True  # JAVA_TOOL_OPTIONS, PYSPARK_PYTHON, and others that a started program reads
     place = next((n for n, part in enumerate(parts) if _CONNECTIONS.search(part)), len(parts))
@@ -144,27 +144,29 @@ def _starts_program(parts: list[str], value: Any) -> bool:
     if not setting or value in (None, "", [], {}):
         return False
     if setting[0] in _PASTED:
-        breaks_out = any(map(_BREAKS_OUT.search, [*setting[1:], *_iterate_texts(value)]))
+        breaks_out = any(
+            map(_BREAKS_OUT.search, [*setting[1:], *_iterate_texts_of_file_setting(value)])
+        )
         return breaks_out or any(map(_DUCKDB.search, setting[1:]))
     if setting[0] == "config":
-        return _starts_from_spark(".".join(setting[1:]), str(value))
+        return _does_file_setting_start_from_spark(".".join(setting[1:]), str(value))
     return setting[0] in _LOADERS
 
 
-def _iterate_texts(value: Any) -> Iterator[str]:
+def _iterate_texts_of_file_setting(value: Any) -> Iterator[str]:
     """Yields every key and value inside a list or mapping."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield str(key)
-            yield from _iterate_texts(inner)
+            yield from _iterate_texts_of_file_setting(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _iterate_texts(inner)
+            yield from _iterate_texts_of_file_setting(inner)
     else:
         yield str(value)
 
 
-def _starts_from_spark(name: str, value: str) -> bool:
+def _does_file_setting_start_from_spark(name: str, value: str) -> bool:
     if _JAVA_OPTIONS.match(name):
         return bool(_STARTING_OPTION.search(value))
     return bool(_SPARK.match(name))
@@ -230,14 +232,14 @@ _DEFAULTS: dict[str, Any] = {
 _LONGEST_WAIT = 6 * 60 * 60
 
 
-def _read_default(name: str, value: Any) -> Any:
+def _read_default_of_file_setting(name: str, value: Any) -> Any:
     """A setting's value; without a name the bot deploys main."""
     if name == "prod_branch_name" and value in (None, "main"):
         return "main"
     return _DEFAULTS.get(name) if value is None else value
 
 
-def _judge_run(name: str, before: Any, after: Any) -> OtherJudgement:
+def _judge_run_setting_in_file(name: str, before: Any, after: Any) -> OtherJudgement:
     if name != "environment_check_max_wait":
         return "info", "how often a run asks whether a plan has ended", _NOTHING
     was, now = (_LONGEST_WAIT if one is None else one for one in (before, after))
@@ -250,7 +252,7 @@ def _judge_run(name: str, before: Any, after: Any) -> OtherJudgement:
     return "low", "a run waits longer for a plan that is under way", _NOTHING
 
 
-def judge_other_setting(
+def judge_other_setting_in_file(
     head: str, before: Any = None, after: Any = None, *, name: str = ""
 ) -> OtherJudgement:
     """Judges a change of such a setting: severity, effect, and condition that clears it.
@@ -262,20 +264,22 @@ def judge_other_setting(
     """
     if head == "cicd_bot" and name in _DEPLOYS:
         # A new setting often only repeats SQLMesh's default.
-        same = _read_default(name, before) == _read_default(name, after)
+        same = _read_default_of_file_setting(name, before) == _read_default_of_file_setting(
+            name, after
+        )
         return "low" if same else "high", _DEPLOYS[name], CONFIRM
     if head == "run":
-        return _judge_run(name, before, after)
-    guard = _find_lost_guard(head, before, after)
+        return _judge_run_setting_in_file(name, before, after)
+    guard = _find_guard_lost_from_file(head, before, after)
     if guard is not None:
         return "high", guard, CONFIRM
     if head in _LIFETIMES:
-        return _judge_lifetime(_LIFETIMES[head], before, after)
+        return _judge_lifetime_setting_in_file(_LIFETIMES[head], before, after)
     return _EFFECTS.get(head, ("info", "a setting of the project", _NOTHING))
 
 
-def _judge_lifetime(what: str, before: Any, after: Any) -> OtherJudgement:
-    was, now = _read_hours(before), _read_hours(after)
+def _judge_lifetime_setting_in_file(what: str, before: Any, after: Any) -> OtherJudgement:
+    was, now = _read_hours_of_file_setting(before), _read_hours_of_file_setting(after)
     if was is None or now is None:
         return "medium", f"{what} are kept for another time", CONFIRM
     if now >= was:
@@ -283,54 +287,56 @@ def _judge_lifetime(what: str, before: Any, after: Any) -> OtherJudgement:
     return "medium", f"{what} are deleted sooner", CONFIRM
 
 
-def _read_hours(lifetime: Any) -> float | None:
+def _read_hours_of_file_setting(lifetime: Any) -> float | None:
     """Reads a lifetime in hours; None if its form is not the one in SQLMesh's documentation."""
     found = _LIFETIME.fullmatch(" ".join(str(lifetime or _DEFAULT_LIFETIME).lower().split()))
     return None if found is None else int(found[1]) * _HOURS[found[2]]
 
 
-def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
+def _find_guard_lost_from_file(head: str, before: Any, after: Any) -> str | None:
     """Describes a lost guard: an approval, a notification of failures, a pinned environment."""
     if head == "pinned_environments":
-        if _list_texts(before) - _list_texts(after):
+        if _list_texts_of_file_setting(before) - _list_texts_of_file_setting(after):
             return "the janitor deletes an environment that is not pinned once its time is over"
     elif head == "users":
-        lost = _list_approvers(before) - _list_approvers(after)
-        if lost and not _list_approvers(after):
+        lost = _list_approvers_in_file(before) - _list_approvers_in_file(after)
+        if lost and not _list_approvers_in_file(after):
             return "SQLMesh's own bot asks nobody for an approval before it deploys"
         if lost:
             return "SQLMesh's own bot no longer asks them for an approval before it deploys"
     if head in {"users", "notification_targets"}:
-        silent = _list_heard_failures(before) - _list_heard_failures(after)
+        silent = _list_failures_heard_by_file_setting(
+            before
+        ) - _list_failures_heard_by_file_setting(after)
         if silent:
             return f"nobody here gets notice of {', '.join(sorted(silent))} any more"
     return None
 
 
-def _list_texts(value: Any) -> set[str]:
+def _list_texts_of_file_setting(value: Any) -> set[str]:
     items = value if isinstance(value, list) else [value] if value else []
     return {str(item).lower() for item in items}
 
 
-def _list_mappings(value: Any) -> Iterable[Mapping[str, Any]]:
+def _list_mappings_of_file_setting(value: Any) -> Iterable[Mapping[str, Any]]:
     items = value if isinstance(value, list) else [value]
     return [item for item in items if isinstance(item, dict)]
 
 
-def _list_approvers(users: Any) -> set[str]:
+def _list_approvers_in_file(users: Any) -> set[str]:
     return {
         str(user.get("github_username") or user.get("username")).lower()
-        for user in _list_mappings(users)
-        if _APPROVER in _list_texts(user.get("roles"))
+        for user in _list_mappings_of_file_setting(users)
+        if _APPROVER in _list_texts_of_file_setting(user.get("roles"))
     }
 
 
-def _list_heard_failures(targets: Any) -> set[str]:
+def _list_failures_heard_by_file_setting(targets: Any) -> set[str]:
     """Lists the failures of which notification targets, or those of the users, get notice."""
     heard: set[str] = set()
-    for one in _list_mappings(targets):
-        heard |= _list_texts(one.get("notify_on")) & _FAILURES
-        heard |= _list_heard_failures(one.get("notification_targets"))
+    for one in _list_mappings_of_file_setting(targets):
+        heard |= _list_texts_of_file_setting(one.get("notify_on")) & _FAILURES
+        heard |= _list_failures_heard_by_file_setting(one.get("notification_targets"))
     return heard
 
 
@@ -344,7 +350,7 @@ _WRITTEN_DEFAULTS: dict[str, object] = {
 }
 
 
-def spells_default(name: str, before: Any, after: Any) -> bool:
+def does_file_spell_default(name: str, before: Any, after: Any) -> bool:
     """Checks whether a setting only writes out SQLMesh's default, or leaves it out again."""
     default = _WRITTEN_DEFAULTS.get(name)
     return default is not None and {str(before), str(after)} == {"None", str(default)}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from ci_bot.protocol.files import is_read
+from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import (
     BEGIN_KEY,
@@ -120,7 +120,7 @@ class FoundCredential(NamedTuple):
     value: str
 
 
-def may_hold_credential(text: str, path: str, shapes: CredentialShapeSet) -> bool:
+def may_file_hold_credential(text: str, path: str, shapes: CredentialShapeSet) -> bool:
     """Whether a file may contain a credential, so that its lines must be checked; most may not.
 
     Args:
@@ -135,14 +135,16 @@ def may_hold_credential(text: str, path: str, shapes: CredentialShapeSet) -> boo
     )
 
 
-def find_credential(
+def find_credential_in_file(
     lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet = EVERY
 ) -> FoundSecret | None:
     """Finds the surest credential in one line of a file; None if there is none."""
-    return next((found.credential for found in list_credentials(lines, number, path, shapes)), None)
+    return next(
+        (found.credential for found in list_credentials_in_file(lines, number, path, shapes)), None
+    )
 
 
-def list_credentials(
+def list_credentials_in_file(
     lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet = EVERY
 ) -> list[FoundCredential]:
     """Lists the credentials in one line of a file with their values, the surest first.
@@ -165,19 +167,19 @@ def _list_credentials(
     for shape, (start, end) in find_issued_credentials(line, shapes):
         if not is_sample_of_secret(line[start:end]):
             yield FoundCredential(FoundSecret(shape.what, sure=True), line[start:end])
-    key = _find_key_begin(lines, number)
+    key = _find_begin_of_key_in_file(lines, number)
     if key is not None:
         yield FoundCredential(FoundSecret("a private key", sure=True), key)
     if len(line) > LONGEST_LINE:
         return
-    yield from _list_credentials_by_place(lines, number, path, shapes)
+    yield from _list_file_credentials_by_place(lines, number, path, shapes)
     yield from _list_credentials_by_file(lines, number, path.rpartition("/")[2])
     if _QUICK.search(line.lower()):
-        yield from _list_default_values(line)
-        yield from _list_credentials_by_name(line, path)
+        yield from _list_default_values_in_file(line)
+        yield from _list_file_credentials_by_name(line, path)
 
 
-def _find_key_begin(lines: Sequence[str], number: int) -> str | None:
+def _find_begin_of_key_in_file(lines: Sequence[str], number: int) -> str | None:
     """Finds the first line of a private key that begins here; None for a sentence about keys."""
     begin = BEGIN_KEY.search(lines[number])
     if begin is None:
@@ -189,7 +191,7 @@ def _find_key_begin(lines: Sequence[str], number: int) -> str | None:
     return None if found is None else rest[found.start() :].strip()
 
 
-def _list_credentials_by_place(
+def _list_file_credentials_by_place(
     lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet
 ) -> Iterator[FoundCredential]:
     text, offset = lines[number], 0
@@ -200,7 +202,7 @@ def _list_credentials_by_place(
         if start >= offset:
             # A header without a scheme may as well be an expression.
             header = shape.marks == ("authorization",)
-            grade = _grade_placed_value(
+            grade = _grade_credential_placed_in_file(
                 text[start:end], header=header, address=shape.marks == ("://",)
             )
             address = shape.marks == ("://",) and _LOOPBACK.match(text, end) is not None
@@ -211,10 +213,10 @@ def _list_credentials_by_place(
             ):
                 yield FoundCredential(FoundSecret(OF_SAME_MACHINE, sure=False), text[start:end])
             else:
-                yield from _grade_credential(shape.what, grade, text[start:end])
+                yield from _grade_credential_in_file(shape.what, grade, text[start:end])
 
 
-def _grade_placed_value(value: str, *, header: bool, address: bool) -> SecretLikeness:
+def _grade_credential_placed_in_file(value: str, *, header: bool, address: bool) -> SecretLikeness:
     scheme = _SCHEME.match(value)
     if scheme is None:
         return judge_likeness_to_secret(value, made_by_people=not header, may_be_path=not address)
@@ -237,25 +239,25 @@ def _list_credentials_by_file(
         found = [match.span(1) for match in re.finditer(r"\bpassword\s+(\S+)", line)]
     for start, end in found:
         value = line[start:end]
-        yield from _grade_credential(
+        yield from _grade_credential_in_file(
             "a password", judge_likeness_to_secret(value, made_by_people=True), value
         )
     if name in _PGPASS:
         parts = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
         if len(parts) == 5 and not line.startswith("#"):  # noqa: PLR2004 - host to password
             grade = judge_likeness_to_secret(parts[4], made_by_people=True)
-            yield from _grade_credential("a password", grade, parts[4])
+            yield from _grade_credential_in_file("a password", grade, parts[4])
 
 
-def _list_default_values(line: str) -> Iterator[FoundCredential]:
+def _list_default_values_in_file(line: str) -> Iterator[FoundCredential]:
     for pattern in (_DEFAULT, _SHELL_DEFAULT):
         for found in pattern.finditer(line):
-            grade = _grade_literal(found["name"], found["value"])
+            grade = _grade_literal_in_file(found["name"], found["value"])
             what = "a credential as the default of an environment variable"
-            yield from _grade_credential(what, grade, found["value"])
+            yield from _grade_credential_in_file(what, grade, found["value"])
 
 
-def _list_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]:
+def _list_file_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]:
     suffix = PurePosixPath(path).suffix.lower()
     settings = suffix not in _CODE | _SQL
     comment = "--" if suffix in _SQL else "//" if suffix in _CODE else ";"
@@ -268,26 +270,26 @@ def _list_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]
     for pattern in patterns:
         for found in pattern.finditer(line):
             value = found["value"]
-            literal = _parse_literal(value)
+            literal = _parse_literal_in_file(value)
             if literal is None and (settings or pattern is _IN_SQL):
                 literal = value.strip("\"'")
             if literal is None:
                 continue
-            grade = _grade_literal(found["name"], literal)
+            grade = _grade_literal_in_file(found["name"], literal)
             if pattern is _ARGUMENTS and grade is SecretLikeness.WORD:
                 continue  # `IN ('password', 'magic_link')`
-            if suffix in _SQL and pattern is _NAMED and not _is_setting(found["name"]):
+            if suffix in _SQL and pattern is _NAMED and not _is_setting_in_file(found["name"]):
                 # A column with any name, compared with a literal.
                 grade = SecretLikeness.WORD if grade is SecretLikeness.YES else SecretLikeness.NO
-            yield from _grade_credential(what, grade, literal)
+            yield from _grade_credential_in_file(what, grade, literal)
 
 
-def _is_setting(name: str) -> bool:
+def _is_setting_in_file(name: str) -> bool:
     """Whether a name in SQL is an option: `'password' = 'x'`, `AWS_SECRET_KEY = 'x'`."""
     return name.startswith("'") or name.upper().startswith(_STORES)
 
 
-def _parse_literal(value: str) -> str | None:
+def _parse_literal_in_file(value: str) -> str | None:
     """Parses a quoted literal; None for an expression, also for one inside quotes."""
     bare = value.lstrip("rbfuRBFU")
     if bare[:1] not in ("'", '"'):
@@ -297,14 +299,16 @@ def _parse_literal(value: str) -> str | None:
     return bare[1:-1]
 
 
-def _grade_literal(name: str, literal: str) -> SecretLikeness:
+def _grade_literal_in_file(name: str, literal: str) -> SecretLikeness:
     kind = classify_secret_setting(name)
     if kind is SettingContent.NOTHING:
         return SecretLikeness.NO
     return judge_likeness_to_secret(literal, made_by_people=kind is SettingContent.PASSWORD)
 
 
-def _grade_credential(what: str, grade: SecretLikeness, value: str) -> Iterator[FoundCredential]:
+def _grade_credential_in_file(
+    what: str, grade: SecretLikeness, value: str
+) -> Iterator[FoundCredential]:
     if grade is not SecretLikeness.NO:
         yield FoundCredential(FoundSecret(what, sure=grade is SecretLikeness.YES), value.strip())
 
@@ -320,57 +324,60 @@ _TEMPLATE_ENV = re.compile(r"(?i)\.(example|sample|template|dist|tpl)$|^(example
 
 
 @on_file(SECRET)
-def find_hardcoded_secrets(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_secrets_hardcoded_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Credentials in lines that the change adds: one observation for each kind and file."""
     for path in inputs.changed_files or ():
-        after = inputs.read_text_after(path) if is_read(path) else None
+        after = inputs.read_text_after(path) if is_file_read_by_a_rule(path) else None
         if after is None:
             continue
         shapes = CredentialShapeSet.select_for_text(after)
-        if not may_hold_credential(after, path, shapes):
+        if not may_file_hold_credential(after, path, shapes):
             continue
         lines = after.splitlines()
         known = set((inputs.read_text_before(path) or "").splitlines())
         found: dict[tuple[FoundSecret, bool], list[int]] = {}
         for number, line in enumerate(lines):
-            here = [] if line in known else list_credentials(lines, number, path, shapes)
+            here = [] if line in known else list_credentials_in_file(lines, number, path, shapes)
             if here:
                 credential = here[0].credential
-                held = credential.sure and _is_held_by_base(inputs, here)
+                held = credential.sure and _is_file_credential_held_by_base(inputs, here)
                 found.setdefault((credential, held), []).append(number + 1)
         for (credential, held), numbers in found.items():
-            yield _observe_credential(inputs, path, numbers, credential, held=held)
+            yield _observe_credential_in_file(inputs, path, numbers, credential, held=held)
 
 
-def _is_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bool:
+def _is_file_credential_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bool:
     """Whether the base branch contains all of these values as credentials already.
 
     The search covers the old side of every changed file, because a value may have moved, or only
     the rest of its line was edited; and the files from which a new line may be copied.
     """
     values = {one.value for one in found if one.credential.sure}
-    return values <= inputs.compute_once(_list_credentials_before)
+    return values <= inputs.compute_once(_list_file_credentials_before)
 
 
-def _list_credentials_before(inputs: RuleInputs) -> frozenset[str]:
+def _list_file_credentials_before(inputs: RuleInputs) -> frozenset[str]:
     """Lists the credentials of the base in the changed files, and in the files to copy from."""
     paths = (*(inputs.changed_files or ()), *inputs.copied_from)
     texts = ((inputs.read_text_before(path), path) for path in paths)
     return frozenset(
-        value for text, path in texts if text is not None for value in _list_values(text, path)
+        value
+        for text, path in texts
+        if text is not None
+        for value in _list_credential_values_in_file(text, path)
     )
 
 
-def _list_values(text: str, path: str) -> Iterator[str]:
+def _list_credential_values_in_file(text: str, path: str) -> Iterator[str]:
     shapes = CredentialShapeSet.select_for_text(text)
-    if may_hold_credential(text, path, shapes):
+    if may_file_hold_credential(text, path, shapes):
         lines = text.splitlines()
         for number in range(len(lines)):
-            for one in list_credentials(lines, number, path, shapes):
+            for one in list_credentials_in_file(lines, number, path, shapes):
                 yield one.value
 
 
-def _observe_credential(
+def _observe_credential_in_file(
     inputs: RuleInputs, path: str, numbers: list[int], credential: FoundSecret, *, held: bool
 ) -> RuleObservation:
     models = inputs.models_by_file.get(path, [])
@@ -434,7 +441,8 @@ def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if after is None or _TEMPLATE_ENV.search(name):
             continue
         filled = any(
-            not line.lstrip().startswith("#") and _is_filled(line.partition("=")[2].strip("\"' "))
+            not line.lstrip().startswith("#")
+            and _is_env_file_line_filled(line.partition("=")[2].strip("\"' "))
             for line in after.splitlines()
             if "=" in line
         )
@@ -448,20 +456,20 @@ def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
             path=path,
             line=1,
         )
-    yield from _find_unignored(inputs)
+    yield from _find_unignored_env_file(inputs)
 
 
-def _is_filled(value: str) -> bool:
+def _is_env_file_line_filled(value: str) -> bool:
     return len(value) >= SHORTEST and not is_stand_in_for_secret(value)
 
 
-def _find_unignored(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def _find_unignored_env_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         if PurePosixPath(path).name != ".gitignore":
             continue
         before, after = (
-            _ignores_env(inputs.read_text_before(path)),
-            _ignores_env(inputs.read_text_after(path)),
+            _does_file_ignore_env(inputs.read_text_before(path)),
+            _does_file_ignore_env(inputs.read_text_after(path)),
         )
         if before and not after:
             yield RuleObservation(
@@ -474,7 +482,7 @@ def _find_unignored(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _ignores_env(text: str | None) -> bool:
+def _does_file_ignore_env(text: str | None) -> bool:
     return any(
         line.strip().lstrip("/").rstrip("*") in {".env", "**/.env", "*.env"}
         for line in (text or "").splitlines()

@@ -22,7 +22,7 @@ from ci_bot.worker.rules.files.deployment_yaml import (
     list_changed_pairs,
     read_pairs,
     read_size,
-    show_change,
+    show_change_of_deployment_file,
 )
 
 
@@ -138,15 +138,18 @@ def list_pipeline_differences(
         elif words[-1] in known.limits or "resources" in words:
             if _is_smaller(was, now, is_time=words[-1] in known.limits):
                 yield Difference(
-                    path[-1], f"{show_change(path, was, now)}: what needs more is killed"
+                    path[-1],
+                    f"{show_change_of_deployment_file(path, was, now)}: what needs more is killed",
                 )
         else:
-            yield Difference(path[-1], f"{show_change(path, was, now)}: {known.effect}")
+            yield Difference(
+                path[-1], f"{show_change_of_deployment_file(path, was, now)}: {known.effect}"
+            )
 
 
 def _judge_command(path: tuple[str, ...], was: str | None, now: str | None) -> Iterator[Difference]:
     """A check that is gone or another one, and what newly runs beside the deployment."""
-    shown = show_change(path, was, now)
+    shown = show_change_of_deployment_file(path, was, now)
     if any(text is not None and SQLMESH_RUNS.search(text) for text in (was, now)):
         return
     if was is not None and CHECKS.search(was):

@@ -53,7 +53,9 @@ CHECKS = re.compile(r"\b(test|tests|lint|check|verify|audit|scan|ci-bot)\b")
 _PINNED = re.compile(r"@(?:[0-9a-f]{40}|v?\d[\w.-]*|sha256:[0-9a-f]+)$")
 
 
-def list_workflow_differences(before: str | None, after: str | None) -> Iterator[Difference]:
+def list_differences_of_workflow_file(
+    before: str | None, after: str | None
+) -> Iterator[Difference]:
     """What a workflow that can reach prod, or reviews for it, does otherwise.
 
     Args:
@@ -69,17 +71,17 @@ def list_workflow_differences(before: str | None, after: str | None) -> Iterator
         return
     new = read_pairs(after)
     if before is None:
-        if _runs_others_code(new) and "secrets." in after:
+        if _does_workflow_file_run_foreign_code(new) and "secrets." in after:
             yield Difference("pull_request_target", _OTHERS_CODE)
         return
     old = read_pairs(before)
     if old is None or new is None:
         return
-    if _runs_others_code(new) and not _runs_others_code(old):
+    if _does_workflow_file_run_foreign_code(new) and not _does_workflow_file_run_foreign_code(old):
         yield Difference("pull_request_target", _OTHERS_CODE)
     changes_prod = any(map(SQLMESH_RUNS.search, texts))
     for path, was, now in list_changed_pairs(old, new):
-        told = _judge_workflow(path, was, now, changes_prod=changes_prod)
+        told = _judge_workflow_file(path, was, now, changes_prod=changes_prod)
         if told is not None:
             yield told
 
@@ -90,19 +92,19 @@ _OTHERS_CODE = (
 )
 
 
-def _runs_others_code(pairs: Counter[_Pair] | None) -> bool:
+def _does_workflow_file_run_foreign_code(pairs: Counter[_Pair] | None) -> bool:
     return any(
         path[0] == "on" and "pull_request_target" in (*path, value) for path, value in pairs or ()
     )
 
 
-def _judge_workflow(  # noqa: PLR0911 - one line for each kind of key reads best
+def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads best
     path: tuple[str, ...], was: str | None, now: str | None, *, changes_prod: bool
 ) -> Difference | None:
     key = path[-1]
-    shown = show_change(path, was, now)
+    shown = show_change_of_deployment_file(path, was, now)
     if path[0] == "on":
-        return _judge_trigger(path, was, now, shown)
+        return _judge_trigger_of_workflow_file(path, was, now, shown)
     if "permissions" in path:
         is_more = now not in {None, "{}", "none"} and (was is None or "write" in str(now))
         return Difference(key, f"{shown}: what its token may do") if is_more else None
@@ -115,7 +117,10 @@ def _judge_workflow(  # noqa: PLR0911 - one line for each kind of key reads best
         return Difference(key, f"{shown}: which runs wait for each other, or end one another")
     if key == "uses":
         is_loose = now is not None and "@" in now and not _PINNED.search(now)
-        is_other = _action_name(was) != _action_name(now) and changes_prod
+        is_other = (
+            _name_action_in_workflow_file(was) != _name_action_in_workflow_file(now)
+            and changes_prod
+        )
         if is_loose or is_other:
             return Difference(key, f"{shown}: code that others may change runs there")
         return None
@@ -133,7 +138,7 @@ def _judge_workflow(  # noqa: PLR0911 - one line for each kind of key reads best
     return None
 
 
-def _judge_trigger(
+def _judge_trigger_of_workflow_file(
     path: tuple[str, ...], was: str | None, now: str | None, shown: str
 ) -> Difference | None:
     key = path[-1]
@@ -149,18 +154,18 @@ def _judge_trigger(
     )
 
 
-def _action_name(uses: str | None) -> str | None:
+def _name_action_in_workflow_file(uses: str | None) -> str | None:
     return None if uses is None else uses.partition("@")[0]
 
 
-def is_manifest(text: str) -> bool:
+def is_manifest_file(text: str) -> bool:
     """Whether a YAML text describes a workload of Kubernetes."""
     return "apiVersion:" in text and any(
         re.search(rf"^kind:\s*[\"']?{kind}\b", text, re.MULTILINE) for kind in _MANIFEST_KINDS
     )
 
 
-def list_manifest_differences(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_manifest_file(before: str, after: str) -> Iterator[Difference]:
     """What a workload is otherwise, but for names, labels, and more memory or processors."""
     old, new = read_pairs(before), read_pairs(after)
     if old is None or new is None:
@@ -171,13 +176,16 @@ def list_manifest_differences(before: str, after: str) -> Iterator[Difference]:
             and (was is None or (now is not None and read_size(now) >= read_size(was)))
         ):
             continue
-        yield Difference(path[-1], f"{show_change(path, was, now)}: what runs prod is another one")
+        yield Difference(
+            path[-1],
+            f"{show_change_of_deployment_file(path, was, now)}: what runs prod is another one",
+        )
 
 
 def read_pairs(text: str) -> Counter[_Pair] | None:
     """Every value with its path; None if the text is no YAML. Templates are words."""
     pairs: Counter[_Pair] = Counter()
-    bare = replace_templates(text, lambda template: f"'{hash_words(template)}'")
+    bare = replace_templates(text, lambda template: f"'{list_template_words_of_file(template)}'")
     bare = text if load_yaml(bare) is None else bare
     for document in re.split(r"^---[^\S\n]*$", bare, flags=re.MULTILINE):
         if not document.strip():
@@ -186,31 +194,33 @@ def read_pairs(text: str) -> Counter[_Pair] | None:
         if found is None:
             return None
         is_secret = isinstance(found, dict) and found.get("kind") == "Secret"
-        pairs.update(_iterate_pairs(found, ("Secret",) if is_secret else ()))
+        pairs.update(_iterate_pairs_of_yaml_file(found, ("Secret",) if is_secret else ()))
     return pairs
 
 
-def hash_words(template: str) -> str:
+def list_template_words_of_file(template: str) -> str:
     """A template as one line without quotes."""
     return " ".join(template.split()).replace("'", "\u2019")
 
 
-def _iterate_pairs(value: Any, path: tuple[str, ...]) -> Iterator[_Pair]:
+def _iterate_pairs_of_yaml_file(value: Any, path: tuple[str, ...]) -> Iterator[_Pair]:
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             if str(key).lower() not in _OF_PEOPLE or isinstance(inner, dict | list) is (
                 str(key) == "name"
             ):
-                yield from _iterate_pairs(inner, (*path, str(key)))
+                yield from _iterate_pairs_of_yaml_file(inner, (*path, str(key)))
     elif isinstance(value, list) and value:
-        for option, inner in pairwise(("", *map(_name_variable, value))):
+        for option, inner in pairwise(("", *map(_name_variable_in_manifest_file, value))):
             takes_secret = str(option).startswith("-") and is_name_of_secret(str(option))
-            yield from _iterate_pairs(inner, (*path, str(option)) if takes_secret else path)
+            yield from _iterate_pairs_of_yaml_file(
+                inner, (*path, str(option)) if takes_secret else path
+            )
     elif path:
         yield path, " ".join(str(value).split())
 
 
-def _name_variable(item: Any) -> Any:
+def _name_variable_in_manifest_file(item: Any) -> Any:
     """`{name: X, value: y}` of Kubernetes as `{X: y}`: the name says what the value is."""
     if isinstance(item, Mapping) and set(item) <= {"name", "value", "valueFrom"} and "name" in item:
         return {str(item["name"]): item.get("value", item.get("valueFrom"))}
@@ -233,10 +243,10 @@ def list_changed_pairs(
             yield path, None, value
 
 
-def show_change(path: tuple[str, ...], was: str | None, now: str | None) -> str:
+def show_change_of_deployment_file(path: tuple[str, ...], was: str | None, now: str | None) -> str:
     """A changed setting for a report, by the names that lead to it; it shows no secret."""
     name = ".".join(path[-2:])
-    before, after = (_show_value(path, one) for one in (was, now))
+    before, after = (_show_value_of_deployment_file(path, one) for one in (was, now))
     return f"`{name}` goes from {before} to {after}"
 
 
@@ -247,24 +257,24 @@ _SIGNED_IN = re.compile(r"(?<=://)[^/\s@]{1,200}@")
 _SWITCHES = frozenset({"true", "false", "read", "write", "none", "{}", "0", "1"})
 
 
-def _show_value(names: tuple[str, ...], value: str | None) -> str:
+def _show_value_of_deployment_file(names: tuple[str, ...], value: str | None) -> str:
     # These files hold commands and lines of any form, where no pattern finds each secret.
     if value is None:
         return "nothing"
     if value not in _SWITCHES and any(map(is_name_of_secret, (*names, *_WORD.findall(value)))):
         return "`(not shown)`"
-    return show_plain(value)
+    return show_text_of_deployment_file(value)
 
 
-def show_line(line: str) -> str:
+def show_line_of_deployment_file(line: str) -> str:
     """A line for a report; if it may hold a secret, its first word alone."""
     words = line.split()
     if any(map(is_name_of_secret, _WORD.findall(line))):
         return f"`{words[0]} (not shown)`"
-    return show_plain(line)
+    return show_text_of_deployment_file(line)
 
 
-def show_plain(text: str) -> str:
+def show_text_of_deployment_file(text: str) -> str:
     """A text for a report that has no names of its own, such as a path."""
     hidden = _SIGNED_IN.sub("***@", redact_shapes(" ".join(text.split())).replace("`", "'"))
     return f"`{shorten_redacted(hidden, _SHOWN)}`"

@@ -23,7 +23,7 @@ from ci_bot.file_patterns import (
     read_owner_lines,
     read_pattern,
 )
-from ci_bot.protocol.files import is_read
+from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.configuration import CONFIRM
 from ci_bot.worker.rules.files.deployment_pipelines import (
@@ -32,12 +32,12 @@ from ci_bot.worker.rules.files.deployment_pipelines import (
 )
 from ci_bot.worker.rules.files.deployment_yaml import (
     Difference,
-    is_manifest,
-    list_manifest_differences,
-    list_workflow_differences,
-    show_change,
-    show_line,
-    show_plain,
+    is_manifest_file,
+    list_differences_of_manifest_file,
+    list_differences_of_workflow_file,
+    show_change_of_deployment_file,
+    show_line_of_deployment_file,
+    show_text_of_deployment_file,
 )
 from ci_bot.worker.rules.files.locked_packages import (
     is_lock_file,
@@ -48,7 +48,7 @@ from ci_bot.worker.rules.files.settings import SPARK
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file
-from ci_bot.worker.sql_effects import find_setting_meaning
+from ci_bot.worker.sql_effects import find_effect_of_setting
 
 # Docker: https://docs.docker.com/reference/dockerfile
 
@@ -56,34 +56,36 @@ _NO_INSTRUCTION = frozenset({"LABEL", "EXPOSE", "HEALTHCHECK", "MAINTAINER", "ST
 _OF_LOGS = re.compile(r"^ENV\s+(PYTHON\w+|PIP_\w+|LOG\w*|DEBIAN_FRONTEND)[= ]", re.IGNORECASE)
 
 
-def list_image_differences(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_image_file(before: str, after: str) -> Iterator[Difference]:
     """Instructions of a Dockerfile that are not as they were."""
-    old, new = (Counter(_list_instructions(text)) for text in (before, after))
-    yield from _list_lines(old, new, "the image that prod runs is built otherwise")
+    old, new = (Counter(_list_instructions_of_image_file(text)) for text in (before, after))
+    yield from _list_changed_lines_of_file(old, new, "the image that prod runs is built otherwise")
 
 
-def _list_instructions(text: str) -> Iterator[str]:
-    joined = re.sub(r"\\[^\S\n]*\n", " ", _drop_hash_comments(text))
+def _list_instructions_of_image_file(text: str) -> Iterator[str]:
+    joined = re.sub(r"\\[^\S\n]*\n", " ", _drop_hash_comments_of_file(text))
     for line in joined.splitlines():
         words = line.split()
         if words and words[0].upper() not in _NO_INSTRUCTION and not _OF_LOGS.match(line.strip()):
             yield " ".join([words[0].upper(), *words[1:]])
 
 
-def _drop_hash_comments(text: str) -> str:
+def _drop_hash_comments_of_file(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
 
 
 _MOST_TOLD = 4
 
 
-def _list_lines(old: Counter[str], new: Counter[str], effect: str) -> Iterator[Difference]:
+def _list_changed_lines_of_file(
+    old: Counter[str], new: Counter[str], effect: str
+) -> Iterator[Difference]:
     """One difference for all lines that go or come."""
     lost, gained = (list((a - b).elements()) for a, b in ((old, new), (new, old)))
     if not lost and not gained:
         return
-    told = [f"without {show_line(line)}" for line in lost]
-    told += [f"with {show_line(line)}" for line in gained]
+    told = [f"without {show_line_of_deployment_file(line)}" for line in lost]
+    told += [f"with {show_line_of_deployment_file(line)}" for line in gained]
     rest = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
     yield Difference(
         (gained or lost)[0].split()[0],
@@ -100,15 +102,15 @@ _TAG_BLOCK = re.compile(r"\b(tags|tags_all|labels|default_tags)[ \t]{0,40}=?[ \t
 _REMARK = re.compile(r"^[^\S\n]*(#|//)[^\n]*$", re.MULTILINE)
 
 
-def list_infrastructure_differences(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_terraform_file(before: str, after: str) -> Iterator[Difference]:
     """Lines of Terraform that are not as they were."""
-    old, new = (Counter(_list_settings_of(text)) for text in (before, after))
-    yield from _list_lines(
+    old, new = (Counter(_list_settings_of_terraform_file(text)) for text in (before, after))
+    yield from _list_changed_lines_of_file(
         old, new, "what prod stands on changes, which no plan of SQLMesh shows; Terraform's does"
     )
 
 
-def _list_settings_of(text: str) -> Iterator[str]:
+def _list_settings_of_terraform_file(text: str) -> Iterator[str]:
     for line in _TAG_BLOCK.sub("", _REMARK.sub("", text)).splitlines():
         words = " ".join(line.split())
         if words.strip("{}[](), ") and not _OF_PEOPLE.match(words):
@@ -126,24 +128,25 @@ _OF_SPEED = re.compile(
 )
 
 
-def list_site_differences(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_hadoop_file(before: str, after: str) -> Iterator[Difference]:
     """Properties of Hadoop, Hive or HDFS that have another value."""
-    old, new = (_read_properties(text) for text in (before, after))
+    old, new = (_read_properties_of_hadoop_file(text) for text in (before, after))
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
         if was != now and not _OF_SPEED.search(name):
             yield Difference(
                 name,
-                f"{show_change((name,), was, now)}: where tables are looked up and written, or "
+                f"{show_change_of_deployment_file((name,), was, now)}: where tables are looked up "
+                f"and written, or "
                 "how, is another",
             )
 
 
-def _read_properties(text: str) -> dict[str, str]:
+def _read_properties_of_hadoop_file(text: str) -> dict[str, str]:
     return {found["name"]: found["value"].strip() for found in _PROPERTY.finditer(text)}
 
 
-def read_spark_properties(text: str) -> dict[str, str]:
+def read_spark_properties_file(text: str) -> dict[str, str]:
     """The settings of a spark-defaults.conf, by key."""
     found: dict[str, str] = {}
     for line in text.splitlines():
@@ -164,19 +167,22 @@ _NOT_MISSED = re.compile(
 )
 
 
-def list_image_exclusions(
+def list_files_excluded_from_image(
     before: str | None, after: str, files: Iterable[str]
 ) -> Iterator[Difference]:
     """Patterns of a .dockerignore that leave files of the project out of the image from now on."""
-    old, new = _list_patterns(before or ""), _list_patterns(after)
+    old, new = (
+        _list_patterns_of_dockerignore_file(before or ""),
+        _list_patterns_of_dockerignore_file(after),
+    )
     if len(old) + len(new) > _MOST_PATTERNS:
         yield Difference("", "It has so many lines that nobody compared what it leaves out")
         return
-    already = [_read_exclusion(pattern) for pattern in old]
+    already = [_read_exclusion_of_dockerignore_file(pattern) for pattern in old]
     for pattern in new:
         if pattern in old or pattern.startswith("!"):
             continue
-        excluded = _read_exclusion(pattern)
+        excluded = _read_exclusion_of_dockerignore_file(pattern)
         hidden = [
             path
             for path in files
@@ -187,30 +193,31 @@ def list_image_exclusions(
         if hidden:
             yield Difference(
                 pattern,
-                f"`{pattern}` leaves {show_plain(sorted(hidden)[0])} out of the image"
+                f"`{pattern}` leaves {show_text_of_deployment_file(sorted(hidden)[0])} out of the "
+                f"image"
                 + (f" and {len(hidden) - 1} files more" if len(hidden) > 1 else "")
                 + ": code that lists or reads them there finds nothing",
             )
 
 
-def _read_exclusion(pattern: str) -> FilePattern:
+def _read_exclusion_of_dockerignore_file(pattern: str) -> FilePattern:
     # A pattern is anchored at the root there, with or without a slash before it.
     return read_pattern(f"/{pattern.lstrip('/')}")
 
 
-def _list_patterns(text: str) -> list[str]:
+def _list_patterns_of_dockerignore_file(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
 
 
 _REWRITES = re.compile(r"\s(filter=(?!$)\S+|working-tree-encoding=\S+|export-ignore\b|ident\b)")
 
 
-def list_checkout_differences(
+def list_differences_of_gitattributes_file(
     before: str | None, after: str, files: Iterable[str]
 ) -> Iterator[Difference]:
     """Attributes of git's by which files are checked out as something else than is committed."""
-    known = set(_list_patterns(before or ""))
-    every, lines = list(files), _list_patterns(after)
+    known = set(_list_patterns_of_dockerignore_file(before or ""))
+    every, lines = list(files), _list_patterns_of_dockerignore_file(after)
     if len(lines) > _MOST_PATTERNS:
         yield Difference("", "It has so many lines that nobody compared which files they mean")
         return
@@ -223,7 +230,7 @@ def list_checkout_differences(
             yield Difference(
                 pattern,
                 f"`{pattern}` gets `{rewrites[0]}`: the next checkout may hold something else than "
-                f"the content of {show_plain(met[0])}"
+                f"the content of {show_text_of_deployment_file(met[0])}"
                 + (f" and {len(met) - 1} files more" if len(met) > 1 else "")
                 + ", and what is deployed reads that",
             )
@@ -247,40 +254,43 @@ def is_requirements_file(path: str) -> bool:
     return named and name.endswith((".txt", ".in", ".lock")) and not _OF_DEVELOPERS.search(name)
 
 
-def list_package_differences(before: str, after: str) -> Iterator[Difference]:
+def list_differences_of_requirements_file(before: str, after: str) -> Iterator[Difference]:
     """Other sources of packages, and packages that are gone."""
-    old, new = (_list_requirements(text) for text in (before, after))
+    old, new = (_list_lines_of_requirements_file(text) for text in (before, after))
     for line in new:
         if line not in old and _OPTION.match(line):
             yield Difference(
-                line.split()[0], f"{show_line(line)} is new: packages come from elsewhere, too"
+                line.split()[0],
+                f"{show_line_of_deployment_file(line)} is new: packages come from elsewhere, too",
             )
         elif line not in old and _ELSEWHERE.search(line):
             yield Difference(
-                line.split()[0], f"{show_line(line)} is new: this code comes from no package index"
+                line.split()[0],
+                f"{show_line_of_deployment_file(line)} is new: this code comes from no package "
+                f"index",
             )
-    names = {_package_name(line) for line in new}
+    names = {_name_package_of_requirements_file(line) for line in new}
     for line in old:
-        name = _package_name(line)
+        name = _name_package_of_requirements_file(line)
         if name is not None and name not in names and not _OPTION.match(line):
             yield Difference(
                 "", f"`{name}` is no longer installed: what needs it fails, or does without"
             )
 
 
-def _list_requirements(text: str) -> list[str]:
+def _list_lines_of_requirements_file(text: str) -> list[str]:
     joined = re.sub(r"\\[^\S\n]*\n", " ", text)
     lines = (line.partition(" #")[0].strip() for line in joined.splitlines())
     # A hash is a form of the same package.
     return [re.sub(r"\s+--hash=\S+", "", line) for line in lines if line and line[0] != "#"]
 
 
-def _package_name(line: str) -> str | None:
+def _name_package_of_requirements_file(line: str) -> str | None:
     found = _PACKAGE.match(line)
     return re.sub(r"[-_.]+", "-", found[1]).lower() if found is not None else None
 
 
-def list_script_differences(before: str | None, after: str) -> Iterator[Difference]:
+def list_differences_of_script_file(before: str | None, after: str) -> Iterator[Difference]:
     """Line ends of Windows, with which no shell runs a script."""
     if "\r\n" in after and "\r\n" not in (before or ""):
         yield Difference(
@@ -292,7 +302,9 @@ def list_script_differences(before: str | None, after: str) -> Iterator[Differen
 MOST_COMPARISONS = 2_000_000
 
 
-def list_owner_differences(before: str, after: str, files: Sequence[str]) -> Iterator[Difference]:
+def list_differences_of_owners_file(
+    before: str, after: str, files: Sequence[str]
+) -> Iterator[Difference]:
     """Owners who are asked about less than before, by lines that go or that others win over."""
     old, new = read_owner_lines(before), read_owner_lines(after)
     if (len(old) + len(new)) * len(files) > MOST_COMPARISONS:
@@ -343,16 +355,16 @@ MOST_FILES = 20_000
 
 
 @on_file(CHANGED)
-def find_deployment_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_changed_deployment_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Files that decide how prod is built, started and guarded, and that do it otherwise."""
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() in _BINARIES:
-            yield from _observe_binary(inputs, path)
+            yield from _observe_binary_file(inputs, path)
             continue
-        if not is_read(path):
+        if not is_file_read_by_a_rule(path):
             continue
         before, after = inputs.read_text_before(path), inputs.read_text_after(path)
-        for difference in _list_differences(inputs, path, before, after):
+        for difference in _list_differences_of_deployment_file(inputs, path, before, after):
             yield RuleObservation(
                 CHANGED,
                 f"{difference.sentence}.",
@@ -363,7 +375,7 @@ def find_deployment_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _observe_binary(inputs: RuleInputs, path: str) -> Iterator[RuleObservation]:
+def _observe_binary_file(inputs: RuleInputs, path: str) -> Iterator[RuleObservation]:
     if (inputs.repository / path).is_file():
         yield RuleObservation(
             CHANGED,
@@ -376,43 +388,43 @@ def _observe_binary(inputs: RuleInputs, path: str) -> Iterator[RuleObservation]:
         )
 
 
-def _list_differences(  # noqa: PLR0911, PLR0912 - one line for each kind of file reads best
+def _list_differences_of_deployment_file(  # noqa: PLR0911, PLR0912 - one line for each kind of file reads best
     inputs: RuleInputs, path: str, before: str | None, after: str | None
 ) -> Iterator[Difference]:
     name = PurePosixPath(path).name
     if _WORKFLOW.match(path):
-        return list_workflow_differences(before, after)
+        return list_differences_of_workflow_file(before, after)
     if after is None:
         return iter(())
     if name == ".dockerignore":
-        return list_image_exclusions(before, after, _list_files(inputs.repository))
+        return list_files_excluded_from_image(before, after, _list_files(inputs.repository))
     if name == ".gitattributes":
-        return list_checkout_differences(before, after, _list_files(inputs.repository))
-    if _is_shell(path, after):
-        return list_script_differences(before, after)
+        return list_differences_of_gitattributes_file(before, after, _list_files(inputs.repository))
+    if _is_shell_file(path, after):
+        return list_differences_of_script_file(before, after)
     if before is None:
         return iter(())
     if path in CODEOWNERS_PLACES:
-        return list_owner_differences(before, after, _list_files(inputs.repository))
+        return list_differences_of_owners_file(before, after, _list_files(inputs.repository))
     if _IMAGE.search(name):
-        return list_image_differences(before, after)
+        return list_differences_of_image_file(before, after)
     if PurePosixPath(path).suffix in {".tf", ".hcl", ".tfvars"}:
-        return list_infrastructure_differences(before, after)
+        return list_differences_of_terraform_file(before, after)
     if _SITE.search(name):
-        return list_site_differences(before, after)
+        return list_differences_of_hadoop_file(before, after)
     if is_requirements_file(path):
-        found = list_package_differences(before, after)
+        found = list_differences_of_requirements_file(before, after)
         return chain(found, list_hash_differences(before, after))
     if is_lock_file(path):
         return list_lock_differences(before, after)
     if (known := find_format(path, inputs.repository)) is not None:
         return list_pipeline_differences(known, before, after)
-    if PurePosixPath(path).suffix in {".yaml", ".yml"} and is_manifest(after):
-        return list_manifest_differences(before, after)
+    if PurePosixPath(path).suffix in {".yaml", ".yml"} and is_manifest_file(after):
+        return list_differences_of_manifest_file(before, after)
     return iter(())
 
 
-def _is_shell(path: str, text: str) -> bool:
+def _is_shell_file(path: str, text: str) -> bool:
     return PurePosixPath(path).suffix in _SHELLS or _SHEBANG.match(text) is not None
 
 
@@ -437,15 +449,18 @@ def find_spark_file_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
             continue
         text = inputs.read_text_after(path)
         old, new = (
-            read_spark_properties(one or "") for one in (inputs.read_text_before(path), text)
+            read_spark_properties_file(one or "") for one in (inputs.read_text_before(path), text)
         )
         for key in sorted(old.keys() | new.keys()):
             was, now = old.get(key), new.get(key)
-            if was == now or not _reaches_data(key, str(was if now is None else now)):
+            if was == now or not _does_spark_file_setting_reach_data(
+                key, str(was if now is None else now)
+            ):
                 continue
             yield RuleObservation(
                 SPARK,
-                f"{show_change((key,), was, now)}: the same query may give other results, or read "
+                f"{show_change_of_deployment_file((key,), was, now)}: the same query may give "
+                f"other results, or read "
                 "and write elsewhere.",
                 CONFIRM,
                 path=path,
@@ -454,7 +469,7 @@ def find_spark_file_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _reaches_data(key: str, value: str) -> bool:
-    meaning = find_setting_meaning(key, value)
+def _does_spark_file_setting_reach_data(key: str, value: str) -> bool:
+    meaning = find_effect_of_setting(key, value)
     unknown = meaning == "unknown" and key.lower().startswith("spark.sql.")
     return unknown or meaning in ("values", "places")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from ci_bot.protocol.files import is_read
+from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.inputs import RuleInputs
@@ -91,7 +91,7 @@ class VersionBound:
 
 
 @on_file(CHANGED)
-def find_version_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_version_changes_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Another major version, or a version without an upper bound any more."""
     for path in inputs.changed_files or ():
         if not _is_version_file(path):
@@ -99,9 +99,12 @@ def find_version_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
         before, after = inputs.read_text_before(path), inputs.read_text_after(path)
         if before is None or after is None:
             continue
-        old, new = list_version_bounds(path, before), list_version_bounds(path, after)
+        old, new = (
+            list_version_bounds_in_file(path, before),
+            list_version_bounds_in_file(path, after),
+        )
         for name in sorted(old.keys() & new.keys()):
-            difference = _compare_versions(name, old[name], new[name])
+            difference = _compare_versions_in_files(name, old[name], new[name])
             if difference is None:
                 continue
             evidence, severity = difference
@@ -116,7 +119,7 @@ def find_version_changes(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _compare_versions(
+def _compare_versions_in_files(
     name: str, old: VersionBound, new: VersionBound
 ) -> tuple[str, Severity | None] | None:
     why = _PACKAGES.get(name, _SPARK)
@@ -129,7 +132,7 @@ def _compare_versions(
 
 
 def _is_version_file(path: str) -> bool:
-    if not is_read(path):
+    if not is_file_read_by_a_rule(path):
         return False
     pure = PurePosixPath(path)
     name = pure.name.lower()
@@ -145,45 +148,56 @@ def _is_version_file(path: str) -> bool:
     )
 
 
-def list_version_bounds(path: str, text: str) -> Mapping[str, VersionBound]:
+def list_version_bounds_in_file(path: str, text: str) -> Mapping[str, VersionBound]:
     """Lists the version bounds of each package in a file; `spark` is an image or an archive."""
     name = PurePosixPath(path).name.lower()
     if name in _LOCKS:
         found = _LOCKED.finditer(text)
-        return {_name_package(one): _parse_bound(one["asked"], is_exact=True) for one in found}
+        return {
+            _name_package_in_version_file(one): _parse_bound_in_version_file(
+                one["asked"], is_exact=True
+            )
+            for one in found
+        }
     if name == "pipfile.lock":
         found = _PIPFILE_LOCK.finditer(text)
-        return {_name_package(one): _parse_bound(one["asked"], is_exact=True) for one in found}
+        return {
+            _name_package_in_version_file(one): _parse_bound_in_version_file(
+                one["asked"], is_exact=True
+            )
+            for one in found
+        }
     bare = "\n".join(line.partition(" #")[0] for line in text.splitlines() if line[:1] != "#")
     held: dict[str, VersionBound] = {}
     for one in _REQUIREMENT.finditer(bare):
-        if one["asked"] is not None or _is_requirement(one, bare):
+        if one["asked"] is not None or _is_requirement_in_version_file(one, bare):
             held.setdefault(
-                _name_package(one), _parse_bound((one["asked"] or "").strip(" (,"), is_exact=False)
+                _name_package_in_version_file(one),
+                _parse_bound_in_version_file((one["asked"] or "").strip(" (,"), is_exact=False),
             )
     if name in {"pyproject.toml", "pipfile"}:
         for one in _KEY.finditer(bare):
             # For Poetry a plain version means a caret: up to the next major version.
-            held[_name_package(one)] = _parse_bound(
+            held[_name_package_in_version_file(one)] = _parse_bound_in_version_file(
                 one["asked"], is_exact=one["asked"][:1].isdigit()
             )
     for pattern in (_SPARK_IMAGE, _SPARK_NAMED):
         for one in pattern.finditer(bare):
-            held.setdefault("spark", _parse_bound(one["asked"], is_exact=True))
+            held.setdefault("spark", _parse_bound_in_version_file(one["asked"], is_exact=True))
     return held
 
 
-def _name_package(match: re.Match[str]) -> str:
+def _name_package_in_version_file(match: re.Match[str]) -> str:
     return match["name"].lower()
 
 
-def _is_requirement(match: re.Match[str], text: str) -> bool:
+def _is_requirement_in_version_file(match: re.Match[str], text: str) -> bool:
     """Whether a name without a version is a requirement: a line, or an item of a list."""
     before, after = text[: match.start()], text[match.end() :]
     return before[-1:] in {"", "\n", '"', "'"} and after[:1] in {"", "\n", '"', "'", "\r"}
 
 
-def _parse_bound(text: str, *, is_exact: bool) -> VersionBound:
+def _parse_bound_in_version_file(text: str, *, is_exact: bool) -> VersionBound:
     version = _VERSION.search(text)
     major = int(version[1]) if version is not None else None
     if is_exact or re.match(r"\s*(===|==|\^|~)", text):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from ci_bot.worker.rules.files.deployment_yaml import Difference, show_plain
+from ci_bot.worker.rules.files.deployment_yaml import Difference, show_text_of_deployment_file
 
 LOCK_FILES = frozenset({"poetry.lock", "uv.lock", "pdm.lock"})
 _TABLE = re.compile(r"^\[\[package\]\][^\S\n]*$", re.MULTILINE)
@@ -60,10 +60,15 @@ def _compare_packages(old: dict[str, _Locked], new: dict[str, _Locked]) -> Itera
         was = old.get(name)
         is_moved = was is not None and was.source != now.source
         if is_moved or (was is None and old and now.source not in usual):
-            origin = show_plain(was.source or "the usual index") if was is not None else "nowhere"
+            origin = (
+                show_text_of_deployment_file(was.source or "the usual index")
+                if was is not None
+                else "nowhere"
+            )
             yield Difference(
                 name,
-                f"`{name}` comes from {show_plain(now.source or 'the usual index')}, and came from "
+                f"`{name}` comes from "
+                f"{show_text_of_deployment_file(now.source or 'the usual index')}, and came from "
                 f"{origin}: its code may be another one, whatever its version says",
             )
         elif was is not None and was.version == now.version and _has_other_content(was, now):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlmesh.core import dialect as d
 from sqlmesh.core.audit.builtin import BUILT_IN_AUDITS
 
-from ci_bot.protocol.files import is_read
+from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.rules import READ_NO_MORE, find_rule
 from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.protection import OWNER_AGREES
@@ -24,7 +24,7 @@ from ci_bot.worker.rules.model_pair import list_gone_models, list_renamed_models
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
 from ci_bot.worker.rules.registry import on_file, on_project
 from ci_bot.worker.rules.statement_rules import find_statement_place
-from ci_bot.worker.runtime import silence_log
+from ci_bot.worker.runtime import silence_worker_log
 from ci_bot.worker.sql import compare_audit_queries, plain_name
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservatio
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
-        before = _list_heads(inputs.read_text_before(path))
-        after = _list_heads(inputs.read_text_after(path))
+        before = _list_heads_of_audit_file(inputs.read_text_before(path))
+        after = _list_heads_of_audit_file(inputs.read_text_after(path))
         for name, head in before.items():
             if not re.search(r"\bstandalone\s+true\b", head, re.IGNORECASE):
                 continue
@@ -87,7 +87,7 @@ def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservatio
                     line=1,
                     subject=(name,),
                 )
-            elif _is_skipped(new) and not _is_skipped(head):
+            elif _is_audit_skipped_in_file(new) and not _is_audit_skipped_in_file(head):
                 yield RuleObservation(
                     AUDIT_WEAKENED,
                     f"The standalone audit `{name}` is skipped from now on.",
@@ -99,7 +99,7 @@ def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservatio
 
 
 @on_file(AUDIT_WEAKENED)
-def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_other_defaults_in_audit_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Audits with other defaults: no hash of SQLMesh contains them, so the plan shows no change.
 
     (`Model._audit_metadata_hash_values`)
@@ -107,8 +107,8 @@ def find_other_defaults(inputs: RuleInputs) -> Iterator[RuleObservation]:
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
-        before = _list_bound_queries(inputs.read_text_before(path))
-        after = _list_bound_queries(inputs.read_text_after(path))
+        before = _list_bound_queries_of_audit_file(inputs.read_text_before(path))
+        after = _list_bound_queries_of_audit_file(inputs.read_text_after(path))
         for name in before.keys() & after.keys():
             (old_defaults, old), (new_defaults, new) = before[name], after[name]
             if old_defaults == new_defaults:
@@ -135,7 +135,7 @@ class _AuditBlock(NamedTuple):
     end: int
 
 
-def _iterate_blocks(text: str) -> Iterator[_AuditBlock]:
+def _iterate_audit_blocks_of_file(text: str) -> Iterator[_AuditBlock]:
     at = 0
     while (begun := _AUDIT.search(text, at)) is not None:
         ended = _HEAD_ENDS.search(text, begun.end())
@@ -146,7 +146,7 @@ def _iterate_blocks(text: str) -> Iterator[_AuditBlock]:
 
 
 @on_file(AUDIT_WEAKENED)
-def find_replaced_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_audits_replaced_by_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Audits that have the name of one of SQLMesh's own, and take its place in each model.
 
     Their query is in no hash of SQLMesh's: the plan shows no change, nor does it for a later edit.
@@ -156,11 +156,14 @@ def find_replaced_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
         before = {
-            (name, *map(_list_lines, parts))
-            for name, parts in _iterate_audits(inputs.read_text_before(path))
+            (name, *map(_list_lines_of_audit_file, parts))
+            for name, parts in _iterate_audits_of_file(inputs.read_text_before(path))
         }
-        for name, parts in _iterate_audits(inputs.read_text_after(path)):
-            if name in BUILT_IN_AUDITS and (name, *map(_list_lines, parts)) not in before:
+        for name, parts in _iterate_audits_of_file(inputs.read_text_after(path)):
+            if (
+                name in BUILT_IN_AUDITS
+                and (name, *map(_list_lines_of_audit_file, parts)) not in before
+            ):
                 yield RuleObservation(
                     AUDIT_WEAKENED,
                     f"The audit `{name}` has the name of one of SQLMesh's own and takes its place "
@@ -173,24 +176,24 @@ def find_replaced_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 )
 
 
-def _iterate_audits(text: str | None) -> Iterator[tuple[str, tuple[str, str]]]:
+def _iterate_audits_of_file(text: str | None) -> Iterator[tuple[str, tuple[str, str]]]:
     """The name of each audit in a file, in lower case, with its head and its query as written."""
-    audits = list(_iterate_blocks(text or ""))
+    audits = list(_iterate_audit_blocks_of_file(text or ""))
     for audit, following in zip_longest(audits, audits[1:]):
         if (name := _NAME.search(audit.head)) is not None:
             query = (text or "")[audit.end : following.start if following else None]
             yield name.group(1).lower(), (audit.head, query.strip().rstrip(";"))
 
 
-def _list_lines(text: str) -> tuple[str, ...]:
+def _list_lines_of_audit_file(text: str) -> tuple[str, ...]:
     """The lines without the blanks around them; a comment ends with its line."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _list_bound_queries(text: str | None) -> dict[str, tuple[str, str]]:
+def _list_bound_queries_of_audit_file(text: str | None) -> dict[str, tuple[str, str]]:
     """Lists (defaults, query with these defaults) of each audit that has some, by name."""
     found: dict[str, tuple[str, str]] = {}
-    for name, (head, query) in _iterate_audits(text):
+    for name, (head, query) in _iterate_audits_of_file(text):
         defaults = re.search(r"\bdefaults\s*\((?P<pairs>[^()]*)\)?", head, re.IGNORECASE)
         if defaults is None:
             continue
@@ -201,13 +204,13 @@ def _list_bound_queries(text: str | None) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _is_skipped(head: str) -> bool:
+def _is_audit_skipped_in_file(head: str) -> bool:
     return bool(re.search(r"\bskip\s+true\b", head, re.IGNORECASE))
 
 
-def _list_heads(text: str | None) -> dict[str, str]:
+def _list_heads_of_audit_file(text: str | None) -> dict[str, str]:
     found: dict[str, str] = {}
-    for audit in _iterate_blocks(text or ""):
+    for audit in _iterate_audit_blocks_of_file(text or ""):
         name = _NAME.search(audit.head)
         if name:
             found[name.group(1).lower()] = audit.head
@@ -261,18 +264,18 @@ _METRIC = re.compile(r"^[^\S\n]*METRIC\s*\(", re.IGNORECASE | re.MULTILINE)
 
 
 @on_file(CHANGED)
-def find_changed_metrics(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_metrics_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Metrics with another expression, and metrics that are gone."""
     for path in _list_metric_files(inputs):
         after = inputs.read_text_after(path) or ""
         dialect = inputs.default_dialect or "spark"
-        old = _read_metrics(inputs.read_text_before(path) or "", dialect)
-        new = _read_metrics(after, dialect)
+        old = _read_metrics_of_file(inputs.read_text_before(path) or "", dialect)
+        new = _read_metrics_of_file(after, dialect)
         if old is None or new is None:
             continue  # a file that cannot be parsed fails the load
         for name, expression in old.items():
             if new.get(name) == expression or (name, expression) in inputs.compute_once(
-                _list_metrics_after
+                _list_metrics_in_files_after
             ):
                 continue
             now = f"is `{new[name]}`, and was `{expression}`" if name in new else "is gone"
@@ -288,19 +291,25 @@ def find_changed_metrics(inputs: RuleInputs) -> Iterator[RuleObservation]:
 
 
 def _list_metric_files(inputs: RuleInputs) -> list[str]:
-    return [path for path in inputs.changed_files or () if path.endswith(".sql") and is_read(path)]
+    return [
+        path
+        for path in inputs.changed_files or ()
+        if path.endswith(".sql") and is_file_read_by_a_rule(path)
+    ]
 
 
-def _list_metrics_after(inputs: RuleInputs) -> frozenset[tuple[str, str]]:
+def _list_metrics_in_files_after(inputs: RuleInputs) -> frozenset[tuple[str, str]]:
     """Lists (name, expression) of the metrics in changed files: a metric may move between them."""
     dialect = inputs.default_dialect or "spark"
     texts = (inputs.read_text_after(path) or "" for path in _list_metric_files(inputs))
-    return frozenset(one for text in texts for one in (_read_metrics(text, dialect) or {}).items())
+    return frozenset(
+        one for text in texts for one in (_read_metrics_of_file(text, dialect) or {}).items()
+    )
 
 
-def _read_metrics(text: str, dialect: str) -> Mapping[str, str] | None:
+def _read_metrics_of_file(text: str, dialect: str) -> Mapping[str, str] | None:
     """Reads the expressions of the metrics in a file, by name; None if it cannot be parsed."""
-    with silence_log("sqlglot"):
+    with silence_worker_log("sqlglot"):
         try:
             trees = d.parse(text, default_dialect=dialect) if _METRIC.search(text) else []
         except Exception:  # any text may come here, and may fail in any way
@@ -309,11 +318,12 @@ def _read_metrics(text: str, dialect: str) -> Mapping[str, str] | None:
             str(fields["name"]): fields["expression"]
             for tree in trees
             if isinstance(tree, d.Metric)
-            and (fields := _read_fields(tree, dialect)).keys() >= {"name", "expression"}
+            and (fields := _read_fields_of_metric_file(tree, dialect)).keys()
+            >= {"name", "expression"}
         }
 
 
-def _read_fields(tree: exp.Expr, dialect: str) -> dict[str, str]:
+def _read_fields_of_metric_file(tree: exp.Expr, dialect: str) -> dict[str, str]:
     return {
         each.name.lower(): each.args["value"].sql(dialect=dialect, comments=False)
         for each in tree.expressions

@@ -18,10 +18,14 @@ from sqlmesh.core.model.seed import CsvSeedReader, CsvSettings
 from ci_bot.protocol.rules import find_rule
 from ci_bot.redaction import redact_shapes, shorten_redacted
 from ci_bot.worker.rules.changes.results import RETYPED, observe_retyped_columns
-from ci_bot.worker.rules.files.seeds import iterate_changed_seeds, parse_number, read_seed_table
+from ci_bot.worker.rules.files.seeds import (
+    iterate_changed_seed_files,
+    parse_number,
+    read_table_of_seed_file,
+)
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
-from ci_bot.worker.rules.models.declared_keys import list_grains
+from ci_bot.worker.rules.models.declared_keys import list_grains_of_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.rules.registry import on_change, on_file_and_models
 from ci_bot.worker.sql import list_known_types
@@ -50,15 +54,15 @@ LONGEST = 40
 @on_file_and_models(MISREAD)
 def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Values that SQLMesh loads as another text than the file has, or as NULL."""
-    for path, model in iterate_changed_seeds(inputs):
+    for path, model in iterate_changed_seed_files(inputs):
         declared = (getattr(model, "columns_to_types_", None) or {}) if model is not None else {}
-        after = read_seed_table(inputs, path, model, before=False)
+        after = read_table_of_seed_file(inputs, path, model, before=False)
         content = inputs.files_after(path)
         if model is None or not after or content is None:
             continue
-        known = list_cells(read_seed_table(inputs, path, model, before=True))
+        known = list_cells_of_seed_file(read_table_of_seed_file(inputs, path, model, before=True))
         read = _read_as_sqlmesh(content, model)
-        for name, values in list_cells(after).items():
+        for name, values in list_cells_of_seed_file(after).items():
             kind = next((k for column, k in declared.items() if column.lower() == name), None)
             new = set(values) - set(known.get(name, ()))
             description = (
@@ -87,7 +91,7 @@ def find_misread_values(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 )
 
 
-def list_cells(rows: list[list[str]] | None) -> dict[str, list[str]]:
+def list_cells_of_seed_file(rows: list[list[str]] | None) -> dict[str, list[str]]:
     """Lists the values of each column, as they are written."""
     if not rows:
         return {}
@@ -197,22 +201,22 @@ def _quote_value(value: str) -> str:
 @on_file_and_models(VALUES)
 def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Rows with the same key and other values, and rows that are added."""
-    for path, model in iterate_changed_seeds(inputs):
+    for path, model in iterate_changed_seed_files(inputs):
         before, after = (
-            read_seed_table(inputs, path, model, before=side) for side in (True, False)
+            read_table_of_seed_file(inputs, path, model, before=side) for side in (True, False)
         )
         if model is None or not before or not after:
             continue
         key = _choose_row_key(model, before, after)
         if key is None:
             continue
-        old, new = _map_rows_by_key(before, key), _map_rows_by_key(after, key)
+        old, new = _map_seed_file_rows_by_key(before, key), _map_seed_file_rows_by_key(after, key)
         changed: dict[str, list[tuple[str, str]]] = {}
         for value in old.keys() & new.keys():
             for name, cell in new[value].items():
                 if name in old[value] and old[value][name] != cell:
                     changed.setdefault(name, []).append((old[value][name], cell))
-        texts = {name for name in changed if _is_text(name, model, before, after)}
+        texts = {name for name in changed if _is_text_in_seed_file(name, model, before, after)}
         # SQLMesh reads 0.190 and 0.19 as one number, and builds nothing again.
         rewritten = {
             name
@@ -223,8 +227,8 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
         broken = {
             name
             for name in changed.keys() - texts
-            if _are_all_numbers(list_cells(before).get(name, []))
-            and not _are_all_numbers(list_cells(after).get(name, []))
+            if _are_all_numbers(list_cells_of_seed_file(before).get(name, []))
+            and not _are_all_numbers(list_cells_of_seed_file(after).get(name, []))
         }
         rows = len(old)
         for is_text in (False, True):
@@ -270,16 +274,16 @@ def _choose_row_key(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | 
     """Chooses the columns that identify a row on both sides: the grain, or the first such one."""
     headers = [[name.strip().lower() for name in side[0]] for side in sides]
     both = [name for name in headers[0] if all(name in header for header in headers)]
-    grains = [tuple(sorted(grain)) for grain in list_grains(model) if grain]
+    grains = [tuple(sorted(grain)) for grain in list_grains_of_model(model) if grain]
     for key in [*grains[:1], *((name,) for name in both[:1])]:
         if set(key) <= set(both) and all(
-            len(_map_rows_by_key(side, key)) == len(side) - 1 for side in sides
+            len(_map_seed_file_rows_by_key(side, key)) == len(side) - 1 for side in sides
         ):
             return key
     return None
 
 
-def _map_rows_by_key(
+def _map_seed_file_rows_by_key(
     rows: list[list[str]], key: tuple[str, ...]
 ) -> dict[tuple[str, ...], dict[str, str]]:
     header = [name.strip().lower() for name in rows[0]]
@@ -290,12 +294,12 @@ def _map_rows_by_key(
     return found
 
 
-def _is_text(name: str, model: Model, *sides: list[list[str]]) -> bool:
+def _is_text_in_seed_file(name: str, model: Model, *sides: list[list[str]]) -> bool:
     declared = getattr(model, "columns_to_types_", None) or {}
     kind = next((kind for column, kind in declared.items() if column.lower() == name), None)
     if kind is not None:
         return kind.this in exp.DataType.TEXT_TYPES
-    cells = [value for side in sides for value in list_cells(side).get(name, [])]
+    cells = [value for side in sides for value in list_cells_of_seed_file(side).get(name, [])]
     return not _are_all_numbers(cells)
 
 
@@ -337,21 +341,21 @@ def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
     those of prod's snapshot.
     """
     found = {}
-    for path, model in iterate_changed_seeds(inputs):
+    for path, model in iterate_changed_seed_files(inputs):
         old = inputs.before.get(model.fqn) if model is not None else None
         if model is None or old is None or not is_seed_model(old):
             continue
         before, after = (
-            read_seed_table(inputs, path, model, before=side) for side in (True, False)
+            read_table_of_seed_file(inputs, path, model, before=side) for side in (True, False)
         )
-        if before and after and _is_content(inputs, path, old):
-            rows = _compare_rows(before, after)
+        if before and after and _is_content_of_seed_file(inputs, path, old):
+            rows = _compare_rows_of_seed_file(before, after)
             if rows is not None:
                 found[model.fqn] = rows
     return found
 
 
-def _is_content(inputs: RuleInputs, path: str, model: SeedModel) -> bool:
+def _is_content_of_seed_file(inputs: RuleInputs, path: str, model: SeedModel) -> bool:
     """Whether the old seed was loaded from the file before the change."""
     content = inputs.files_before(path)
     settings = model.kind.csv_settings or CsvSettings()
@@ -363,9 +367,9 @@ def _is_content(inputs: RuleInputs, path: str, model: SeedModel) -> bool:
     return bool(hashes == model.column_hashes)
 
 
-def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
+def _compare_rows_of_seed_file(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
     """Compares the rows of both versions; None if the header is not clear."""
-    old, new = (_read_records(rows) for rows in (before, after))
+    old, new = (_read_records_of_seed_file(rows) for rows in (before, after))
     if old is None or new is None:
         return None
     common = [name for name in old.header if name in new.header]
@@ -374,12 +378,14 @@ def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows |
     if len(left) != len(right):
         return SeedRows((), come.total(), gone.total())
     # The number of rows is the same: the first lost row became the first new row, and so on.
-    pairs = list(zip(_take_rows(left, gone), _take_rows(right, come), strict=True))
+    pairs = list(
+        zip(_take_rows_of_seed_file(left, gone), _take_rows_of_seed_file(right, come), strict=True)
+    )
     differ = [any(one[i] != other[i] for one, other in pairs) for i in range(len(common))]
     return SeedRows(tuple(name for name, yes in zip(common, differ, strict=True) if yes))
 
 
-def _take_rows(
+def _take_rows_of_seed_file(
     rows: list[tuple[str, ...]], wanted: Counter[tuple[str, ...]]
 ) -> list[tuple[str, ...]]:
     """Lists the rows that `wanted` counts, in the order of the file."""
@@ -401,7 +407,7 @@ class _SeedRecords:
         return [tuple(row[self.header[name]] for name in names) for row in self.rows]
 
 
-def _read_records(rows: list[list[str]]) -> _SeedRecords | None:
+def _read_records_of_seed_file(rows: list[list[str]]) -> _SeedRecords | None:
     header = [name.strip().lower() for name in rows[0]]
     whole = all(len(row) == len(header) for row in rows[1:])
     return (
@@ -430,7 +436,8 @@ def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[
         columns = found.subject
         yield replace(
             found,
-            evidence=found.described_text + _describe_cause(pair.after, columns, inputs),
+            evidence=found.described_text
+            + _describe_cause_in_seed_file(pair.after, columns, inputs),
             clears=f"{found.clears}, or the seed's model declares its `columns`",
             severity=found.severity
             if any(_needs_whole_numbers(pair, name) for name in columns)
@@ -438,15 +445,16 @@ def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[
         )
 
 
-def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) -> str:
+def _describe_cause_in_seed_file(model: Model, columns: Iterable[str], inputs: RuleInputs) -> str:
     """Describes the values that change the types of a seed without declared types."""
     sentence = " The model declares no `columns`, so SQLMesh takes the types from the values"
-    found = next((one for one in iterate_changed_seeds(inputs) if one[1] is model), None)
+    found = next((one for one in iterate_changed_seed_files(inputs) if one[1] is model), None)
     if found is None:
         return f"{sentence}."
     path, seed = found
     before, after = (
-        list_cells(read_seed_table(inputs, path, seed, before=side)) for side in (True, False)
+        list_cells_of_seed_file(read_table_of_seed_file(inputs, path, seed, before=side))
+        for side in (True, False)
     )
     # All old values have a shape that a new value does not have.
     for name in columns:
@@ -468,7 +476,7 @@ def _needs_whole_numbers(pair: ModelPair, name: str) -> bool:
     old, new = list_known_types(pair.before) or {}, list_known_types(pair.after) or {}
     if not (old[name].this in exp.DataType.INTEGER_TYPES and new[name].is_type("DOUBLE")):
         return True
-    if any(name in grain for grain in list_grains(pair.after)):
+    if any(name in grain for grain in list_grains_of_model(pair.after)):
         return True
     for reader in pair.readers:
         query = pair.queries.query_of(reader)

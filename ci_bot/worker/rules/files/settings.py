@@ -12,16 +12,16 @@ from ci_bot.redaction import is_name_of_secret, redact_shapes, shorten_redacted
 from ci_bot.worker.rules.files.configuration import (
     CONFIRM,
     STAND_IN,
-    flatten_configuration,
-    is_project_yaml,
-    judge_other_setting,
-    read_text_before_move,
-    spells_default,
+    does_file_spell_default,
+    flatten_configuration_file,
+    is_configuration_file_of_project,
+    judge_other_setting_in_file,
+    read_file_text_before_move,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line
 from ci_bot.worker.rules.registry import on_file, on_project
-from ci_bot.worker.sql_effects import find_setting_meaning
+from ci_bot.worker.sql_effects import find_effect_of_setting
 
 _FOR_EVERY_MODEL = "it holds for every model without its own"
 
@@ -103,7 +103,7 @@ _SESSIONS = frozenset({"config", "session_configuration"})
 SettingJudgement = tuple[RuleSpec, Severity | None, str, str]
 
 
-def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads best
+def judge_setting_in_file(  # noqa: PLR0911 - one line for each kind of setting reads best
     parts: list[str], before: Any, after: Any
 ) -> SettingJudgement | None:
     head = parts[0]
@@ -116,15 +116,15 @@ def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads be
             CONFIRM,
         )
     if head == "model_defaults":
-        return _judge_default(parts, before, after)
+        return _judge_default_in_file(parts, before, after)
     if head in {"gateways", "gateway"}:
-        return _judge_gateway(parts, before, after)
+        return _judge_gateway_in_file(parts, before, after)
     if head in {"default_gateway", "default_connection"}:
         return GATEWAY, None, "every model runs in another place", CONFIRM
     if head in {"state_connection", "default_state_connection", "state_schema"}:
-        return _judge_state()
+        return _judge_state_in_file()
     if head == "linter":
-        return _judge_linter(parts, before, after)
+        return _judge_linter_in_file(parts, before, after)
     if head == "physical_table_naming_convention":
         return (
             NAMING,
@@ -143,14 +143,14 @@ def judge_setting(  # noqa: PLR0911 - one line for each kind of setting reads be
         effect = "a plan or run that names no environment, also one by night, goes there"
         return SCHEMA, None, effect, CONFIRM
     if head == "plan":
-        return _judge_plan(parts, after)
+        return _judge_plan_in_file(parts, after)
     if head in {"before_all", "after_all"}:
         return None  # the statements themselves are judged
     name = parts[1] if len(parts) > 1 else ""
-    return OTHER, *judge_other_setting(head, before, after, name=name)
+    return OTHER, *judge_other_setting_in_file(head, before, after, name=name)
 
 
-def _judge_default(parts: list[str], before: Any, after: Any) -> SettingJudgement:
+def _judge_default_in_file(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "dialect":
         return (
@@ -174,30 +174,30 @@ def _judge_default(parts: list[str], before: Any, after: Any) -> SettingJudgemen
     return DEFAULTS, None, _FOR_EVERY_MODEL, CONFIRM
 
 
-def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads best
+def _judge_gateway_in_file(  # noqa: PLR0911 - one line for each part of a gateway reads best
     parts: list[str], before: Any, after: Any
 ) -> SettingJudgement | None:
     rest = parts[2:] if parts[0] == "gateways" else parts[1:]
     if not rest:
         return GATEWAY, None, "the gateway itself comes or goes", CONFIRM
     if rest[0] == "state_connection" and rest[-1] in _OF_THE_CONNECTION:
-        return _judge_connection(rest[-1], rest[-1])
+        return _judge_connection_in_file(rest[-1], rest[-1])
     if rest[0] in {"state_connection", "state_schema"}:
-        return _judge_state()
+        return _judge_state_in_file()
     if rest[0] == "test_connection":
         return OTHER, "low", "unit tests run on another engine", "the tests still mean the same"
     if rest[0] == "variables":
-        return OTHER, *judge_other_setting("variables")
+        return OTHER, *judge_other_setting_in_file("variables")
     if rest[0] == "model_defaults":
-        return _judge_default(rest, before, after)
+        return _judge_default_in_file(rest, before, after)
     if len(rest) > 2 and rest[1] in _SESSIONS:  # noqa: PLR2004 - connection, mapping, key
-        return _judge_session(".".join(rest[2:]), before if after is None else after)
+        return _judge_session_in_file(".".join(rest[2:]), before if after is None else after)
     # A nested key belongs to a setting with a known meaning: `catalogs`, `session_properties`.
-    return _judge_connection(rest[1] if len(rest) > 1 else rest[0], rest[-1])
+    return _judge_connection_in_file(rest[1] if len(rest) > 1 else rest[0], rest[-1])
 
 
-def _judge_session(name: str, value: Any) -> SettingJudgement:
-    meaning = find_setting_meaning(name, str(value))
+def _judge_session_in_file(name: str, value: Any) -> SettingJudgement:
+    meaning = find_effect_of_setting(name, str(value))
     if meaning in ("values", "places"):
         return SPARK, None, "the same query gives other results, or writes elsewhere", CONFIRM
     if meaning == "unknown":
@@ -206,7 +206,7 @@ def _judge_session(name: str, value: Any) -> SettingJudgement:
     return OTHER, "info", "a setting of the session", "nothing to do"
 
 
-def _judge_connection(  # noqa: PLR0911 - one line for each kind of setting reads best
+def _judge_connection_in_file(  # noqa: PLR0911 - one line for each kind of setting reads best
     name: str, last: str
 ) -> SettingJudgement:
     """Judges a setting of a connection.
@@ -230,7 +230,7 @@ def _judge_connection(  # noqa: PLR0911 - one line for each kind of setting read
     return GATEWAY, None, "models are named for, or built in, another place", CONFIRM
 
 
-def _judge_state() -> SettingJudgement:
+def _judge_state_in_file() -> SettingJudgement:
     return (
         STATE,
         None,
@@ -239,7 +239,7 @@ def _judge_state() -> SettingJudgement:
     )
 
 
-def _judge_linter(parts: list[str], before: Any, after: Any) -> SettingJudgement:
+def _judge_linter_in_file(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "enabled" or not name:
         off = after is False or after is None
@@ -249,7 +249,7 @@ def _judge_linter(parts: list[str], before: Any, after: Any) -> SettingJudgement
             "no model is checked any more" if off else "models are checked from now on",
             "the linter is on",
         )
-    old, new = _list_items(before), _list_items(after)
+    old, new = _list_items_of_file_setting(before), _list_items_of_file_setting(after)
     loosened = bool(new - old) if name == "ignored_rules" else bool(old - new)
     if name == "warn_rules":
         return LINTER, "medium" if loosened else "info", "which rules warn", "a reviewer agrees"
@@ -261,12 +261,12 @@ def _judge_linter(parts: list[str], before: Any, after: Any) -> SettingJudgement
     )
 
 
-def _list_items(value: Any) -> set[str]:
+def _list_items_of_file_setting(value: Any) -> set[str]:
     items = value if isinstance(value, list) else [value] if value else []
     return {str(item).lower() for item in items}
 
 
-def _judge_plan(parts: list[str], after: Any) -> SettingJudgement:
+def _judge_plan_in_file(parts: list[str], after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "forward_only" and after is True:
         return (
@@ -299,25 +299,26 @@ Setting = tuple[str, Any, Any]
 
 
 @on_file(*SETTINGS)
-def find_changed_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_settings_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Every changed setting of a YAML file, with its effect."""
     for path in inputs.changed_files or ():
-        if not is_project_yaml(inputs, path):
+        if not is_configuration_file_of_project(inputs, path):
             continue
         old, new = (
-            flatten_configuration(read_text_before_move(inputs, path)),
-            flatten_configuration(inputs.read_text_after(path)),
+            flatten_configuration_file(read_file_text_before_move(inputs, path)),
+            flatten_configuration_file(inputs.read_text_after(path)),
         )
         text = inputs.read_text_after(path) or ""
         if old is None or new is None:
             continue  # new projects have nothing to compare; broken files fail the load
-        added = _list_added_gateways(old, new)
+        added = _list_gateways_added_in_file(old, new)
         settings = [
             (key, old.get(key), new.get(key))
             for key in sorted(old.keys() | new.keys())
-            if old.get(key) != new.get(key) and _parse_gateway_name(key) not in added
+            if old.get(key) != new.get(key)
+            and _parse_gateway_name_of_file_setting(key) not in added
         ]
-        yield from _list_observations(settings, path, text)
+        yield from _list_observations_on_file_settings(settings, path, text)
         for name in sorted(added):
             yield RuleObservation(
                 OTHER,
@@ -331,33 +332,34 @@ def find_changed_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _list_added_gateways(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+def _list_gateways_added_in_file(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     """Lists gateways that only the new configuration has, without the default gateway.
 
     A model that names a new gateway is a changed model, and other rules judge it.
     """
     before, after = (
-        list(dict.fromkeys(filter(None, map(_parse_gateway_name, side)))) for side in (old, new)
+        list(dict.fromkeys(filter(None, map(_parse_gateway_name_of_file_setting, side))))
+        for side in (old, new)
     )
     # If no gateway is named, SQLMesh takes the first one.
     default = new.get("default_gateway") or next(iter(after), None)
     return set(after) - set(before) - {default} if before else set()
 
 
-def _parse_gateway_name(key: str) -> str | None:
+def _parse_gateway_name_of_file_setting(key: str) -> str | None:
     """Parses the gateway's name from a setting's key; None for other settings."""
     parts = key.split("\x00")
     return parts[1] if parts[0] == "gateways" and len(parts) > 1 else None
 
 
-def _list_observations(
+def _list_observations_on_file_settings(
     settings: Iterable[Setting], path: str, text: str
 ) -> Iterator[RuleObservation]:
     """Makes one observation for all settings with the same effect."""
     alike: dict[SettingJudgement, list[Setting]] = {}
     for setting in settings:
-        judgement = judge_setting(setting[0].split("\x00"), setting[1], setting[2])
-        if spells_default(*setting):
+        judgement = judge_setting_in_file(setting[0].split("\x00"), setting[1], setting[2])
+        if does_file_spell_default(*setting):
             judgement = OTHER, "info", "SQLMesh's default, in words or left out", "nothing to do"
         if judgement is not None:
             alike.setdefault(judgement, []).append(setting)
@@ -378,13 +380,13 @@ def _list_observations(
 
 def _describe_setting_change(key: str, before: Any, after: Any) -> str:
     name = key.replace("\x00", ".")
-    old, new = _render_setting(name, before), _render_setting(name, after)
+    old, new = _render_setting_of_file(name, before), _render_setting_of_file(name, after)
     if old == new and STAND_IN.search(str(after)):
         new = "another template"
     return f"`{name}` from {old} to {new}"
 
 
-def _render_setting(name: str, value: Any) -> str:
+def _render_setting_of_file(name: str, value: Any) -> str:
     if value is None:
         return "nothing"
     if is_name_of_secret(name):
@@ -397,7 +399,7 @@ def _render_setting(name: str, value: Any) -> str:
 
 
 @on_project(*SETTINGS)
-def find_changed_config_objects(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_objects_changed_in_config_file(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """The most important settings of a config.py, if both configurations are known."""
     old, new = inputs.config_before, inputs.config_after
     path = next(
@@ -411,18 +413,18 @@ def find_changed_config_objects(inputs: RuleInputs) -> Iterator[RuleObservation]
         if value != new.settings[key]
     ]
     text = inputs.read_text_after(path) or ""
-    yield from _list_observations(settings, path, text)
+    yield from _list_observations_on_file_settings(settings, path, text)
 
 
 @on_file(SINGLE_WRITER)
-def find_single_writer_states(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_single_writer_states_in_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """A new state in DuckDB or SQLite, if several tasks write to it."""
     for path in inputs.changed_files or ():
-        if not is_project_yaml(inputs, path):
+        if not is_configuration_file_of_project(inputs, path):
             continue
-        old = flatten_configuration(read_text_before_move(inputs, path)) or {}
-        new = flatten_configuration(inputs.read_text_after(path))
-        for key, tasks in list_single_writer_states(new or {}):
+        old = flatten_configuration_file(read_file_text_before_move(inputs, path)) or {}
+        new = flatten_configuration_file(inputs.read_text_after(path))
+        for key, tasks in list_single_writer_states_in_file(new or {}):
             if old.get(key) == (new or {}).get(key):
                 continue
             text = inputs.read_text_after(path) or ""
@@ -437,7 +439,7 @@ def find_single_writer_states(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def list_single_writer_states(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+def list_single_writer_states_in_file(settings: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Lists (key, concurrent tasks) of each state connection that allows only one writer.
 
     For `ci-bot doctor` too, which judges the project and not the change.

@@ -14,9 +14,9 @@ from ci_bot.worker.rules.files.test_expectations import (
     ModelShape,
     ReadText,
     UnitTestCase,
-    list_lost_checks,
+    list_checks_lost_from_test_file,
     list_new_variables,
-    read_test_case,
+    read_case_of_test_file,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import list_renamed_models
@@ -56,14 +56,21 @@ class TestSides:
     unreadable: frozenset[str]
 
 
-def list_touched_tests(inputs: RuleInputs) -> TestSides:
+def list_tests_of_touched_files(inputs: RuleInputs) -> TestSides:
     """Lists every test that the change may affect, also through a file that the test reads."""
-    then, now = _make_side_reader(inputs, before=True), _make_side_reader(inputs, before=False)
-    paths = list(_iterate_touched(inputs))
+    then, now = (
+        _make_reader_of_test_files(inputs, before=True),
+        _make_reader_of_test_files(inputs, before=False),
+    )
+    paths = list(_iterate_touched_test_files(inputs))
     return TestSides(
-        before=tuple(case for path in paths for case in _read_cases(then(path), path, then)),
-        after=tuple(case for path in paths for case in _read_cases(now(path), path, now)),
-        unreadable=frozenset(path for path in paths if _is_unreadable(now(path))),
+        before=tuple(
+            case for path in paths for case in _read_cases_of_test_file(then(path), path, then)
+        ),
+        after=tuple(
+            case for path in paths for case in _read_cases_of_test_file(now(path), path, now)
+        ),
+        unreadable=frozenset(path for path in paths if _is_test_file_unreadable(now(path))),
     )
 
 
@@ -73,7 +80,7 @@ def is_test_file(inputs: RuleInputs, path: str) -> bool:
     return inside.parts[:1] == (FOLDER,) and bool(_TEST_FILE.fullmatch(inside.name))
 
 
-def _iterate_touched(inputs: RuleInputs) -> Iterator[str]:
+def _iterate_touched_test_files(inputs: RuleInputs) -> Iterator[str]:
     changed = inputs.changed_files or ()
     yield from (path for path in changed if is_test_file(inputs, path))
     data = {PurePosixPath(path).name for path in changed if not is_test_file(inputs, path)}
@@ -93,7 +100,7 @@ def _list_test_files(inputs: RuleInputs) -> Iterator[str]:
                 yield path
 
 
-def _make_side_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
+def _make_reader_of_test_files(inputs: RuleInputs, *, before: bool) -> ReadText:
     """Makes a reader of one side's files, by their paths in the repository or in a project."""
     changed = set(inputs.changed_files or ())
 
@@ -111,18 +118,18 @@ def _make_side_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
     return read_text_of_side
 
 
-def _read_cases(text: str | None, path: str, read: ReadText) -> list[WrittenTest]:
+def _read_cases_of_test_file(text: str | None, path: str, read: ReadText) -> list[WrittenTest]:
     found = load_yaml(text) if text else None
     if not isinstance(found, dict):
         return []
     return [
-        WrittenTest(path, str(name), read_test_case(body, read))
+        WrittenTest(path, str(name), read_case_of_test_file(body, read))
         for name, body in found.items()
         if isinstance(body, dict) and "model" in body
     ]
 
 
-def _is_unreadable(text: str | None) -> bool:
+def _is_test_file_unreadable(text: str | None) -> bool:
     """Whether a YAML parser cannot read the text, usually because of Jinja around keys."""
     if text is None or all(_COMMENT_OR_BLANK.fullmatch(line) for line in text.splitlines()):
         return False
@@ -146,23 +153,23 @@ _MODEL = re.compile(r"\s+model:\s*['\"]?([\w.]+)")
 
 
 @on_file_and_models(REMOVED, WEAKENED)
-def find_removed_tests(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_tests_removed_from_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Tests that are gone or check less, although their model still exists."""
-    sides = list_touched_tests(inputs)
+    sides = list_tests_of_touched_files(inputs)
     moved = {plain_name(old): plain_name(new) for old, new in list_renamed_models(inputs)}
     for test in sides.before:
-        model = _find_model(inputs.after, test.case.model)
-        tested = _find_new_name(test.case.model, moved)
+        model = _find_model_of_test_file(inputs.after, test.case.model)
+        tested = _find_new_model_of_test_file(test.case.model, moved)
         if model is None and inputs.loaded and tested == test.case.model:
             continue  # the model is gone, too, and another rule reports that
         if test.path in sides.unreadable:
             continue
         model = (
             model
-            or _find_model(inputs.after, tested)
-            or _find_model(inputs.before, test.case.model)
+            or _find_model_of_test_file(inputs.after, tested)
+            or _find_model_of_test_file(inputs.before, test.case.model)
         )
-        yield from _judge_test(inputs, test, sides.after, tested, model)
+        yield from _judge_case_of_test_file(inputs, test, sides.after, tested, model)
     for path in sorted(sides.unreadable & {test.path for test in sides.before}):
         yield RuleObservation(
             WEAKENED,
@@ -173,18 +180,18 @@ def find_removed_tests(inputs: RuleInputs) -> Iterator[RuleObservation]:
         )
 
 
-def _judge_test(
+def _judge_case_of_test_file(
     inputs: RuleInputs,
     test: WrittenTest,
     after: tuple[WrittenTest, ...],
     tested: str,
     model: Model | None,
 ) -> Iterator[RuleObservation]:
-    shape = _read_model_shape(inputs, model)
+    shape = _read_model_shape_for_test_file(inputs, model)
     case = replace(test.case, model=tested)
-    same_model = [other for other in after if _is_same_model(other.case.model, tested)]
+    same_model = [other for other in after if _is_same_model_in_test_file(other.case.model, tested)]
     if any(
-        not list_lost_checks(case, other.case, shape)
+        not list_checks_lost_from_test_file(case, other.case, shape)
         for other in same_model
         if other.name != test.name
     ):
@@ -204,7 +211,7 @@ def _judge_test(
             subject=(test.name,),
         )
         return
-    lost_checks = list_lost_checks(case, twin.case, shape) + _describe_new_variables(
+    lost_checks = list_checks_lost_from_test_file(case, twin.case, shape) + _describe_new_variables(
         inputs, test, twin, model
     )
     if lost_checks:
@@ -233,22 +240,26 @@ def _describe_new_variables(
     ]
 
 
-def _find_new_name(tested: str, moved: Mapping[str, str]) -> str:
+def _find_new_model_of_test_file(tested: str, moved: Mapping[str, str]) -> str:
     """Finds the name of the tested model after the change."""
-    return next((new for old, new in moved.items() if _is_same_model(old, tested)), tested)
+    return next(
+        (new for old, new in moved.items() if _is_same_model_in_test_file(old, tested)), tested
+    )
 
 
-def _is_same_model(one: str, other: str) -> bool:
+def _is_same_model_in_test_file(one: str, other: str) -> bool:
     """Whether two names mean one model; one of them may have no catalog."""
     one, other = plain_name(one), plain_name(other)
     return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
 
 
-def _find_model(models: Mapping[str, Model], name: str) -> Model | None:
-    return next((model for fqn, model in models.items() if _is_same_model(fqn, name)), None)
+def _find_model_of_test_file(models: Mapping[str, Model], name: str) -> Model | None:
+    return next(
+        (model for fqn, model in models.items() if _is_same_model_in_test_file(fqn, name)), None
+    )
 
 
-def _read_model_shape(inputs: RuleInputs, model: Model | None) -> ModelShape:
+def _read_model_shape_for_test_file(inputs: RuleInputs, model: Model | None) -> ModelShape:
     """Reads columns and CTEs of the tested model and of the models that it reads."""
     if model is None or not inputs.loaded:
         return ModelShape()
@@ -256,18 +267,19 @@ def _read_model_shape(inputs: RuleInputs, model: Model | None) -> ModelShape:
     found = getattr(query, "ctes", None)
     before = inputs.before.get(model.fqn)
     return ModelShape(
-        columns=_list_columns(model),
+        columns=_list_columns_for_test_file(model),
         same=before is not None and before.data_hash == model.data_hash,
         ctes=None if found is None else {cte.alias.lower() for cte in found},
         upstream={
             plain_name(name): columns
             for name in model.depends_on
-            if name in inputs.after and (columns := _list_columns(inputs.after[name])) is not None
+            if name in inputs.after
+            and (columns := _list_columns_for_test_file(inputs.after[name])) is not None
         },
     )
 
 
-def _list_columns(model: Model) -> set[str] | None:
+def _list_columns_for_test_file(model: Model) -> set[str] | None:
     known = model.columns_to_types
     return None if not known or "*" in known else {column.lower() for column in known}
 
@@ -281,7 +293,7 @@ def _list_yaml_files(inputs: RuleInputs) -> Iterator[str]:
 
 
 @on_file(MOVING)
-def find_moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_moving_dates_in_test_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Dates in tests that depend on the clock."""
     for path in _list_yaml_files(inputs):
         after = inputs.read_text_after(path)
@@ -292,7 +304,7 @@ def find_moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
             code = line.split(" #")[0]
             if line in known or code.lstrip().startswith("#"):
                 continue
-            found = _find_moving_part(code)
+            found = _find_moving_part_of_test_file(code)
             if found is not None:
                 yield RuleObservation(
                     MOVING,
@@ -301,12 +313,12 @@ def find_moving_dates(inputs: RuleInputs) -> Iterator[RuleObservation]:
                     "the test uses fixed dates (and `vars: execution_time` where it needs one)",
                     path=path,
                     line=number,
-                    model_name=_find_tested_model(after.splitlines(), number - 1),
+                    model_name=_find_tested_model_in_file(after.splitlines(), number - 1),
                 )
                 break
 
 
-def _find_moving_part(line: str) -> str | None:
+def _find_moving_part_of_test_file(line: str) -> str | None:
     """Finds what follows the clock in a line of a test."""
     found = _MOVING.search(f"{line}\n")
     if found is not None:
@@ -315,7 +327,7 @@ def _find_moving_part(line: str) -> str | None:
     return next((template for template in templates if _CLOCK.search(template)), None)
 
 
-def _find_tested_model(lines: list[str], place: int) -> str | None:
+def _find_tested_model_in_file(lines: list[str], place: int) -> str | None:
     """Finds the model of the test around a line: a test begins at a line without indent."""
     begins = [n for n, line in enumerate(lines) if re.match(r"[^\s#]", line)]
     first = max((n for n in begins if n <= place), default=0)

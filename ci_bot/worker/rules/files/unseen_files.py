@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ci_bot.protocol.files import is_read
+from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.plan import Severity
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import (
@@ -26,10 +26,10 @@ from ci_bot.worker.project import (
 )
 from ci_bot.worker.rules.changes.runs import BUILT_AGAIN, CHANGED_IN_RUNS
 from ci_bot.worker.rules.files.configuration import (
-    flatten_configuration,
-    is_project_yaml,
-    read_text_before_move,
-    replace_configuration_templates,
+    flatten_configuration_file,
+    is_configuration_file_of_project,
+    read_file_text_before_move,
+    replace_templates_in_configuration_file,
 )
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.observation import RuleObservation, find_anchor_line, quote_names
@@ -63,20 +63,20 @@ MOST_FILES = 20_000
 def find_ignored_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Patterns of a YAML configuration that match files of the project, and did not before."""
     for path in inputs.changed_files or ():
-        if not is_project_yaml(inputs, path):
+        if not is_configuration_file_of_project(inputs, path):
             continue
         old, new = (
-            flatten_configuration(read_text_before_move(inputs, path)),
-            flatten_configuration(inputs.read_text_after(path)),
+            flatten_configuration_file(read_file_text_before_move(inputs, path)),
+            flatten_configuration_file(inputs.read_text_after(path)),
         )
         if old is None or new is None:
             continue
-        yield from _observe_patterns(
+        yield from _observe_file_patterns(
             inputs,
             path,
             PurePosixPath(path).parent,
-            _list_patterns(old.get(KEY)),
-            _list_patterns(new.get(KEY)),
+            _list_file_patterns(old.get(KEY)),
+            _list_file_patterns(new.get(KEY)),
         )
 
 
@@ -89,21 +89,21 @@ def find_files_ignored_by_objects(inputs: RuleInputs) -> Iterator[RuleObservatio
     )
     if before is None or after is None or path is None or KEY not in after.settings:
         return
-    yield from _observe_patterns(
+    yield from _observe_file_patterns(
         inputs,
         path,
         PurePosixPath(path).parent,
-        _list_patterns(before.settings.get(KEY)),
-        _list_patterns(after.settings.get(KEY)),
+        _list_file_patterns(before.settings.get(KEY)),
+        _list_file_patterns(after.settings.get(KEY)),
     )
 
 
-def _list_patterns(value: object) -> list[str]:
+def _list_file_patterns(value: object) -> list[str]:
     items = value if isinstance(value, list | tuple) else [value] if value else []
     return [str(item) for item in items]
 
 
-def _observe_patterns(
+def _observe_file_patterns(
     inputs: RuleInputs, path: str, project: PurePosixPath, old: list[str], new: list[str]
 ) -> Iterator[RuleObservation]:
     added = [pattern for pattern in new if pattern not in old]
@@ -166,7 +166,7 @@ POINTER = find_rule("lfs-pointer")
 
 
 @on_file_and_models(POINTER)
-def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
+def find_lfs_pointer_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Pointers that the plan reads as data or code, also if the pull request does not change them.
 
     The files that the load has opened are known, and so are the seeds. If the project does not
@@ -186,12 +186,13 @@ def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
         verb, them = ("is", "it") if len(read) == 1 else ("are", "them")
         yield RuleObservation(
             POINTER,
-            f"{quote_names(_list_relative_paths(read, inputs))} {verb} in Git LFS, and the "
+            f"{quote_names(_list_relative_paths_of_files(read, inputs))} {verb} in Git LFS, and "
+            f"the "
             f"checkout holds only a pointer for {them}. The plan takes the pointer's text for the "
             "content, and so would the tables that it builds and that prod takes over.",
             FIX,
             model=next((seeds[path] for path in read if path in seeds), None),
-            path=_list_relative_paths(read, inputs)[0],
+            path=_list_relative_paths_of_files(read, inputs)[0],
             line=1,
         )
     rest = list_lfs_pointers_named_in_project(
@@ -200,18 +201,19 @@ def find_lfs_pointers(inputs: RuleInputs) -> Iterator[RuleObservation]:
     if rest:
         yield RuleObservation(
             POINTER,
-            f"{quote_names(_list_relative_paths(rest, inputs))} in Git LFS: the checkout holds a "
+            f"{quote_names(_list_relative_paths_of_files(rest, inputs))} in Git LFS: the checkout "
+            f"holds a "
             "pointer only, and a model or macro names the file. What reads it while a model runs "
             "gets the pointer's text.",
             FIX,
             severity="high",
-            path=_list_relative_paths(rest, inputs)[0],
+            path=_list_relative_paths_of_files(rest, inputs)[0],
             line=1,
             subject=("named in code",),
         )
 
 
-def _list_relative_paths(paths: Iterable[Path], inputs: RuleInputs) -> list[str]:
+def _list_relative_paths_of_files(paths: Iterable[Path], inputs: RuleInputs) -> list[str]:
     return sorted(
         path.relative_to(inputs.repository).as_posix()
         if path.is_relative_to(inputs.repository)
@@ -250,11 +252,13 @@ def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]
         and os.path.normpath(inputs.repository / path) not in opened
     ]
     # The code is collected once, and only if it may name a file: a project has thousands of both.
-    code = _collect_unchanged_code(inputs) if unread else {}
+    code = _collect_code_that_reads_files(inputs) if unread else {}
     words = {word for text in code.values() for word in _WORD.findall(text)}
-    listings = {fqn: found for fqn, text in code.items() if (found := _read_listing(text))}
+    listings = {
+        fqn: found for fqn, text in code.items() if (found := _read_listing_of_unseen_files(text))
+    }
     for path in unread:
-        for fqn, how in _list_readers(path, code, words, listings):
+        for fqn, how in _list_readers_of_unseen_file(path, code, words, listings):
             yield RuleObservation(
                 CHANGED_IN_RUNS,
                 f"The model's code {how} {quote_names([path])}, which the load does not read: the "
@@ -282,7 +286,7 @@ class _DirectoryListing:
         return not self.patterns or any(fnmatch(path.name, each) for each in self.patterns)
 
 
-def _read_listing(code: str) -> _DirectoryListing | None:
+def _read_listing_of_unseen_files(code: str) -> _DirectoryListing | None:
     """Reads the texts of code that lists a directory; None if it lists none."""
     if not _LISTS.search(code):
         return None
@@ -301,7 +305,7 @@ def _read_listing(code: str) -> _DirectoryListing | None:
     return _DirectoryListing(frozenset(folders - {""}), patterns)
 
 
-def _list_readers(
+def _list_readers_of_unseen_file(
     path: str, code: Mapping[str, str], words: set[str], listings: Mapping[str, _DirectoryListing]
 ) -> Iterator[tuple[str, str]]:
     """Lists the models whose code reads a file, each with the words for a sentence.
@@ -321,20 +325,20 @@ def _list_readers(
             yield fqn, "lists the directory of"
 
 
-def _collect_unchanged_code(inputs: RuleInputs) -> dict[str, str]:
+def _collect_code_that_reads_files(inputs: RuleInputs) -> dict[str, str]:
     """Collects the stored code and the statements of each model without a change in the plan."""
     return {
-        fqn: "\n".join(_list_code(model))
+        fqn: "\n".join(_list_code_that_reads_files(model))
         for fqn, model in sorted(inputs.after.items())
-        if _is_unchanged(inputs.before.get(fqn), model)
+        if _is_reader_of_file_unchanged(inputs.before.get(fqn), model)
     }
 
 
-def _is_unchanged(before: Model | None, after: Model) -> bool:
+def _is_reader_of_file_unchanged(before: Model | None, after: Model) -> bool:
     return before is not None and bool(before.data_hash == after.data_hash)
 
 
-def _list_code(model: Model) -> list[str]:
+def _list_code_that_reads_files(model: Model) -> list[str]:
     if is_seed_model(model):
         return []  # its content is in its hash
     code = [item.payload for item in model.python_env.values()]
@@ -352,7 +356,7 @@ def find_unread_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     The silence of rules about such a file says nothing.
     """
     for path in inputs.changed_files or ():
-        why = _explain_unread_file(inputs, path) if is_read(path) else None
+        why = _explain_unread_file(inputs, path) if is_file_read_by_a_rule(path) else None
         if why is not None:
             yield RuleObservation(
                 CRASHED,
@@ -374,10 +378,10 @@ def _explain_unread_file(inputs: RuleInputs, path: str) -> str | None:
     if inside.suffix == ".py":
         return "it is nested deeper than Python's own parser follows" if is_too_deep(text) else None
     is_test = inside.parts[0] == "tests" and inside.suffix in (".yaml", ".yml")
-    if not is_test and not is_project_yaml(inputs, path):
+    if not is_test and not is_configuration_file_of_project(inputs, path):
         return None
     try:
-        read_yaml(replace_configuration_templates(text))
+        read_yaml(replace_templates_in_configuration_file(text))
     except UnreadYaml as unread:
         return unread.message
     except UnfitYaml:

@@ -32,16 +32,16 @@ _BOTH_ENDS = 2
 _VALIDITY = {"valid_from", "valid_to"}
 
 
-def list_grains(model: Model) -> list[frozenset[str]]:
+def list_grains_of_model(model: Model) -> list[frozenset[str]]:
     """Lists the declared grains, each a set of columns."""
     return [frozenset(list_column_names(grain)) for grain in model.grains]
 
 
-def list_unique_keys(model: Model | None) -> list[frozenset[str]]:
+def list_unique_keys_of_model(model: Model | None) -> list[frozenset[str]]:
     """Lists sets of columns that identify a row, by the model's own declarations and audits."""
     if model is None:
         return []
-    found = set(list_grains(model)) | set(read_audit_promises(model).unique)
+    found = set(list_grains_of_model(model)) | set(read_audit_promises(model).unique)
     if model.unique_key and not model.kind.is_scd_type_2:
         found.add(frozenset(list_column_names(model.unique_key)))
     return sorted((key for key in found if key), key=sorted)
@@ -69,7 +69,7 @@ def list_fixed_columns(join: exp.Join) -> frozenset[str]:
     return frozenset(found)
 
 
-def may_deduplicate(query: ModelQuery | None) -> bool:
+def may_model_deduplicate(query: ModelQuery | None) -> bool:
     """Whether the query may combine several rows into one, by any columns."""
     return query is None or query.tree.has_any(exp.Group, exp.RowNumber, exp.Distinct)
 
@@ -79,15 +79,17 @@ def find_multiplying_join(
 ) -> str | None:
     """Finds a table whose rows the key does not tell apart and nothing says that one row joins."""
     for branch in list_outer_scopes(query.root) if query is not None else ():
-        for join, source in _iterate_partners(branch, key):
+        for join, source in _iterate_partners_of_model_key(branch, key):
             fixed = list_fixed_columns(join)
-            keys = list_unique_keys(by_table.get(table_name(source)))
+            keys = list_unique_keys_of_model(by_table.get(table_name(source)))
             if not any(one <= fixed for one in keys):
                 return str(source.name)
     return None
 
 
-def _iterate_partners(branch: Scope, key: Collection[str]) -> Iterator[tuple[exp.Join, exp.Table]]:
+def _iterate_partners_of_model_key(
+    branch: Scope, key: Collection[str]
+) -> Iterator[tuple[exp.Join, exp.Table]]:
     """Yields joins that may give several rows, with their stored tables, of which no column is in
     the key.
     """
@@ -121,9 +123,9 @@ class KeyContradictions:
         branch = self._find_branch(model, key)
         if branch is None:
             return None
-        for join, source in _iterate_partners(branch, key):
+        for join, source in _iterate_partners_of_model_key(branch, key):
             alias = join.this.alias_or_name
-            keys = list_unique_keys(self._by_table.get(table_name(source)))
+            keys = list_unique_keys_of_model(self._by_table.get(table_name(source)))
             fixed = list_fixed_columns(join) | _list_fixed_by_filter(branch, alias)
             if keys and not any(one <= fixed for one in keys) and not is_range_join(join, alias):
                 return (
@@ -154,7 +156,7 @@ class KeyContradictions:
     def describe_source(self, model: Model, key: Collection[str]) -> str | None:
         """Describes a source of which several rows may have one key; None if there is none."""
         branch = self._find_branch(model, key)
-        source = _find_only_table(branch) if branch is not None else None
+        source = _find_only_table_of_model(branch) if branch is not None else None
         if branch is None or source is None:
             return None
         items = [find_projection(branch, name) for name in key]
@@ -174,14 +176,14 @@ class KeyContradictions:
     def _find_branch(self, model: Model, key: Collection[str]) -> Scope | None:
         """Finds the only SELECT that gives the model's rows, if it keeps each row that it reads."""
         query = self._queries.query_of(model)
-        if query is None or query.root is None or may_deduplicate(query) or not key:
+        if query is None or query.root is None or may_model_deduplicate(query) or not key:
             return None
         branches = list(list_outer_scopes(query.root))
         return branches[0] if len(branches) == 1 else None
 
     def _list_source_keys(self, table: str) -> list[frozenset[str]]:
         """Lists a table's keys: declared, or audited in models that pass its rows on."""
-        declared = list_unique_keys(self._by_table.get(table))
+        declared = list_unique_keys_of_model(self._by_table.get(table))
         if declared:
             return declared
         if self._inferred is None:
@@ -194,10 +196,10 @@ class KeyContradictions:
             if model.kind.is_external or model.kind.is_seed or model.kind.is_scd_type_2:
                 continue
             query = self._queries.query_of(model)
-            if query is None or query.root is None or may_deduplicate(query):
+            if query is None or query.root is None or may_model_deduplicate(query):
                 continue
             branches = list(list_outer_scopes(query.root))
-            source = _find_only_table(branches[0]) if len(branches) == 1 else None
+            source = _find_only_table_of_model(branches[0]) if len(branches) == 1 else None
             if source is None:
                 continue
             # A grain is a claim, and an audit is proof.
@@ -208,7 +210,7 @@ class KeyContradictions:
         return {table: sorted(keys, key=sorted) for table, keys in found.items()}
 
 
-def _find_only_table(branch: Scope) -> exp.Table | None:
+def _find_only_table_of_model(branch: Scope) -> exp.Table | None:
     """Finds the stored table whose rows a query passes on; None beside a join or a generator."""
     select = branch.expression
     start = select.args.get(FROM)

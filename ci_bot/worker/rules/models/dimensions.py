@@ -10,8 +10,8 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from ci_bot.protocol.rules import find_rule
-from ci_bot.worker.rules.models.current_time import reads_clock
-from ci_bot.worker.rules.models.declared_keys import list_grains
+from ci_bot.worker.rules.models.current_time import does_model_read_clock
+from ci_bot.worker.rules.models.declared_keys import list_grains_of_model
 from ci_bot.worker.rules.models.linter_rule import ModelRule, on_model
 from ci_bot.worker.rules.observation import NOT_RETURNED, RuleObservation, quote_names
 from ci_bot.worker.sql import (
@@ -83,7 +83,7 @@ class ScdValidity(ModelRule):
                 severity="blocker",
                 anchors=tuple(gone),
             )
-        for grain in list_grains(model):
+        for grain in list_grains_of_model(model):
             if grain and grain <= set(list_column_names(model.unique_key)):
                 yield self.make_observation(
                     model,
@@ -162,7 +162,7 @@ class HardDeletesPartialSource(ModelRule):
                 if join.kind not in {"CROSS", "ANTI"} and join.side != "RIGHT":
                     name = self._name_source(join.this, scope)
                     yield f"join {name}", f"rows without a match in `{name}` are left out"
-        if any(_moves_with_time(part) for part in conditions):
+        if any(_does_model_condition_move_with_time(part) for part in conditions):
             yield "window", "the query delivers only the rows of a time window that moves"
         sources = [select.args[FROM].this] if select.args.get(FROM) is not None else []
         sources += [join.this for join in joins if join.side not in {"LEFT"}]
@@ -210,22 +210,22 @@ class HardDeletesPartialSource(ModelRule):
         return str(node.alias_or_name)
 
 
-def _moves_with_time(condition: exp.Expr) -> bool:
+def _does_model_condition_move_with_time(condition: exp.Expr) -> bool:
     """Whether rows stop to meet a condition as time passes, or it selects one interval.
 
     `x <= now` selects more rows from day to day, and each stays selected.
     """
-    if isinstance(condition, exp.LT | exp.LTE) and _is_time(condition.expression):
-        return _is_time(condition.this)
-    if isinstance(condition, exp.GT | exp.GTE) and _is_time(condition.this):
-        return _is_time(condition.expression)
+    if isinstance(condition, exp.LT | exp.LTE) and _is_time_in_model(condition.expression):
+        return _is_time_in_model(condition.this)
+    if isinstance(condition, exp.GT | exp.GTE) and _is_time_in_model(condition.this):
+        return _is_time_in_model(condition.expression)
     if isinstance(condition, exp.Or):
-        return any(_moves_with_time(part) for part in condition.flatten())
+        return any(_does_model_condition_move_with_time(part) for part in condition.flatten())
     if isinstance(condition, exp.Between):
         _, begin, _ = condition.iter_expressions()
-        return _is_time(begin)
-    return _is_time(condition)
+        return _is_time_in_model(begin)
+    return _is_time_in_model(condition)
 
 
-def _is_time(node: exp.Expr) -> bool:
-    return is_interval_predicate(node) or reads_clock(node)
+def _is_time_in_model(node: exp.Expr) -> bool:
+    return is_interval_predicate(node) or does_model_read_clock(node)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ci_bot.worker.rules.models.declared_keys import is_range_join, list_unique_keys
+from ci_bot.worker.rules.models.declared_keys import is_range_join, list_unique_keys_of_model
 from ci_bot.worker.sql import find_projection, list_outer_scopes, split_conditions, table_name
 from ci_bot.worker.sqlmesh_compat import FROM
 
@@ -174,7 +174,7 @@ def list_source_keys(
 ) -> list[frozenset[str]]:
     """Lists the keys of a table, or of a query that groups, numbers or passes on its rows."""
     if isinstance(source, exp.Table):
-        return list_unique_keys(by_table.get(table_name(source)))
+        return list_unique_keys_of_model(by_table.get(table_name(source)))
     branches = list_outer_scopes(source) if isinstance(source, Scope) else []
     if len(branches) != 1 or depth >= _MOST_LEVELS:
         return []

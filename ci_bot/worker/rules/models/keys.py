@@ -14,8 +14,8 @@ from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.models.declared_keys import (
     KeyContradictions,
     find_multiplying_join,
-    list_grains,
-    may_deduplicate,
+    list_grains_of_model,
+    may_model_deduplicate,
 )
 from ci_bot.worker.rules.models.linter_rule import (
     ModelRule,
@@ -80,10 +80,10 @@ class UniqueKeyNoAudit(ModelRule):
             query = self.query_of(model)
             multiplied = find_multiplying_join(query, key, self.project.by_table)
             contradiction = self._contradictions.describe_source(model, key)
-            hinted = may_deduplicate(query) or (
+            hinted = may_model_deduplicate(query) or (
                 multiplied is None
                 and contradiction is None
-                and any(grain <= key for grain in list_grains(model))
+                and any(grain <= key for grain in list_grains_of_model(model))
             )
             yield self.make_observation(
                 model,
@@ -162,7 +162,7 @@ class MergeKeyNull(ModelRule):
             for item in model.unique_key
             for part in (item.expressions if isinstance(item, exp.Tuple) else [item])
         ]
-        if may_deduplicate(self.query_of(model)):
+        if may_model_deduplicate(self.query_of(model)):
             return
         defaults = [find_null_default(model, part, self.project) for part in parts]
         given = [default for default in defaults if default is not None]
@@ -248,7 +248,7 @@ class MissingKeyAudit(ModelRule):
         if model.kind.is_symbolic:
             return
         promises = read_audit_promises(model)
-        grains = list_grains(model)
+        grains = list_grains_of_model(model)
         for grain in grains:
             yield from self._observe_contradiction(model, grain, promises)
         if not is_computed_table(model):
@@ -307,7 +307,7 @@ class MissingKeyColumn(ModelRule):
         yield from self._check_audits(model)
         uses: list[tuple[str, set[str]]] = [
             ("unique_key", set(list_column_names(model.unique_key))),
-            ("grain", {c for grain in list_grains(model) for c in grain}),
+            ("grain", {c for grain in list_grains_of_model(model) for c in grain}),
         ]
         if model.time_column:
             uses.append(("time_column", {model.time_column.column.name.lower()}))
@@ -329,37 +329,37 @@ class MissingKeyColumn(ModelRule):
         for fault in list_audit_faults(model, self.project.columns_of):
             by_audit.setdefault(fault.audit.name, []).append(fault)
         for name, faults in by_audit.items():
-            by_subject = {_make_fault_subject(fault, called): fault for fault in faults}
+            by_subject = {_make_subject_of_model_fault(fault, called): fault for fault in faults}
             yield RuleObservation(
                 self.spec,
-                partial(_describe_failing_audit, called, by_subject),
+                partial(_describe_failing_audit_of_model, called, by_subject),
                 _AUDIT_CAN_RUN,
                 model=model,
-                anchors=(*chain.from_iterable(map(_list_fault_anchors, faults)), name),
+                anchors=(*chain.from_iterable(map(_list_anchors_of_model_fault, faults)), name),
                 subject=tuple(by_subject),
                 written_in=faults[0].audit if faults[0].is_own else None,
             )
 
 
-def _make_fault_subject(fault: AuditFault, called: Callable[[str], str]) -> str:
+def _make_subject_of_model_fault(fault: AuditFault, called: Callable[[str], str]) -> str:
     what = f"argument {fault.argument}" if fault.argument else fault.column
     table = called(fault.table) if fault.table else None
     return " ".join(filter(None, ("audits", fault.audit.name, table, what)))
 
 
-def _list_fault_anchors(fault: AuditFault) -> tuple[str, ...]:
+def _list_anchors_of_model_fault(fault: AuditFault) -> tuple[str, ...]:
     """Lists spellings of the missing name, to find its line: also a column after its table."""
     if fault.column is None:
         return (f"@{fault.argument}",)
     return fault.column, f".{fault.column}"
 
 
-def _describe_failing_audit(
+def _describe_failing_audit_of_model(
     called: Callable[[str], str], faults: Mapping[str, AuditFault], subjects: Sequence[str]
 ) -> str:
     """Describes a failing audit of a model."""
     named = [faults[subject] for subject in subjects]
-    lacks = _describe_missing_parts(called, named, NOT_RETURNED)
+    lacks = _describe_missing_parts_of_model(called, named, NOT_RETURNED)
     return f"The audit `{named[0].audit.name}` {lacks}: it fails each time that the model is built."
 
 
@@ -368,11 +368,11 @@ def _describe_failing_standalone_audit(
 ) -> str:
     """Describes a failing audit that belongs to no model."""
     named = [faults[subject] for subject in subjects]
-    lacks = _describe_missing_parts(called, named, "which no model that it reads has")
+    lacks = _describe_missing_parts_of_model(called, named, "which no model that it reads has")
     return f"The standalone audit `{named[0].audit.name}` {lacks}: it fails each time that it runs."
 
 
-def _describe_missing_parts(
+def _describe_missing_parts_of_model(
     called: Callable[[str], str], faults: Sequence[AuditFault], of_no_table: str
 ) -> str:
     read = {
@@ -414,13 +414,18 @@ def check_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
 def _observe_standalone_faults(
     faults: Sequence[AuditFault], project: ProjectView
 ) -> Iterator[RuleObservation]:
-    by_subject = {_make_fault_subject(fault, project.name_of_table): fault for fault in faults}
+    by_subject = {
+        _make_subject_of_model_fault(fault, project.name_of_table): fault for fault in faults
+    }
     if by_subject:
         yield RuleObservation(
             MissingKeyColumn.spec,
             partial(_describe_failing_standalone_audit, project.name_of_table, by_subject),
             _AUDIT_CAN_RUN,
-            anchors=(*chain.from_iterable(map(_list_fault_anchors, faults)), faults[0].audit.name),
+            anchors=(
+                *chain.from_iterable(map(_list_anchors_of_model_fault, faults)),
+                faults[0].audit.name,
+            ),
             subject=tuple(by_subject),
             written_in=faults[0].audit,
         )

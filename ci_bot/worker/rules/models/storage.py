@@ -14,7 +14,7 @@ from sqlmesh.utils.date import now, to_datetime
 
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.project import describe_merge_obstacle_in_project
-from ci_bot.worker.rules.models.declared_keys import list_grains
+from ci_bot.worker.rules.models.declared_keys import list_grains_of_model
 from ci_bot.worker.rules.models.linter_rule import ModelRule, is_computed_table, on_model
 from ci_bot.worker.rules.observation import RuleObservation, quote_names
 from ci_bot.worker.sql import find_interval_bounds, find_time_column_origins, list_column_names
@@ -55,9 +55,9 @@ class PartitionsWithoutTime(ModelRule):
         filtered = {name for _, name in bounds.columns}
         roots = [query.scopes] if query.scopes is not None else []
         for part in model.partitioned_by:
-            for column in _list_columns(part):
+            for column in _list_partition_columns_of_model(part):
                 made_of = {name for _, name in find_time_column_origins(roots, column.name)}
-                whole = _count_seconds(part) <= model.interval_unit.seconds
+                whole = _count_seconds_in_model_partition(part) <= model.interval_unit.seconds
                 if whole and filtered & (made_of | {column.name.lower()}):
                     return
         if filtered:
@@ -80,10 +80,10 @@ class PartitionsWithoutTime(ModelRule):
         by_time = [
             part
             for part in parts
-            if any(column.name.lower() == time for column in _list_columns(part))
+            if any(column.name.lower() == time for column in _list_partition_columns_of_model(part))
         ]
         unit = model.interval_unit
-        if any(_count_seconds(part) <= unit.seconds for part in by_time):
+        if any(_count_seconds_in_model_partition(part) <= unit.seconds for part in by_time):
             return
         if by_time:
             shown = quote_names([part.sql(dialect=model.dialect) for part in by_time])
@@ -117,7 +117,7 @@ _UNITS = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DA
 _CHARACTERS_OF_A_DAY = 8
 
 
-def _count_seconds(part: exp.Expr) -> float:
+def _count_seconds_in_model_partition(part: exp.Expr) -> float:
     """Counts the seconds whose rows share a partition; 0 if that is unknown.
 
     Iceberg's transforms are `years`, `months`, `days`, `hours` (also without the s), `bucket` and
@@ -146,7 +146,12 @@ class PartitionPerRow(ModelRule):
         if not is_computed_table(model) or not model.partitioned_by:
             return
         types = model.columns_to_types or {}
-        keys = {column for grain in _list_keys(model) if len(grain) == 1 for column in grain}
+        keys = {
+            column
+            for grain in _list_partition_keys_of_model(model)
+            if len(grain) == 1
+            for column in grain
+        }
         # SQLMesh itself partitions by the time column, whatever its type.
         time = model.time_column.column.name.lower() if model.time_column else None
         fine = []
@@ -168,13 +173,13 @@ class PartitionPerRow(ModelRule):
             )
 
 
-def _list_keys(model: Model) -> list[frozenset[str]]:
-    found = [frozenset(grain) for grain in list_grains(model)]
+def _list_partition_keys_of_model(model: Model) -> list[frozenset[str]]:
+    found = [frozenset(grain) for grain in list_grains_of_model(model)]
     unique = frozenset(list_column_names(list(model.unique_key or [])))
     return [*found, unique] if unique else found
 
 
-def _list_columns(part: exp.Expr) -> list[exp.Column]:
+def _list_partition_columns_of_model(part: exp.Expr) -> list[exp.Column]:
     return [part] if isinstance(part, exp.Column) else list(part.find_all(exp.Column))
 
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_cast
-from ci_bot.worker.execution.expressions import quote_text, write_field
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.arithmetic import write_duckdb_cast
+from ci_bot.worker.duckdb_trials.expressions import quote_duckdb_text, write_duckdb_field
+from ci_bot.worker.duckdb_trials.names_and_types import (
     BOOLEAN,
     DAYS,
     INT,
@@ -22,13 +22,13 @@ from ci_bot.worker.execution.names_and_types import (
     TypedText,
     UntriedError,
     ValueType,
-    make_array_type,
-    make_decimal,
-    make_struct_type,
-    parse_type,
-    quote_name,
+    make_duckdb_array_type,
+    make_duckdb_decimal,
+    make_duckdb_struct_type,
+    parse_duckdb_type,
+    quote_duckdb_name,
 )
-from ci_bot.worker.execution.totals import TotalWriter
+from ci_bot.worker.duckdb_trials.totals import DuckdbTotalWriter
 
 # Before the names of variables, which no column has.
 VARIABLE = "ci_each_"
@@ -43,11 +43,11 @@ _INTERVAL_PARTS = {
     "day": ("{0} // 86400000000", INT),
     "hour": ("({0} // 3600000000) % 24", ValueType("tinyint")),
     "minute": ("({0} // 60000000) % 60", ValueType("tinyint")),
-    "second": ("CAST({0} % 60000000 AS DECIMAL(18, 0)) / 1000000", make_decimal(8, 6)),
+    "second": ("CAST({0} % 60000000 AS DECIMAL(18, 0)) / 1000000", make_duckdb_decimal(8, 6)),
 }
 
 
-class NestedWriter(TotalWriter):
+class DuckdbNestedWriter(DuckdbTotalWriter):
     """Writes values that have parts."""
 
     # Structs.
@@ -56,14 +56,14 @@ class NestedWriter(TotalWriter):
         value, name = node.this, node.expression.name.lower()
         if isinstance(value, exp.Anonymous) and value.name.lower() == "from_json":
             return self._write_json_member(value, name, scope)
-        return write_field(self.write_expression(value, scope), name)
+        return write_duckdb_field(self.write_expression(value, scope), name)
 
     def _write_json_member(self, call: exp.Expr, name: str, scope: QueryScope) -> TypedText:
         """A text of a JSON text: a field of another type may make the others NULL, too."""
         text, schema = call.expressions if len(call.expressions) == len(("text", "schema")) else []
         if not isinstance(schema, exp.Literal):
             raise UntriedError("from_json() without a schema as text")
-        kind = parse_type(f"STRUCT<{schema.name}>")
+        kind = parse_duckdb_type(f"STRUCT<{schema.name}>")
         if any(part != STRING for _, part in kind.parts):
             raise UntriedError("from_json() to other types than texts")
         fields = [one.name for one in exp.DataType.build(str(kind), dialect="spark").expressions]
@@ -73,7 +73,7 @@ class NestedWriter(TotalWriter):
         value = self.write_expression(text, scope)
         if value.kind != STRING:
             raise UntriedError(f"from_json() of {value.kind}")
-        return TypedText(f"ci_json({value.text}, {quote_text(f'$.{written[0]}')})", STRING)
+        return TypedText(f"ci_json({value.text}, {quote_duckdb_text(f'$.{written[0]}')})", STRING)
 
     def _write_struct(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         return self._call_struct(node.expressions, scope)
@@ -94,8 +94,8 @@ class NestedWriter(TotalWriter):
 
     def _write_fields(self, named: Sequence[tuple[str, exp.Expr]], scope: QueryScope) -> TypedText:
         values = [(name, self.write_expression(one, scope)) for name, one in named]
-        kind = make_struct_type((name, value.kind) for name, value in values)
-        inner = ", ".join(f"{quote_text(name)}: {value.text}" for name, value in values)
+        kind = make_duckdb_struct_type((name, value.kind) for name, value in values)
+        inner = ", ".join(f"{quote_duckdb_text(name)}: {value.text}" for name, value in values)
         return TypedText(f"{{{inner}}}", kind)
 
     # Maps.
@@ -105,7 +105,7 @@ class NestedWriter(TotalWriter):
         (_, key_kind), (_, kind) = value.kind.parts
         if key.kind != key_kind:
             raise UntriedError(f"an item of {value.kind} by {key.kind}")
-        entry = quote_name(f"{VARIABLE}entry")
+        entry = quote_duckdb_name(f"{VARIABLE}entry")
         sought = f"lambda {entry}: {entry}.key = {key.text}"
         return TypedText(f"list_filter({value.text}, {sought})[1].value", kind)
 
@@ -119,12 +119,12 @@ class NestedWriter(TotalWriter):
         self, name: str, arguments: Sequence[exp.Expr], scope: QueryScope
     ) -> TypedText:
         (value,) = (self.write_expression(one, scope) for one in arguments)
-        return write_map_parts(value, name)
+        return write_duckdb_map_parts(value, name)
 
     def _call_map_contains_key(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, key = (self.write_expression(one, scope) for one in arguments)
-        keys = write_map_parts(value, "key")
-        if keys.kind != make_array_type(key.kind):
+        keys = write_duckdb_map_parts(value, "key")
+        if keys.kind != make_duckdb_array_type(key.kind):
             raise UntriedError(f"a key of {value.kind} that is {key.kind}")
         return TypedText(f"list_contains({keys.text}, {key.text})", BOOLEAN)
 
@@ -146,7 +146,9 @@ class NestedWriter(TotalWriter):
             days = f"CAST({one.text} - {other.text} AS BIGINT)"
             return TypedText(f"to_microseconds({days} * {_MICROSECONDS['day']})", DAYS)
         if names in ({"timestamp"}, {"date", "timestamp"}):
-            end, start = (write_cast(side.text, side.kind, TIMESTAMP) for side in (one, other))
+            end, start = (
+                write_duckdb_cast(side.text, side.kind, TIMESTAMP) for side in (one, other)
+            )
             return TypedText(f"to_microseconds(epoch_us({end}) - epoch_us({start}))", INTERVAL)
         return None
 
@@ -159,10 +161,10 @@ class NestedWriter(TotalWriter):
         return TypedText(f"CAST({part} AS {kind.duckdb})", kind)
 
 
-def write_map_parts(value: TypedText, name: str) -> TypedText:
+def write_duckdb_map_parts(value: TypedText, name: str) -> TypedText:
     """The keys or values of a map. Raises UntriedError of other values."""
     if value.kind.name != "map":
         raise UntriedError(f"the keys or values of {value.kind}")
-    entry = quote_name(f"{VARIABLE}entry")
+    entry = quote_duckdb_name(f"{VARIABLE}entry")
     text = f"list_transform({value.text}, lambda {entry}: {entry}.{name})"
-    return TypedText(text, make_array_type(dict(value.kind.parts)[name]))
+    return TypedText(text, make_duckdb_array_type(dict(value.kind.parts)[name]))

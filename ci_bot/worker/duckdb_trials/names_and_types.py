@@ -74,7 +74,9 @@ class ValueType:
         if self.item is not None:
             return f"{self.item.duckdb}[]"
         if self.parts:
-            parts = ", ".join(f"{quote_name(name)} {kind.duckdb}" for name, kind in self.parts)
+            parts = ", ".join(
+                f"{quote_duckdb_name(name)} {kind.duckdb}" for name, kind in self.parts
+            )
             return f"STRUCT({parts})" + ("[]" if self.name == "map" else "")
         return _DUCKDB[self.name]
 
@@ -130,11 +132,11 @@ _READ = {
 MAP_PARTS = ("key", "value")
 
 
-def make_array_type(item: ValueType) -> ValueType:
+def make_duckdb_array_type(item: ValueType) -> ValueType:
     return ValueType("array", item=item)
 
 
-def make_struct_type(parts: Iterable[tuple[str, ValueType]]) -> ValueType:
+def make_duckdb_struct_type(parts: Iterable[tuple[str, ValueType]]) -> ValueType:
     """A struct. Raises UntriedError if a field has no type or two have one name."""
     found = tuple(parts)
     if any(kind.name == "null" for _, kind in found) or len(dict(found)) != len(found):
@@ -142,7 +144,7 @@ def make_struct_type(parts: Iterable[tuple[str, ValueType]]) -> ValueType:
     return ValueType("struct", parts=found)
 
 
-def make_decimal(digits: int, scale: int) -> ValueType:
+def make_duckdb_decimal(digits: int, scale: int) -> ValueType:
     """A decimal whose digits Spark adjusts where they are too many (`adjustPrecisionScale`)."""
     if digits > MOST_DIGITS:
         scale = max(MOST_DIGITS - (digits - scale), min(scale, _LEAST_SCALE))
@@ -150,7 +152,7 @@ def make_decimal(digits: int, scale: int) -> ValueType:
     return ValueType("decimal", digits, scale)
 
 
-def read_type(kind: Any) -> ValueType:
+def read_duckdb_type(kind: Any) -> ValueType:
     """The type that SQLGlot's `DataType` stands for. Raises UntriedError for others."""
     name = str(getattr(kind.this, "value", kind.this))
     if name == "DECIMAL":
@@ -158,26 +160,28 @@ def read_type(kind: Any) -> ValueType:
         digits, scale = (sizes + [10, 0][len(sizes) :])[:2]
         return ValueType("decimal", digits, scale)
     if name == "ARRAY" and len(kind.expressions) == 1:
-        return make_array_type(read_type(kind.expressions[0]))
+        return make_duckdb_array_type(read_duckdb_type(kind.expressions[0]))
     if name == "MAP" and len(kind.expressions) == len(MAP_PARTS):
-        kinds = map(read_type, kind.expressions)
+        kinds = map(read_duckdb_type, kind.expressions)
         return ValueType("map", parts=tuple(zip(MAP_PARTS, kinds, strict=True)))
     if name == "STRUCT" and kind.expressions:
         fields = [one for one in kind.expressions if isinstance(one, exp.ColumnDef) and one.kind]
         if len(fields) == len(kind.expressions):
-            return make_struct_type((one.name.lower(), read_type(one.kind)) for one in fields)
+            return make_duckdb_struct_type(
+                (one.name.lower(), read_duckdb_type(one.kind)) for one in fields
+            )
     # Of VARCHAR(n) Spark cuts or refuses what is longer.
     if name in _READ and not kind.expressions:
         return _READ[name]
     raise UntriedError(f"the type {kind.sql(dialect='spark').lower()}")
 
 
-def parse_type(text: str) -> ValueType:
+def parse_duckdb_type(text: str) -> ValueType:
     """The type of a text such as `decimal(10,2)`. Raises UntriedError for others."""
-    return read_type(exp.DataType.build(text, dialect="spark"))
+    return read_duckdb_type(exp.DataType.build(text, dialect="spark"))
 
 
-def read_columns(columns: Mapping[str, Any]) -> dict[str, ValueType]:
+def read_duckdb_columns(columns: Mapping[str, Any]) -> dict[str, ValueType]:
     """The columns of a table, by name in lower case: those of other types are known by name only.
 
     Args:
@@ -186,42 +190,44 @@ def read_columns(columns: Mapping[str, Any]) -> dict[str, ValueType]:
     found: dict[str, ValueType] = {}
     for name, kind in columns.items():
         try:
-            found[name.lower()] = parse_type(kind) if isinstance(kind, str) else read_type(kind)
+            found[name.lower()] = (
+                parse_duckdb_type(kind) if isinstance(kind, str) else read_duckdb_type(kind)
+            )
         except UntriedError:
             text = kind if isinstance(kind, str) else kind.sql(dialect="spark")
             found[name.lower()] = ValueType(text.lower())
     return found
 
 
-def widen_to_decimal(kind: ValueType) -> ValueType:
+def widen_to_duckdb_decimal(kind: ValueType) -> ValueType:
     """The decimal that holds every value of a whole number's type."""
     if kind.is_whole:
         return ValueType("decimal", _WHOLE_DIGITS[kind.name], 0)
     return kind
 
 
-def find_common_type(one: ValueType, other: ValueType) -> ValueType | None:
+def find_common_duckdb_type(one: ValueType, other: ValueType) -> ValueType | None:
     """The type to which Spark brings two values that meet; None if it is none of these."""
     if one == other or other.name == "null":
         return one
     if one.name == "null":
         return other
     if one.is_numeric and other.is_numeric:
-        return _find_common_number(one, other)
+        return _find_common_duckdb_number(one, other)
     if one.item is not None and other.item is not None:
-        item = find_common_type(one.item, other.item)
-        return make_array_type(item) if item is not None else None
+        item = find_common_duckdb_type(one.item, other.item)
+        return make_duckdb_array_type(item) if item is not None else None
     if one.is_interval and other.is_interval:
         return INTERVAL
     return TIMESTAMP if {one.name, other.name} == {"date", "timestamp"} else None
 
 
-def _find_common_number(one: ValueType, other: ValueType) -> ValueType:
+def _find_common_duckdb_number(one: ValueType, other: ValueType) -> ValueType:
     if "double" in {one.name, other.name}:
         return DOUBLE
     if one.is_whole and other.is_whole:
         return max(one, other, key=lambda kind: _WHOLE_DIGITS[kind.name])
-    first, second = widen_to_decimal(one), widen_to_decimal(other)
+    first, second = widen_to_duckdb_decimal(one), widen_to_duckdb_decimal(other)
     scale = max(first.scale, second.scale)
     whole = max(first.digits - first.scale, second.digits - second.scale)
     # Not adjusted, but cut: `DecimalPrecision.widerDecimalType`.
@@ -236,7 +242,7 @@ _KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT")
 
 
 @cache
-def _make_plain_parser() -> Any:
+def _make_plain_duckdb_parser() -> Any:
     """Spark's parser, with each function under the name that Spark reads.
 
     ARRAY keeps its class: before an index, SQLGlot takes its bare name for the start of a list.
@@ -254,22 +260,22 @@ def _make_plain_parser() -> Any:
     return PlainParser
 
 
-def parse_plain(text: str) -> exp.Expr:
+def parse_duckdb_plainly(text: str) -> exp.Expr:
     """The tree that Spark makes of a query's text. Raises UntriedError where it is not clear."""
     if len(text) > LARGEST_TEXT:
         raise UntriedError(f"a text of {len(text):,} characters")
     dialect = Spark()
     try:
-        (tree,) = _make_plain_parser()(dialect=dialect).parse(dialect.tokenize(text), text)
+        (tree,) = _make_plain_duckdb_parser()(dialect=dialect).parse(dialect.tokenize(text), text)
     except (SqlglotError, ValueError, RecursionError) as error:
         raise UntriedError("a text that cannot be read again") from error
     reading = read_as_spark(tree)
     if reading.gaps:
         raise UntriedError(reading.gaps[0])
-    return _freeze_time(reading.tree)
+    return _freeze_duckdb_time(reading.tree)
 
 
-def _freeze_time(tree: exp.Expr) -> exp.Expr:
+def _freeze_duckdb_time(tree: exp.Expr) -> exp.Expr:
     """The query as if it ran at one moment: both sides of a pair run at the same one."""
     for node in list(tree.find_all(exp.Anonymous, exp.CurrentDate, exp.CurrentTimestamp)):
         name = (str(node.this) if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
@@ -309,12 +315,12 @@ class WrittenRelation:
     columns: TypedColumns
 
 
-def select_from(items: str, source: str) -> str:
+def select_from_duckdb(items: str, source: str) -> str:
     """`SELECT items FROM source`, of parts that are DuckDB's text already."""
     return " ".join(("SELECT", items, "FROM", source))
 
 
-def quote_name(name: str) -> str:
+def quote_duckdb_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -378,7 +384,7 @@ class QueryScope:
             made_one = [other for other in self.sources if not table and name in other.shared]
             for other in made_one:
                 self._note_read(other, name, kind)
-            text = f"{quote_name(source.alias)}.{quote_name(name)}"
+            text = f"{quote_duckdb_name(source.alias)}.{quote_duckdb_name(name)}"
             return TypedText(made_one[-1].shared[name] if made_one else text, kind)
         if not table and name in self.aliases:
             return self.aliases[name]()
@@ -405,7 +411,12 @@ class QueryScope:
                 for name, kind in source.columns if noted else ():
                     self._note_read(source, name, kind)
                 found += [
-                    (name, TypedText(f"{quote_name(source.alias)}.{quote_name(name)}", kind))
+                    (
+                        name,
+                        TypedText(
+                            f"{quote_duckdb_name(source.alias)}.{quote_duckdb_name(name)}", kind
+                        ),
+                    )
                     for name, kind in source.columns
                     if table or name not in shared
                 ]
@@ -418,11 +429,13 @@ class QueryScope:
             rows: of the rows below the groups.
         """
         if self.groups is not None and not rows:
-            return write_order(self.groups)
-        return write_order(typed.text for _, typed in self.list_columns() if typed.kind.is_known)
+            return write_duckdb_order(self.groups)
+        return write_duckdb_order(
+            typed.text for _, typed in self.list_columns() if typed.kind.is_known
+        )
 
 
-def write_order(texts: Iterable[str]) -> str:
+def write_duckdb_order(texts: Iterable[str]) -> str:
     """An order by so many values, another one for each mode."""
     return f"hash({', '.join((MODE, *texts))})"
 

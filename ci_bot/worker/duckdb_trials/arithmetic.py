@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.names_and_types import (
     BIGINT,
     DOUBLE,
     UntriedError,
     ValueType,
-    find_common_type,
-    make_decimal,
-    widen_to_decimal,
+    find_common_duckdb_type,
+    make_duckdb_decimal,
+    widen_to_duckdb_decimal,
 )
 
 # Entered into each session. What only some texts can mean in Spark (a zone, `NaN`) is an error, and
@@ -88,19 +88,19 @@ _CASTS: Mapping[tuple[str, str], str] = {
 }
 
 
-def write_cast(text: str, source: ValueType, target: ValueType) -> str:
+def write_duckdb_cast(text: str, source: ValueType, target: ValueType) -> str:
     """DuckDB's text for Spark's cast of `text`. Raises UntriedError if it has none."""
     if source == target:
         return text
     if source.name == "null":
         return f"CAST(NULL AS {target.duckdb})"
-    template = _CASTS.get((_name_type_family(source), _name_type_family(target)))
+    template = _CASTS.get((_name_duckdb_type_family(source), _name_duckdb_type_family(target)))
     if template is None:
         raise UntriedError(f"a cast from {source} to {target}")
     return template.format(text, target.duckdb)
 
 
-def _name_type_family(kind: ValueType) -> str:
+def _name_duckdb_type_family(kind: ValueType) -> str:
     if kind.is_interval:
         return "interval"
     return "whole" if kind.is_whole else kind.name
@@ -127,7 +127,7 @@ ARITHMETIC_MACROS = (
 _LEAST_QUOTIENT_SCALE = 6
 
 
-def write_arithmetic(
+def write_duckdb_arithmetic(
     sign: str, one: str, first: ValueType, other: str, second: ValueType
 ) -> tuple[str, ValueType]:
     """DuckDB's text for `one sign other` and its type. Raises UntriedError for other types."""
@@ -135,11 +135,13 @@ def write_arithmetic(
         raise UntriedError(f"`{sign}` between {first} and {second}")
     kinds = {first.name, second.name}
     if "decimal" in kinds and "double" not in kinds and "null" not in kinds:
-        return _write_decimals(sign, one, widen_to_decimal(first), other, widen_to_decimal(second))
-    kind = find_common_type(first, second)
+        return _write_duckdb_decimals(
+            sign, one, widen_to_duckdb_decimal(first), other, widen_to_duckdb_decimal(second)
+        )
+    kind = find_common_duckdb_type(first, second)
     if sign == "/" or kind is None or kind.name == "null":
         kind = DOUBLE
-    left, right = write_cast(one, first, kind), write_cast(other, second, kind)
+    left, right = write_duckdb_cast(one, first, kind), write_duckdb_cast(other, second, kind)
     if sign == "/":
         return f"({left} / NULLIF({right}, 0))", kind
     if sign == "%":
@@ -151,7 +153,7 @@ def write_arithmetic(
     return f"({left} {sign} {right})", kind
 
 
-def _write_decimals(
+def _write_duckdb_decimals(
     sign: str, one: str, first: ValueType, other: str, second: ValueType
 ) -> tuple[str, ValueType]:
     left = f"CAST({one} AS {first.duckdb})"
@@ -159,7 +161,7 @@ def _write_decimals(
     whole = max(first.digits - first.scale, second.digits - second.scale)
     scale = max(first.scale, second.scale)
     if sign in {"+", "-"}:
-        kind = make_decimal(whole + scale + 1, scale)
+        kind = make_duckdb_decimal(whole + scale + 1, scale)
         wide = f"DECIMAL(38, {scale})"
         return (
             f"TRY_CAST(CAST({left} AS {wide}) {sign} CAST({right} AS {wide}) AS {kind.duckdb})",
@@ -167,41 +169,41 @@ def _write_decimals(
         )
     units, divisor = f"ci_units({left})", f"ci_units({right})"
     if sign == "*":
-        kind = make_decimal(first.digits + second.digits + 1, first.scale + second.scale)
+        kind = make_duckdb_decimal(first.digits + second.digits + 1, first.scale + second.scale)
         product = f"({units} * {divisor})"
-        return _read_units(product, first.scale + second.scale, kind), kind
+        return _read_duckdb_units(product, first.scale + second.scale, kind), kind
     if sign == "/":
         scale = max(_LEAST_QUOTIENT_SCALE, first.scale + second.digits + 1)
-        kind = make_decimal(first.digits - first.scale + second.scale + scale, scale)
+        kind = make_duckdb_decimal(first.digits - first.scale + second.scale + scale, scale)
         shift = kind.scale - first.scale + second.scale
         above, below = (shift, 0) if shift >= 0 else (0, -shift)
         quotient = f"ci_quotient({units} * ci_power({above}), {divisor} * ci_power({below}))"
-        return _read_units(quotient, kind.scale, kind), kind
+        return _read_duckdb_units(quotient, kind.scale, kind), kind
     if sign == "%":
         least = min(first.digits - first.scale, second.digits - second.scale)
-        kind = make_decimal(least + scale, scale)
+        kind = make_duckdb_decimal(least + scale, scale)
         wide = f"DECIMAL(38, {scale})"
         units, divisor = (f"ci_units(CAST({side} AS {wide}))" for side in (left, right))
-        return _read_units(f"({units} % NULLIF({divisor}, 0))", scale, kind), kind
+        return _read_duckdb_units(f"({units} % NULLIF({divisor}, 0))", scale, kind), kind
     raise UntriedError(f"`{sign}` between {first} and {second}")
 
 
-def _read_units(text: str, scale: int, kind: ValueType) -> str:
+def _read_duckdb_units(text: str, scale: int, kind: ValueType) -> str:
     """The decimal of so many units of the last of `scale` digits."""
     return f"TRY_CAST(ci_from_units({text}, {scale}) AS {kind.duckdb})"
 
 
-def write_average(total: str, count: str, kind: ValueType) -> tuple[str, ValueType]:
+def write_duckdb_average(total: str, count: str, kind: ValueType) -> tuple[str, ValueType]:
     """The average of decimals, from their sum and number."""
-    found = make_decimal(kind.digits + 4, kind.scale + 4)
+    found = make_duckdb_decimal(kind.digits + 4, kind.scale + 4)
     shift = found.scale - kind.scale
     units = f"ci_units(CAST({total} AS DECIMAL(38, {kind.scale})))"
-    return _read_units(
+    return _read_duckdb_units(
         f"ci_quotient({units} * ci_power({shift}), {count})", found.scale, found
     ), found
 
 
-def write_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType]:
+def write_duckdb_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType]:
     """Spark's `round(text, places)`: away from zero from one half on, decimals by their digits."""
     if kind.is_whole and places >= 0:
         return text, kind
@@ -213,7 +215,9 @@ def write_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType
     if kind.name != "decimal" or places < 0:
         raise UntriedError(f"round of {kind}")
     kept = min(places, kind.scale)
-    found = make_decimal(kind.digits - kind.scale + kept + (1 if kept < kind.scale else 0), kept)
+    found = make_duckdb_decimal(
+        kind.digits - kind.scale + kept + (1 if kept < kind.scale else 0), kept
+    )
     return f"CAST({text} AS {found.duckdb})", found
 
 
@@ -221,7 +225,7 @@ def write_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType
 _DOUBLE_SCALE = 15
 
 
-def write_even_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType]:
+def write_duckdb_even_round(text: str, kind: ValueType, places: int) -> tuple[str, ValueType]:
     """Spark's `bround(text, places)`: to the even digit from one half."""
     if places < 0 or not kind.is_numeric:
         raise UntriedError(f"bround() of {kind}")
@@ -235,5 +239,5 @@ def write_even_round(text: str, kind: ValueType, places: int) -> tuple[str, Valu
     units = f"ci_even_quotient(ci_units({shown}), ci_power({scale - places}))"
     if kind.name != "decimal":
         return f"CAST(ci_from_units({units}, {places}) AS DOUBLE)", DOUBLE
-    found = make_decimal(kind.digits - kind.scale + places + 1, places)
-    return _read_units(units, places, found), found
+    found = make_duckdb_decimal(kind.digits - kind.scale + places + 1, places)
+    return _read_duckdb_units(units, places, found), found

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import (
-    write_cast,
-    write_even_round,
-    write_round,
+from ci_bot.worker.duckdb_trials.arithmetic import (
+    write_duckdb_cast,
+    write_duckdb_even_round,
+    write_duckdb_round,
 )
-from ci_bot.worker.execution.expressions import quote_text, refuse_order_of_parts
-from ci_bot.worker.execution.functions import (
+from ci_bot.worker.duckdb_trials.expressions import quote_duckdb_text, refuse_duckdb_order_of_parts
+from ci_bot.worker.duckdb_trials.functions import (
     AGGREGATE_NAMES,
     CONSTANTS,
     FUNCTIONS,
-    FunctionRow,
-    read_constant,
+    DuckdbFunctionRow,
+    read_duckdb_constant,
 )
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.names_and_types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -31,13 +31,13 @@ from ci_bot.worker.execution.names_and_types import (
     TypedText,
     UntriedError,
     ValueType,
-    find_common_type,
-    make_array_type,
-    make_decimal,
-    parse_type,
-    quote_name,
+    find_common_duckdb_type,
+    make_duckdb_array_type,
+    make_duckdb_decimal,
+    parse_duckdb_type,
+    quote_duckdb_name,
 )
-from ci_bot.worker.execution.nested import VARIABLE, NestedWriter
+from ci_bot.worker.duckdb_trials.nested import VARIABLE, DuckdbNestedWriter
 
 _CASTS = {"string", "int", "bigint", "double", "boolean", "tinyint", "smallint", "decimal"}
 _PARTS = {*("year", "quarter", "month", "day", "hour", "minute"), "dayofweek", "dayofyear"}
@@ -45,7 +45,7 @@ _PARTS |= {"weekofyear"}
 _PART_NAMES = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}
 
 
-class ExpressionWriter(NestedWriter):
+class DuckdbExpressionWriter(DuckdbNestedWriter):
     """Writes expressions; what is no operator is a call."""
 
     def _write_extract(self, node: exp.Expr, scope: QueryScope) -> TypedText:
@@ -82,14 +82,14 @@ class ExpressionWriter(NestedWriter):
         return self._write_row(rows[-1], arguments, scope)
 
     def _write_row(
-        self, row: FunctionRow, arguments: Sequence[exp.Expr], scope: QueryScope
+        self, row: DuckdbFunctionRow, arguments: Sequence[exp.Expr], scope: QueryScope
     ) -> TypedText:
         takes = [*row.takes, *(row.takes[-1:] * (len(arguments) - len(row.takes)))]
         texts: list[str] = []
         typed: list[TypedText] = []
         for wanted, argument in zip(takes, arguments, strict=True):
             if wanted in CONSTANTS:
-                texts.append(_write_constant(row, wanted, argument))
+                texts.append(_write_duckdb_constant(row, wanted, argument))
                 continue
             value = self.write_expression(argument, scope)
             typed.append(value)
@@ -105,7 +105,7 @@ class ExpressionWriter(NestedWriter):
         return TypedText(text, kind)
 
     def _write_argument(
-        self, row: FunctionRow, wanted: str, value: TypedText, first: ValueType
+        self, row: DuckdbFunctionRow, wanted: str, value: TypedText, first: ValueType
     ) -> str:
         """The text of an argument as the type that a function takes."""
         fits = {
@@ -117,25 +117,25 @@ class ExpressionWriter(NestedWriter):
             "map": value.kind.name == "map",
             "moment": None if value.kind.name in {"date", "timestamp"} else False,
             "item": first.item is not None
-            and find_common_type(first.item, value.kind) == first.item,
+            and find_common_duckdb_type(first.item, value.kind) == first.item,
         }.get(wanted)
         if fits is False:
             raise UntriedError(f"{row.name}() of {value.kind}")
         if wanted == "item" and first.item is not None:
-            return write_cast(value.text, value.kind, first.item)
+            return write_duckdb_cast(value.text, value.kind, first.item)
         if fits:
             return value.text
         return self.coerce_value(
-            value, TIMESTAMP if wanted == "moment" else parse_type(wanted), row.name
+            value, TIMESTAMP if wanted == "moment" else parse_duckdb_type(wanted), row.name
         )
 
     def _call_round(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, places = self._read_rounding(arguments, scope)
-        return TypedText(*write_round(value.text, value.kind, places))
+        return TypedText(*write_duckdb_round(value.text, value.kind, places))
 
     def _call_bround(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, places = self._read_rounding(arguments, scope)
-        return TypedText(*write_even_round(value.text, value.kind, places))
+        return TypedText(*write_duckdb_even_round(value.text, value.kind, places))
 
     def _read_rounding(
         self, arguments: Sequence[exp.Expr], scope: QueryScope
@@ -162,7 +162,7 @@ class ExpressionWriter(NestedWriter):
             return TypedText(f"CAST({name}({value.text}) AS BIGINT)", BIGINT)
         if value.kind.name != "decimal":
             raise UntriedError(f"{name}() of {value.kind}")
-        kind = make_decimal(value.kind.digits - value.kind.scale + 1, 0)
+        kind = make_duckdb_decimal(value.kind.digits - value.kind.scale + 1, 0)
         return TypedText(f"CAST({name}({value.text}) AS {kind.duckdb})", kind)
 
     def _call_nullif(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
@@ -226,7 +226,7 @@ class ExpressionWriter(NestedWriter):
         (value,) = (self.write_expression(argument, scope) for argument in arguments)
         if value.kind.item is None:
             raise UntriedError(f"an item of {value.kind}")
-        refuse_order_of_parts(value.kind)
+        refuse_duckdb_order_of_parts(value.kind)
         return TypedText(f"{name}({value.text})", value.kind.item)
 
     def _write_transform(self, node: exp.Expr, scope: QueryScope) -> TypedText:
@@ -234,7 +234,7 @@ class ExpressionWriter(NestedWriter):
 
     def _call_transform(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, text, computed = self._write_lambda(arguments, scope)
-        kind = make_array_type(computed.kind)
+        kind = make_duckdb_array_type(computed.kind)
         if not kind.is_known:
             raise UntriedError(f"transform() to {computed.kind}")
         return TypedText(f"list_transform({value.text}, {text})", kind)
@@ -268,7 +268,7 @@ class ExpressionWriter(NestedWriter):
         if item is None or not isinstance(function, exp.Lambda) or len(function.expressions) != 1:
             raise UntriedError("a function of an array's items and more")
         name = function.expressions[0].name.lower()
-        variable = TypedText(quote_name(f"{VARIABLE}{name}"), item)
+        variable = TypedText(quote_duckdb_name(f"{VARIABLE}{name}"), item)
         inner = QueryScope(parent=scope, aliases={name: lambda: variable}, aliases_first=True)
         found = self.write_expression(function.this, inner)
         return value, f"lambda {variable.text}: {found.text}", found
@@ -285,7 +285,7 @@ class ExpressionWriter(NestedWriter):
         )
         if kind.name == "null":
             raise UntriedError("array() without a type")
-        return TypedText(f"[{', '.join(texts)}]", make_array_type(kind))
+        return TypedText(f"[{', '.join(texts)}]", make_duckdb_array_type(kind))
 
     def _call_element_at(self, arguments: Sequence[exp.Expr], scope: QueryScope) -> TypedText:
         value, place = (self.write_expression(argument, scope) for argument in arguments)
@@ -304,12 +304,12 @@ class ExpressionWriter(NestedWriter):
         return TypedText(self.coerce_value(value, DATE, "to_date"), DATE)
 
 
-def _write_constant(row: FunctionRow, kind: str, argument: exp.Expr) -> str:
+def _write_duckdb_constant(row: DuckdbFunctionRow, kind: str, argument: exp.Expr) -> str:
     """DuckDB's text for an argument that has to be a constant; a unit may be a bare name."""
     text = argument.name if isinstance(argument, exp.Literal | exp.Column | exp.Var) else ""
     if not isinstance(argument, exp.Literal) and kind not in {"span", "months"}:
         raise UntriedError(f"{row.name}() with an argument that is no constant")
-    found = read_constant(kind, text)
+    found = read_duckdb_constant(kind, text)
     if found is None:
         raise UntriedError(f"{row.name}() with '{text[:40]}'")
-    return found if kind in {"bits", "digit", "months"} else quote_text(found)
+    return found if kind in {"bits", "digit", "months"} else quote_duckdb_text(found)

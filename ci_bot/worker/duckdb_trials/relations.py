@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.calls import ExpressionWriter
-from ci_bot.worker.execution.expressions import name_construct, quote_text
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.calls import DuckdbExpressionWriter
+from ci_bot.worker.duckdb_trials.expressions import name_duckdb_construct, quote_duckdb_text
+from ci_bot.worker.duckdb_trials.names_and_types import (
     INT,
     MAP_PARTS,
     STRING,
@@ -22,10 +22,10 @@ from ci_bot.worker.execution.names_and_types import (
     UntriedError,
     ValueType,
     WrittenRelation,
-    quote_name,
-    select_from,
+    quote_duckdb_name,
+    select_from_duckdb,
 )
-from ci_bot.worker.execution.nested import write_map_parts
+from ci_bot.worker.duckdb_trials.nested import write_duckdb_map_parts
 from ci_bot.worker.sql import table_name
 
 _GENERATORS = {"explode", "posexplode", "inline"}
@@ -51,12 +51,12 @@ _KEPT_SIDES = {
 }
 
 
-class RelationWriter(ABC):
+class DuckdbRelationWriter(ABC):
     """Writes FROM; notes what is read of each table."""
 
     def __init__(self, tables: Mapping[str, SourceTable]) -> None:
         self._tables = tables
-        self.expressions = ExpressionWriter(self.write_query)
+        self.expressions = DuckdbExpressionWriter(self.write_query)
         self.reads: dict[str, set[str]] = {}
         self._known: list[dict[str, WrittenRelation]] = [{}]
 
@@ -92,9 +92,9 @@ class RelationWriter(ABC):
             found = self.write_values(node, scope.parent or QueryScope())
             text, name = f"({found.text})", "v"
         else:
-            raise UntriedError(f"{name_construct(node)} as a table")
+            raise UntriedError(f"{name_duckdb_construct(node)} as a table")
         if columns:
-            renamed = rename_columns(found, columns)
+            renamed = rename_duckdb_columns(found, columns)
             text, found = f"({renamed.text})", renamed
         name = (node.alias or name).lower()
         stored = table_name(node) if isinstance(node, exp.Table) else ""
@@ -102,7 +102,7 @@ class RelationWriter(ABC):
             scope,
             ScopedSource(name, found.columns, table=stored if stored in self._tables else ""),
         )
-        return self._write_attached(f"{text} AS {quote_name(name)}", node, scope)
+        return self._write_attached(f"{text} AS {quote_duckdb_name(name)}", node, scope)
 
     def _write_attached(self, text: str, node: exp.Expr, scope: QueryScope) -> str:
         """A source with the views and joins that stand at it."""
@@ -126,7 +126,7 @@ class RelationWriter(ABC):
         alias = named.name if named else node.alias or getattr(node, "name", "")
         name = (alias or "q").lower()
         self._add_source(scope, ScopedSource(name, found.columns))
-        return self._write_attached(f"({found.text}) AS {quote_name(name)}", node, scope)
+        return self._write_attached(f"({found.text}) AS {quote_duckdb_name(name)}", node, scope)
 
     def _write_pivot(self, pivot: exp.Expr, text: str, inner: QueryScope) -> WrittenRelation:
         """A group for what no part of PIVOT names; where a value has no rows, NULL."""
@@ -151,11 +151,12 @@ class RelationWriter(ABC):
                     f"CASE WHEN count(*) FILTER (WHERE {is_there}) > 0 THEN {computed.text} END"
                 )
         items = [
-            f"{one} AS {quote_name(name)}" for one, (name, _) in zip(shown, columns, strict=True)
+            f"{one} AS {quote_duckdb_name(name)}"
+            for one, (name, _) in zip(shown, columns, strict=True)
         ]
         grouping = f" GROUP BY {', '.join(inner.groups)}" if inner.groups else ""
         return WrittenRelation(
-            f"{select_from(', '.join(items), text)}{grouping}",
+            f"{select_from_duckdb(', '.join(items), text)}{grouping}",
             tuple((name, typed.kind) for name, typed in columns),
         )
 
@@ -173,20 +174,22 @@ class RelationWriter(ABC):
             raise UntriedError("UNPIVOT of several columns")
         names = [one.alias_or_name for one in field.expressions]
         rows = ", ".join(
-            f"({quote_text(name)}, {one})" for name, one in zip(names, texts, strict=True)
+            f"({quote_duckdb_text(name)}, {one})" for name, one in zip(names, texts, strict=True)
         )
         name, given = field.this.name.lower(), value.name.lower()
         columns = [(one, typed.kind) for one, typed in kept]
-        items = [f"{typed.text} AS {quote_name(one)}" for one, typed in kept]
-        items += [f"ci_parts.{quote_name(one)}" for one in (name, given)]
-        parted = f"(VALUES {rows}) AS ci_parts({quote_name(name)}, {quote_name(given)})"
+        items = [f"{typed.text} AS {quote_duckdb_name(one)}" for one, typed in kept]
+        items += [f"ci_parts.{quote_duckdb_name(one)}" for one in (name, given)]
+        parted = (
+            f"(VALUES {rows}) AS ci_parts({quote_duckdb_name(name)}, {quote_duckdb_name(given)})"
+        )
         end = (
             ""
             if pivot.args.get("include_nulls")
-            else f" WHERE ci_parts.{quote_name(given)} IS NOT NULL"
+            else f" WHERE ci_parts.{quote_duckdb_name(given)} IS NOT NULL"
         )
         return WrittenRelation(
-            f"{select_from(', '.join(items), f'{text} CROSS JOIN LATERAL {parted}')}{end}",
+            f"{select_from_duckdb(', '.join(items), f'{text} CROSS JOIN LATERAL {parted}')}{end}",
             (*columns, (name, STRING), (given, kind)),
         )
 
@@ -200,8 +203,8 @@ class RelationWriter(ABC):
         if "." not in name and name in self._known[-1]:
             known = self._known[-1][name]
             return (
-                quote_name(name),
-                WrittenRelation(select_from("*", quote_name(name)), known.columns),
+                quote_duckdb_name(name),
+                WrittenRelation(select_from_duckdb("*", quote_duckdb_name(name)), known.columns),
                 name,
             )
         table = self._tables.get(name)
@@ -210,8 +213,8 @@ class RelationWriter(ABC):
         self.reads.setdefault(name, set())
         columns = tuple(table.columns.items())
         return (
-            quote_name(table.name),
-            WrittenRelation(select_from("*", quote_name(table.name)), columns),
+            quote_duckdb_name(table.name),
+            WrittenRelation(select_from_duckdb("*", quote_duckdb_name(table.name)), columns),
             (node.name.lower()),
         )
 
@@ -235,7 +238,7 @@ class RelationWriter(ABC):
         if using or method:
             names = [name.name.lower() for name in using or ()]
             if method:
-                names = _list_common_names(known, scope.sources[len(known) :])
+                names = _list_common_duckdb_names(known, scope.sources[len(known) :])
             return self._write_join_by_names(word, text, names, known, scope)
         if on is None:
             if word not in {"JOIN", "CROSS JOIN"}:
@@ -258,7 +261,7 @@ class RelationWriter(ABC):
             one = QueryScope(known, reads=scope.reads).find_column("", name)
             if dict(added.columns).get(name) != one.kind:
                 raise UntriedError("USING with columns of other types")
-            own = f"{quote_name(added.alias)}.{quote_name(name)}"
+            own = f"{quote_duckdb_name(added.alias)}.{quote_duckdb_name(name)}"
             conditions.append(f"{one.text} = {own}")
             shared[name] = _KEPT_SIDES[word].format(one.text, own)
         scope.sources[-1] = replace(added, shared=shared)
@@ -270,9 +273,9 @@ class RelationWriter(ABC):
         if alias is None or not alias.name:
             raise UntriedError("LATERAL without a name")
         inner = self.write_query(node.this.this, scope)
-        inner = rename_columns(inner, alias.args.get("columns") or [])
+        inner = rename_duckdb_columns(inner, alias.args.get("columns") or [])
         self._add_source(scope, ScopedSource(alias.name.lower(), inner.columns))
-        return f"LATERAL ({inner.text}) AS {quote_name(alias.name.lower())}"
+        return f"LATERAL ({inner.text}) AS {quote_duckdb_name(alias.name.lower())}"
 
     def _write_lateral(self, view: exp.Expr, scope: QueryScope) -> str:
         """LATERAL VIEW of an array's items."""
@@ -282,11 +285,11 @@ class RelationWriter(ABC):
         name = name.removesuffix("_outer")
         alias = view.args.get("alias")
         if name not in _GENERATORS or len(call.expressions) != 1 or alias is None:
-            raise UntriedError(f"LATERAL VIEW {name_construct(call)}")
+            raise UntriedError(f"LATERAL VIEW {name_duckdb_construct(call)}")
         value = self.expressions.write_expression(call.expressions[0], scope)
-        columns, texts = _list_generated_columns(name, value)
+        columns, texts = _list_generated_duckdb_columns(name, value)
         items = ", ".join(
-            f"{text} AS {quote_name(column)}"
+            f"{text} AS {quote_duckdb_name(column)}"
             for text, (column, _) in zip(texts, columns, strict=True)
         )
         names = [one.name.lower() for one in alias.args.get("columns") or []] or [
@@ -297,7 +300,7 @@ class RelationWriter(ABC):
         table = (alias.name or "q").lower()
         kinds = tuple((new, kind) for new, (_, kind) in zip(names, columns, strict=True))
         self._add_source(scope, ScopedSource(table, kinds))
-        shown = f"{quote_name(table)}({', '.join(map(quote_name, names))})"
+        shown = f"{quote_duckdb_name(table)}({', '.join(map(quote_duckdb_name, names))})"
         word, end = ("LEFT JOIN", " ON TRUE") if outer else ("CROSS JOIN", "")
         return f"{word} LATERAL (SELECT {items}) AS {shown}{end}"
 
@@ -315,11 +318,13 @@ class RelationWriter(ABC):
             kinds.append(texts)
             columns.append((f"col{place}", kind))
         lines = ", ".join(f"({', '.join(row)})" for row in zip(*kinds, strict=True))
-        names = ", ".join(quote_name(name) for name, _ in columns)
-        return WrittenRelation(select_from("*", f"(VALUES {lines}) AS v({names})"), tuple(columns))
+        names = ", ".join(quote_duckdb_name(name) for name, _ in columns)
+        return WrittenRelation(
+            select_from_duckdb("*", f"(VALUES {lines}) AS v({names})"), tuple(columns)
+        )
 
 
-def _list_generated_columns(
+def _list_generated_duckdb_columns(
     name: str, value: TypedText
 ) -> tuple[list[tuple[str, ValueType]], list[str]]:
     """The columns that a generator makes of an array or a map, and DuckDB's texts."""
@@ -328,10 +333,11 @@ def _list_generated_columns(
         if item is None or item.name != "struct":
             raise UntriedError(f"inline() of {value.kind}")
         return list(item.parts), [
-            f"struct_extract(unnest({value.text}), {quote_text(part)})" for part, _ in item.parts
+            f"struct_extract(unnest({value.text}), {quote_duckdb_text(part)})"
+            for part, _ in item.parts
         ]
     if value.kind.name == "map":
-        parts = [write_map_parts(value, part).text for part in MAP_PARTS]
+        parts = [write_duckdb_map_parts(value, part).text for part in MAP_PARTS]
         columns, texts = list(value.kind.parts), [f"unnest({part})" for part in parts]
     elif item is not None:
         columns, texts = [("col", item)], [f"unnest({value.text})"]
@@ -343,20 +349,20 @@ def _list_generated_columns(
     return columns, texts
 
 
-def _list_common_names(known: list[ScopedSource], added: list[ScopedSource]) -> list[str]:
+def _list_common_duckdb_names(known: list[ScopedSource], added: list[ScopedSource]) -> list[str]:
     """The names that both sides of a NATURAL JOIN have, in the order of the left one."""
     right = {name for source in added for name, _ in source.columns}
     names = [name for source in known for name, _ in source.columns if name in right]
     return list(dict.fromkeys(names))
 
 
-def rename_columns(found: WrittenRelation, names: Any) -> WrittenRelation:
+def rename_duckdb_columns(found: WrittenRelation, names: Any) -> WrittenRelation:
     """The query with the names of an alias list."""
     if not names:
         return found
     if len(names) != len(found.columns):
         raise UntriedError("an alias list of another length")
     renamed = [name.name.lower() for name in names]
-    shown = ", ".join(map(quote_name, renamed))
+    shown = ", ".join(map(quote_duckdb_name, renamed))
     columns = tuple((new, kind) for new, (_, kind) in zip(renamed, found.columns, strict=True))
-    return WrittenRelation(select_from("*", f"({found.text}) AS q({shown})"), columns)
+    return WrittenRelation(select_from_duckdb("*", f"({found.text}) AS q({shown})"), columns)

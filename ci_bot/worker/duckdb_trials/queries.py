@@ -8,10 +8,10 @@ from functools import partial
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_cast
-from ci_bot.worker.execution.expressions import name_construct
-from ci_bot.worker.execution.functions import AGGREGATE_NAMES
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.arithmetic import write_duckdb_cast
+from ci_bot.worker.duckdb_trials.expressions import name_duckdb_construct
+from ci_bot.worker.duckdb_trials.functions import AGGREGATE_NAMES
+from ci_bot.worker.duckdb_trials.names_and_types import (
     QueryScope,
     ScopedSource,
     SourceTable,
@@ -20,16 +20,16 @@ from ci_bot.worker.execution.names_and_types import (
     UntriedError,
     ValueType,
     WrittenRelation,
-    quote_name,
-    select_from,
+    quote_duckdb_name,
+    select_from_duckdb,
 )
-from ci_bot.worker.execution.relations import RelationWriter, rename_columns
+from ci_bot.worker.duckdb_trials.relations import DuckdbRelationWriter, rename_duckdb_columns
 
 _MOVED_VIEW = "ci_generated"
 
 
 @dataclass(frozen=True)
-class WrittenQuery:
+class WrittenDuckdbQuery:
     """A query for DuckDB.
 
     Attributes:
@@ -44,16 +44,16 @@ class WrittenQuery:
     reads: Mapping[str, frozenset[str]]
 
 
-def write_query(tree: exp.Expr, tables: Mapping[str, SourceTable]) -> WrittenQuery:
+def write_duckdb_query(tree: exp.Expr, tables: Mapping[str, SourceTable]) -> WrittenDuckdbQuery:
     """A query for DuckDB.
 
     Args:
-        tree: of `parse_plain`.
+        tree: of `parse_duckdb_plainly`.
         tables: by name as `table_name` writes it.
 
     Raises UntriedError.
     """
-    writer = QueryWriter(tables)
+    writer = DuckdbQueryWriter(tables)
     try:
         found = writer.write_query(tree, QueryScope())
     except RecursionError as error:
@@ -62,10 +62,10 @@ def write_query(tree: exp.Expr, tables: Mapping[str, SourceTable]) -> WrittenQue
     if len(set(names)) != len(names):
         raise UntriedError("two columns of one name")
     reads = {name: frozenset(columns) for name, columns in writer.reads.items()}
-    return WrittenQuery(found.text, found.columns, writer.expressions.hangs_on_order, reads)
+    return WrittenDuckdbQuery(found.text, found.columns, writer.expressions.hangs_on_order, reads)
 
 
-class QueryWriter(RelationWriter):
+class DuckdbQueryWriter(DuckdbRelationWriter):
     """Writes one query; notes what it reads."""
 
     def write_query(self, node: exp.Expr, outer: QueryScope) -> WrittenRelation:
@@ -81,9 +81,9 @@ class QueryWriter(RelationWriter):
             for cte in with_.expressions:
                 inner = self.write_query(cte.this, outer)
                 name = cte.alias.lower()
-                inner = rename_columns(inner, cte.args["alias"].args.get("columns") or [])
+                inner = rename_duckdb_columns(inner, cte.args["alias"].args.get("columns") or [])
                 self._known[-1][name] = inner
-                texts.append(f"{quote_name(name)} AS ({inner.text})")
+                texts.append(f"{quote_duckdb_name(name)} AS ({inner.text})")
             body = self._write_body(node, outer)
         finally:
             self._known.pop()
@@ -92,7 +92,7 @@ class QueryWriter(RelationWriter):
     def _write_body(self, node: exp.Expr, outer: QueryScope) -> WrittenRelation:
         if isinstance(node, exp.Subquery) and not node.args.get("joins"):
             inner = self.write_query(node.this, outer)
-            found = WrittenRelation(select_from("*", f"({inner.text})"), inner.columns)
+            found = WrittenRelation(select_from_duckdb("*", f"({inner.text})"), inner.columns)
             return self._end_query(found, node, outer)
         if isinstance(node, exp.SetOperation):
             return self._write_set(node, outer)
@@ -100,7 +100,7 @@ class QueryWriter(RelationWriter):
             return self._write_select(node, outer)
         if isinstance(node, exp.Values):
             return self.write_values(node, outer)
-        raise UntriedError(name_construct(node))
+        raise UntriedError(name_duckdb_construct(node))
 
     def _write_set(self, node: exp.SetOperation, outer: QueryScope) -> WrittenRelation:
         if node.args.get("by_name") or node.args.get("side") or node.args.get("kind"):
@@ -114,8 +114,8 @@ class QueryWriter(RelationWriter):
             columns.append((name, kind))
         word = {exp.Union: "UNION", exp.Except: "EXCEPT", exp.Intersect: "INTERSECT"}[type(node)]
         kept = "" if node.args.get("distinct") else " ALL"
-        left, right = (_cast_columns(side, columns) for side in (one, other))
-        text = select_from("*", f"(({left}) {word}{kept} ({right}))")
+        left, right = (_cast_duckdb_columns(side, columns) for side in (one, other))
+        text = select_from_duckdb("*", f"(({left}) {word}{kept} ({right}))")
         found = WrittenRelation(text, tuple(columns))
         return self._end_query(found, node, outer)
 
@@ -126,7 +126,7 @@ class QueryWriter(RelationWriter):
             if node.args.get(name):
                 raise UntriedError(what)
         expressions = self.expressions
-        node = _move_generator(node)
+        node = _move_duckdb_generator(node)
         scope = QueryScope(parent=outer, reads=self.reads)
         sources = self.write_sources(node, scope)
         items = self._list_items(node, scope)
@@ -145,10 +145,10 @@ class QueryWriter(RelationWriter):
                 item if isinstance(item, TypedText) else expressions.write_expression(item, scope)
             )
             columns.append((name, typed.kind))
-            shown.append(f"{typed.text} AS {quote_name(name)}")
+            shown.append(f"{typed.text} AS {quote_duckdb_name(name)}")
         distinct = bool(node.args.get("distinct"))
         kept = [expressions.write_condition(having.this, scope)] if having else []
-        if _has_grouping_sets(node):
+        if _has_grouping_sets_in_duckdb_trial(node):
             kept.append("count(*) > 0")  # of no rows Spark gives no total
         parts = [
             f"SELECT {'DISTINCT ' if distinct else ''}{', '.join(shown)}",
@@ -193,7 +193,7 @@ class QueryWriter(RelationWriter):
         if group is None:
             parts = [item for _, item in items if not isinstance(item, TypedText)]
             having = node.args.get("having")
-            if any(map(_has_aggregate, [*parts, *([having] if having else [])])):
+            if any(map(_has_aggregate_in_duckdb_trial, [*parts, *([having] if having else [])])):
                 scope.groups = []
             return ""
         if group.args.get("totals"):
@@ -243,7 +243,7 @@ class QueryWriter(RelationWriter):
                 keys.append(item.text)
             elif item.find(exp.Window):
                 raise UntriedError("GROUP BY ALL with a window")
-            elif not _has_aggregate(item) and not isinstance(item, exp.Literal):
+            elif not _has_aggregate_in_duckdb_trial(item) and not isinstance(item, exp.Literal):
                 keys.append(self.expressions.write_expression(item, scope).text)
         scope.groups = list(dict.fromkeys(keys))
         return f"GROUP BY {', '.join(scope.groups)}" if keys else ""
@@ -256,7 +256,7 @@ class QueryWriter(RelationWriter):
             return found
         scope = QueryScope([ScopedSource("q", found.columns)], parent=outer)
         end = self._write_end(node, scope)
-        return WrittenRelation(select_from("*", f"({found.text}) AS q {end}"), found.columns)
+        return WrittenRelation(select_from_duckdb("*", f"({found.text}) AS q {end}"), found.columns)
 
     def _write_end(self, node: exp.Expr, scope: QueryScope) -> str:
         order, ends = node.args.get("order"), []
@@ -285,14 +285,14 @@ _REFUSED = {
 }
 
 
-def _has_grouping_sets(node: exp.Expr) -> bool:
+def _has_grouping_sets_in_duckdb_trial(node: exp.Expr) -> bool:
     group = node.args.get("group")
     return group is not None and any(
         group.args.get(name) for name in ("rollup", "cube", "grouping_sets")
     )
 
 
-def _move_generator(node: exp.Expr) -> exp.Expr:
+def _move_duckdb_generator(node: exp.Expr) -> exp.Expr:
     """A generator of the SELECT list as a LATERAL VIEW, which stands beneath groups and windows."""
     found = [
         (place, item.unalias() if isinstance(item, exp.Alias) else item)
@@ -317,7 +317,7 @@ def _move_generator(node: exp.Expr) -> exp.Expr:
     return moved
 
 
-def _has_aggregate(node: exp.Expr) -> bool:
+def _has_aggregate_in_duckdb_trial(node: exp.Expr) -> bool:
     """Whether an expression is computed of groups; windows and queries inside do not count."""
     pending = [node]
     while pending:
@@ -335,10 +335,10 @@ def _has_aggregate(node: exp.Expr) -> bool:
     return False
 
 
-def _cast_columns(side: WrittenRelation, columns: list[tuple[str, ValueType]]) -> str:
+def _cast_duckdb_columns(side: WrittenRelation, columns: list[tuple[str, ValueType]]) -> str:
     names = [f"c{place}" for place in range(len(columns))]
     items = ", ".join(
-        f"{write_cast(f'q.{own}', kind, wanted)} AS {quote_name(name)}"
+        f"{write_duckdb_cast(f'q.{own}', kind, wanted)} AS {quote_duckdb_name(name)}"
         for own, (_, kind), (name, wanted) in zip(names, side.columns, columns, strict=True)
     )
-    return select_from(items, f"({side.text}) AS q({', '.join(names)})")
+    return select_from_duckdb(items, f"({side.text}) AS q({', '.join(names)})")

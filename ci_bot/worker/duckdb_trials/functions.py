@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.names_and_types import (
     MODE,
     ValueType,
-    make_array_type,
-    parse_type,
+    make_duckdb_array_type,
+    parse_duckdb_type,
 )
 
 FUNCTION_MACROS = (
@@ -178,7 +178,7 @@ split                     | string bar          | array<string> | ci_letters({0}
 
 
 @dataclass(frozen=True)
-class FunctionRow:
+class DuckdbFunctionRow:
     """One function with so many arguments.
 
     Attributes:
@@ -201,22 +201,22 @@ class FunctionRow:
         return count >= len(self.takes) if self.repeats else count == len(self.takes)
 
 
-def _read_rows(table: str) -> Mapping[str, list[FunctionRow]]:
-    found: dict[str, list[FunctionRow]] = {}
+def _read_duckdb_rows(table: str) -> Mapping[str, list[DuckdbFunctionRow]]:
+    found: dict[str, list[DuckdbFunctionRow]] = {}
     for line in table.strip().splitlines():
         names, takes, gives, text = (part.strip() for part in line.split("|", 3))
-        kind = None if gives == "T" else parse_type(gives)
+        kind = None if gives == "T" else parse_duckdb_type(gives)
         kinds = tuple(takes.removesuffix("...").split())
         for name in names.split():
-            row = FunctionRow(name, kinds, kind, text, takes.endswith("..."))
+            row = DuckdbFunctionRow(name, kinds, kind, text, takes.endswith("..."))
             found.setdefault(name, []).append(row)
     return found
 
 
-FUNCTIONS = _read_rows(_TABLE)
+FUNCTIONS = _read_duckdb_rows(_TABLE)
 
 
-def _map_units(**named: str) -> dict[str, str]:
+def _map_duckdb_units(**named: str) -> dict[str, str]:
     return {name: unit for unit, names in named.items() for name in names.split()}
 
 
@@ -235,8 +235,10 @@ PLAIN_PATTERN = (
     rf"(?:[A-Za-z0-9 _@,;:/%#=<>~-]|\\[.dws+*?()\[\]-]|[.^$()|]|{_SET}"
     r"|[*+?](?![*+?])|\{[0-9]+(?:,[0-9]*)?\})*"
 )
-_PERIODS = _map_units(year="year yyyy yy", quarter="quarter", month="month mon mm", week="week")
-_CLOCK = _map_units(day="day dd", hour="hour", minute="minute", second="second")
+_PERIODS = _map_duckdb_units(
+    year="year yyyy yy", quarter="quarter", month="month mon mm", week="week"
+)
+_CLOCK = _map_duckdb_units(day="day dd", hour="hour", minute="minute", second="second")
 # What a constant may be: the texts that are known, or a pattern for them.
 CONSTANTS: Mapping[str, Mapping[str, str] | str] = {
     "period": _PERIODS,
@@ -257,7 +259,7 @@ CONSTANTS: Mapping[str, Mapping[str, str] | str] = {
 }
 
 
-def read_constant(kind: str, text: str) -> str | None:
+def read_duckdb_constant(kind: str, text: str) -> str | None:
     """What DuckDB gets for a constant of a kind; None if it is none of those that are known."""
     known = CONSTANTS[kind]
     if not isinstance(known, str):
@@ -266,10 +268,10 @@ def read_constant(kind: str, text: str) -> str | None:
         return None
     if kind == "filled" and (re.search(r"[\^$]", text) or re.search(text, "")):
         return None  # the engines split otherwise at what has no length
-    return _translate_format(text) if kind == "format" else text
+    return _translate_duckdb_format(text) if kind == "format" else text
 
 
-def _translate_format(text: str) -> str | None:
+def _translate_duckdb_format(text: str) -> str | None:
     """A date's pattern of Spark's as DuckDB's; None if it has what is not known to be the same."""
     found, end = "", 0
     for part in _FORMAT.finditer(text):
@@ -283,7 +285,7 @@ def _translate_format(text: str) -> str | None:
 # Aggregates: what they take, what they give, DuckDB's text. `{tie}` is an order of the rows that a
 # result may hang on; it is another one in each run that asks whether it does.
 @dataclass(frozen=True)
-class AggregateRow:
+class DuckdbAggregateRow:
     """An aggregate: `{0}` its argument, `{distinct}` the word, `{tie}` an order of the rows.
 
     Attributes:
@@ -299,51 +301,57 @@ class AggregateRow:
         return "{tie}" in self.text or MODE in self.text
 
 
-def _give_always(name: str) -> Callable[[ValueType], ValueType]:
+def _give_always_in_duckdb(name: str) -> Callable[[ValueType], ValueType]:
     kind = ValueType(name)
     return lambda argument: kind
 
 
-def _give_argument_type(argument: ValueType) -> ValueType:
+def _give_duckdb_argument_type(argument: ValueType) -> ValueType:
     return argument
 
 
 _TIE_KNOWN = "{tie}) FILTER (WHERE {1} IS NOT NULL))[1]"
 _LIST = "list({0} ORDER BY {tie}) FILTER (WHERE {0} IS NOT NULL)"
-AGGREGATES: Mapping[str, AggregateRow] = {
-    "count": AggregateRow(("any",), _give_always("bigint"), "count({distinct}{0})"),
-    "min": AggregateRow(("any",), _give_argument_type, "min({distinct}{0})"),
-    "max": AggregateRow(("any",), _give_argument_type, "max({distinct}{0})"),
+AGGREGATES: Mapping[str, DuckdbAggregateRow] = {
+    "count": DuckdbAggregateRow(("any",), _give_always_in_duckdb("bigint"), "count({distinct}{0})"),
+    "min": DuckdbAggregateRow(("any",), _give_duckdb_argument_type, "min({distinct}{0})"),
+    "max": DuckdbAggregateRow(("any",), _give_duckdb_argument_type, "max({distinct}{0})"),
     **{
-        name: AggregateRow(
-            ("number",), _give_always("double"), f"{name}({{distinct}}CAST({{0}} AS DOUBLE))"
+        name: DuckdbAggregateRow(
+            ("number",),
+            _give_always_in_duckdb("double"),
+            f"{name}({{distinct}}CAST({{0}} AS DOUBLE))",
         )
         for name in ("stddev_samp", "stddev_pop", "var_samp", "var_pop", "median")
     },
-    "collect_set": AggregateRow(
+    "collect_set": DuckdbAggregateRow(
         ("any",),
-        make_array_type,
+        make_duckdb_array_type,
         f"ci_shuffle(coalesce(list(DISTINCT {{0}}) FILTER (WHERE {{0}} IS NOT NULL), []), {MODE})",
     ),
-    "count_if": AggregateRow(
-        ("boolean",), _give_always("bigint"), "count(CASE WHEN {0} THEN 1 END)"
+    "count_if": DuckdbAggregateRow(
+        ("boolean",), _give_always_in_duckdb("bigint"), "count(CASE WHEN {0} THEN 1 END)"
     ),
-    "percentile": AggregateRow(
-        ("number", "number"), _give_always("double"), "quantile_cont(CAST({0} AS DOUBLE), {1})"
+    "percentile": DuckdbAggregateRow(
+        ("number", "number"),
+        _give_always_in_duckdb("double"),
+        "quantile_cont(CAST({0} AS DOUBLE), {1})",
     ),
-    "percentile_approx": AggregateRow(
-        ("number", "number"), _give_argument_type, "quantile_disc({0}, {1})"
+    "percentile_approx": DuckdbAggregateRow(
+        ("number", "number"), _give_duckdb_argument_type, "quantile_disc({0}, {1})"
     ),
-    "bool_or": AggregateRow(("boolean",), _give_always("boolean"), "bool_or({0})"),
-    "bool_and": AggregateRow(("boolean",), _give_always("boolean"), "bool_and({0})"),
-    "first": AggregateRow(("any",), _give_argument_type, "first({0} ORDER BY {tie})"),
-    "last": AggregateRow(("any",), _give_argument_type, "last({0} ORDER BY {tie})"),
-    "collect_list": AggregateRow(("any",), make_array_type, f"coalesce({_LIST}, [])"),
-    "max_by": AggregateRow(
-        ("any", "any"), _give_argument_type, f"(list({{0}} ORDER BY {{1}} DESC, {_TIE_KNOWN}"
+    "bool_or": DuckdbAggregateRow(("boolean",), _give_always_in_duckdb("boolean"), "bool_or({0})"),
+    "bool_and": DuckdbAggregateRow(
+        ("boolean",), _give_always_in_duckdb("boolean"), "bool_and({0})"
     ),
-    "min_by": AggregateRow(
-        ("any", "any"), _give_argument_type, f"(list({{0}} ORDER BY {{1}} ASC, {_TIE_KNOWN}"
+    "first": DuckdbAggregateRow(("any",), _give_duckdb_argument_type, "first({0} ORDER BY {tie})"),
+    "last": DuckdbAggregateRow(("any",), _give_duckdb_argument_type, "last({0} ORDER BY {tie})"),
+    "collect_list": DuckdbAggregateRow(("any",), make_duckdb_array_type, f"coalesce({_LIST}, [])"),
+    "max_by": DuckdbAggregateRow(
+        ("any", "any"), _give_duckdb_argument_type, f"(list({{0}} ORDER BY {{1}} DESC, {_TIE_KNOWN}"
+    ),
+    "min_by": DuckdbAggregateRow(
+        ("any", "any"), _give_duckdb_argument_type, f"(list({{0}} ORDER BY {{1}} ASC, {_TIE_KNOWN}"
     ),
 }
 AGGREGATE_NAMES = {

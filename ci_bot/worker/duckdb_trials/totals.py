@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_average
-from ci_bot.worker.execution.expressions import (
-    OperatorWriter,
-    name_construct,
-    quote_text,
-    refuse_order_of_parts,
+from ci_bot.worker.duckdb_trials.arithmetic import write_duckdb_average
+from ci_bot.worker.duckdb_trials.expressions import (
+    DuckdbOperatorWriter,
+    name_duckdb_construct,
+    quote_duckdb_text,
+    refuse_duckdb_order_of_parts,
 )
-from ci_bot.worker.execution.functions import AGGREGATE_NAMES, AGGREGATES
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.functions import AGGREGATE_NAMES, AGGREGATES
+from ci_bot.worker.duckdb_trials.names_and_types import (
     BIGINT,
     DATE,
     DOUBLE,
@@ -25,7 +25,7 @@ from ci_bot.worker.execution.names_and_types import (
     QueryScope,
     TypedText,
     UntriedError,
-    make_decimal,
+    make_duckdb_decimal,
 )
 
 _NUMBERED = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"}
@@ -34,7 +34,7 @@ _MOVED = {"lag", "lead"}
 _OVER = "\0over\0"
 
 
-class TotalWriter(OperatorWriter):
+class DuckdbTotalWriter(DuckdbOperatorWriter):
     """Writes what is computed of several rows."""
 
     def _write_aggregate(
@@ -61,7 +61,7 @@ class TotalWriter(OperatorWriter):
             if not fits and value.kind.name not in {wanted, "null"}:
                 raise UntriedError(f"{name}() of {value.kind}")
         if called in {"min", "max", "max_by", "min_by"}:
-            refuse_order_of_parts(values[-1].kind)
+            refuse_duckdb_order_of_parts(values[-1].kind)
         self.hangs_on_order = self.hangs_on_order or row.hangs_on_order
         text = row.text.format(
             *(value.text for value in values), distinct=distinct, tie=scope.write_tie(rows=True)
@@ -74,7 +74,7 @@ class TotalWriter(OperatorWriter):
             raise UntriedError(f"{name}() of {value.kind}")
         direction = "ASC NULLS FIRST" if name == "min" else "DESC NULLS LAST"
         keys = ", ".join(
-            f"struct_extract({value.text}, {quote_text(part)}) {direction}"
+            f"struct_extract({value.text}, {quote_duckdb_text(part)}) {direction}"
             for part, _ in value.kind.parts
         )
         known = f"FILTER (WHERE {value.text} IS NOT NULL)"
@@ -97,12 +97,12 @@ class TotalWriter(OperatorWriter):
         total = f"sum({distinct}{text}){over}"
         if name == "sum":
             if kind.name == "decimal":
-                found = make_decimal(kind.digits + 10, kind.scale)
+                found = make_duckdb_decimal(kind.digits + 10, kind.scale)
                 return TypedText(f"CAST({total} AS {found.duckdb})", found)
             found = DOUBLE if kind == DOUBLE else BIGINT
             return TypedText(f"CAST({total} AS {found.duckdb})", found)
         if kind.name == "decimal":
-            return TypedText(*write_average(total, f"count({distinct}{text}){over}", kind))
+            return TypedText(*write_duckdb_average(total, f"count({distinct}{text}){over}", kind))
         return TypedText(f"avg({distinct}{text}){over}", DOUBLE)
 
     def _write_filter(self, node: exp.Expr, scope: QueryScope) -> TypedText:
@@ -129,7 +129,7 @@ class TotalWriter(OperatorWriter):
             ignores = " IGNORE NULLS" if isinstance(function, exp.IgnoreNulls) else ""
             function = function.this
         if not isinstance(function, exp.Anonymous):
-            raise UntriedError(f"{name_construct(function)} over a window")
+            raise UntriedError(f"{name_duckdb_construct(function)} over a window")
         name = str(function.this).lower()
         order, spec = node.args.get("order"), node.args.get("spec")
         by_rows = spec is not None and str(spec.args.get("kind")) == "ROWS"
@@ -166,8 +166,8 @@ class TotalWriter(OperatorWriter):
             unit = _RANGES.get(found[0], "")
         elif kind not in {"ROWS", "RANGE"}:
             raise UntriedError(f"a window with {kind}")
-        end = _write_bound(spec, "end", unit) if ends[1] else "CURRENT ROW"
-        return f"{kind} BETWEEN {_write_bound(spec, 'start', unit)} AND {end}"
+        end = _write_duckdb_bound(spec, "end", unit) if ends[1] else "CURRENT ROW"
+        return f"{kind} BETWEEN {_write_duckdb_bound(spec, 'start', unit)} AND {end}"
 
     def _resolve_named_window(self, node: exp.Expr) -> exp.Expr:
         """The window with what its name stands for."""
@@ -216,7 +216,7 @@ _SPANS = {"day", "hour", "minute", "second"}
 _FRAME_NUMBER = re.compile(r"[0-9]{1,6}")
 
 
-def _write_bound(spec: exp.Expr, name: str, unit: str) -> str:
+def _write_duckdb_bound(spec: exp.Expr, name: str, unit: str) -> str:
     """One end of a frame.
 
     Args:

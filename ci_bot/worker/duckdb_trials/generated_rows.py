@@ -14,7 +14,12 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.names_and_types import STRING, UntriedError, ValueType, read_type
+from ci_bot.worker.duckdb_trials.names_and_types import (
+    STRING,
+    UntriedError,
+    ValueType,
+    read_duckdb_type,
+)
 
 MOST_ROWS = 8
 # Rows of all tables multiplied with each other, in a wide data set: a join has no more.
@@ -126,7 +131,7 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
         for cast in tree.find_all(exp.Cast, exp.TryCast):
             if isinstance(cast.this, exp.Column):
                 try:
-                    casts.setdefault(cast.this.name.lower(), set()).add(read_type(cast.to))
+                    casts.setdefault(cast.this.name.lower(), set()).add(read_duckdb_type(cast.to))
                 except UntriedError:
                     continue
         for equal in tree.find_all(exp.EQ):
@@ -180,7 +185,7 @@ def _note_json_member(call: exp.Expr, members: dict[str, dict[str, set[ValueType
     kinds = members.setdefault(column.name.lower(), {}).setdefault(str(path.this), set())
     if isinstance(call.parent, exp.Cast | exp.TryCast):
         with suppress(UntriedError):
-            kinds.add(read_type(call.parent.to))
+            kinds.add(read_duckdb_type(call.parent.to))
 
 
 def _note_json_field(dot: exp.Expr, members: dict[str, dict[str, set[ValueType]]]) -> None:
@@ -226,7 +231,7 @@ def _find_columns_beside(literal: exp.Expr) -> set[str]:
     return set()
 
 
-class RowGenerator:
+class DuckdbRowGenerator:
     """Data sets for the columns that two queries read; the same ones for the same seed."""
 
     def __init__(

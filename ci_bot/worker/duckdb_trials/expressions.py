@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.arithmetic import write_arithmetic, write_cast
-from ci_bot.worker.execution.functions import AGGREGATE_NAMES, PLAIN_PATTERN
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.arithmetic import write_duckdb_arithmetic, write_duckdb_cast
+from ci_bot.worker.duckdb_trials.functions import AGGREGATE_NAMES, PLAIN_PATTERN
+from ci_bot.worker.duckdb_trials.names_and_types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -25,10 +25,10 @@ from ci_bot.worker.execution.names_and_types import (
     UntriedError,
     ValueType,
     WrittenRelation,
-    find_common_type,
-    make_decimal,
-    read_type,
-    select_from,
+    find_common_duckdb_type,
+    make_duckdb_decimal,
+    read_duckdb_type,
+    select_from_duckdb,
 )
 
 _COMPARED = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
@@ -45,18 +45,18 @@ _DATE_UNITS = {"day", "week", "month", "year"}
 _TIME_UNITS = {*_DATE_UNITS, "hour", "minute", "second"}
 
 
-def quote_text(text: str) -> str:
+def quote_duckdb_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def name_construct(node: exp.Expr) -> str:
+def name_duckdb_construct(node: exp.Expr) -> str:
     """What a construct is called in a sentence."""
     if isinstance(node, exp.Anonymous):
         return f"{str(node.this).lower()}()"
     return f"{node.key.upper()}"
 
 
-class OperatorWriter(ABC):
+class DuckdbOperatorWriter(ABC):
     """Writes expressions; `hangs_on_order` once a result may hang on the order of rows."""
 
     def __init__(self, write_query: Callable[[Any, QueryScope], WrittenRelation]) -> None:
@@ -74,12 +74,12 @@ class OperatorWriter(ABC):
                 self.write_expression(node.expression, scope),
             )
             if type(node) not in {exp.EQ, exp.NEQ}:
-                refuse_order_of_parts(sides[0].kind)
+                refuse_duckdb_order_of_parts(sides[0].kind)
             one, other = self.bring_together(*sides)
             return TypedText(f"({one} {_COMPARED[type(node)]} {other})", BOOLEAN)
         rule = getattr(self, f"_write_{type(node).__name__.lower()}", None)
         if rule is None:
-            raise UntriedError(name_construct(node))
+            raise UntriedError(name_duckdb_construct(node))
         found: TypedText = rule(node, scope)
         return found
 
@@ -106,17 +106,17 @@ class OperatorWriter(ABC):
     def _write_literal(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         text = str(node.this)
         if node.is_string:
-            return TypedText(quote_text(text), STRING, text)
+            return TypedText(quote_duckdb_text(text), STRING, text)
         if re.fullmatch(r"[0-9]+", text):
             if int(text) >= _BIGINT_LIMIT:
                 raise UntriedError(f"the number {text}")
             kind = INT if int(text) < _INT_LIMIT else BIGINT
             return TypedText(
-                f"{text}::{kind.duckdb}", kind, text, make_decimal(len(str(int(text))), 0)
+                f"{text}::{kind.duckdb}", kind, text, make_duckdb_decimal(len(str(int(text))), 0)
             )
         if match := re.fullmatch(r"([0-9]*)\.([0-9]*)", text):
             whole, part = match[1].lstrip("0"), match[2]
-            kind = make_decimal(max(len(whole) + len(part), 1), len(part))
+            kind = make_duckdb_decimal(max(len(whole) + len(part), 1), len(part))
             return TypedText(f"CAST('{text}' AS {kind.duckdb})", kind, text)
         if re.fullmatch(r"[0-9.]+[eE][+-]?[0-9]+", text):
             return TypedText(f"CAST('{text}' AS DOUBLE)", DOUBLE, text)
@@ -131,7 +131,7 @@ class OperatorWriter(ABC):
         else:
             found = scope.find_column("", first)
         for name in fields:
-            found = write_field(found, name)
+            found = write_duckdb_field(found, name)
         return found
 
     # Operators.
@@ -149,11 +149,13 @@ class OperatorWriter(ABC):
         if sign in {"+", "-"} and one.kind == TIMESTAMP and other.kind.is_interval:
             return TypedText(f"({one.text} {sign} {other.text})", TIMESTAMP)
         if sign in {"+", "-"} and one.kind == DATE and other.kind.is_whole:
-            return TypedText(f"({one.text} {sign} {write_cast(other.text, other.kind, INT)})", DATE)
+            return TypedText(
+                f"({one.text} {sign} {write_duckdb_cast(other.text, other.kind, INT)})", DATE
+            )
         kinds = [one.kind, other.kind]
         if "decimal" in {kind.name for kind in kinds}:
             kinds = [side.least or side.kind for side in (one, other)]
-        return TypedText(*write_arithmetic(sign, one.text, kinds[0], other.text, kinds[1]))
+        return TypedText(*write_duckdb_arithmetic(sign, one.text, kinds[0], other.text, kinds[1]))
 
     @abstractmethod
     def _write_difference(self, one: TypedText, other: TypedText) -> TypedText | None:
@@ -175,7 +177,7 @@ class OperatorWriter(ABC):
                 f"CAST({base.text} {sign} INTERVAL {amount.name} {unit} AS DATE)", DATE
             )
         if base.kind.name in {"date", "timestamp"} and unit in _TIME_UNITS:
-            text = write_cast(base.text, base.kind, TIMESTAMP)
+            text = write_duckdb_cast(base.text, base.kind, TIMESTAMP)
             return TypedText(f"({text} {sign} INTERVAL {amount.name} {unit})", TIMESTAMP)
         raise UntriedError(f"{base.kind} {sign} an interval of {unit or 'no unit'}")
 
@@ -202,7 +204,7 @@ class OperatorWriter(ABC):
         )
         kind, texts = self.unify_types(sides)
         if not kind.is_whole:
-            raise UntriedError(f"{name_construct(node)} of {kind}")
+            raise UntriedError(f"{name_duckdb_construct(node)} of {kind}")
         return TypedText(f"({text.format(*texts)})", kind)
 
     def _write_not(self, node: exp.Expr, scope: QueryScope) -> TypedText:
@@ -215,7 +217,9 @@ class OperatorWriter(ABC):
         return self._write_connected("OR", node, scope)
 
     def _write_connected(self, word: str, node: exp.Expr, scope: QueryScope) -> TypedText:
-        parts = [self.write_condition(part, scope) for part in _list_operands(node, type(node))]
+        parts = [
+            self.write_condition(part, scope) for part in _list_duckdb_operands(node, type(node))
+        ]
         return TypedText(f"({f' {word} '.join(parts)})", BOOLEAN)
 
     def _write_is(self, node: exp.Expr, scope: QueryScope) -> TypedText:
@@ -245,14 +249,14 @@ class OperatorWriter(ABC):
         value = self.write_expression(node.this, scope)
         query = node.args.get("query")
         if query is not None:
-            _refuse_total_of_outer_rows(query)
+            _refuse_duckdb_total_of_outer_rows(query)
             inner = self._write_query(
                 query.this if isinstance(query, exp.Subquery) else query, scope
             )
             if len(inner.columns) != 1:
                 raise UntriedError("IN with several columns")
             one, other = self.bring_together(value, TypedText('q."c"', inner.columns[0][1]))
-            chosen = select_from(other, f"({inner.text}) AS q(c)")
+            chosen = select_from_duckdb(other, f"({inner.text}) AS q(c)")
             return TypedText(f"({one} IN ({chosen}))", BOOLEAN)
         if node.args.get("field") is not None or not node.expressions:
             raise UntriedError("IN")
@@ -294,7 +298,7 @@ class OperatorWriter(ABC):
         if value.kind != STRING or not re.fullmatch(known, pattern.literal or "\\", re.DOTALL):
             raise UntriedError(f"{word} with a pattern that is no plain text")
         return TypedText(
-            f"({value.text} {word} {pattern.text} ESCAPE {quote_text(escape)})", BOOLEAN
+            f"({value.text} {word} {pattern.text} ESCAPE {quote_duckdb_text(escape)})", BOOLEAN
         )
 
     def _write_regexplike(self, node: exp.Expr, scope: QueryScope) -> TypedText:
@@ -309,13 +313,13 @@ class OperatorWriter(ABC):
     def _write_dpipe(self, node: exp.Expr, scope: QueryScope) -> TypedText:
         parts = [
             self.coerce_value(self.write_expression(part, scope), STRING)
-            for part in _list_operands(node, exp.DPipe)
+            for part in _list_duckdb_operands(node, exp.DPipe)
         ]
         return TypedText(f"({' || '.join(parts)})", STRING)
 
     def _write_cast(self, node: exp.Cast, scope: QueryScope) -> TypedText:
-        inner, kind = self.write_expression(node.this, scope), read_type(node.to)
-        return TypedText(write_cast(inner.text, inner.kind, kind), kind)
+        inner, kind = self.write_expression(node.this, scope), read_duckdb_type(node.to)
+        return TypedText(write_duckdb_cast(inner.text, inner.kind, kind), kind)
 
     def _write_trycast(self, node: exp.TryCast, scope: QueryScope) -> TypedText:
         return self._write_cast(node, scope)
@@ -375,7 +379,7 @@ class OperatorWriter(ABC):
         return TypedText(f"({inner.text})", inner.columns[0][1])
 
     def _write_exists(self, node: exp.Expr, scope: QueryScope) -> TypedText:
-        _refuse_total_of_outer_rows(node.this)
+        _refuse_duckdb_total_of_outer_rows(node.this)
         return TypedText(f"EXISTS ({self._write_query(node.this, scope).text})", BOOLEAN)
 
     def write_ordered(self, node: exp.Expr, scope: QueryScope) -> str:
@@ -385,7 +389,7 @@ class OperatorWriter(ABC):
         first = node.args.get("nulls_first") if isinstance(node, exp.Ordered) else None
         first = (not descends) if first is None else bool(first)
         found = self.write_expression(inner, scope)
-        refuse_order_of_parts(found.kind)
+        refuse_duckdb_order_of_parts(found.kind)
         text = found.text
         return f"{text} {'DESC' if descends else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
 
@@ -409,11 +413,11 @@ class OperatorWriter(ABC):
         )
         if not is_known:
             raise UntriedError(f"{name + '() of ' if name else ''}{source} as {kind}")
-        return write_cast(value.text, source, kind)
+        return write_duckdb_cast(value.text, source, kind)
 
     def bring_together(self, one: TypedText, other: TypedText) -> tuple[str, str]:
         """Both texts as the type in which Spark compares them."""
-        kind = find_common_type(one.kind, other.kind)
+        kind = find_common_duckdb_type(one.kind, other.kind)
         if kind is None:
             kinds = {one.kind.name, other.kind.name}
             text, value = (one, other) if one.kind == STRING else (other, one)
@@ -425,13 +429,15 @@ class OperatorWriter(ABC):
                 kind = value.kind
             else:
                 raise UntriedError(f"a comparison of {one.kind} with {other.kind}")
-        return write_cast(one.text, one.kind, kind), write_cast(other.text, other.kind, kind)
+        return write_duckdb_cast(one.text, one.kind, kind), write_duckdb_cast(
+            other.text, other.kind, kind
+        )
 
     def unify_types(self, values: Sequence[TypedText]) -> tuple[ValueType, list[str]]:
         """The type that Spark makes of several, and their texts as that."""
         kind = NULL
         for value in values:
-            found = find_common_type(kind, value.kind)
+            found = find_common_duckdb_type(kind, value.kind)
             if (
                 found is None
                 and STRING in (kind, value.kind)
@@ -442,22 +448,22 @@ class OperatorWriter(ABC):
             if found is None:
                 raise UntriedError(f"{kind} beside {value.kind}")
             kind = found
-        return kind, [write_cast(value.text, value.kind, kind) for value in values]
+        return kind, [write_duckdb_cast(value.text, value.kind, kind) for value in values]
 
 
-def refuse_order_of_parts(kind: ValueType) -> None:
+def refuse_duckdb_order_of_parts(kind: ValueType) -> None:
     """Refuses an order of values with parts: the engines put NULL in different places there."""
     if kind.parts or (kind.item is not None and kind.item.parts):
         raise UntriedError(f"an order of {kind}")
 
 
-def write_field(value: TypedText, name: str) -> TypedText:
+def write_duckdb_field(value: TypedText, name: str) -> TypedText:
     """A struct's field. Raises UntriedError if it has none of this name."""
     kind = value.kind.find_part(name)
-    return TypedText(f"struct_extract({value.text}, {quote_text(name)})", kind)
+    return TypedText(f"struct_extract({value.text}, {quote_duckdb_text(name)})", kind)
 
 
-def _refuse_total_of_outer_rows(query: exp.Expr) -> None:
+def _refuse_duckdb_total_of_outer_rows(query: exp.Expr) -> None:
     """Refuses a total without GROUP BY in EXISTS or IN, of rows that a query around it chooses.
 
     Where it has no row, the total is a row by the standard. Spark 3.5 reads the query as a semi
@@ -475,7 +481,7 @@ def _refuse_total_of_outer_rows(query: exp.Expr) -> None:
         raise UntriedError("a total in EXISTS or IN over rows of the query around it")
 
 
-def _list_operands(node: exp.Expr, kind: Any) -> list[exp.Expr]:
+def _list_duckdb_operands(node: exp.Expr, kind: Any) -> list[exp.Expr]:
     """The operands of one operator in a row; long ones would be too deep to recurse into."""
     found: list[exp.Expr] = []
     pending = [node]

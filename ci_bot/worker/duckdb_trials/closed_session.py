@@ -9,14 +9,14 @@ from threading import Timer
 from typing import Any
 
 from ci_bot.protocol.supported_versions import parse_release
-from ci_bot.worker.execution.arithmetic import ARITHMETIC_MACROS, CAST_MACROS
-from ci_bot.worker.execution.functions import FUNCTION_MACROS
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.arithmetic import ARITHMETIC_MACROS, CAST_MACROS
+from ci_bot.worker.duckdb_trials.functions import FUNCTION_MACROS
+from ci_bot.worker.duckdb_trials.names_and_types import (
     MAP_PARTS,
     SourceTable,
     UntriedError,
     ValueType,
-    quote_name,
+    quote_duckdb_name,
 )
 
 # The DuckDB releases that the table of constructs is tested with.
@@ -38,15 +38,15 @@ _SETTINGS: Mapping[str, str] = {
 }
 
 
-class UnusableDataError(Exception):
+class UnusableDuckdbDataError(Exception):
     """One side fails on these rows; Spark may not."""
 
 
-class OutOfTimeError(Exception):
+class DuckdbOutOfTimeError(Exception):
     """The time for a model is over."""
 
 
-class ClosedSession:
+class ClosedDuckdbSession:
     """Tables in memory, and queries over them."""
 
     def __init__(self, connection: Any, errors: Any, deadline: float) -> None:
@@ -68,11 +68,11 @@ class ClosedSession:
     def create_tables(self, tables: Iterable[SourceTable]) -> None:
         for table in tables:
             columns = ", ".join(
-                f"{quote_name(name)} {kind.duckdb}"
+                f"{quote_duckdb_name(name)} {kind.duckdb}"
                 for name, kind in table.columns.items()
                 if kind.is_known
             )
-            self._connection.execute(f"CREATE TABLE {quote_name(table.name)} ({columns})")
+            self._connection.execute(f"CREATE TABLE {quote_duckdb_name(table.name)} ({columns})")
 
     def fill_table(
         self, table: SourceTable, columns: Sequence[str], rows: Sequence[Sequence[Any]]
@@ -84,17 +84,17 @@ class ClosedSession:
         if self._filled.get(table.name) == rows:
             return
         self._filled[table.name] = None
-        name = quote_name(table.name)
+        name = quote_duckdb_name(table.name)
         self.run_query(f"TRUNCATE {name}")
         if not columns:  # they only count
             for _ in rows:
                 self.run_query(" ".join(("INSERT INTO", name, "DEFAULT VALUES")))
         elif rows:
-            into = f"{name} ({', '.join(map(quote_name, columns))})"
+            into = f"{name} ({', '.join(map(quote_duckdb_name, columns))})"
             kinds = [table.columns[column] for column in columns]
             values: list[Any] = []
             lines = [
-                f"({', '.join(_write_cell(value, kind, values) for value, kind in cells)})"
+                f"({', '.join(_write_duckdb_cell(value, kind, values) for value, kind in cells)})"
                 for cells in (zip(row, kinds, strict=True) for row in rows)
             ]
             self.run_query(" ".join(("INSERT INTO", into, "VALUES", ", ".join(lines))), values)
@@ -108,13 +108,13 @@ class ClosedSession:
             self._raise_for(error, planned=True)
 
     def run_query(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Runs a query and returns its rows. Raises UnusableDataError, OutOfTimeError,
+        """Runs a query and returns its rows. Raises UnusableDuckdbDataError, DuckdbOutOfTimeError,
         UntriedError.
 
         A result with many rows is refused: DuckDB's memory limit does not cover Python's copy.
         """
         if self.is_over:
-            raise OutOfTimeError
+            raise DuckdbOutOfTimeError
         try:
             rows: list[tuple[Any, ...]] = self._connection.execute(text, values).fetchmany(
                 LARGEST_RESULT + 1
@@ -122,50 +122,50 @@ class ClosedSession:
         except self._errors.Error as error:
             self._raise_for(error, planned=False)
         if len(rows) > LARGEST_RESULT:
-            raise UnusableDataError
+            raise UnusableDuckdbDataError
         return rows
 
     def _raise_for(self, error: Exception, *, planned: bool) -> None:
         if isinstance(error, self._errors.InterruptException):
-            raise OutOfTimeError from error
+            raise DuckdbOutOfTimeError from error
         if isinstance(error, self._errors.OutOfMemoryException):
             raise UntriedError("a query that needs more memory than the judge has") from error
         if planned:
             raise UntriedError("what DuckDB does not take") from error
-        raise UnusableDataError from error
+        raise UnusableDuckdbDataError from error
 
 
-def _write_cell(value: Any, kind: ValueType, values: list[Any]) -> str:
+def _write_duckdb_cell(value: Any, kind: ValueType, values: list[Any]) -> str:
     """DuckDB's text for a cell; what stands in it for `?` is added to `values`."""
     has_parts = kind.parts or (kind.item is not None and kind.item.parts)
     if value is not None and has_parts:
         # DuckDB guesses the type of a value with parts, and wrongly where a part is NULL.
-        return f"CAST({_write_parts(value, kind, values)} AS {kind.duckdb})"
+        return f"CAST({_write_duckdb_parts(value, kind, values)} AS {kind.duckdb})"
     values.append(value)
     return "?"
 
 
-def _write_parts(value: Any, kind: ValueType, values: list[Any]) -> str:
+def _write_duckdb_parts(value: Any, kind: ValueType, values: list[Any]) -> str:
     if value is None:
         return "NULL"
     if kind.name == "map":  # a list of its entries
         entry = ValueType("struct", parts=kind.parts)
         entries = [dict(zip(MAP_PARTS, one, strict=True)) for one in value.items()]
-        return f"[{', '.join(_write_parts(one, entry, values) for one in entries)}]"
+        return f"[{', '.join(_write_duckdb_parts(one, entry, values) for one in entries)}]"
     if kind.name == "struct":
         parts = (
-            f"{quote_name(name)}: {_write_parts(value[name], part, values)}"
+            f"{quote_duckdb_name(name)}: {_write_duckdb_parts(value[name], part, values)}"
             for name, part in kind.parts
         )
         return f"{{{', '.join(parts)}}}"
     if kind.item is not None:
-        return f"[{', '.join(_write_parts(one, kind.item, values) for one in value)}]"
+        return f"[{', '.join(_write_duckdb_parts(one, kind.item, values) for one in value)}]"
     values.append(value)
     return f"CAST(? AS {kind.duckdb})"
 
 
 @contextmanager
-def open_closed_session(seconds: float) -> Iterator[ClosedSession]:
+def open_closed_duckdb_session(seconds: float) -> Iterator[ClosedDuckdbSession]:
     """Opens a session that ends after `seconds` of processor time.
 
     Processor time, so that a busy machine does not change a report; one query also has a limit of
@@ -183,7 +183,7 @@ def open_closed_session(seconds: float) -> Iterator[ClosedSession]:
         connection.execute("SET lock_configuration = true")
     except duckdb.Error as error:
         raise UntriedError("DuckDB, which cannot be closed off here") from error
-    session = ClosedSession(connection, duckdb, time.thread_time() + seconds)
+    session = ClosedDuckdbSession(connection, duckdb, time.thread_time() + seconds)
     watch = Timer(seconds * _PATIENCE, session.stop_query)
     watch.daemon = True
     watch.start()

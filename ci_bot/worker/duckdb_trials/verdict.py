@@ -14,29 +14,29 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from ci_bot.worker.execution.closed_session import (
-    ClosedSession,
-    OutOfTimeError,
-    UnusableDataError,
-    open_closed_session,
+from ci_bot.worker.duckdb_trials.closed_session import (
+    ClosedDuckdbSession,
+    DuckdbOutOfTimeError,
+    UnusableDuckdbDataError,
+    open_closed_duckdb_session,
 )
-from ci_bot.worker.execution.functions import AGGREGATE_NAMES, FUNCTIONS
-from ci_bot.worker.execution.generated_rows import (
+from ci_bot.worker.duckdb_trials.functions import AGGREGATE_NAMES, FUNCTIONS
+from ci_bot.worker.duckdb_trials.generated_rows import (
     MOST_ROWS,
     DataSet,
+    DuckdbRowGenerator,
     QueryConstants,
-    RowGenerator,
     list_plain_values,
     read_constants,
 )
-from ci_bot.worker.execution.names_and_types import (
+from ci_bot.worker.duckdb_trials.names_and_types import (
     MODE,
     SourceTable,
     UntriedError,
     ValueType,
-    parse_plain,
+    parse_duckdb_plainly,
 )
-from ci_bot.worker.execution.queries import WrittenQuery, write_query
+from ci_bot.worker.duckdb_trials.queries import WrittenDuckdbQuery, write_duckdb_query
 
 Row = tuple[Any, ...]
 # The rows of both sides, each with how often it comes.
@@ -60,14 +60,14 @@ _FEWEST = 10
 _SMALLER_RUNS = 400
 
 
-class Fields(tuple[tuple[str, Any], ...]):
+class DuckdbFields(tuple[tuple[str, Any], ...]):
     """A struct of a result: its fields with their names."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
-class ExampleTable:
+class DuckdbExampleTable:
     """The generated rows of a table that a query reads, by the columns that it reads."""
 
     name: str
@@ -76,7 +76,7 @@ class ExampleTable:
 
 
 @dataclass(frozen=True)
-class FoundExample:
+class FoundDuckdbExample:
     """The smallest rows found on which two queries differ, and both results.
 
     Attributes:
@@ -85,14 +85,14 @@ class FoundExample:
         differing: the columns in which they differ; none if only the number of rows does.
     """
 
-    tables: tuple[ExampleTable, ...]
+    tables: tuple[DuckdbExampleTable, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[Row | None, Row | None], ...]
     differing: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class ExecutionVerdict:
+class DuckdbTrialVerdict:
     """The answer of the judge.
 
     Attributes:
@@ -103,10 +103,10 @@ class ExecutionVerdict:
     verdict: Verdict
     data_sets: int = 0
     reason: str = ""
-    example: FoundExample | None = None
+    example: FoundDuckdbExample | None = None
 
 
-def judge_queries(
+def judge_queries_on_duckdb(
     before: str,
     after: str,
     tables: Mapping[str, Mapping[str, ValueType]],
@@ -115,7 +115,7 @@ def judge_queries(
     seconds: float = SECONDS_FOR_A_MODEL,
     data_sets: int = DATA_SETS,
     is_private: Callable[[str], bool] = lambda name: False,
-) -> ExecutionVerdict:
+) -> DuckdbTrialVerdict:
     """Runs two queries of Spark on generated rows.
 
     Args:
@@ -132,22 +132,22 @@ def judge_queries(
             name: SourceTable(f"source {place}", columns)
             for place, (name, columns) in enumerate(sorted(tables.items()))
         }
-        trees = [parse_plain(text) for text in (before, after)]
+        trees = [parse_duckdb_plainly(text) for text in (before, after)]
         try:
-            sides = (write_query(trees[0], sources), write_query(trees[1], sources))
+            sides = (write_duckdb_query(trees[0], sources), write_duckdb_query(trees[1], sources))
         except UntriedError:
-            smaller = _drop_equal_columns(trees[0], trees[1])
+            smaller = _drop_equal_duckdb_columns(trees[0], trees[1])
             if smaller is None:
                 raise
             trees = list(smaller)
-            sides = (write_query(trees[0], sources), write_query(trees[1], sources))
-        judge = _Judge(sides, sources, read_constants(trees), seed, is_private)
-        with open_closed_session(seconds) as session:
+            sides = (write_duckdb_query(trees[0], sources), write_duckdb_query(trees[1], sources))
+        judge = _DuckdbJudge(sides, sources, read_constants(trees), seed, is_private)
+        with open_closed_duckdb_session(seconds) as session:
             return judge.try_data_sets(session, data_sets)
     except UntriedError as error:
-        return ExecutionVerdict("not_tried", reason=str(error))
+        return DuckdbTrialVerdict("not_tried", reason=str(error))
     except Exception as error:  # a review goes on without its judge
-        return ExecutionVerdict(
+        return DuckdbTrialVerdict(
             "not_tried", reason=f"what the judge failed on ({type(error).__name__})"
         )
 
@@ -168,7 +168,9 @@ _MULTIPLYING_NAMES = frozenset(
 )
 
 
-def _drop_equal_columns(before: exp.Expr, after: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
+def _drop_equal_duckdb_columns(
+    before: exp.Expr, after: exp.Expr
+) -> tuple[exp.Expr, exp.Expr] | None:
     """Both queries without the columns that stand alike in both; None if that is not safe.
 
     Where all but the columns is alike, too, those give the same, whatever the judge knows of them.
@@ -177,11 +179,11 @@ def _drop_equal_columns(before: exp.Expr, after: exp.Expr) -> tuple[exp.Expr, ex
         return None
     sides = (before, after)
     clauses = [{k: v for k, v in side.args.items() if k != "expressions"} for side in sides]
-    if clauses[0] != clauses[1] or _needs_all_results(before):
+    if clauses[0] != clauses[1] or _needs_all_results_in_duckdb_trial(before):
         return None
     # What may name a result: a clause, or another result.
     bare = {c.name.lower() for side in sides for c in side.find_all(exp.Column) if not c.table}
-    if any(_makes_more_rows(item) for side in sides for item in side.selects):
+    if any(_makes_more_rows_in_duckdb_trial(item) for side in sides for item in side.selects):
         return None
     dropped = [
         item
@@ -191,7 +193,9 @@ def _drop_equal_columns(before: exp.Expr, after: exp.Expr) -> tuple[exp.Expr, ex
     kept = [[item for item in side.selects if item not in dropped] for side in sides]
     if not dropped or not all(kept):
         return None
-    if before.args.get("group") is None and not all(map(_shows_what_a_row_is, kept)):
+    if before.args.get("group") is None and not all(
+        map(_shows_what_a_row_is_in_duckdb_trial, kept)
+    ):
         return None
     return (
         before.select(*kept[0], append=False),
@@ -203,7 +207,7 @@ def _drop_equal_columns(before: exp.Expr, after: exp.Expr) -> tuple[exp.Expr, ex
 _ABOUT_WHOLE_ROWS = ("distinct", "limit", "offset", "fetch", "sample")
 
 
-def _needs_all_results(select: exp.Select) -> bool:
+def _needs_all_results_in_duckdb_trial(select: exp.Select) -> bool:
     if any(select.args.get(name) for name in _ABOUT_WHOLE_ROWS):
         return True
     group = select.args.get("group")
@@ -214,34 +218,36 @@ def _needs_all_results(select: exp.Select) -> bool:
     return any(clause is not None and clause.find(exp.Literal) for clause in places)
 
 
-def _shows_what_a_row_is(results: Iterable[exp.Expr]) -> bool:
+def _shows_what_a_row_is_in_duckdb_trial(results: Iterable[exp.Expr]) -> bool:
     """Whether results alone make a query without groups a total, or one row for each row.
 
     Spark takes no query that mixes both, so the results that are left out were of the same kind.
     """
-    parts = chain.from_iterable(item.walk(prune=_may_hide_a_total) for item in results)
-    return any(isinstance(part, exp.Column) or _is_total(part) for part in parts)
+    parts = chain.from_iterable(
+        item.walk(prune=_may_hide_a_total_in_duckdb_trial) for item in results
+    )
+    return any(isinstance(part, exp.Column) or _is_total_in_duckdb_trial(part) for part in parts)
 
 
-def _is_total(part: exp.Expr) -> bool:
+def _is_total_in_duckdb_trial(part: exp.Expr) -> bool:
     return isinstance(part, exp.Anonymous) and part.name.lower() in AGGREGATE_NAMES
 
 
-def _may_hide_a_total(part: exp.Expr) -> bool:
+def _may_hide_a_total_in_duckdb_trial(part: exp.Expr) -> bool:
     if isinstance(part, exp.Anonymous):
         return part.name.lower() not in FUNCTIONS
     return isinstance(part, exp.Query | exp.Subquery | exp.Window)
 
 
-def _makes_more_rows(item: exp.Expr) -> bool:
+def _makes_more_rows_in_duckdb_trial(item: exp.Expr) -> bool:
     names = {call.name.lower() for call in item.find_all(exp.Anonymous)}
     return item.find(*_MULTIPLYING) is not None or not names.isdisjoint(_MULTIPLYING_NAMES)
 
 
-class _Judge:
+class _DuckdbJudge:
     def __init__(
         self,
-        sides: tuple[WrittenQuery, WrittenQuery],
+        sides: tuple[WrittenDuckdbQuery, WrittenDuckdbQuery],
         sources: Mapping[str, SourceTable],
         constants: QueryConstants,
         seed: str,
@@ -264,16 +270,16 @@ class _Judge:
         if not self._columns:
             raise UntriedError("two queries without a column in common")
         self._places = [[side.index(name) for name in self._columns] for side in names]
-        self._rows = RowGenerator(self._read, constants, seed, is_private)
+        self._rows = DuckdbRowGenerator(self._read, constants, seed, is_private)
 
-    def try_data_sets(self, session: ClosedSession, data_sets: int) -> ExecutionVerdict:
+    def try_data_sets(self, session: ClosedDuckdbSession, data_sets: int) -> DuckdbTrialVerdict:
         session.create_tables(self._sources[name] for name in self._read)
         for side in self._sides:
             session.check_query(side.text)
         live: list[DataSet] = []
         differing = 0
         chance: list[DataSet] = []
-        with suppress(OutOfTimeError):
+        with suppress(DuckdbOutOfTimeError):
             for number in range(data_sets):
                 data = self._choose_data(number, live)
                 results = self._try_data(session, data)
@@ -288,13 +294,13 @@ class _Judge:
                 if any(results):
                     live = [*live[-5:], self._find_live_part(session, data)]
             if any(self._hangs_on_order_once(session, data) for data in chance[:_MOST_CHANCES]):
-                return ExecutionVerdict("not_tried", reason=ORDER_OF_ONE_SIDE)
+                return DuckdbTrialVerdict("not_tried", reason=ORDER_OF_ONE_SIDE)
             if not differing:
-                return ExecutionVerdict("not_tried", reason=NO_ROWS)
-            return ExecutionVerdict("alike", differing)
+                return DuckdbTrialVerdict("not_tried", reason=NO_ROWS)
+            return DuckdbTrialVerdict("alike", differing)
         if differing < _FEWEST:
-            return ExecutionVerdict("not_tried", reason="more time than the judge has")
-        return ExecutionVerdict("alike", differing)
+            return DuckdbTrialVerdict("not_tried", reason="more time than the judge has")
+        return DuckdbTrialVerdict("alike", differing)
 
     def _choose_data(self, number: int, live: Sequence[DataSet]) -> DataSet:
         """The data of a run.
@@ -313,7 +319,7 @@ class _Judge:
             return self._rows.change_data(live[number % len(live)])
         return self._rows.make_data()
 
-    def _hangs_on_order_once(self, session: ClosedSession, data: DataSet) -> bool:
+    def _hangs_on_order_once(self, session: ClosedDuckdbSession, data: DataSet) -> bool:
         """Whether the order of rows decides the result of one side, and not of the other."""
         if not self._hangs_on_order:
             return False
@@ -329,31 +335,35 @@ class _Judge:
         return len(seen[0]) != len(seen[1])
 
     def _make_differing_verdict(
-        self, session: ClosedSession, data: DataSet, results: Results, differing: int
-    ) -> ExecutionVerdict:
+        self, session: ClosedDuckdbSession, data: DataSet, results: Results, differing: int
+    ) -> DuckdbTrialVerdict:
         # Where the time ends, the smallest rows so far are the example.
-        with suppress(OutOfTimeError):
+        with suppress(DuckdbOutOfTimeError):
             for smaller in self._iterate_smaller_differing(session, data):
                 data, results = smaller
-        return ExecutionVerdict("differs", differing, example=self._describe_example(data, results))
+        return DuckdbTrialVerdict(
+            "differs", differing, example=self._describe_example(data, results)
+        )
 
-    def _try_data(self, session: ClosedSession, data: DataSet, mode: int = 0) -> Results | None:
+    def _try_data(
+        self, session: ClosedDuckdbSession, data: DataSet, mode: int = 0
+    ) -> Results | None:
         """Runs both sides; None if one fails."""
         try:
             for name, rows in data.items():
                 session.fill_table(self._sources[name], list(self._read[name]), rows)
             one, other = (
                 Counter(
-                    tuple(_normalize_value(row[place]) for place in places)
+                    tuple(_normalize_duckdb_value(row[place]) for place in places)
                     for row in session.run_query(side.text.replace(MODE, str(mode)))
                 )
                 for side, places in zip(self._sides, self._places, strict=True)
             )
-        except UnusableDataError:
+        except UnusableDuckdbDataError:
             return None
         return one, other
 
-    def _is_steady(self, session: ClosedSession, data: DataSet, results: Results) -> bool:
+    def _is_steady(self, session: ClosedDuckdbSession, data: DataSet, results: Results) -> bool:
         """Whether both results are the same in whichever order rows are read."""
         turned = {name: rows[::-1] for name, rows in data.items()}
         if self._try_data(session, turned) != results:
@@ -362,7 +372,7 @@ class _Judge:
             return True
         return all(self._try_data(session, data, mode) == results for mode in _MODES)
 
-    def _try_differing(self, session: ClosedSession, data: DataSet) -> Results | None:
+    def _try_differing(self, session: ClosedDuckdbSession, data: DataSet) -> Results | None:
         """Both results of data on which the queries differ; None of other data."""
         results = self._try_data(session, data)
         if results is None or results[0] == results[1]:
@@ -370,7 +380,7 @@ class _Judge:
         return results if self._is_steady(session, data, results) else None
 
     def _iterate_smaller_differing(
-        self, session: ClosedSession, data: DataSet
+        self, session: ClosedDuckdbSession, data: DataSet
     ) -> Iterator[tuple[DataSet, Results]]:
         """Ever smaller data that still differ: rows are removed, then values made plain."""
         runs = _SMALLER_RUNS
@@ -387,16 +397,16 @@ class _Judge:
                     yield data, results
                     break
 
-    def _find_live_part(self, session: ClosedSession, data: DataSet) -> DataSet:
+    def _find_live_part(self, session: ClosedDuckdbSession, data: DataSet) -> DataSet:
         """A few rows of a wide data set that a side still lets through; small data as it is."""
-        for half in _iterate_halves(data):
+        for half in _iterate_duckdb_halves(data):
             results = self._try_data(session, half)
             if results is not None and any(results):
                 return self._find_live_part(session, half)
         return data
 
     def _iterate_smaller(self, data: DataSet) -> Iterator[DataSet]:
-        yield from _iterate_halves(data)
+        yield from _iterate_duckdb_halves(data)
         for name, rows in data.items():
             for place in range(len(rows)):
                 yield {**data, name: rows[:place] + rows[place + 1 :]}
@@ -405,21 +415,21 @@ class _Judge:
             for place, row in enumerate(rows):
                 for cell, kind in enumerate(kinds):
                     plain = list_plain_values(kind)
-                    for value in plain[: _count_plainer_values(row[cell], plain)]:
+                    for value in plain[: _count_plainer_duckdb_values(row[cell], plain)]:
                         changed = (*row[:cell], value, *row[cell + 1 :])
                         yield {**data, name: [*rows[:place], changed, *rows[place + 1 :]]}
 
-    def _describe_example(self, data: DataSet, results: Results) -> FoundExample:
-        pairs = match_rows(*(sorted(side.elements(), key=repr) for side in results))
+    def _describe_example(self, data: DataSet, results: Results) -> FoundDuckdbExample:
+        pairs = match_duckdb_rows(*(sorted(side.elements(), key=repr) for side in results))
         differing = {
             name
             for place, name in enumerate(self._columns)
             for one, other in pairs
             if one is not None and other is not None and one[place] != other[place]
         }
-        return FoundExample(
+        return FoundDuckdbExample(
             tables=tuple(
-                ExampleTable(name, tuple(self._read[name].items()), tuple(rows))
+                DuckdbExampleTable(name, tuple(self._read[name].items()), tuple(rows))
                 for name, rows in data.items()
             ),
             columns=tuple(self._columns),
@@ -428,23 +438,23 @@ class _Judge:
         )
 
 
-def _count_plainer_values(value: exp.Expr, plain: Sequence[Any]) -> int:
+def _count_plainer_duckdb_values(value: exp.Expr, plain: Sequence[Any]) -> int:
     """How many values are plainer than `value`: only the first two are worth a try."""
     return min(plain.index(value) if value in plain else len(plain), 2)
 
 
-def _normalize_value(value: exp.Expr) -> Any:
+def _normalize_duckdb_value(value: exp.Expr) -> Any:
     """A value as it is compared: sums of doubles differ in their last digits by their order."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else float(f"{value:.11g}") + 0.0
     if isinstance(value, list):
-        return tuple(map(_normalize_value, value))
+        return tuple(map(_normalize_duckdb_value, value))
     if isinstance(value, dict):
-        return Fields((name, _normalize_value(one)) for name, one in value.items())
+        return DuckdbFields((name, _normalize_duckdb_value(one)) for name, one in value.items())
     return value
 
 
-def _iterate_halves(data: DataSet) -> Iterator[DataSet]:
+def _iterate_duckdb_halves(data: DataSet) -> Iterator[DataSet]:
     """`data` with half of the rows of a table that has many."""
     for name, rows in data.items():
         half = len(rows) // 2
@@ -453,7 +463,7 @@ def _iterate_halves(data: DataSet) -> Iterator[DataSet]:
             yield {**data, name: rows[half:]}
 
 
-def match_rows(
+def match_duckdb_rows(
     before: Sequence[Row], after: Sequence[Row]
 ) -> tuple[tuple[Row | None, Row | None], ...]:
     """Both results side by side: each row beside the one of the other side that is most like it."""

@@ -1,0 +1,65 @@
+"""Execution as a judge: two queries of Spark, run by DuckDB on generated rows, before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ci_bot.entrance import open_on_demand
+
+if TYPE_CHECKING:
+    from ci_bot.worker.duckdb_trials.names_and_types import (
+        SourceTable,
+        UntriedError,
+        ValueType,
+        parse_duckdb_plainly,
+        read_duckdb_columns,
+    )
+    from ci_bot.worker.duckdb_trials.queries import write_duckdb_query
+    from ci_bot.worker.duckdb_trials.verdict import (
+        DATA_SETS,
+        SECONDS_FOR_A_MODEL,
+        DuckdbExampleTable,
+        DuckdbFields,
+        DuckdbTrialVerdict,
+        FoundDuckdbExample,
+        judge_queries_on_duckdb,
+    )
+
+__all__ = [
+    "DATA_SETS",
+    "SECONDS_FOR_A_MODEL",
+    "DuckdbExampleTable",
+    "DuckdbFields",
+    "DuckdbTrialVerdict",
+    "FoundDuckdbExample",
+    "SourceTable",
+    "UntriedError",
+    "ValueType",
+    "judge_queries_on_duckdb",
+    "parse_duckdb_plainly",
+    "read_duckdb_columns",
+    "write_duckdb_query",
+]
+
+__getattr__ = open_on_demand(
+    __name__,
+    {
+        "queries": ["write_duckdb_query"],
+        "names_and_types": [
+            "SourceTable",
+            "parse_duckdb_plainly",
+            "ValueType",
+            "UntriedError",
+            "read_duckdb_columns",
+        ],
+        "verdict": [
+            "DATA_SETS",
+            "SECONDS_FOR_A_MODEL",
+            "DuckdbExampleTable",
+            "FoundDuckdbExample",
+            "DuckdbFields",
+            "DuckdbTrialVerdict",
+            "judge_queries_on_duckdb",
+        ],
+    },
+)
