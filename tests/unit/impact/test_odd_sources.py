@@ -58,8 +58,13 @@ def name_parts(before: str, after: str, *, known: bool = True) -> set[tuple[str 
             "SELECT t.id FROM s.t AS t JOIN (s.u AS u JOIN s.t AS w ON u.b = w.id) ON t.id = u.id",
             {(None, "rows")},
         ),
+        (
+            "SELECT t.id FROM s.t AS t LEFT JOIN s.u AS u ON t.id = u.id JOIN s.t AS w ON u.id = w.id",
+            "SELECT t.id FROM s.t AS t LEFT JOIN (s.u AS u JOIN s.t AS w ON u.id = w.id) ON t.id = u.id",
+            {(None, "rows")},
+        ),
     ],
-    ids=["set operation of unknown columns", "values", "unnest", "stack", "joins in brackets"],
+    ids=["set operation", "values", "unnest", "stack", "joins in brackets", "brackets of joins"],
 )
 def test_difference__is_seen(
     before: str, after: str, expected: set[tuple[str | None, str]]

@@ -371,7 +371,8 @@ class SourceTranslator:
             item.is_hidden = "SEMI" in how or "ANTI" in how
             is_odd = any(value for name, value in join.args.items() if name not in _ODD_JOIN)
             self.frame.is_mixed = self.frame.is_mixed or is_odd or "POSITIONAL" in how
-            self.part.hung.append(DependentSource(part.inner[0], how, [*on, *part.where]))
+            inside = f"{how} with {len(part.hung)}" if part.hung else how  # joins in its brackets
+            self.part.hung.append(DependentSource(part.inner[0], inside, [*on, *part.where]))
             self.part.hung += part.hung
         elif way == "inner":
             self.part.add_part(part)
