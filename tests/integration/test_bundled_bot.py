@@ -17,7 +17,7 @@ from ci_bot.protocol.plan import Backfill, ProdPlan, Window
 from ci_bot.protocol.plan_identity import GivenFlags, PlanIdentity
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages.names import MessageNames
-from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_plan
+from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_work
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest, name_plan_category
 from ci_bot.worker.planning.plan_options import PlanOptions, resolve_plan_options
@@ -69,7 +69,7 @@ class Seen:
 
     @property
     def built(self) -> dict[str, Backfill]:
-        found = whole_plan.list_planned_environment_build(self.planned)
+        found = whole_work.list_planned_environment_build(self.planned)
         rows = describe_plan.list_planned_backfill(
             self.planned, found, self.names, reused=lambda _: True
         )
@@ -104,7 +104,7 @@ class Seen:
             self.context,
             self.planned,
             self.names,
-            built=whole_plan.list_planned_environment_build(self.planned),
+            built=whole_work.list_planned_environment_build(self.planned),
             estimate=predict_plan_cost,
         )
 

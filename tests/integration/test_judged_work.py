@@ -20,11 +20,11 @@ from ci_bot.worker.apply.recorder import ApplyRecorder
 from ci_bot.worker.cost.plan_estimate import predict_plan_cost
 from ci_bot.worker.messages import report_times
 from ci_bot.worker.messages.names import MessageNames
-from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_plan
+from ci_bot.worker.planning import describe_plan, make_plan, prod_plan, whole_work
 from ci_bot.worker.planning.identity import identify_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, PlanRequest
 from ci_bot.worker.planning.plan_options import resolve_plan_options
-from ci_bot.worker.planning.whole_plan import find_short_window_of_plan
+from ci_bot.worker.planning.whole_work import find_short_window_of_plan
 from ci_bot.worker.project import base_branch
 from ci_bot.worker.project.checks import read_plan_settings_of_project
 from ci_bot.worker.project.configuration import ProjectPlace
@@ -96,7 +96,7 @@ class Seen:
     def environment(self) -> list[Backfill]:
         return describe_plan.list_planned_backfill(
             self.planned,
-            whole_plan.list_planned_environment_build(self.planned),
+            whole_work.list_planned_environment_build(self.planned),
             self.names,
             reused=lambda snapshot: True,
         )
@@ -111,7 +111,7 @@ class Seen:
             self.context,
             self.planned,
             self.names,
-            built=whole_plan.list_planned_environment_build(self.planned),
+            built=whole_work.list_planned_environment_build(self.planned),
             estimate=predict_plan_cost,
         )
 
@@ -120,7 +120,7 @@ class Seen:
         return find_short_window_of_plan(
             self.planned,
             self.wish,
-            whole_plan.list_planned_environment_build(self.planned),
+            whole_work.list_planned_environment_build(self.planned),
             self.names,
             previews=sqlmesh_compat.sqlmesh_previews_forward_only(self.context),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ci_bot.worker.duckdb_trials.names_and_types import (
+from ci_bot.worker.duckdb_trials.value_types import (
     BIGINT,
     DOUBLE,
     UntriedError,

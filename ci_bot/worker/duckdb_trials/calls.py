@@ -20,15 +20,15 @@ from ci_bot.worker.duckdb_trials.functions import (
     DuckdbFunctionRow,
     read_duckdb_constant,
 )
-from ci_bot.worker.duckdb_trials.names_and_types import (
+from ci_bot.worker.duckdb_trials.nested import VARIABLE, DuckdbNestedWriter
+from ci_bot.worker.duckdb_trials.query_scopes import QueryScope, TypedText
+from ci_bot.worker.duckdb_trials.value_types import (
     BIGINT,
     BOOLEAN,
     DATE,
     DOUBLE,
     STRING,
     TIMESTAMP,
-    QueryScope,
-    TypedText,
     UntriedError,
     ValueType,
     find_common_duckdb_type,
@@ -37,7 +37,6 @@ from ci_bot.worker.duckdb_trials.names_and_types import (
     parse_duckdb_type,
     quote_duckdb_name,
 )
-from ci_bot.worker.duckdb_trials.nested import VARIABLE, DuckdbNestedWriter
 
 _CASTS = {"string", "int", "bigint", "double", "boolean", "tinyint", "smallint", "decimal"}
 _PARTS = {*("year", "quarter", "month", "day", "hour", "minute"), "dayofweek", "dayofyear"}

@@ -11,9 +11,9 @@ from typing import Any
 from ci_bot.protocol.supported_versions import parse_release
 from ci_bot.worker.duckdb_trials.arithmetic import ARITHMETIC_MACROS, CAST_MACROS
 from ci_bot.worker.duckdb_trials.functions import FUNCTION_MACROS
-from ci_bot.worker.duckdb_trials.names_and_types import (
+from ci_bot.worker.duckdb_trials.query_scopes import SourceTable
+from ci_bot.worker.duckdb_trials.value_types import (
     MAP_PARTS,
-    SourceTable,
     UntriedError,
     ValueType,
     quote_duckdb_name,

@@ -11,7 +11,13 @@ from sqlglot import exp
 
 from ci_bot.worker.duckdb_trials.arithmetic import write_duckdb_arithmetic, write_duckdb_cast
 from ci_bot.worker.duckdb_trials.functions import AGGREGATE_NAMES, PLAIN_PATTERN
-from ci_bot.worker.duckdb_trials.names_and_types import (
+from ci_bot.worker.duckdb_trials.query_scopes import (
+    QueryScope,
+    TypedText,
+    WrittenRelation,
+    select_from_duckdb,
+)
+from ci_bot.worker.duckdb_trials.value_types import (
     BIGINT,
     BOOLEAN,
     DATE,
@@ -20,15 +26,11 @@ from ci_bot.worker.duckdb_trials.names_and_types import (
     NULL,
     STRING,
     TIMESTAMP,
-    QueryScope,
-    TypedText,
     UntriedError,
     ValueType,
-    WrittenRelation,
     find_common_duckdb_type,
     make_duckdb_decimal,
-    read_duckdb_type,
-    select_from_duckdb,
+    read_spark_type,
 )
 
 _COMPARED = {exp.EQ: "=", exp.NEQ: "<>", exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}
@@ -318,7 +320,7 @@ class DuckdbOperatorWriter(ABC):
         return TypedText(f"({' || '.join(parts)})", STRING)
 
     def _write_cast(self, node: exp.Cast, scope: QueryScope) -> TypedText:
-        inner, kind = self.write_expression(node.this, scope), read_duckdb_type(node.to)
+        inner, kind = self.write_expression(node.this, scope), read_spark_type(node.to)
         return TypedText(write_duckdb_cast(inner.text, inner.kind, kind), kind)
 
     def _write_trycast(self, node: exp.TryCast, scope: QueryScope) -> TypedText:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ci_bot.worker.duckdb_trials.names_and_types import (
-    MODE,
+from ci_bot.worker.duckdb_trials.query_scopes import MODE
+from ci_bot.worker.duckdb_trials.value_types import (
     ValueType,
     make_duckdb_array_type,
     parse_duckdb_type,

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from ci_bot.worker.duckdb_trials.names_and_types import (
+from ci_bot.worker.duckdb_trials.value_types import (
     STRING,
     UntriedError,
     ValueType,
-    read_duckdb_type,
+    read_spark_type,
 )
 
 MOST_ROWS = 8
@@ -131,7 +131,7 @@ def read_constants(trees: Iterable[Any]) -> QueryConstants:
         for cast in tree.find_all(exp.Cast, exp.TryCast):
             if isinstance(cast.this, exp.Column):
                 try:
-                    casts.setdefault(cast.this.name.lower(), set()).add(read_duckdb_type(cast.to))
+                    casts.setdefault(cast.this.name.lower(), set()).add(read_spark_type(cast.to))
                 except UntriedError:
                     continue
         for equal in tree.find_all(exp.EQ):
@@ -185,7 +185,7 @@ def _note_json_member(call: exp.Expr, members: dict[str, dict[str, set[ValueType
     kinds = members.setdefault(column.name.lower(), {}).setdefault(str(path.this), set())
     if isinstance(call.parent, exp.Cast | exp.TryCast):
         with suppress(UntriedError):
-            kinds.add(read_duckdb_type(call.parent.to))
+            kinds.add(read_spark_type(call.parent.to))
 
 
 def _note_json_field(dot: exp.Expr, members: dict[str, dict[str, set[ValueType]]]) -> None:

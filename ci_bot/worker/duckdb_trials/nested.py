@@ -11,15 +11,15 @@ from sqlglot import exp
 
 from ci_bot.worker.duckdb_trials.arithmetic import write_duckdb_cast
 from ci_bot.worker.duckdb_trials.expressions import quote_duckdb_text, write_duckdb_field
-from ci_bot.worker.duckdb_trials.names_and_types import (
+from ci_bot.worker.duckdb_trials.query_scopes import QueryScope, TypedText
+from ci_bot.worker.duckdb_trials.totals import DuckdbTotalWriter
+from ci_bot.worker.duckdb_trials.value_types import (
     BOOLEAN,
     DAYS,
     INT,
     INTERVAL,
     STRING,
     TIMESTAMP,
-    QueryScope,
-    TypedText,
     UntriedError,
     ValueType,
     make_duckdb_array_type,
@@ -28,7 +28,6 @@ from ci_bot.worker.duckdb_trials.names_and_types import (
     parse_duckdb_type,
     quote_duckdb_name,
 )
-from ci_bot.worker.duckdb_trials.totals import DuckdbTotalWriter
 
 # Before the names of variables, which no column has.
 VARIABLE = "ci_each_"

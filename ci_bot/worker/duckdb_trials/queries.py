@@ -11,19 +11,17 @@ from sqlglot import exp
 from ci_bot.worker.duckdb_trials.arithmetic import write_duckdb_cast
 from ci_bot.worker.duckdb_trials.expressions import name_duckdb_construct
 from ci_bot.worker.duckdb_trials.functions import AGGREGATE_NAMES
-from ci_bot.worker.duckdb_trials.names_and_types import (
+from ci_bot.worker.duckdb_trials.query_scopes import (
     QueryScope,
     ScopedSource,
     SourceTable,
     TypedColumns,
     TypedText,
-    UntriedError,
-    ValueType,
     WrittenRelation,
-    quote_duckdb_name,
     select_from_duckdb,
 )
 from ci_bot.worker.duckdb_trials.relations import DuckdbRelationWriter, rename_duckdb_columns
+from ci_bot.worker.duckdb_trials.value_types import UntriedError, ValueType, quote_duckdb_name
 
 _MOVED_VIEW = "ci_generated"
 

@@ -11,21 +11,23 @@ from sqlglot import exp
 
 from ci_bot.worker.duckdb_trials.calls import DuckdbExpressionWriter
 from ci_bot.worker.duckdb_trials.expressions import name_duckdb_construct, quote_duckdb_text
-from ci_bot.worker.duckdb_trials.names_and_types import (
-    INT,
-    MAP_PARTS,
-    STRING,
+from ci_bot.worker.duckdb_trials.nested import write_duckdb_map_parts
+from ci_bot.worker.duckdb_trials.query_scopes import (
     QueryScope,
     ScopedSource,
     SourceTable,
     TypedText,
-    UntriedError,
-    ValueType,
     WrittenRelation,
-    quote_duckdb_name,
     select_from_duckdb,
 )
-from ci_bot.worker.duckdb_trials.nested import write_duckdb_map_parts
+from ci_bot.worker.duckdb_trials.value_types import (
+    INT,
+    MAP_PARTS,
+    STRING,
+    UntriedError,
+    ValueType,
+    quote_duckdb_name,
+)
 from ci_bot.worker.sql import table_name
 
 _GENERATORS = {"explode", "posexplode", "inline"}

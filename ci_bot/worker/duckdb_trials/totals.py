@@ -15,15 +15,14 @@ from ci_bot.worker.duckdb_trials.expressions import (
     refuse_duckdb_order_of_parts,
 )
 from ci_bot.worker.duckdb_trials.functions import AGGREGATE_NAMES, AGGREGATES
-from ci_bot.worker.duckdb_trials.names_and_types import (
+from ci_bot.worker.duckdb_trials.query_scopes import QueryScope, TypedText
+from ci_bot.worker.duckdb_trials.value_types import (
     BIGINT,
     DATE,
     DOUBLE,
     INT,
     STRING,
     TIMESTAMP,
-    QueryScope,
-    TypedText,
     UntriedError,
     make_duckdb_decimal,
 )

@@ -29,14 +29,10 @@ from ci_bot.worker.duckdb_trials.generated_rows import (
     list_plain_values,
     read_constants,
 )
-from ci_bot.worker.duckdb_trials.names_and_types import (
-    MODE,
-    SourceTable,
-    UntriedError,
-    ValueType,
-    parse_duckdb_plainly,
-)
+from ci_bot.worker.duckdb_trials.plain_parser import parse_duckdb_plainly
 from ci_bot.worker.duckdb_trials.queries import WrittenDuckdbQuery, write_duckdb_query
+from ci_bot.worker.duckdb_trials.query_scopes import MODE, SourceTable
+from ci_bot.worker.duckdb_trials.value_types import UntriedError, ValueType
 
 Row = tuple[Any, ...]
 # The rows of both sides, each with how often it comes.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         prod_guard,
         prod_plan,
         prod_restatements,
-        whole_plan,
+        whole_work,
     )
     from ci_bot.worker.planning.describe_plan import (
         find_planned_change_type,
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
         name_plan_category,
     )
     from ci_bot.worker.planning.plan_options import PlanRefusedError
+    from ci_bot.worker.planning.plan_stages import describe_plan_stages
     from ci_bot.worker.planning.prod_guard import PlannedBaseDrift
     from ci_bot.worker.planning.prod_plan import list_work_of_merge_plan, plan_merge
-    from ci_bot.worker.planning.whole_plan import describe_plan_stages, find_short_window_of_plan
+    from ci_bot.worker.planning.whole_work import find_short_window_of_plan
 
 __all__ = [
     "BuiltPlan",
@@ -58,7 +59,7 @@ __all__ = [
     "prod_guard",
     "prod_plan",
     "prod_restatements",
-    "whole_plan",
+    "whole_work",
 ]
 
 __getattr__ = open_on_demand(
@@ -69,7 +70,8 @@ __getattr__ = open_on_demand(
             "list_environment_statements_of_plan",
             "list_models_removed_by_others",
         ],
-        "whole_plan": ["find_short_window_of_plan", "describe_plan_stages"],
+        "plan_stages": ["describe_plan_stages"],
+        "whole_work": ["find_short_window_of_plan"],
         "identity": ["identify_plan"],
         "make_plan": [
             "Interval",

@@ -16,7 +16,7 @@ from ci_bot.protocol.plan import Backfill, Cost, ModelRange, ProdPlan
 from ci_bot.redaction import shorten_redacted
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.messages import MessageNames, extract_sentence_of_error, report_times
-from ci_bot.worker.planning import describe_plan, make_plan, whole_plan
+from ci_bot.worker.planning import describe_plan, make_plan, whole_work
 from ci_bot.worker.planning.identity import identify_prod_plan
 from ci_bot.worker.planning.make_plan import BuiltPlan, Interval
 
@@ -74,7 +74,7 @@ def plan_prod(
         )
 
     missing = {item.snapshot_id: list(item.intervals) for item in plan.missing_intervals}
-    whole = whole_plan.list_planned_prod_build(as_prod, missing)
+    whole = whole_work.list_planned_prod_build(as_prod, missing)
     now = _select_changed_in_prod_plan(as_prod, missing)
     full = list_work(whole)
     next_run = list_work(_list_models_recomputed_after_merge_plan(as_prod, whole))
@@ -174,7 +174,7 @@ def list_work_of_merge_plan(as_prod: BuiltPlan) -> dict[SnapshotId, list[Interva
     """
     missing = {item.snapshot_id: list(item.intervals) for item in as_prod.plan.missing_intervals}
     next_run = _list_models_recomputed_after_merge_plan(
-        as_prod, whole_plan.list_planned_prod_build(as_prod, missing)
+        as_prod, whole_work.list_planned_prod_build(as_prod, missing)
     )
     return {s_id: list(ranges) for s_id, ranges in next_run.items()} | _select_changed_in_prod_plan(
         as_prod, missing

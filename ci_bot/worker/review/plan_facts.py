@@ -43,7 +43,7 @@ from ci_bot.worker.planning import (
     list_models_removed_by_others,
     make_plan,
     prod_plan,
-    whole_plan,
+    whole_work,
 )
 from ci_bot.worker.project import OpenProject, PlanSettings
 from ci_bot.worker.review.rule_inputs import read_known_rows_for_review
@@ -362,7 +362,7 @@ class ReviewedPlanFacts:
         """The intervals that the environment gets. Read it before the stages, which change the
         snapshots.
         """
-        return whole_plan.list_planned_environment_build(self.planned) if self.planned else {}
+        return whole_work.list_planned_environment_build(self.planned) if self.planned else {}
 
     def prod_plan(self, restated: Sequence[Backfill] = ()) -> ProdPlan | None:
         """Plans the merge; None without a plan.

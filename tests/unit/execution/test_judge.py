@@ -24,7 +24,7 @@ from ci_bot.worker.duckdb_trials.closed_session import (
     open_closed_duckdb_session,
 )
 from ci_bot.worker.duckdb_trials.generated_rows import MOST_ROWS, DuckdbRowGenerator, read_constants
-from ci_bot.worker.duckdb_trials.names_and_types import parse_duckdb_plainly
+from ci_bot.worker.duckdb_trials.plain_parser import parse_duckdb_plainly
 from ci_bot.worker.duckdb_trials.verdict import ORDER_OF_ONE_SIDE, match_duckdb_rows
 from ci_bot.worker.rules import find_project_findings
 from ci_bot.worker.rules.inputs import JudgedModels
