@@ -14,12 +14,7 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from ci_bot.worker.duckdb_trials.value_types import (
-    STRING,
-    UntriedError,
-    ValueType,
-    read_spark_type,
-)
+from ci_bot.worker.duckdb_trials.value_types import STRING, UntriedError, ValueType, read_spark_type
 
 MOST_ROWS = 8
 # Rows of all tables multiplied with each other, in a wide data set: a join has no more.
