@@ -92,3 +92,11 @@ def test_unsure__is_not_proved(name: str) -> None:
     before, after = forms(*UNSURE[name])
 
     assert not after.proves_same(before)
+
+
+def test_normalize_query__filter_that_is_always_true__is_read() -> None:
+    for form in forms(
+        "SELECT SUM(id) FILTER (WHERE TRUE) AS v FROM raw.orders",
+        "SELECT SUM(id) FILTER (WHERE 1 = 1) AS v FROM raw.orders",
+    ):
+        assert list(form.block.outputs) == ["v"]

@@ -97,9 +97,10 @@ def _replace_count_if(node: exp.Expr) -> exp.Expr:
 
 def _replace_filter(node: exp.Expr) -> exp.Expr | None:
     """FILTER of a total that passes over NULL: what the condition leaves out is NULL."""
+    # SQLMesh leaves out a condition that is always true, and keeps FILTER.
     total = node.this
     is_plain = isinstance(total, _TOTALS_OVER_KNOWN) and not total.expressions
-    if not is_plain or isinstance(total.this, exp.Distinct):
+    if node.expression is None or not is_plain or isinstance(total.this, exp.Distinct):
         return None
     chosen: exp.Expr = total.copy()
     counted = exp.Literal.number(1) if isinstance(total.this, exp.Star) else chosen.this
