@@ -640,7 +640,7 @@ import json, os, signal, sys, time
 from pathlib import Path
 from ci_bot.protocol.messages import CleanupRequest, Owner
 from ci_bot.errors import BotError, RunCancelled
-from ci_bot.bot.sandbox.deadline import Deadline
+from ci_bot.bot.sandbox.deadline import SandboxDeadline
 from ci_bot.bot.sandbox.launch import SandboxIdentity
 from ci_bot.bot.sandbox.launch import SandboxLaunch, SandboxLimits
 from ci_bot.bot.sandbox.worker_run import run_worker_in_sandbox
@@ -667,7 +667,7 @@ try:
                           search_path=tuple(search), module="worker_probe", identity=identity,
                           limits=SandboxLimits(grace_seconds=5.0)),
             redactor=Redactor(), on_log=print,
-            deadline=Deadline(float(seconds), clock=time.monotonic),
+            deadline=SandboxDeadline(float(seconds), clock=time.monotonic),
             on_progress=lambda _: print(
                 "pids", *(Path(space.scratch_dir) / "pids").read_text().split()
                 if scenario == "deaf" else [], flush=True),
