@@ -250,7 +250,7 @@ def _name_project_to_set_up(directory: Path, root: Path, given: str) -> str:
     if not place.is_dir():
         raise BadInput(
             f"`{given}` does not exist.",
-            hint="`--project` names the directory of a SQLMesh project.",
+            hint="Give `--project` a directory that holds a configuration of SQLMesh.",
             reason_code="no_project",
         )
     if not is_project_for_setup(place):

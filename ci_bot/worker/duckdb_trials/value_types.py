@@ -81,6 +81,7 @@ class ValueType:
         return f"array<{self.item}>" if self.item is not None else self.name
 
 
+_DAYS_AND_TIMES = "interval day to second"
 _DUCKDB = {
     "null": "INTEGER",
     "boolean": "BOOLEAN",
@@ -94,7 +95,7 @@ _DUCKDB = {
     "timestamp": "TIMESTAMP",
     # Of days and times: between two dates, and between two times.
     **dict.fromkeys(("interval day", "interval hour", "interval minute"), "INTERVAL"),
-    **dict.fromkeys(("interval second", "interval day to second"), "INTERVAL"),
+    **dict.fromkeys(("interval second", _DAYS_AND_TIMES), "INTERVAL"),
 }
 # How many digits a whole number of a type has at most, which is the decimal that holds it.
 _WHOLE_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
@@ -102,7 +103,7 @@ NULL, BOOLEAN, STRING, DATE, TIMESTAMP = map(
     ValueType, ("null", "boolean", "string", "date", "timestamp")
 )
 INT, BIGINT, DOUBLE = map(ValueType, ("int", "bigint", "double"))
-DAYS, INTERVAL = map(ValueType, ("interval day", "interval day to second"))
+DAYS, INTERVAL = map(ValueType, ("interval day", _DAYS_AND_TIMES))
 _READ = {
     "BOOLEAN": BOOLEAN,
     "TINYINT": ValueType("tinyint"),

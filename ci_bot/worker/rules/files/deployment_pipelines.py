@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ci_bot.worker.rules.files.deployment_yaml import (
+    CHECK_IS_LOST,
     CHECKS,
     OF_LOGS,
     REACHES_PROD,
@@ -153,7 +154,7 @@ def _judge_command(path: tuple[str, ...], was: str | None, now: str | None) -> I
     if any(text is not None and SQLMESH_RUNS.search(text) for text in (was, now)):
         return
     if was is not None and CHECKS.search(was):
-        yield Difference(path[-1], f"{shown}: a check is no longer run as it was")
+        yield Difference(path[-1], f"{shown}: {CHECK_IS_LOST}")
     elif was is None:
         yield Difference(path[-1], f"{shown}: what runs beside the deployment")
 

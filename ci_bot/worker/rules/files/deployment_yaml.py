@@ -49,6 +49,7 @@ REACHES_PROD = re.compile(
 )
 OWN_ACTION = "sqlmesh-plan-review"
 SQLMESH_RUNS = re.compile(r"\bsqlmesh(?:_cicd)?\s+(?:-\S+\s+){0,20}(?:plan|run|janitor|migrate)\b")
+CHECK_IS_LOST = "a check is no longer run as it was"
 CHECKS = re.compile(r"\b(test|tests|lint|check|verify|audit|scan|ci-bot)\b")
 _PINNED = re.compile(r"@(?:[0-9a-f]{40}|v?\d[\w.-]*|sha256:[0-9a-f]+)$")
 
@@ -129,7 +130,7 @@ def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads
         lost = was is not None and CHECKS.search(was) and "sqlmesh" not in was
         gained = now is not None and was is None and changes_prod and "sqlmesh" not in now
         if lost:
-            return Difference("run", f"{shown}: a check is no longer run as it was")
+            return Difference("run", f"{shown}: {CHECK_IS_LOST}")
         return Difference("run", f"{shown}: what runs beside the deployment") if gained else None
     if "env" in path or "with" in path:
         if OF_LOGS.match(key):

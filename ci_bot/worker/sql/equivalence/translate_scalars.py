@@ -123,7 +123,7 @@ class ScalarTranslator:
     def _translate_column(self, node: exp.Column) -> Term:
         parts = [part.name.lower() for part in node.parts]
         if isinstance(node.this, exp.Star) or node.args.get("join_mark"):
-            self.host.add_gap("a star within an expression")
+            self.host.add_gap(_STAR_WITHIN)
             item = self.frame.find_item(".".join(parts[:-1]))
             if isinstance(node.this, exp.Star) and item is not None:
                 return item.find_all()
@@ -142,7 +142,7 @@ class ScalarTranslator:
         return found
 
     def _translate_star(self, node: exp.Expr) -> Term:
-        self.host.add_gap("a star within an expression")
+        self.host.add_gap(_STAR_WITHIN)
         everything = [item.find_all() for item in self.frame.iterate_visible()]
         return TermOperation("star", (self._translate_generic(node), *everything))
 
@@ -403,6 +403,7 @@ _SPECIAL: dict[type, Callable[[ScalarTranslator, Any], Term]] = {
     exp.Lambda: ScalarTranslator._translate_lambda,
     exp.Comprehension: ScalarTranslator._translate_comprehension,
 }
+_STAR_WITHIN = "a star within an expression"
 # Two equal values of these types are written alike: no zero has a sign, and no number a scale.
 _OF_ONE_FORM = (
     *(exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT),

@@ -169,7 +169,9 @@ class SourceTranslator:
         if isinstance(node, exp.Table) and not node.db and node.name.lower() in self.frame.ctes:
             cte = self.frame.ctes[node.name.lower()]
             if cte is not None:
-                return cte._replace(names=names or cte.names)
+                return QueryRead(
+                    cte.query, cte.ctes, names or cte.names, cte.outer, cte.reads_itself
+                )
             self.host.add_gap("a query in WITH that reads itself")
         return None
 
