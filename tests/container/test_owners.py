@@ -16,7 +16,7 @@ from tests.checkout import Repository
 from tests.container.engine import Engine
 from tests.container.merged import a_pull_request, merge_feature, review
 from tests.container.runner import RUNNER_UID, Action
-from tests.integration.test_nothing_left import CONFIG, with_python
+from tests.integration.test_laptop_leftovers import CONFIG, with_python
 from tests.projects.duck import write_duck_shop
 
 pytestmark = [

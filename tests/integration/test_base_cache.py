@@ -16,7 +16,14 @@ from ci_bot.protocol.review_inputs import BaseCache, KnownFile
 from ci_bot.worker import sqlmesh_compat
 from ci_bot.worker.sqlmesh_compat.skipped_work import UnparsedSqlmeshQuery
 from tests import nights
-from tests.integration.test_as_in_prod import EDITS, MORE, edited, opened, promoted, told
+from tests.integration.test_reuse_of_prod_snapshots import (
+    EDITS,
+    MORE,
+    edited,
+    opened,
+    promoted,
+    told,
+)
 from tests.projects import Shop
 from tests.projects.duck import write_duck_shop
 from tests.security.forked import forked

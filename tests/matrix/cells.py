@@ -33,7 +33,7 @@ _RESTATED = "test_restatement.py::test_restate_model"
 ACTIVITIES: Mapping[str, tuple[str, ...]] = {
     "internals": ("test_compat.py", "test_throwaway_cache.py", "test_reported_cases.py"),
     "findings": ("../unit/rules", "../unit/impact", "../unit/statements"),
-    "review": ("test_review.py", "test_requested.py"),
+    "review": ("test_review.py", "test_wrong_requests.py"),
     "base branch": ("test_base_branch.py",),
     "apply, cleanup": (_LIFE,),
     "restatement": (

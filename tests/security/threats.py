@@ -35,16 +35,16 @@ REFUSALS = "tests/e2e/test_refusals.py::"
 RETRY = "tests/unit/test_github_failures.py::"
 SAFETY = "tests/unit/rendering/test_text_safety.py::"
 SHOWN = "tests/unit/rendering/test_redaction.py::"
-SMALL = "tests/security/test_small_rows.py::"
+SMALL = "tests/security/test_other_threats.py::"
 STREAMS = "tests/unit/process/test_worker_streams.py::"
 SWEEP = "tests/unit/test_sweep_activity.py::"
 TEMPLATES = "tests/unit/rendering/test_templates.py::"
 UNCAGED = "tests/security/test_uncaged.py::"
-WALLS = "tests/security/test_walls.py::"
+WALLS = "tests/security/test_program_starts.py::"
 WORKFLOWS = "tests/contract/test_workflows.py::"
 WRITES = "tests/integration/test_github_comments.py::"
 COPY = "tests/unit/process/test_workspace_copy.py::"
-ACTIVITY = "tests/unit/test_activity.py::"
+ACTIVITY = "tests/unit/test_choose_activity.py::"
 
 EVERYTHING = f"{PROBE}test_probe__everything_that_it_tries_is_stopped"
 IN_IMAGE = f"{CONTAINER}test_probe__in_the_image_everything_is_stopped"
@@ -235,7 +235,7 @@ ROWS: tuple[Row, ...] = (
          f"{COPY}test_copy__links_that_leave_are_dropped",
          f"{COPY}test_project_paths__all_problems_in_one_message",
          f"{COPY}test_read_inside__only_regular_files_of_bounded_size",
-         "tests/unit/test_artifact.py::test_read_member__refuses"),
+         "tests/unit/test_artifact_archive.py::test_read_member__refuses"),
     _row(48, "Bad inputs",
          "tests/e2e/test_bad_input.py::test_bad_input__before_anything_is_done__is_one_message",
          "tests/contract/test_action_metadata.py::test_action__what_its_files_repeat__is_made_of_its_inputs"),

@@ -1,4 +1,4 @@
-"""What a run says at its end survives GitHub, and a wish to stop is never taken for a failure."""
+"""What a run reports at its end reaches GitHub, and a request to stop is no failure."""
 
 from __future__ import annotations
 

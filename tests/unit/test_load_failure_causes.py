@@ -1,4 +1,4 @@
-"""Why foreign code did not load: exceptions that Python really raised, and what is told of them."""
+"""Why foreign code did not load: exceptions that Python really raised, and what reports say of them."""
 
 from __future__ import annotations
 

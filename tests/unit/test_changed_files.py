@@ -1,4 +1,4 @@
-"""Which changed files are looked into, how much of them, and what is said of the rest."""
+"""Which changed files are read, how much of them, and what reports say of the rest."""
 
 from __future__ import annotations
 
