@@ -128,13 +128,17 @@ def comet() -> bool:
 
 
 def storm() -> None:
-    """Processes that wait, until there can be no more of them."""
+    """Processes that wait, until there can be no more of them; the code that wants one more fails.
+
+    Without its failure a review could go on, because it may need no process of its own.
+    """
     try:
         while True:
             if os.fork() == 0:
                 signal.pause()
     except OSError as error:
         print(f"PROBE storm: stopped by {type(error).__name__}", flush=True)
+        raise
 
 
 def commands() -> None:

@@ -108,7 +108,7 @@ def test_types__of_a_deep_chain_are_worked_out_once(monkeypatch: pytest.MonkeyPa
         asked.append(given)
         return write_duckdb_query(*given)
 
-    monkeypatch.setattr("ci_bot.worker.rules.source_columns.write_query", write_and_count)
+    monkeypatch.setattr("ci_bot.worker.rules.source_columns.write_duckdb_query", write_and_count)
     files, above = {}, "raw.fills"
     for floor in range(7):
         columns = ", ".join(f"MAP(t.c0, t.c1)[t.c2] + t.c3 AS c{number}" for number in range(4))
