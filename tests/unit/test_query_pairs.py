@@ -117,6 +117,29 @@ def test_pair__of_sparks_dialect_on_a_gateway_of_another_engine_is_not_called_th
     assert claims == [True, False]
 
 
+def test_pair__of_equal_texts_on_an_engine_that_may_fold_their_case_is_not_proved() -> None:
+    tables = [
+        parse_table(name, {"columns": {"k": "string"}, "rows": ["'x'"]}) for name in ("o", "c")
+    ]
+    queries = [f"SELECT {side}.k AS v FROM o JOIN c ON o.k = c.k" for side in ("o", "c")]
+    before, after = (load_model(query, tables, "spark") for query in queries)
+
+    claims = [
+        ModelPair(before, after, (), ModelQueries(), engines={"": engine}).is_proved_same
+        for engine in ("spark", "mysql")
+    ]
+
+    assert claims == [True, False]
+
+
+def test_pair__with_equal_keys_in_a_rollup_is_not_proved() -> None:
+    tables = [parse_table(name, {"columns": {"id": "int"}, "rows": ["1"]}) for name in ("o", "c")]
+    query = "SELECT {}.id AS v FROM o JOIN c ON o.id = c.id GROUP BY ROLLUP (o.id, c.id)"
+    before, after = (load_model(query.format(side), tables, "spark") for side in ("o", "c"))
+
+    assert not ModelPair(before, after, (), ModelQueries()).is_proved_same
+
+
 def test_score__counts_and_names_what_is_wrong() -> None:
     pairs = [
         QueryPair("one", "SELECT 1", "SELECT 2", "differs", ()),

@@ -829,6 +829,18 @@ OTHER: Mapping[str, Pair] = {
 # Nothing may be proved of these although the same text gives "the same": what they give is not
 # fixed by the text, or hangs on what the text does not say.
 UNSURE: Mapping[str, Pair] = {
+    "a branch that guards the next one": (
+        "SELECT CASE WHEN id = 0 THEN 0 WHEN pay / id > 1 THEN 0 ELSE 1 END AS v FROM raw.staff",
+        "SELECT CASE WHEN pay / id > 1 OR id = 0 THEN 0 ELSE 1 END AS v FROM raw.staff",
+    ),
+    "a branch that can fail and gives what ELSE gives": (
+        "SELECT CASE WHEN pay = 1 THEN 0 WHEN pay / id > 1 THEN 2 ELSE 2 END AS v FROM raw.staff",
+        "SELECT CASE WHEN pay = 1 THEN 0 ELSE 2 END AS v FROM raw.staff",
+    ),
+    "a text that is converted to be compared": (
+        "SELECT CASE WHEN id = 1 THEN 0 WHEN name = 1 THEN 0 ELSE 2 END AS v FROM raw.staff",
+        "SELECT CASE WHEN name = 1 OR id = 1 THEN 0 ELSE 2 END AS v FROM raw.staff",
+    ),
     "random values": (
         "SELECT RAND() AS v FROM raw.orders AS x",
         "SELECT RAND() AS v FROM raw.orders AS y",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from sqlglot import exp
@@ -129,49 +130,53 @@ def make_filtered_joins_inner(part: SourcePart) -> None:
     leaves out tests for NULL that another condition makes needless."""
     # From the last to the first: a join that becomes inner filters what its condition names.
     for hung in [one for one in reversed(part.hung) if one.how == "left"]:
-        strict = [column for term in part.where for column in _list_strict_columns(term)]
-        if any(column.source is hung.source for column in strict):
+        if any(column.source is hung.source for column in _iterate_strict_columns(part.where)):
             part.hung.remove(hung)
             part.inner.append(hung.source)
             part.where += hung.on
     compared = {
         (column.source, column.name)
         for term in part.where
-        if not _is_null_test(term)
-        for column in _list_strict_columns(term)
+        for column in _list_compared_columns(term)
     }
     part.where = [
         term
         for term in part.where
-        if not _is_null_test(term)
-        or not any((one.source, one.name) in compared for one in _list_strict_columns(term))
+        for known in [_find_known_tested(term)]
+        if not isinstance(known, SourceColumn) or (known.source, known.name) not in compared
     ]
 
 
-def _is_null_test(term: Term) -> bool:
-    """Whether a condition is `a IS NOT NULL`."""
-    inner = term.parts[0] if isinstance(term, TermOperation) and term.op == "not" else None
-    if not isinstance(inner, TermOperation) or not inner.op.startswith("is("):
-        return False
-    tested = inner.parts[1]
-    return isinstance(tested, TermOperation) and tested.op.startswith("null(")
+def _iterate_strict_columns(conditions: list[Term]) -> Iterator[SourceColumn]:
+    """The columns whose NULL keeps conditions from being true, as far as that is plain."""
+    for term in conditions:
+        yield from _list_compared_columns(term)
+        known = _find_known_tested(term)
+        if isinstance(known, SourceColumn):
+            yield known
 
 
-def _list_strict_columns(term: Term) -> list[SourceColumn]:
-    """The columns whose NULL keeps a condition from being true, as far as that is plain."""
-    if not isinstance(term, TermOperation):
+def _find_null_tested(term: Term) -> Term | None:
+    """What a condition `a IS NULL` tests; None if it is another condition."""
+    if not isinstance(term, TermOperation) or not term.op.startswith("is("):
+        return None
+    tested, constant = term.parts
+    is_null = isinstance(constant, TermOperation) and constant.op.startswith("null(")
+    return tested if is_null else None
+
+
+def _find_known_tested(term: Term) -> Term | None:
+    """What a condition `a IS NOT NULL` tests; None if it is another condition."""
+    if not isinstance(term, TermOperation) or term.op != "not":
+        return None
+    return _find_null_tested(term.parts[0])
+
+
+def _list_compared_columns(term: Term) -> list[SourceColumn]:
+    """The columns that a condition compares, so that it is not true where one is NULL."""
+    if not isinstance(term, TermOperation) or term.op not in {"eq", "neq", "lt", "gte"}:
         return []
-    sides = term.parts if term.op in {"eq", "neq", "lt", "gte"} else ()
-    if _is_null_test(term) and isinstance(term.parts[0], TermOperation):
-        sides = term.parts[0].parts
-    return [side for side in sides if isinstance(side, SourceColumn)]
-
-
-def _find_tested_column(term: Term) -> SourceColumn | None:
-    """The column of a condition `a IS NULL`; None if it is another condition."""
-    column = term.parts[0] if isinstance(term, TermOperation) and term.parts else None
-    is_test = isinstance(column, SourceColumn) and _is_null_test(TermOperation("not", (term,)))
-    return column if is_test and isinstance(column, SourceColumn) else None
+    return [side for side in term.parts if isinstance(side, SourceColumn)]
 
 
 def _find_semi_join(condition: Term) -> DependentSource | None:
@@ -241,15 +246,16 @@ def _make_unmatched_joins_anti(block: QueryBlock) -> None:
         compared = {
             column.name
             for term in hung.on
-            if not _is_null_test(term)
-            for column in _list_strict_columns(term)
+            for column in _list_compared_columns(term)
             if column.source is hung.source
         }
         tests = [
             term
             for term in block.part.where
-            for column in [_find_tested_column(term)]
-            if column is not None and column.source is hung.source and column.name in compared
+            for column in [_find_null_tested(term)]
+            if isinstance(column, SourceColumn)
+            and column.source is hung.source
+            and column.name in compared
         ]
         own = {id(term) for term in (*hung.on, *tests)}
         is_read = any(

@@ -137,7 +137,9 @@ class KeySealer:
         in_order: bool,
     ) -> SealedBlock:
         naming = _NumberedNames(self, labels, level, in_order=in_order)
-        naming.join_equal_columns(block.part.list_equal_columns())
+        if block.group is None or not block.group.sets:
+            # In a grouping set that lacks one of two equal keys, only that one is NULL.
+            naming.join_equal_columns(block.part.list_equal_columns())
         outputs = {
             name: self.keys.key_of_term(term, naming) for name, term in block.outputs.items()
         }

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlglot import exp
+
+from ci_bot.worker.sql.equivalence.choices import is_null, replace_choice, replace_coalesce
 
 # Takes an expression, and gives one or None. (What all of them are called differs by release.)
 Replacement = Callable[[Any], Any]
@@ -50,10 +51,6 @@ def replace_expression(node: exp.Expr, *, on_spark: bool) -> exp.Expr | None:
     """
     find = (_REPLACEMENTS if on_spark else _REPLACEMENTS_IN_ANY).get(type(node))
     return find(node) if find is not None else None
-
-
-def _is_null(node: exp.Expr | None) -> bool:
-    return isinstance(node, exp.Null)
 
 
 def _is_typed(node: exp.Expr, *kinds: exp.DType) -> bool:
@@ -132,137 +129,6 @@ def _is_number(node: exp.Expr) -> bool:
     bare = node.this if isinstance(node, exp.Neg) else node
     # A number with an exponent is a double, and IN makes all others doubles, too.
     return isinstance(bare, exp.Literal) and re.fullmatch(r"[0-9.]+", str(bare.this)) is not None
-
-
-class SingleChoice(NamedTuple):
-    """CASE with one condition, or IF; `otherwise` is None if nothing is written for it."""
-
-    condition: exp.Expr
-    given: exp.Expr
-    otherwise: exp.Expr | None
-
-
-def read_single_choice(node: exp.Expr) -> SingleChoice | None:
-    """Reads CASE or IF as one choice; None if it is another expression, or has more branches."""
-    if isinstance(node, exp.If):
-        return SingleChoice(node.this, node.args["true"], node.args.get("false"))
-    if not isinstance(node, exp.Case) or node.this is not None or len(node.args["ifs"]) != 1:
-        return None
-    (branch,) = node.args["ifs"]
-    return SingleChoice(branch.this, branch.args["true"], node.args.get("default"))
-
-
-def _replace_choice(node: exp.Expr) -> exp.Expr | None:
-    """A choice by one condition that is a default for NULL, or NULLIF, written out."""
-    choice = read_single_choice(node)
-    if choice is None or choice.otherwise is None:
-        return _replace_branches(node)
-    condition, given, otherwise = choice.condition.unnest(), choice.given, choice.otherwise
-    if isinstance(condition, exp.EQ) and _is_null(given):
-        return _build_nullif(condition, otherwise)
-    if _is_null(otherwise if _is_test_for(condition, given) else given):
-        return None
-    if _is_test_for(condition, given):
-        return exp.Coalesce(this=given.copy(), expressions=[otherwise.copy()])
-    if isinstance(condition, exp.Is) and _is_test_for(exp.Not(this=condition.copy()), otherwise):
-        return exp.Coalesce(this=otherwise.copy(), expressions=[given.copy()])
-    return _replace_branches(node)
-
-
-def _is_test_for(condition: exp.Expr, value: exp.Expr) -> bool:
-    """Whether a condition is `value IS NOT NULL`."""
-    test = condition.this.unnest() if isinstance(condition, exp.Not) else None
-    return isinstance(test, exp.Is) and _is_null(test.expression) and test.this == value
-
-
-class Branches(NamedTuple):
-    """CASE or IF: what each branch asks and gives, and what is given else."""
-
-    asked: list[tuple[exp.Expr, exp.Expr]]
-    otherwise: exp.Expr | None
-
-
-def _read_branches(node: exp.Expr) -> Branches:
-    if isinstance(node, exp.If):
-        return Branches([(node.this, node.args["true"])], node.args.get("false"))
-    value = node.this
-    asked = [
-        (branch.this if value is None else exp.EQ(this=value, expression=branch.this), given)
-        for branch in node.args["ifs"]
-        for given in [branch.args["true"]]
-    ]
-    return Branches(asked, node.args.get("default"))
-
-
-def _replace_branches(node: exp.Expr) -> exp.Expr | None:
-    """CASE with a CASE in its ELSE, with branches alike side by side, or one that is COALESCE."""
-    asked, otherwise = _read_branches(node)
-    inner = otherwise.unnest() if otherwise is not None else None
-    if isinstance(inner, exp.Case | exp.If):
-        below = _read_branches(inner)
-        # Another type of a branch could convert the results of those around it.
-        if _have_one_type([*(given for _, given in (*asked, *below.asked)), below.otherwise]):
-            return _build_case([*asked, *below.asked], below.otherwise)
-    for (one, given), (other, also_given) in pairwise(asked):
-        if given == also_given:
-            place = next(n for n, branch in enumerate(asked) if branch[0] is one)
-            both = exp.Or(this=exp.paren(one.copy()), expression=exp.paren(other.copy()))
-            return _build_case([*asked[:place], (both, given), *asked[place + 2 :]], otherwise)
-    if otherwise is not None and asked[-1][1] == otherwise:
-        return _build_case(asked[:-1], otherwise) if asked[1:] else otherwise
-    condition, given = asked[0]
-    is_default = asked[1:] and _is_test_for(condition.unnest(), given)
-    if is_default and _have_one_type([*(value for _, value in asked), otherwise]):
-        rest = _build_case(asked[1:], otherwise)
-        default = _replace_choice(rest) or rest
-        more = [default]
-        if isinstance(default, exp.Coalesce):
-            more = [default.this, *default.expressions]
-        return exp.Coalesce(this=given.copy(), expressions=more)
-    return None
-
-
-def _build_case(asked: list[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None) -> exp.Expr:
-    ifs = [exp.If(this=condition.copy(), true=given.copy()) for condition, given in asked]
-    built = exp.Case(ifs=ifs, default=otherwise.copy() if otherwise is not None else None)
-    built.type = asked[0][1].type
-    return built
-
-
-def _name_type(node: exp.Expr) -> str:
-    """The type of an expression, one name for all texts; empty if it is unknown."""
-    kind = node.type
-    if kind is None or kind.is_type(exp.DataType.Type.UNKNOWN):
-        return ""
-    is_text = kind.is_type(exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
-    return "TEXT" if is_text and not kind.expressions else kind.sql()
-
-
-def _have_one_type(items: list[exp.Expr | None]) -> bool:
-    """Whether all expressions that are more than NULL have one type, which is known."""
-    kinds = {_name_type(item) for item in items if item is not None and not _is_null(item)}
-    return len(kinds) == 1 and "" not in kinds
-
-
-def _build_nullif(equal: exp.EQ, value: exp.Expr) -> exp.Expr | None:
-    sides = [equal.this, equal.expression]
-    if value not in sides:
-        return None
-    other = sides[1 - sides.index(value)]
-    return exp.Nullif(this=value.copy(), expression=other.copy())
-
-
-def _replace_coalesce(node: exp.Expr) -> exp.Expr | None:
-    """Defaults in defaults, if all have one type."""
-    items = [node.this, *node.expressions]
-    flat = [
-        part
-        for item in items
-        for part in ([item.this, *item.expressions] if isinstance(item, exp.Coalesce) else [item])
-    ]
-    if len(flat) == len(items) or not _have_one_type([*flat]) or any(map(_is_null, flat)):
-        return None
-    return exp.Coalesce(this=flat[0].copy(), expressions=[item.copy() for item in flat[1:]])
 
 
 def _replace_ilike(node: exp.Expr) -> exp.Expr | None:
@@ -359,12 +225,12 @@ def _replace_moved(node: exp.Expr) -> exp.Expr | None:
     """LAG and LEAD by one row, and with NULL, which are what is left out."""
     offset, default = node.args.get("offset"), node.args.get("default")
     drops_offset = offset == exp.Literal.number(1)
-    if not drops_offset and not _is_null(default):
+    if not drops_offset and not is_null(default):
         return None
     shorter = node.copy()
     if drops_offset:
         shorter.set("offset", None)
-    if _is_null(default):
+    if is_null(default):
         shorter.set("default", None)
     return shorter
 
@@ -457,9 +323,9 @@ _RULES: Mapping[str, Replacement] = {
     "Add": _replace_days,
     "Anonymous": _replace_named,
     "Between": _replace_days_between,
-    "Case": _replace_choice,
+    "Case": replace_choice,
     "Cast": _replace_cast,
-    "Coalesce": _replace_coalesce,
+    "Coalesce": replace_coalesce,
     "Contains": lambda node: _replace_text_search(node, "%{}%"),
     "CountIf": _replace_count_if,
     "DateTrunc": _replace_unit,
@@ -474,7 +340,7 @@ _RULES: Mapping[str, Replacement] = {
     "Filter": _replace_filter,
     "GT": _replace_day,
     "GTE": _replace_day,
-    "If": _replace_choice,
+    "If": replace_choice,
     "ILike": _replace_ilike,
     "Lag": _replace_moved,
     "Lead": _replace_moved,

@@ -23,9 +23,9 @@ from ci_bot.worker.sql.equivalence.blocks import (
     make_leaf,
     negate_term,
 )
+from ci_bot.worker.sql.equivalence.choices import is_null, read_choice
 from ci_bot.worker.sql.equivalence.replacements import (
     compares_one_by_one,
-    read_single_choice,
     replace_expression,
 )
 from ci_bot.worker.sql.equivalence.select_frames import NamedResult, SelectFrame
@@ -134,7 +134,7 @@ class ScalarTranslator:
         if found is None:
             found = self._translate_bare_name(node, parts[0])
         if found is not None and place and place == len(parts) - 1:
-            return _add_kind(found, node)
+            return _add_kind(found, node) if self.host.on_spark else found
         if isinstance(found, UnknownName):
             return UnknownName(f"unknown:{'.'.join(parts)}")
         for field in parts[place + 1 :]:
@@ -431,15 +431,17 @@ def _write_frame_in_full(frame: exp.Expr | None, *, ordered: bool) -> str:
 
 def _find_counted_condition(count: exp.Expr) -> exp.Expr | None:
     """The condition where COUNT is of a constant where it is true, and of NULL elsewhere."""
-    choice = read_single_choice(count.this) if not count.expressions else None
-    if choice is None or not isinstance(choice.given, exp.Literal):
+    choice = read_choice(count.this) if not count.expressions else None
+    if choice is None or len(choice.branches) != 1:
         return None
-    is_null = choice.otherwise is None or isinstance(choice.otherwise, exp.Null)
-    return choice.condition if is_null else None
+    (branch,) = choice.branches
+    is_counted = isinstance(branch.given, exp.Literal)
+    is_null_else = choice.otherwise is None or is_null(choice.otherwise)
+    return branch.condition if is_counted and is_null_else else None
 
 
 def _add_kind(term: Term, column: exp.Column) -> Term:
-    """A stored column with its type, if two equal values of that type are one value."""
+    """A stored column with its type, if two values that Spark finds equal are one value."""
     kind = column.type
     is_stored = isinstance(term, SourceColumn) and isinstance(term.source, TableRead)
     if kind is None or not isinstance(term, SourceColumn) or not is_stored:

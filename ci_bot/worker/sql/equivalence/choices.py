@@ -1,0 +1,202 @@
+"""CASE, IF, COALESCE and NULLIF: forms that choose the same, so that a proof sees one of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from sqlglot import exp
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+# Conditions of these alone give an answer for each row, if no side is converted to compare it.
+_NEVER_FAIL = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg),
+    *(exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, *_COMPARISONS),
+)
+
+
+class Branch(NamedTuple):
+    """What a branch asks, and what it gives."""
+
+    condition: exp.Expr
+    given: exp.Expr
+
+
+class Choice(NamedTuple):
+    """CASE or IF; `otherwise` is None if nothing is written for it."""
+
+    branches: list[Branch]
+    otherwise: exp.Expr | None
+
+
+def read_choice(node: exp.Expr | None) -> Choice | None:
+    """Reads CASE or IF; None if it is another expression. The tree of `node` stays as it is."""
+    if isinstance(node, exp.If):
+        return Choice([Branch(node.this, node.args["true"])], node.args.get("false"))
+    if not isinstance(node, exp.Case):
+        return None
+    asked = node.this
+    branches = [
+        Branch(
+            branch.this
+            if asked is None
+            else exp.EQ(this=asked.copy(), expression=branch.this.copy()),
+            branch.args["true"],
+        )
+        for branch in node.args["ifs"]
+    ]
+    return Choice(branches, node.args.get("default"))
+
+
+def replace_choice(node: exp.Expr) -> exp.Expr | None:
+    """CASE or IF that is COALESCE or NULLIF, or one with fewer branches; None if it is none."""
+    choice = read_choice(node)
+    if choice is None:
+        return None
+    if len(choice.branches) == 1 and choice.otherwise is not None:
+        found = _replace_only_branch(choice.branches[0], choice.otherwise)
+        if found is not None:
+            return found
+    return (
+        _take_over_inner_choice(choice)
+        or _merge_branches_alike(choice)
+        or _replace_first_default(choice)
+    )
+
+
+def replace_coalesce(node: exp.Expr) -> exp.Expr | None:
+    """COALESCE in COALESCE, if all have one type."""
+    items = [node.this, *node.expressions]
+    flat = [part for item in items for part in _list_defaults(item)]
+    if len(flat) == len(items) or not _have_one_type([*flat]) or any(map(is_null, flat)):
+        return None
+    return _build_coalesce(flat)
+
+
+def is_null(node: exp.Expr | None) -> bool:
+    """Whether an expression is the constant NULL."""
+    return isinstance(node, exp.Null)
+
+
+def _replace_only_branch(branch: Branch, otherwise: exp.Expr) -> exp.Expr | None:
+    condition, given = branch.condition.unnest(), branch.given
+    if isinstance(condition, exp.EQ) and is_null(given):
+        return _build_nullif(condition, otherwise)
+    if _is_known_test(condition, given) and not is_null(otherwise):
+        return _build_coalesce([given, otherwise])
+    if _find_null_tested(condition) == otherwise and not is_null(given):
+        return _build_coalesce([otherwise, given])
+    return None
+
+
+def _take_over_inner_choice(choice: Choice) -> exp.Expr | None:
+    """A CASE in ELSE: its branches follow those of the outer one."""
+    inner = read_choice(choice.otherwise.unnest()) if choice.otherwise is not None else None
+    if inner is None:
+        return None
+    branches = [*choice.branches, *inner.branches]
+    # Another type of a branch could convert the results of those around it.
+    if not _have_one_type([*(branch.given for branch in branches), inner.otherwise]):
+        return None
+    return _build_case(branches, inner.otherwise)
+
+
+def _merge_branches_alike(choice: Choice) -> exp.Expr | None:
+    """Branches side by side, or a branch and ELSE, that give the same.
+
+    Which side of OR is computed first is open, so a branch that guards the next one is kept.
+    """
+    branches, otherwise = choice
+    for place, (first, second) in enumerate(pairwise(branches)):
+        if first.given == second.given and _never_fail(first.condition, second.condition):
+            sides = [exp.paren(branch.condition.copy()) for branch in (first, second)]
+            both = Branch(exp.Or(this=sides[0], expression=sides[1]), first.given)
+            return _build_case([*branches[:place], both, *branches[place + 2 :]], otherwise)
+    last = branches[-1]
+    if otherwise is None or last.given != otherwise or not _never_fail(last.condition):
+        return None
+    return _build_case(branches[:-1], otherwise) if branches[1:] else otherwise
+
+
+def _replace_first_default(choice: Choice) -> exp.Expr | None:
+    """Several branches of which the first is COALESCE with the rest."""
+    (condition, given), *rest = choice.branches
+    results = [*(branch.given for branch in choice.branches), choice.otherwise]
+    if not rest or not _is_known_test(condition.unnest(), given) or not _have_one_type(results):
+        return None
+    default = _build_case(rest, choice.otherwise)
+    return _build_coalesce([given, *_list_defaults(replace_choice(default) or default)])
+
+
+def _find_null_tested(condition: exp.Expr) -> exp.Expr | None:
+    """What `value IS NULL` tests; None if it is another condition."""
+    is_test = isinstance(condition, exp.Is) and is_null(condition.expression)
+    return condition.this if is_test else None
+
+
+def _is_known_test(condition: exp.Expr, value: exp.Expr) -> bool:
+    """Whether a condition is `value IS NOT NULL`."""
+    return isinstance(condition, exp.Not) and _find_null_tested(condition.this.unnest()) == value
+
+
+def _never_fail(*conditions: exp.Expr) -> bool:
+    """Whether no condition can end a query by a value that cannot be computed or converted."""
+    return all(_compares_one_kind(part) for one in conditions for part in one.walk())
+
+
+def _compares_one_kind(node: exp.Expr) -> bool:
+    if not isinstance(node, _NEVER_FAIL):
+        return False
+    if isinstance(node, exp.In):
+        sides = [node.this, *node.expressions]
+    elif isinstance(node, exp.Between):
+        sides = [node.this, node.args["low"], node.args["high"]]
+    elif isinstance(node, _COMPARISONS):
+        sides = [node.this, node.expression]
+    else:
+        return True
+    kinds = {"number" if _is_number(side) else _name_type(side) for side in sides}
+    return len(kinds) == 1 and "" not in kinds
+
+
+def _is_number(node: exp.Expr) -> bool:
+    return node.type is not None and node.type.is_type(*exp.DataType.NUMERIC_TYPES)
+
+
+def _name_type(node: exp.Expr) -> str:
+    """The type of an expression, one name for all texts; empty if it is unknown."""
+    kind = node.type
+    if kind is None or kind.is_type(exp.DataType.Type.UNKNOWN):
+        return ""
+    is_text = kind.is_type(exp.DataType.Type.TEXT, exp.DataType.Type.VARCHAR)
+    return "TEXT" if is_text and not kind.expressions else kind.sql()
+
+
+def _have_one_type(items: list[exp.Expr | None]) -> bool:
+    """Whether all expressions that are more than NULL have one type, which is known."""
+    kinds = {_name_type(item) for item in items if item is not None and not is_null(item)}
+    return len(kinds) == 1 and "" not in kinds
+
+
+def _list_defaults(node: exp.Expr) -> list[exp.Expr]:
+    return [node.this, *node.expressions] if isinstance(node, exp.Coalesce) else [node]
+
+
+def _build_coalesce(items: list[exp.Expr]) -> exp.Expr:
+    first, *rest = [item.copy() for item in items]
+    return exp.Coalesce(this=first, expressions=rest)
+
+
+def _build_case(branches: list[Branch], otherwise: exp.Expr | None) -> exp.Expr:
+    ifs = [exp.If(this=asked.copy(), true=given.copy()) for asked, given in branches]
+    built = exp.Case(ifs=ifs, default=otherwise.copy() if otherwise is not None else None)
+    built.type = branches[0].given.type
+    return built
+
+
+def _build_nullif(equal: exp.EQ, value: exp.Expr) -> exp.Expr | None:
+    sides = [equal.this, equal.expression]
+    if value not in sides:
+        return None
+    other = sides[1 - sides.index(value)]
+    return exp.Nullif(this=value.copy(), expression=other.copy())
