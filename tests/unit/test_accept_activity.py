@@ -10,7 +10,7 @@ import pytest
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import AcceptCommand
 from ci_bot.bot.github.port import Permission, PullComment
-from ci_bot.bot.handlers import accept_command
+from ci_bot.bot.handlers import accept_command, owner_command
 from ci_bot.bot.policy.model_owners import ModelOwnershipByPolicy
 from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
@@ -177,24 +177,24 @@ def test_acceptance__is_bound_to_the_model_that_changes() -> None:
 def test_owner__is_a_person_who_is_named_or_in_a_team() -> None:
     found = GitHub(members=(("acme/data", "bob"),))
     ownership = ModelOwnershipByPolicy(("Ada",), ("acme/bi", "acme/data"), "CODEOWNERS line 1")
-    assert accept_command.is_commenter_owner("ada", ownership, found)
+    assert owner_command.is_commenter_owner("ada", ownership, found)
     assert found.calls == [], "nobody else has to be asked"
-    assert accept_command.is_commenter_owner("bob", ownership, found)
-    assert not accept_command.is_commenter_owner("eve", ownership, found)
-    assert not accept_command.is_commenter_owner("eve", ModelOwnershipByPolicy(), found)
+    assert owner_command.is_commenter_owner("bob", ownership, found)
+    assert not owner_command.is_commenter_owner("eve", ownership, found)
+    assert not owner_command.is_commenter_owner("eve", ModelOwnershipByPolicy(), found)
 
 
 def test_owner__who_is_not_is_told_who_is() -> None:
     own = make_report(
         owners=[ModelOwners(model="mart.a", logins=["bob"], teams=["acme/bi"], place="CODEOWNERS")]
     )
-    error = accept_command.make_not_owner_error_for_command(
+    error = owner_command.make_not_owner_error_for_command(
         "ada", "mart.a", accept_command.find_owners_of_risk_for_command(own, HIGH)
     )
     assert error.message == "`@ada` does not own `mart.a`."
     assert (error.hint or "").startswith("`@bob` or `@acme/bi` may accept it, by CODEOWNERS.")
     assert "`members: read`" in (error.hint or "")
-    error = accept_command.make_not_owner_error_for_command(
+    error = owner_command.make_not_owner_error_for_command(
         "ada",
         "mart.b",
         accept_command.find_owners_of_risk_for_command(

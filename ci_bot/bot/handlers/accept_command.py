@@ -11,26 +11,23 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ci_bot.bot.actions import AcceptCommand, ActionSettings, activities
 from ci_bot.bot.decision import decide_on_review_again
 from ci_bot.bot.github import GitHub, PullRequest
-from ci_bot.bot.handlers import review
-from ci_bot.bot.handlers.gate import (
-    UnmetApplyCondition,
-    check_gate_is_met,
-    find_gate_condition_to_load,
-)
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import review_again_in_apply_run
-from ci_bot.bot.handlers.publisher import HandlerPublisher
-from ci_bot.bot.handlers.pull_request_context import (
-    answer_refused_run,
-    find_commit_checked_out_in_run,
-    read_command_for_handler,
+from ci_bot.bot.handlers.owner_command import (
+    check_gate_of_owner_command,
+    check_owner_command_has_review,
+    is_commenter_owner,
+    make_not_owner_error_for_command,
+    publish_review_decided_by_owner,
+    read_owner_command,
+    report_owner_command_failure,
 )
-from ci_bot.bot.handlers.review import explain_strict_policy_of_run
+from ci_bot.bot.handlers.publisher import HandlerPublisher
+from ci_bot.bot.handlers.pull_request_context import make_owner_of_run
 from ci_bot.bot.policy import (
     UNWEIGHED,
     AcceptancesByOwners,
@@ -42,7 +39,6 @@ from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
     WorkerClient,
     make_error_of_worker_failure,
-    make_owner_of_worker_request,
 )
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
@@ -82,34 +78,12 @@ def list_findings_that_owner_accepts(own: Report, command: AcceptCommand) -> Seq
     return found
 
 
-def check_owner_command_has_review(own: Report) -> None:
-    """Whether there is something that an owner can decide on.
-
-    Raises:
-        Refused: the review has failed.
-    """
-    if own.failure is not None:
-        raise RequestRefused(
-            f"The review that this run has made failed: {own.failure.message}",
-            hint=own.failure.hint,
-            reason_code="no_reviewed_plan",
-        )
-
-
 def find_owners_of_risk_for_command(own: Report, risk: Risk) -> ModelOwnershipByPolicy:
     """Who may accept a finding, as the review has found it."""
     item = find_owners(own.owners, risk)
     if item is None:
         return ModelOwnershipByPolicy()
     return ModelOwnershipByPolicy(tuple(item.logins), tuple(item.teams), item.place)
-
-
-def find_owners_of_model_for_command(own: Report, model: str) -> ModelOwnershipByPolicy:
-    """Finds a model's owners in the review."""
-    for item in own.owners:
-        if item.model == model and item.rule is None:
-            return ModelOwnershipByPolicy(tuple(item.logins), tuple(item.teams), item.place)
-    return ModelOwnershipByPolicy()
 
 
 def find_fingerprint_for_owner_command(own: Report, model: str) -> str:
@@ -127,26 +101,6 @@ def find_fingerprint_for_owner_command(own: Report, model: str) -> str:
             reason_code="not_acceptable",
         )
     return found
-
-
-def make_not_owner_error_for_command(
-    by: str, model: str, ownership: ModelOwnershipByPolicy, *, what: str = "accept it"
-) -> RequestRefused:
-    """Makes the refusal: it names who may do `what`, and the policy line that says so."""
-    names = [f"`@{name}`" for name in (*ownership.logins, *ownership.teams)]
-    if not names:
-        return RequestRefused(
-            f"Nobody owns `{model}`: neither policy nor CODEOWNERS of the base branch says who.",
-            hint="Name its owners there; it counts from the merge on.",
-            reason_code="not_the_owner",
-        )
-    hint = f"{' or '.join(names)} may {what}, by {ownership.place}."
-    if ownership.teams:
-        # GitHub answers the same where a person is not in a team and where a token may not see it.
-        hint += " Who is in a team, only a token with `members: read` of the organization sees."
-    return RequestRefused(
-        f"`@{by}` does not own `{model}`.", hint=hint, reason_code="not_the_owner"
-    )
 
 
 def _make_unknown_finding_error_for_command(own: Report, command: AcceptCommand) -> BadInput:
@@ -167,10 +121,6 @@ def _make_unknown_finding_error_for_command(own: Report, command: AcceptCommand)
     )
 
 
-# What these show, a review would take away: evidence, or proof that an environment is gone.
-_KEPT = ("applied", "closed", "cleanup_failed")
-
-
 def handle_accept_command_of_owner(
     activity: activities.Accept,
     settings: ActionSettings,
@@ -183,16 +133,8 @@ def handle_accept_command_of_owner(
     Raises:
         Refused, BadInput: nothing was written, and the message says why.
     """
-    pull = github.get_pull(activity.number, settle=True)
-    by, command = read_command_for_handler(
-        activity.comment_id, activity.number, AcceptCommand, github
-    )
-    against = find_gate_condition_to_load(
-        by,
-        github.get_permission(by),
-        pull,
-        find_commit_checked_out_in_run(client),
-        what="an acceptance",
+    pull, by, command, against = read_owner_command(
+        activity, AcceptCommand, client, github, what="an acceptance"
     )
     check_gate_of_owner_command(against, pull, client)
     marker = publisher.read_marker()
@@ -217,30 +159,6 @@ def handle_accept_command_of_owner(
     return _publish_acceptance_of_owner(report, acceptance, marker, settings, publisher, pull)
 
 
-def report_accept_failure(error: BotError, publisher: HandlerPublisher) -> int:
-    """Answers an acceptance that came to nothing; the comment stays as it is."""
-    answer_refused_run(error, "accept", publisher)
-    publisher.set_outputs(
-        {"reason-code": error.reason_code},
-        {
-            "activity": "accept",
-            "result": "refused",
-            "reason_code": error.reason_code,
-            "exit_code": error.exit_code,
-        },
-    )
-    return error.exit_code
-
-
-def is_commenter_owner(by: str, ownership: ModelOwnershipByPolicy, github: GitHub) -> bool:
-    """Whether a person owns a model, by name or as a member of a team.
-
-    Raises:
-        Refused: the token may not say who is in a team.
-    """
-    return ownership.names_person(by) or any(github.in_team(team, by) for team in ownership.teams)
-
-
 def list_findings_of_commenting_owner(
     by: str, found: Sequence[Risk], own: Report, github: GitHub
 ) -> Sequence[Risk]:
@@ -260,24 +178,6 @@ def list_findings_of_commenting_owner(
     return mine
 
 
-def check_gate_of_owner_command(
-    against: Sequence[UnmetApplyCondition], pull: PullRequest, client: WorkerClient
-) -> None:
-    """Whether an owner may decide something here.
-
-    Raises:
-        Refused: a condition is unmet, or what is checked out does not say who owns a model.
-    """
-    check_gate_is_met(against)
-    untrusted = explain_strict_policy_of_run(pull, None, checked_out=client.git.read_head())
-    if untrusted is not None:
-        raise RequestRefused(
-            f"Who owns a model is not known here. {untrusted}",
-            hint="A person reads the finding, as without a policy.",
-            reason_code="untrusted_base",
-        )
-
-
 def _write_acceptance_for_owner_command(
     client: WorkerClient, settings: ActionSettings, pull: PullRequest, acceptance: Acceptance
 ) -> list[Acceptance]:
@@ -285,12 +185,7 @@ def _write_acceptance_for_owner_command(
     answer = client.request_accept(
         client.make_request(
             AcceptRequest,
-            owner=make_owner_of_worker_request(
-                settings.runner.repository,
-                number=pull.number,
-                head_sha=pull.head_sha,
-                run=str(settings.runner.run_id),
-            ),
+            owner=make_owner_of_run(settings, pull.number, pull.head_sha),
             acceptance=acceptance,
         )
     )
@@ -313,24 +208,6 @@ def _publish_acceptance_of_owner(
     return publish_review_decided_by_owner(report, note, marker, settings, publisher, pull)
 
 
-def publish_review_decided_by_owner(
-    report: Report,
-    note: str,
-    marker: Marker | None,
-    settings: ActionSettings,
-    publisher: HandlerPublisher,
-    pull: PullRequest,
-) -> int:
-    """The review as an owner has decided it. A comment with evidence keeps it, a note says what was
-    decided, and the next review shows this."""
-    if marker is not None and marker.phase in _KEPT:
-        publisher.try_note(note)
-        publisher.sticky = None
-    seen = replace(settings, inputs=replace(settings.inputs, fail_on="never"))
-    activity = activities.Review(number=pull.number, head_sha=report.head_sha)
-    return review.publish_review(report, activity, seen, publisher)
-
-
 class AcceptHandler(Handler[activities.Accept]):
     """Writes down that an owner accepts a finding."""
 
@@ -342,4 +219,4 @@ class AcceptHandler(Handler[activities.Accept]):
     def report_failure(
         self, error: BotError, activity: activities.Accept, context: HandlerContext
     ) -> int:
-        return report_accept_failure(error, context.publisher)
+        return report_owner_command_failure(error, "accept", context.publisher)

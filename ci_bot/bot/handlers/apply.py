@@ -27,6 +27,7 @@ from ci_bot.bot.handlers.own_review import (
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.handlers.pull_request_context import (
     find_commit_checked_out_in_run,
+    make_owner_of_run,
     read_command_for_handler,
 )
 from ci_bot.bot.handlers.review import read_plan_flags_of_run
@@ -44,7 +45,6 @@ from ci_bot.bot.worker_client import (
     WorkListener,
     list_changes_of_pull_for_request,
     make_activity_failure_of_worker,
-    make_owner_of_worker_request,
 )
 from ci_bot.bot.worker_client import apply as applying
 from ci_bot.errors import BotError
@@ -272,12 +272,7 @@ def _build_request_of_apply_handler(
     return {
         "environment": EnvironmentName.for_pull_request(settings.prefix, pull.number),
         "environment_prefix": settings.prefix,
-        "owner": make_owner_of_worker_request(
-            settings.runner.repository,
-            number=pull.number,
-            head_sha=pull.head_sha,
-            run=str(settings.runner.run_id),
-        ),
+        "owner": make_owner_of_run(settings, pull.number, pull.head_sha),
         "plan_id": marker.plan,
         "reviewed": own.identity,
         "window": marker.window,

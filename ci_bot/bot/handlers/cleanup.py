@@ -9,7 +9,7 @@ from ci_bot.bot.actions import ActionSettings, CleanupCommand, activities
 from ci_bot.bot.github import GitHub, may_write_on_github, require_github
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
-from ci_bot.bot.handlers.pull_request_context import read_command_for_handler
+from ci_bot.bot.handlers.pull_request_context import make_owner_of_run, read_command_for_handler
 from ci_bot.bot.report import (
     SENTENCES,
     CommentMarkerFacts,
@@ -21,7 +21,6 @@ from ci_bot.bot.report import (
 from ci_bot.bot.worker_client import (
     WorkerClient,
     make_activity_failure_of_worker,
-    make_owner_of_worker_request,
 )
 from ci_bot.bot.worker_client import cleanup as cleaning
 from ci_bot.errors import EXIT_DONE, BotError, RequestRefused
@@ -92,12 +91,7 @@ def handle_removal_of_environment(
             client,
             environment=EnvironmentName.for_pull_request(prefix, number),
             environment_prefix=prefix,
-            owner=make_owner_of_worker_request(
-                settings.runner.repository,
-                number=number,
-                head_sha=head_sha,
-                run=str(settings.runner.run_id),
-            ),
+            owner=make_owner_of_run(settings, number, head_sha),
             reclaim=settings.inputs.reclaim,
             merged=merged,
             expected=is_cleanup_expected_by_comment(marker),

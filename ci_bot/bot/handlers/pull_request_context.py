@@ -34,6 +34,7 @@ from ci_bot.bot.worker_client import (
     WorkerClient,
     describe_prefix_ignored_by_client,
     make_activity_failure_of_worker,
+    make_owner_of_worker_request,
     read_environment_prefix_for_worker,
 )
 from ci_bot.errors import BadInput, BotError, RequestRefused
@@ -41,6 +42,7 @@ from ci_bot.protocol.environment import EnvironmentName
 
 if TYPE_CHECKING:
     from ci_bot.protocol.base import Sha
+    from ci_bot.protocol.messages import Owner
 
 
 # GitHub's own committer of what is done in its pages; only GitHub can sign for it:
@@ -165,6 +167,16 @@ def answer_refused_run(error: BotError, stage: str, publisher: HandlerPublisher)
         notices.render_refused_comment(
             failure.reason_code, failure.message, failure.hint, publisher.template
         )
+    )
+
+
+def make_owner_of_run(settings: ActionSettings, number: int, head_sha: Sha | None) -> Owner:
+    """The owner that a request of this run names: the pull request, and the run itself."""
+    return make_owner_of_worker_request(
+        settings.runner.repository,
+        number=number,
+        head_sha=head_sha,
+        run=str(settings.runner.run_id),
     )
 
 

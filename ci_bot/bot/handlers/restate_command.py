@@ -12,31 +12,27 @@ from collections.abc import Sequence
 
 from ci_bot.bot.actions import ActionSettings, RestateCommand, activities
 from ci_bot.bot.github import GitHub, PullRequest
-from ci_bot.bot.handlers.accept_command import (
-    check_gate_of_owner_command,
-    check_owner_command_has_review,
-    find_owners_of_model_for_command,
-    is_commenter_owner,
-    make_not_owner_error_for_command,
-    publish_review_decided_by_owner,
-)
 from ci_bot.bot.handlers.gate import (
     check_gate_is_met,
-    find_gate_condition_to_load,
 )
 from ci_bot.bot.handlers.handler import Handler, HandlerContext
 from ci_bot.bot.handlers.own_review import review_again_in_apply_run
-from ci_bot.bot.handlers.publisher import HandlerPublisher
-from ci_bot.bot.handlers.pull_request_context import (
-    answer_refused_run,
-    find_commit_checked_out_in_run,
-    read_command_for_handler,
+from ci_bot.bot.handlers.owner_command import (
+    check_gate_of_owner_command,
+    check_owner_command_has_review,
+    is_commenter_owner,
+    make_not_owner_error_for_command,
+    publish_review_decided_by_owner,
+    read_owner_command,
+    report_owner_command_failure,
 )
+from ci_bot.bot.handlers.publisher import HandlerPublisher
+from ci_bot.bot.handlers.pull_request_context import make_owner_of_run
+from ci_bot.bot.policy import ModelOwnershipByPolicy
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
     WorkerClient,
     make_error_of_worker_failure,
-    make_owner_of_worker_request,
 )
 from ci_bot.errors import BadInput, BotError, RequestRefused
 from ci_bot.protocol.base import Failure
@@ -59,16 +55,8 @@ def handle_restate_command_of_owner(
     Raises:
         Refused, BadInput: nothing was written, and the message says why.
     """
-    pull = github.get_pull(activity.number, settle=True)
-    by, command = read_command_for_handler(
-        activity.comment_id, activity.number, RestateCommand, github
-    )
-    against = find_gate_condition_to_load(
-        by,
-        github.get_permission(by),
-        pull,
-        find_commit_checked_out_in_run(client),
-        what="a restatement",
+    pull, by, command, against = read_owner_command(
+        activity, RestateCommand, client, github, what="a restatement"
     )
     if command.reason is None:
         check_gate_is_met(against)
@@ -120,6 +108,14 @@ def find_restatement_asked_in_comment(own: Report) -> ProdRestatement:
     return restatement
 
 
+def find_owners_of_model_for_command(own: Report, model: str) -> ModelOwnershipByPolicy:
+    """Finds a model's owners in the review."""
+    for item in own.owners:
+        if item.model == model and item.rule is None:
+            return ModelOwnershipByPolicy(tuple(item.logins), tuple(item.teams), item.place)
+    return ModelOwnershipByPolicy()
+
+
 def check_restatement_command_was_recorded(
     model: str, before: Sequence[RecordedRestatement]
 ) -> None:
@@ -139,21 +135,6 @@ def check_restatement_command_was_recorded(
         hint=f"Recorded are {shown}." if shown else "None is.",
         reason_code="no_such_restatement",
     )
-
-
-def report_restate_failure(error: BotError, publisher: HandlerPublisher) -> int:
-    """Answers a restatement that came to nothing; the comment stays as it is."""
-    answer_refused_run(error, "restate", publisher)
-    publisher.set_outputs(
-        {"reason-code": error.reason_code},
-        {
-            "activity": "restate",
-            "result": "refused",
-            "reason_code": error.reason_code,
-            "exit_code": error.exit_code,
-        },
-    )
-    return error.exit_code
 
 
 def _take_restatement_command_back(
@@ -188,12 +169,7 @@ def _write_restatement_for_owner_command(
     answer = client.request_restate(
         client.make_request(
             RestateRequest,
-            owner=make_owner_of_worker_request(
-                settings.runner.repository,
-                number=pull.number,
-                head_sha=pull.head_sha,
-                run=str(settings.runner.run_id),
-            ),
+            owner=make_owner_of_run(settings, pull.number, pull.head_sha),
             model=model,
             restatement=item,
         )
@@ -214,4 +190,4 @@ class RestateHandler(Handler[activities.Restate]):
     def report_failure(
         self, error: BotError, activity: activities.Restate, context: HandlerContext
     ) -> int:
-        return report_restate_failure(error, context.publisher)
+        return report_owner_command_failure(error, "restate", context.publisher)
