@@ -53,7 +53,7 @@ TABLES = {
 }
 
 
-def weigh(rule: str, text: str, *, kind: str = "FULL", more: str = "") -> list[str]:
+def list_severities(rule: str, text: str, *, kind: str = "FULL", more: str = "") -> list[str]:
     """The severities of one rule's findings for a new model."""
     model = f"MODEL (name mart.new, kind {kind}{more}); {text}"
     inputs = change(STAYS, {**STAYS, "models/new.sql": model}, external=TABLES)
@@ -90,7 +90,7 @@ MET = "SELECT o.order_id FROM stg.orders AS o JOIN raw.buyers AS c ON {0}"
     ],
 )
 def test_types__that_spark_makes_equal_by_a_cast(on: str) -> None:
-    assert weigh("improbable-expression", MET.format(on)) == ["high"]
+    assert list_severities("improbable-expression", MET.format(on)) == ["high"]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_types__that_spark_makes_equal_by_a_cast(on: str) -> None:
     ],
 )
 def test_types__that_are_alike_or_cast_on_purpose(on: str) -> None:
-    assert weigh("improbable-expression", MET.format(on)) == []
+    assert list_severities("improbable-expression", MET.format(on)) == []
 
 
 def test_types__behind_a_cte_and_in_an_edited_model() -> None:
@@ -117,8 +117,8 @@ def test_types__behind_a_cte_and_in_an_edited_model() -> None:
         "WITH a AS (SELECT o.order_id, o.customer_id AS k FROM stg.orders AS o), b AS (SELECT "
         "{0} AS k FROM stg.customers AS c) SELECT a.order_id FROM a JOIN b ON a.k = b.k"
     )
-    assert weigh("improbable-expression", text.format("c.code")) == ["high"]
-    assert weigh("improbable-expression", text.format("c.customer_id")) == []
+    assert list_severities("improbable-expression", text.format("c.code")) == ["high"]
+    assert list_severities("improbable-expression", text.format("c.customer_id")) == []
     same, other = text.format("c.customer_id"), text.format("c.code")
     assert weigh_edit("improbable-expression", same, other) == ["high"]
     assert weigh_edit("improbable-expression", other, other + " WHERE a.k > 1") == []
@@ -148,18 +148,18 @@ def test_types__behind_a_cte_and_in_an_edited_model() -> None:
 )
 def test_types__of_lists_and_of_texts_in_a_filter(listed: str, severities: list[str]) -> None:
     text = f"SELECT o.order_id FROM stg.orders AS o WHERE {listed}"
-    assert weigh("improbable-expression", text) == severities
+    assert list_severities("improbable-expression", text) == severities
 
 
 def test_types__of_the_branches_of_a_union() -> None:
     text = "SELECT o.order_id AS k FROM stg.orders AS o UNION ALL SELECT {0} FROM raw.buyers AS c"
-    assert weigh("improbable-expression", text.format("c.code")) == ["high"]
-    assert weigh("improbable-expression", text.format("c.seen_on")) == ["high"]
+    assert list_severities("improbable-expression", text.format("c.code")) == ["high"]
+    assert list_severities("improbable-expression", text.format("c.seen_on")) == ["high"]
     days = text.replace("o.order_id", "o.order_ts")
-    assert weigh("improbable-expression", days.format("c.seen_on")) == []
-    assert weigh("improbable-expression", days.format("c.code")) == ["high"]
+    assert list_severities("improbable-expression", days.format("c.seen_on")) == []
+    assert list_severities("improbable-expression", days.format("c.code")) == ["high"]
     for alike in ("c.customer_id", "c.short_id", "c.price", "NULL", "CAST(c.code AS BIGINT)"):
-        assert weigh("improbable-expression", text.format(alike)) == []
+        assert list_severities("improbable-expression", text.format(alike)) == []
 
 
 # AND binds before OR.
@@ -186,7 +186,7 @@ def test_types__of_the_branches_of_a_union() -> None:
     ],
 )
 def test_or__beside_and_without_brackets(text: str) -> None:
-    assert weigh("improbable-expression", text) == ["high"]
+    assert list_severities("improbable-expression", text) == ["high"]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_or__beside_and_without_brackets(text: str) -> None:
     ],
 )
 def test_or__with_brackets_or_of_whole_alternatives(text: str) -> None:
-    assert weigh("improbable-expression", text) == []
+    assert list_severities("improbable-expression", text) == []
 
 
 def test_or__inside_a_value_is_a_note() -> None:
@@ -216,7 +216,7 @@ def test_or__inside_a_value_is_a_note() -> None:
         "SELECT CASE WHEN o.amount > 1 AND o.status = 'a' OR o.status = 'b' THEN 1 ELSE 0 END AS f "
         "FROM stg.orders AS o"
     )
-    assert weigh("improbable-expression", text) == ["medium"]
+    assert list_severities("improbable-expression", text) == ["medium"]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_or__inside_a_value_is_a_note() -> None:
     ],
 )
 def test_condition__that_is_the_same_for_each_row(text: str) -> None:
-    assert weigh("improbable-expression", text) == ["high"]
+    assert list_severities("improbable-expression", text) == ["high"]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_condition__that_is_the_same_for_each_row(text: str) -> None:
     ],
 )
 def test_condition__that_tells_rows_apart(text: str) -> None:
-    assert weigh("improbable-expression", text) == []
+    assert list_severities("improbable-expression", text) == []
 
 
 # Joins that multiply what is counted.
@@ -300,7 +300,7 @@ def test_condition__that_tells_rows_apart(text: str) -> None:
     ],
 )
 def test_total__over_rows_that_a_join_multiplies(text: str) -> None:
-    assert is_heavy(weigh("fan-out-total", text)), text
+    assert is_heavy(list_severities("fan-out-total", text)), text
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_total__over_rows_that_a_join_multiplies(text: str) -> None:
     ],
 )
 def test_total__over_rows_that_each_count_once(text: str) -> None:
-    assert not is_heavy(weigh("fan-out-total", text)), text
+    assert not is_heavy(list_severities("fan-out-total", text)), text
 
 
 def test_total__of_a_count_whose_name_says_nothing_is_a_note() -> None:
@@ -362,11 +362,13 @@ def test_total__of_a_count_whose_name_says_nothing_is_a_note() -> None:
         "SELECT o.customer_id, COUNT(*) AS n FROM stg.orders AS o JOIN stg.items AS i "
         "ON o.order_id = i.order_id GROUP BY o.customer_id"
     )
-    assert weigh("fan-out-total", text) == ["medium"]
+    assert list_severities("fan-out-total", text) == ["medium"]
     by_order = text.replace("o.customer_id", "o.order_id")
-    assert weigh("fan-out-total", by_order) == [], "each group has one order"
+    assert list_severities("fan-out-total", by_order) == [], "each group has one order"
     optional = by_order.replace("JOIN", "LEFT JOIN")
-    assert weigh("fan-out-total", optional) == ["high"], "an order without items counts as one"
+    assert list_severities("fan-out-total", optional) == ["high"], (
+        "an order without items counts as one"
+    )
 
 
 # The row that stays is one of several.
@@ -397,9 +399,9 @@ KEEP = (
     ],
 )
 def test_pick__of_one_row_among_equal_ones(window: str, source: str) -> None:
-    assert weigh("nondeterministic-order", KEEP.format(window, source)) == ["high"]
+    assert list_severities("nondeterministic-order", KEEP.format(window, source)) == ["high"]
     qualified = f"SELECT o.order_id, o.amount FROM {source} AS o QUALIFY {window} = 1"
-    assert weigh("nondeterministic-order", qualified) == ["high"]
+    assert list_severities("nondeterministic-order", qualified) == ["high"]
 
 
 @pytest.mark.parametrize(
@@ -416,12 +418,12 @@ def test_pick__of_one_row_among_equal_ones(window: str, source: str) -> None:
     ],
 )
 def test_pick__of_one_row_in_an_order_that_may_decide(window: str, source: str) -> None:
-    assert not is_heavy(weigh("nondeterministic-order", KEEP.format(window, source)))
+    assert not is_heavy(list_severities("nondeterministic-order", KEEP.format(window, source)))
 
 
 def test_pick__by_a_time_is_a_note_where_a_key_is_known() -> None:
     window = "ROW_NUMBER() OVER (PARTITION BY o.customer_id ORDER BY o.order_ts DESC)"
-    assert weigh("nondeterministic-order", KEEP.format(window, "stg.orders")) == ["low"]
+    assert list_severities("nondeterministic-order", KEEP.format(window, "stg.orders")) == ["low"]
 
 
 def test_pick__of_what_equal_rows_share_anyway() -> None:
@@ -430,7 +432,7 @@ def test_pick__of_what_equal_rows_share_anyway() -> None:
         f"WITH r AS (SELECT o.customer_id, o.order_date, {window} AS n FROM stg.orders AS o) "
         "SELECT r.customer_id, r.order_date FROM r WHERE r.n = 1"
     )
-    assert weigh("nondeterministic-order", text) == []
+    assert list_severities("nondeterministic-order", text) == []
 
 
 def test_pick__that_is_new_in_an_edited_model() -> None:
@@ -447,8 +449,8 @@ def test_pick__that_is_new_in_an_edited_model() -> None:
 def test_pick__by_rank_keeps_several_rows_of_a_declared_key() -> None:
     window = "RANK() OVER (PARTITION BY o.customer_id ORDER BY o.order_date DESC)"
     text = KEEP.format(window, "stg.orders")
-    assert is_heavy(weigh("nondeterministic-order", text, more=", grain customer_id"))
-    assert not is_heavy(weigh("nondeterministic-order", text, more=", grain order_id"))
+    assert is_heavy(list_severities("nondeterministic-order", text, more=", grain customer_id"))
+    assert not is_heavy(list_severities("nondeterministic-order", text, more=", grain order_id"))
 
 
 # Money in types that cannot hold it.
@@ -471,7 +473,7 @@ def test_pick__by_rank_keeps_several_rows_of_a_declared_key() -> None:
     ],
 )
 def test_money__that_becomes_imprecise(text: str) -> None:
-    assert weigh("imprecise-money", text) == ["high"]
+    assert list_severities("imprecise-money", text) == ["high"]
 
 
 @pytest.mark.parametrize(
@@ -497,14 +499,14 @@ def test_money__that_becomes_imprecise(text: str) -> None:
     ],
 )
 def test_money__that_is_as_precise_as_its_source(text: str) -> None:
-    assert weigh("imprecise-money", text) == []
+    assert list_severities("imprecise-money", text) == []
 
 
 def test_money__in_declared_columns() -> None:
     text = "SELECT o.order_id, o.amount FROM stg.orders AS o"
     declared = ", columns (order_id BIGINT, amount {0})"
-    assert weigh("imprecise-money", text, more=declared.format("DOUBLE")) == ["high"]
-    assert weigh("imprecise-money", text, more=declared.format("DECIMAL(12, 2)")) == []
+    assert list_severities("imprecise-money", text, more=declared.format("DOUBLE")) == ["high"]
+    assert list_severities("imprecise-money", text, more=declared.format("DECIMAL(12, 2)")) == []
 
 
 def test_money__in_a_project_that_has_no_decimals_is_a_note() -> None:
@@ -541,11 +543,13 @@ BY_DAY = (
 
 
 def test_partials__of_a_new_model() -> None:
-    assert weigh("guard-removed", BY_DAY, kind=DAILY, more=", allow_partials true") == ["high"]
-    assert weigh("guard-removed", BY_DAY, kind=DAILY) == []
-    assert weigh("guard-removed", BY_DAY, kind=DAILY, more=", allow_partials false") == []
+    assert list_severities("guard-removed", BY_DAY, kind=DAILY, more=", allow_partials true") == [
+        "high"
+    ]
+    assert list_severities("guard-removed", BY_DAY, kind=DAILY) == []
+    assert list_severities("guard-removed", BY_DAY, kind=DAILY, more=", allow_partials false") == []
     text = "SELECT o.order_id FROM stg.orders AS o"
-    assert weigh("guard-removed", text, kind="VIEW", more=", allow_partials true") == []
+    assert list_severities("guard-removed", text, kind="VIEW", more=", allow_partials true") == []
 
 
 @pytest.mark.parametrize(
@@ -560,10 +564,10 @@ def test_partials__of_a_new_model() -> None:
     ],
 )
 def test_start__of_a_new_model_that_never_comes(more: str, severities: list[str]) -> None:
-    assert weigh("no-start", BY_DAY, kind=DAILY, more=more) == severities
+    assert list_severities("no-start", BY_DAY, kind=DAILY, more=more) == severities
 
 
 def test_start__of_a_whole_table_in_the_future() -> None:
     text = "SELECT o.order_id FROM stg.orders AS o"
-    assert weigh("no-start", text, more=", start '2199-01-01'") == ["high"]
-    assert weigh("no-start", text) == []
+    assert list_severities("no-start", text, more=", start '2199-01-01'") == ["high"]
+    assert list_severities("no-start", text) == []
