@@ -202,6 +202,18 @@ def test_no_configuration__is_told_with_the_real_path(tmp_path: Path) -> None:
     assert f"(config.yaml or config.py) in {tmp_path / 'empty'}." in told(ran)[0]
 
 
+def test_no_configuration__of_a_dbt_project__names_the_command_that_writes_one(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "dbt_project.yml").write_text("name: shop\nprofile: shop\n")
+    Repository(tmp_path, new=False).commit()
+    ran = ci_bot(*REVIEW, "--base-ref", "HEAD", directory=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    first, last = told(ran)
+    assert "This is a dbt project, and there is no configuration of SQLMesh in " in first
+    assert "`sqlmesh init --template dbt` writes one" in last
+
+
 def test_no_configuration__names_those_below(tmp_path: Path) -> None:
     below = tmp_path / "warehouse" / "config.yaml"
     below.parent.mkdir()

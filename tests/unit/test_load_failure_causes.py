@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from sqlmesh import Context
 from sqlmesh.core.config.connection import MSSQLConnectionConfig
+from sqlmesh.utils.errors import ConfigError
 
 from ci_bot.protocol.base import Failure
 from ci_bot.worker.messages.problems import extract_sentence_of_error, make_failure_of_error
@@ -259,3 +261,44 @@ def test_file__that_would_block__is_no_lack_of_processes(load: Load) -> None:
     raised = "BlockingIOError(errno.EAGAIN, 'it would block', 'x.fifo')"
     told = load("macros.storm", macros__storm_py=f"import errno\nraise {raised}\n")
     assert told.reason_code != "no_more_processes"
+
+
+def fail_to_load_project(root: Path) -> Failure:
+    """Loads a project with SQLMesh itself, and gives the failure."""
+    (root / "config.yaml").write_text(
+        "model_defaults:\n  dialect: spark\ngateways:\n  local:\n    connection:\n"
+        "      type: duckdb\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        Context(paths=[str(root)])
+    return make_failure_of_error(caught.value, stage="load", repository=root, hint="the default")
+
+
+def write_model(root: Path, file: str, content: bytes) -> None:
+    (root / "models").mkdir(exist_ok=True)
+    (root / "models" / file).write_bytes(content)
+
+
+def test_model_file__that_is_not_in_utf_8__names_line_byte_and_fix(tmp_path: Path) -> None:
+    write_model(
+        tmp_path,
+        "b.sql",
+        "MODEL (name demo.b);\nSELECT\n  'café' AS drink".encode("latin-1"),
+    )
+    failure = fail_to_load_project(tmp_path)
+    assert failure.message == "`models/b.sql` is not a text in UTF-8: it has the byte 0xe9."
+    assert (failure.path, failure.line) == ("models/b.sql", 3)
+    assert "`iconv -f latin1 -t utf-8 models/b.sql`" in str(failure.hint)
+
+
+@pytest.mark.parametrize("name", ["demo.a", "Demo.A", "`demo`.`a`"])
+def test_model__that_two_files_declare__names_both(tmp_path: Path, name: str) -> None:
+    write_model(tmp_path, "a.sql", b"MODEL (name demo.a, kind FULL);\nSELECT 1 AS id")
+    write_model(
+        tmp_path, "c.sql", f"MODEL (\n  kind FULL,\n  name {name}\n);\nSELECT 2 AS id".encode()
+    )
+    write_model(tmp_path, "d.sql", b"MODEL (name demo.a_daily);\nSELECT 1 AS id")
+    failure = fail_to_load_project(tmp_path)
+    assert "Two files declare the model `" in failure.message
+    assert "`models/a.sql` and `models/c.sql`" in failure.message
+    assert failure.hint == "Give one of them another name, or delete it."

@@ -22,6 +22,8 @@ from types import TracebackType
 MAX_CAUSES = 20
 # The most directories that are searched for a missing module.
 MAX_DIRECTORIES = 2_000
+# A model's name is one of the first properties of its MODEL block.
+_MOST_BYTES_OF_MODEL_BLOCK = 64_000
 _NO_NAME = re.compile(r"cannot import name '(?P<name>[^']+)' from '(?P<module>[^']+)'")
 # SQLMesh names the library by its driver, and the extra that brings it beside it.
 _NO_ENGINE = re.compile(
@@ -32,6 +34,13 @@ _NO_ENGINE = re.compile(
 _NO_SHARED_OBJECT = re.compile(r"(?P<file>[\w.+-]+\.so(?:\.\d+)*): cannot open shared object file")
 _PATH_OF_MODULE = re.compile(r" \(/[^)]*\)")
 _HIDDEN = (".", "__")
+# SQLMesh's words for a file of a model that it cannot load. (`_failed_to_load_model_error`)
+_MODEL_FILE = re.compile(r"Failed to load model from file '(?P<file>[^']+)'")
+_NO_UTF_8 = re.compile(r"'utf-?8' codec can't decode byte (?P<byte>0x[0-9a-f]{2})")
+_DUPLICATE = re.compile(
+    r"Duplicate (?:SQL|external) model name: '(?P<model>[^']+)'"
+    r"|Duplicate model name\(s\) found: (?P<first>[^,\s]+?)[,.]?(?:\s|$)"
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,7 @@ def find_load_cause(error: BaseException, root: Path) -> LoadCause:
     if engine := next(filter(None, (_NO_ENGINE.search(str(link)) for link in chain)), None):
         return _explain_load_failure_by_missing_engine(engine["engine"], engine["extra"], chain)
     for link in reversed(chain):
-        found = _explain_cause_of_load_failure(link, root)
+        found = _explain_cause_of_load_failure(link, root) or _explain_model_file(link, root)
         if found is not None:
             return found
     for link in reversed(chain):
@@ -296,6 +305,67 @@ def _explain_load_failure_by_missing_file(
         "several projects are loaded together. `Path(__file__).parent` works from anywhere.",
         reason_code="missing_file",
     )
+
+
+def _explain_model_file(error: BaseException, root: Path) -> LoadCause | None:
+    """Explains a file of a model that Python cannot decode, or whose model has another file."""
+    text = str(error)
+    named = _MODEL_FILE.search(text)
+    path = _make_relative_path_in_message(named["file"], root) if named is not None else None
+    if path is not None and (found := _NO_UTF_8.search(text)) is not None:
+        return LoadCause(
+            path,
+            _find_line_that_is_no_utf_8(root / path),
+            f"`{path}` is not a text in UTF-8: it has the byte {found['byte']}.",
+            "Save the file as UTF-8, which is how SQLMesh reads it; "
+            f"`iconv -f latin1 -t utf-8 {path}` converts a file in Latin-1.",
+        )
+    if (found := _DUPLICATE.search(text)) is not None:
+        model = found["model"] or found["first"]
+        files = _list_files_that_declare_model(model, root)
+        if len(files) > 1:
+            return LoadCause(
+                path or files[-1],
+                None,
+                f"Two files declare the model `{model}`: "
+                f"{' and '.join(f'`{file}`' for file in files[:2])}.",
+                "Give one of them another name, or delete it.",
+            )
+    return None
+
+
+def _find_line_that_is_no_utf_8(file: Path) -> int | None:
+    """Finds the first line with a byte that is not UTF-8, counted from 1."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return content.count(b"\n", 0, error.start) + 1
+    return None
+
+
+def _list_files_that_declare_model(model: str, root: Path) -> list[str]:
+    """Lists the SQL files below `root` whose MODEL block gives this name, sorted."""
+    parts = r"[`\"]?\.[`\"]?".join(
+        map(re.escape, model.replace("`", "").replace('"', "").split("."))
+    )
+    declared = re.compile(rf"\bname\s+[`\"]?{parts}[`\"]?\s*[,)]", re.IGNORECASE)
+    found: list[str] = []
+    for seen, (folder, folders, files) in enumerate(os.walk(root)):
+        if seen > MAX_DIRECTORIES:
+            break
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
+        for file in (Path(folder, name) for name in files if name.endswith(".sql")):
+            try:
+                start = file.read_bytes()[:_MOST_BYTES_OF_MODEL_BLOCK].decode("utf-8", "replace")
+            except OSError:
+                continue
+            if declared.search(start):
+                found.append(file.relative_to(root).as_posix())
+    return sorted(found)
 
 
 def _find_innermost_position_of_load_failure(

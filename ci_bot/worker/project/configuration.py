@@ -270,6 +270,13 @@ def make_project_configuration_error(error: BaseException, place: ProjectPlace) 
     text = str(error)
     if _NO_CONFIGURATION.match(text):
         names = ", ".join(name_project_directory(path, place) for path in place.projects)
+        if any(map(sqlmesh_compat.is_dbt_project, place.projects)):
+            return BadInput(
+                f"This is a dbt project, and there is no configuration of SQLMesh in {names}.",
+                hint="`sqlmesh init --template dbt` writes one beside `dbt_project.yml`. SQLMesh "
+                "has no dbt target for Spark: a gateway with `type: spark` goes beside the target.",
+                reason_code="dbt_project",
+            )
         return BadInput(
             f"There is no SQLMesh configuration (config.yaml or config.py) in {names}.",
             hint=f"{_name_projects_above(place)}{_name_projects_below(place)}Name its directory: "
