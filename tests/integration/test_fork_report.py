@@ -19,7 +19,7 @@ from tests.github_standin.repo import Repo
 from tests.github_standin.standin import GitHubStandin
 from tests.github_standin.state import Run
 from tests.in_process import Ran, RunnerMachine
-from tests.unit.rendering.dom import parse
+from tests.unit.report.dom import parse
 
 pytestmark = pytest.mark.standin
 

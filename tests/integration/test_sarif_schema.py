@@ -19,8 +19,8 @@ from tests.golden.samples import report
 from tests.integration.test_team_policy import review
 from tests.locked_packages import LockedPackagesMissingError, install_locked_packages
 from tests.projects.repository import write_repository
-from tests.unit.rendering.dom import RULES_URL
-from tests.unit.rendering.evil import CORPUS
+from tests.unit.report.dom import RULES_URL
+from tests.unit.report.evil import CORPUS
 
 SCHEMA_ID = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -13,8 +13,8 @@ PROMISED = 100_000
 FUZZED = {
     "tests.unit.actions.test_workflow_commands": "identity",
     "tests.unit.actions.test_step_files": "other_ways",
-    "tests.unit.process.test_worker_answer": "without",
-    "tests.unit.test_redaction": "identity",
+    "tests.unit.sandbox.test_worker_answer": "without",
+    "tests.unit.redaction.test_redaction": "identity",
 }
 
 

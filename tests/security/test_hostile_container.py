@@ -24,7 +24,7 @@ from tests.security.probe_job import (
     probed,
 )
 from tests.security.test_hostile_probe import OURS
-from tests.unit.rendering.dom import parse
+from tests.unit.report.dom import parse
 
 __all__ = ["action", "engine", "image"]
 

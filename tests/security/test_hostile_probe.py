@@ -33,7 +33,7 @@ from tests.security.probe_job import (
     make_repository,
     probed,
 )
-from tests.unit.rendering.dom import parse
+from tests.unit.report.dom import parse
 
 WORKER = (61_000 + os.getpid() % 4_000, 61_000)
 FILE_COMMANDS = ("output", "step_summary", "env", "path", "state")

@@ -9,42 +9,42 @@ from dataclasses import dataclass
 
 ACTIONS = "tests/unit/actions/test_workflow_commands.py::"
 ARCHITECTURE = "tests/contract/test_architecture.py::"
-ANSWER = "tests/unit/process/test_worker_answer.py::"
+ANSWER = "tests/unit/sandbox/test_worker_answer.py::"
 APPLY = "tests/integration/test_apply_and_cleanup.py::"
-BUDGET = "tests/unit/rendering/test_budget.py::"
+BUDGET = "tests/unit/report/test_budget.py::"
 CAGE = "tests/integration/test_worker_process.py::"
-CHILD = "tests/unit/process/test_worker_environment.py::"
+CHILD = "tests/unit/sandbox/test_worker_environment.py::"
 CLIENT = "tests/integration/test_github_client.py::"
-COMMENTS = "tests/unit/test_comments.py::"
+COMMENTS = "tests/unit/github/test_comments.py::"
 CONTAINER = "tests/security/test_hostile_container.py::"
 DISPATCH = "tests/e2e/test_dispatch.py::"
 DOCKERFILE = "tests/contract/test_dockerfile.py::"
-EVENT = "tests/unit/test_event.py::"
+EVENT = "tests/unit/actions/test_event.py::"
 FAULTS = "tests/integration/test_github_faults.py::"
 FILES = "tests/unit/actions/test_step_files.py::"
 FORGED = "tests/e2e/test_forged_comment.py::"
-GIT = "tests/unit/process/test_git_reads.py::"
+GIT = "tests/unit/sandbox/test_git_reads.py::"
 IMAGE = "tests/container/test_image.py::"
-LAUNCH = "tests/unit/process/test_launch_checks.py::"
+LAUNCH = "tests/unit/sandbox/test_launch_checks.py::"
 LIFE = "tests/e2e/test_life.py::"
 LINTERS = "tests/contract/test_linters.py::"
-MARKDOWN = "tests/unit/rendering/test_markdown.py::"
+MARKDOWN = "tests/unit/report/test_markdown.py::"
 PROBE = "tests/security/test_hostile_probe.py::"
-REDACT = "tests/unit/test_redaction.py::"
+REDACT = "tests/unit/redaction/test_redaction.py::"
 REFUSALS = "tests/e2e/test_refusals.py::"
-RETRY = "tests/unit/test_github_failures.py::"
-SAFETY = "tests/unit/rendering/test_text_safety.py::"
-SHOWN = "tests/unit/rendering/test_redaction.py::"
+RETRY = "tests/unit/github/test_github_failures.py::"
+SAFETY = "tests/unit/report/test_text_safety.py::"
+SHOWN = "tests/unit/report/test_redaction.py::"
 SMALL = "tests/security/test_other_threats.py::"
-STREAMS = "tests/unit/process/test_worker_streams.py::"
-SWEEP = "tests/unit/test_sweep_activity.py::"
-TEMPLATES = "tests/unit/rendering/test_templates.py::"
+STREAMS = "tests/unit/sandbox/test_worker_streams.py::"
+SWEEP = "tests/unit/worker_client/test_sweep_activity.py::"
+TEMPLATES = "tests/unit/report/test_templates.py::"
 UNCAGED = "tests/security/test_uncaged.py::"
 WALLS = "tests/security/test_program_starts.py::"
 WORKFLOWS = "tests/contract/test_workflows.py::"
 WRITES = "tests/integration/test_github_comments.py::"
-COPY = "tests/unit/process/test_workspace_copy.py::"
-ACTIVITY = "tests/unit/test_choose_activity.py::"
+COPY = "tests/unit/sandbox/test_workspace_copy.py::"
+ACTIVITY = "tests/unit/actions/test_choose_activity.py::"
 
 EVERYTHING = f"{PROBE}test_probe__everything_that_it_tries_is_stopped"
 IN_IMAGE = f"{CONTAINER}test_probe__in_the_image_everything_is_stopped"
@@ -170,7 +170,7 @@ ROWS: tuple[Row, ...] = (
          f"{REFUSALS}test_apply__of_an_id_that_is_not_the_plan__is_refused",
          f"{REFUSALS}test_apply__where_the_base_changed_the_plan__shows_the_difference",
          f"{APPLY}test_apply__of_another_plan__is_refused_and_touches_nothing",
-         "tests/unit/test_plan_identity.py::test_plan_id__changes_with_every_field"),
+         "tests/unit/protocol/test_plan_identity.py::test_plan_id__changes_with_every_field"),
     _row(31, "An older run overwrites a newer result",
          f"{COMMENTS}test_publish__older_run_that_ends_last_writes_nothing",
          f"{COMMENTS}test_publish__any_interleaving_shows_the_youngest_run_that_wrote"),
@@ -214,8 +214,8 @@ ROWS: tuple[Row, ...] = (
          f"{SWEEP}test_sweep__over_its_limit_takes_the_oldest_and_leaves_the_rest_for_the_next"),
     _row(42, "Cleanup of the wrong thing; a command may clean an open PR's",
          f"{APPLY}test_cleanup__of_a_name_that_is_no_pr_environment__is_refused",
-         "tests/unit/test_environment_name.py::test_of__is_a_prefix_and_a_number_and_no_other",
-         "tests/unit/test_environment_name.py::test_of__never_comes_from_text",
+         "tests/unit/protocol/test_environment_name.py::test_of__is_a_prefix_and_a_number_and_no_other",
+         "tests/unit/protocol/test_environment_name.py::test_of__never_comes_from_text",
          f"{DISPATCH}test_dispatch__of_a_cleanup_by_comment__asks_who_wrote_it",
          f"{APPLY}test_life__review_apply_review_cleanup_twice"),
     _row(43, "A cleanup that failed in part",
@@ -235,7 +235,7 @@ ROWS: tuple[Row, ...] = (
          f"{COPY}test_copy__links_that_leave_are_dropped",
          f"{COPY}test_project_paths__all_problems_in_one_message",
          f"{COPY}test_read_inside__only_regular_files_of_bounded_size",
-         "tests/unit/test_artifact_archive.py::test_read_member__refuses"),
+         "tests/unit/github/test_artifact_archive.py::test_read_member__refuses"),
     _row(48, "Bad inputs",
          "tests/e2e/test_bad_input.py::test_bad_input__before_anything_is_done__is_one_message",
          "tests/contract/test_action_metadata.py::test_action__what_its_files_repeat__is_made_of_its_inputs"),

@@ -18,7 +18,7 @@ from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.messages import LearnRequest
 from tests.publishing import NOON, RUNNER, Memory, machine_at, publisher_of
 from tests.unit.cost.test_told import learned
-from tests.unit.test_sweep_activity import Worker
+from tests.unit.worker_client.test_sweep_activity import Worker
 
 
 @dataclass
