@@ -26,7 +26,8 @@ ReadColumns = Mapping[str, Mapping[str, ValueType]]
 DataSet = dict[str, list[tuple[Any, ...]]]
 
 _PLAIN: Mapping[str, Sequence[Any]] = {
-    "boolean": (True, False),
+    # An order that is not cancelled, a row that is not deleted: a flag is mostly off.
+    "boolean": (False, True),
     "tinyint": (1, 2, 0, -1),
     "smallint": (1, 2, 0, -1, 10),
     "int": (1, 2, 3, 0, -1, 10, -7),
