@@ -8,8 +8,11 @@ the team's setting before the project's first line runs.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import (
@@ -110,10 +113,11 @@ def _make_import_path_hook(repository: Path, environment: Path) -> Callable[[str
 # What importing SQLMesh makes and hardly any run uses, made late: a fifth of a worker's start.
 #
 # SQLMesh reads dates with dateparser, whose list of time zones is two thousand regular expressions.
-# A date without a time zone needs one of them. And each of SQLMesh's 150 records, those of thirty
-# engines among them, has a validator, which Pydantic can make when the first record is read. Its
-# analytics and one of the engines ask servers with requests, which takes as long to import as a
-# tenth of SQLMesh.
+# A date without a time zone needs one of them. But the end of `2024-01-01` looks like a zone, and
+# then all of them are tried; so dates as ISO 8601 writes them are read here. And each of SQLMesh's
+# 150 records, those of thirty engines among them, has a validator, which Pydantic can make when the
+# first record is read. Its analytics and one of the engines ask servers with requests, which takes
+# as long to import as a tenth of SQLMesh.
 
 
 def delay_import_work() -> None:
@@ -170,10 +174,16 @@ def _run_with_late_requests(module: ModuleType, run: Callable[[ModuleType], None
         late.give_way()
 
 
+def _run_with_quick_dates(module: Any, run: Callable[[ModuleType], None]) -> None:
+    run(module)
+    module.dateparser = _QuickDates(module.dateparser)
+
+
 _DELAYED = {
     "sqlmesh.core.analytics.dispatcher": _run_with_late_requests,
     "sqlmesh.core.engine_adapter.fabric": _run_with_late_requests,
     "dateparser.timezone_parser": _import_with_late_patterns,
+    "sqlmesh.utils.date": _run_with_quick_dates,
     "sqlmesh.utils.pydantic": _import_with_late_validators,
 }
 
@@ -205,3 +215,24 @@ class _LateImportPattern:
         # Store the most used methods here, so that later calls skip `__getattr__`.
         self.search, self.match = pattern.search, pattern.match
         return getattr(pattern, name)
+
+
+# A date, or a date and a time to the second; without a time zone.
+_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2})?")
+
+
+class _QuickDates:
+    """Replaces dateparser in the module that calls it: reads plain dates by itself."""
+
+    def __init__(self, dateparser: Any) -> None:
+        self._dateparser = dateparser
+
+    def parse(self, text: str, *given: Any, **named: Any) -> datetime | None:
+        if _ISO_DATE.fullmatch(text):
+            with suppress(ValueError):  # no such day
+                return datetime.fromisoformat(text)
+        found: datetime | None = self._dateparser.parse(text, *given, **named)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._dateparser, name)

@@ -111,3 +111,54 @@ def test_late__requests_is_imported_when_it_is_used(who: str, made: bool) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{made}\n"
+
+
+DATES = """
+import sys
+from datetime import date, datetime, timezone
+if sys.argv[1] == "late":
+    from ci_bot.worker.runtime.imports import delay_import_work
+    delay_import_work()
+from sqlmesh.utils.date import to_datetime
+now = datetime(2024, 5, 6, 7, 8, tzinfo=timezone.utc)
+days = [date.fromordinal(day).isoformat() for day in range(1, date.max.toordinal(), 29_989)]
+times = [f"{day}{gap}23:59:08" for day in days[:40] for gap in "T "]
+odd = ["2024-02-29", "2023-02-29", "2024-13-01", "2024-00-10", "2024-1-1", "2024-01-01 24:00:00",
+    "2024-01-01 10:00", "2024-01-01T10:00:00Z", "2024-01-01 10:00:00 CEST", "2024-01-01T10:00:00.5",
+    "2024-01-01 10:00:00+02:00", " 2024-01-01", "2024-01-01\\\\n", "٢٠٢٤-٠١-٠١", "20240101", "1 week ago"]
+for text in (*days, *times, *odd):
+    try:
+        print(text.strip(), to_datetime(text, relative_base=now))
+    except ValueError as error:
+        print(error)
+"""
+
+ONE_DATE = """
+from ci_bot.worker.runtime.imports import delay_import_work
+delay_import_work()
+import sqlmesh.core.context
+from sqlmesh.utils.date import to_datetime
+from dateparser import timezone_parser
+to_datetime("2024-01-01")
+print([name for name, zone in timezone_parser._tz_offsets if "search" in vars(zone["regex"])])
+"""
+
+
+def run_program(program: str, *arguments: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_late__dates_are_the_same() -> None:
+    plain, late = (run_program(DATES, how) for how in ("plain", "late"))
+    assert late == plain
+    assert "2024-01-01 10:00:00 CEST 2024-01-01 08:00:00+00:00" in late
+    assert "Could not convert `2023-02-29` to datetime." in late
+
+
+def test_late__a_plain_date_tries_no_time_zone() -> None:
+    assert run_program(ONE_DATE) == "[]\n"
