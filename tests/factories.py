@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ci_bot.bot.report.markdown.comments import render_sweep_markdown
-from ci_bot.bot.report.markdown.documents import Document
+from ci_bot.bot.report.markdown.comments import Document, render_sweep_markdown
 from ci_bot.bot.report.model.context import ApplyConditionView, CommentViewContext
 from ci_bot.bot.report.text.markdown_page import render_plain
 from ci_bot.bot.report.text.report_text import render_terminal_text

@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ci_bot.bot.report.markdown.documents import render_markdown_text
+from ci_bot.bot.report.markdown.comments import render_markdown_text
 from tests.factories import make_context
 from tests.projects.duck import CONFIG, run_prod
 from tests.projects.repository import Files, Repository, write_repository

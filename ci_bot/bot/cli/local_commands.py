@@ -114,7 +114,7 @@ def doctor_command(**options: Any) -> None:
 )
 def demo_command(keep: str | None) -> None:
     """Show the life of one PR on embedded Spark, with real data."""
-    from ci_bot.bot.demo import run_demo
+    from ci_bot.bot.laptop import run_demo
 
     run_command_guarded(lambda machine: run_demo(machine, Path(keep) if keep else None))
 

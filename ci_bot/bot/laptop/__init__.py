@@ -1,4 +1,4 @@
-"""The same work on a laptop, without GitHub"""
+"""The same work on a laptop, without GitHub, and the demo of it on embedded Spark with real data"""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         compare_queries_on_laptop,
         make_witness_test_on_laptop,
     )
+    from ci_bot.bot.laptop.demo_story import run_demo
     from ci_bot.bot.laptop.environments import (
         apply_on_laptop,
         clean_up_on_laptop,
@@ -40,6 +41,7 @@ __all__ = [
     "make_witness_test_on_laptop",
     "plan_prod_on_laptop",
     "review_on_laptop",
+    "run_demo",
     "run_doctor_on_laptop",
     "sweep_on_laptop",
     "write_exposures_on_laptop",
@@ -48,6 +50,7 @@ __all__ = [
 __getattr__ = open_on_demand(
     __name__,
     {
+        "demo_story": ["run_demo"],
         "surveys": ["write_exposures_on_laptop", "learn_on_laptop", "run_doctor_on_laptop"],
         "environments": [
             "estimate_on_laptop",

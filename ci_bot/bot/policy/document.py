@@ -24,10 +24,10 @@ from typing_extensions import Self, TypeAliasType
 
 from ci_bot.bot.actions import FailOn
 from ci_bot.bot.policy.weighable_rules import UNWEIGHED, list_rules_that_policy_may_weigh
+from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part_of_team_words
 from ci_bot.protocol.cost import PRICE, Price
 from ci_bot.protocol.files import MOST_INTERVALS
 from ci_bot.protocol.plan import Severity
-from ci_bot.protocol.team_words import MOST_CHARACTERS, find_unfit_part_of_team_words
 
 EVERY_RULE = "*"
 

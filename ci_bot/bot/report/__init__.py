@@ -30,16 +30,17 @@ if TYPE_CHECKING:
     )
     from ci_bot.bot.report.markdown.comments import (
         CarriedCommentReview,
+        Document,
         ReviewSource,
         render_apply_comment,
         render_cleanup_comment,
         render_doctor_markdown,
         render_drift_markdown,
+        render_markdown_text,
         render_planning_comment,
         render_review_comment,
         render_sweep_markdown,
     )
-    from ci_bot.bot.report.markdown.documents import Document, render_markdown_text
     from ci_bot.bot.report.markdown.marker import (
         CommentMarkerFacts,
         decode_comment_marker,
@@ -65,16 +66,15 @@ if TYPE_CHECKING:
     from ci_bot.bot.report.model.sarif_log import make_sarif_view_of_report
     from ci_bot.bot.report.model.sentences import SENTENCES
     from ci_bot.bot.report.resources import find_resource
-    from ci_bot.bot.report.text.compared_queries import render_compared_queries
-    from ci_bot.bot.report.text.failure_text import describe_error, redact_text
     from ci_bot.bot.report.text.markdown_page import render_plain
     from ci_bot.bot.report.text.page import TextPage, make_page_of_screen, make_text_page
     from ci_bot.bot.report.text.report_text import (
         compare_rounds,
+        render_compared_queries,
         render_short_review,
         render_terminal_text,
     )
-    from ci_bot.bot.report.text.screen import OutputScreen, make_screen
+    from ci_bot.bot.report.text.screen import OutputScreen, describe_error, make_screen, redact_text
 
 __all__ = [
     "CANNOT_WRITE",
@@ -155,7 +155,19 @@ __getattr__ = open_on_demand(
         ],
         "html.page": ["render_html_page", "render_html_page_of_document"],
         "markdown.budget": ["COMMENT_BYTES"],
-        "markdown.documents": ["Document", "render_markdown_text"],
+        "markdown.comments": [
+            "Document",
+            "render_markdown_text",
+            "render_apply_comment",
+            "render_cleanup_comment",
+            "render_doctor_markdown",
+            "render_drift_markdown",
+            "render_sweep_markdown",
+            "CarriedCommentReview",
+            "ReviewSource",
+            "render_planning_comment",
+            "render_review_comment",
+        ],
         "markdown.check_run": [
             "make_check_run_markdown",
             "name_check_run",
@@ -171,17 +183,6 @@ __getattr__ = open_on_demand(
             "list_plans_before_in_comment",
         ],
         "markdown.notices": [],
-        "markdown.comments": [
-            "render_apply_comment",
-            "render_cleanup_comment",
-            "render_doctor_markdown",
-            "render_drift_markdown",
-            "render_sweep_markdown",
-            "CarriedCommentReview",
-            "ReviewSource",
-            "render_planning_comment",
-            "render_review_comment",
-        ],
         "model.advice": [],
         "model.apply_evidence": ["ApplyView"],
         "model.context": [
@@ -197,11 +198,14 @@ __getattr__ = open_on_demand(
         "model.sarif_log": ["make_sarif_view_of_report"],
         "words": [],
         "resources": ["find_resource"],
-        "text.compared_queries": ["render_compared_queries"],
-        "text.failure_text": ["describe_error", "redact_text"],
+        "text.report_text": [
+            "render_compared_queries",
+            "compare_rounds",
+            "render_short_review",
+            "render_terminal_text",
+        ],
+        "text.screen": ["describe_error", "redact_text", "OutputScreen", "make_screen"],
         "text.markdown_page": ["render_plain"],
         "text.page": ["TextPage", "make_page_of_screen", "make_text_page"],
-        "text.report_text": ["compare_rounds", "render_short_review", "render_terminal_text"],
-        "text.screen": ["OutputScreen", "make_screen"],
     },
 )

@@ -52,12 +52,14 @@ if TYPE_CHECKING:
     from ci_bot.worker.sqlmesh_compat.loading import (
         FailingNode,
         collect_sqlmesh_model_failures,
+        do_sqlmesh_tests_run_in_memory,
         find_failing_sqlmesh_nodes_of_others,
         let_sqlmesh_ignore_files,
         list_tests_that_sqlmesh_loaded,
         make_sqlmesh_load_error,
         order_sqlmesh_models,
         restore_sqlmesh_registries,
+        run_sqlmesh_test_alone,
     )
     from ci_bot.worker.sqlmesh_compat.macro_code import (
         find_objection_to_macro_code,
@@ -142,10 +144,6 @@ if TYPE_CHECKING:
         read_full_sqlmesh_snapshots,
         rewrite_checkout_paths_in_sqlmesh,
         unwrap_sqlmesh_state_adapter,
-    )
-    from ci_bot.worker.sqlmesh_compat.unit_tests import (
-        do_sqlmesh_tests_run_in_memory,
-        run_sqlmesh_test_alone,
     )
 
 __all__ = [
@@ -311,8 +309,9 @@ __getattr__ = open_on_demand(
             "find_failed_sqlmesh_audit",
             "make_sqlmesh_evaluator",
         ],
-        "unit_tests": ["run_sqlmesh_test_alone", "do_sqlmesh_tests_run_in_memory"],
         "loading": [
+            "run_sqlmesh_test_alone",
+            "do_sqlmesh_tests_run_in_memory",
             "FailingNode",
             "find_failing_sqlmesh_nodes_of_others",
             "let_sqlmesh_ignore_files",

@@ -8,19 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_bot.bot.report.markdown.blocks import (
-    join_markdown_lines,
-    split_markdown_blocks,
-    tidy_blank_markdown_lines,
-    trim_markdown_blocks,
-)
 from ci_bot.bot.report.markdown.budget import (
     COMMENT_BYTES,
     SUMMARY_BYTES,
     FittedMarkdownPiece,
     SectionShare,
     fit_markdown_sections,
+    join_markdown_lines,
     make_first_markdown_pieces,
+    split_markdown_blocks,
+    tidy_blank_markdown_lines,
+    trim_markdown_blocks,
 )
 from ci_bot.bot.report.markdown.comments import render_apply_comment, render_review_comment
 from ci_bot.bot.report.markdown.marker import decode_comment_marker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ci_bot.bot.report.markdown.blocks import lift_review_from_comment_body
+from ci_bot.bot.report.markdown.budget import lift_review_from_comment_body
 from ci_bot.bot.report.markdown.comments import (
     CarriedCommentReview,
     render_apply_comment,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
 from ci_bot.bot.report.markdown.comments import render_review_comment
 from ci_bot.bot.report.model.markdown_text import render_team_message, render_team_words
+from ci_bot.protocol.comment import MOST_CHARACTERS, find_unfit_part_of_team_words
 from ci_bot.protocol.review_report import PolicyUsed, Report
-from ci_bot.protocol.team_words import MOST_CHARACTERS, find_unfit_part_of_team_words
 from tests.factories import PLAN, make_context, make_report, make_risk
 from tests.golden.samples import report
 from tests.unit.report.dom import parse

@@ -9,7 +9,7 @@ from jinja2 import UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
 from ci_bot.bot.report.markdown import templating
-from ci_bot.bot.report.markdown.documents import Document, render_markdown_text
+from ci_bot.bot.report.markdown.comments import Document, render_markdown_text
 from ci_bot.bot.report.markdown.templating import (
     finalize_value_in_comment,
     find_directory_of_comment_templates,

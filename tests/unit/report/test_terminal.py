@@ -9,7 +9,7 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from ci_bot.bot.report.markdown.documents import Document
+from ci_bot.bot.report.markdown.comments import Document
 from ci_bot.bot.report.model.markdown_text import make_code_span, make_fenced_block, make_table_cell
 from ci_bot.bot.report.text.markdown_page import render_plain
 from ci_bot.bot.report.text.page import TextPage

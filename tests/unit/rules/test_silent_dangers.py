@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_bot.worker.rules.files.engine_versions import list_version_bounds_in_file
+from ci_bot.worker.rules.files.package_versions import list_version_bounds_in_file
 from ci_bot.worker.rules.files.seeds import parse_number
 from tests.unit.rules.world import change, files, seen
 

@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.markdown.blocks import tidy_blank_markdown_lines, trim_markdown_blocks
-from ci_bot.bot.report.markdown.budget import COMMENT_BYTES, make_base_values_of_comment_template
+from ci_bot.bot.report.markdown.budget import (
+    COMMENT_BYTES,
+    make_base_values_of_comment_template,
+    tidy_blank_markdown_lines,
+    trim_markdown_blocks,
+)
 from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
 from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.finding_groups import PlacedFindingView, place_finding_views

@@ -6,22 +6,20 @@ The reports of a sweep, a doctor and a drift run are rendered here, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from ci_bot.bot.report import words
-from ci_bot.bot.report.markdown.blocks import (
-    lift_review_from_comment_body,
-    tidy_blank_markdown_lines,
-)
 from ci_bot.bot.report.markdown.budget import (
     CELL_LIMIT,
     COMMENT_BYTES,
     SectionShare,
     compose_markdown_text,
     full_report,
+    lift_review_from_comment_body,
     make_base_values_of_comment_template,
     make_markdown_row_renderer,
+    tidy_blank_markdown_lines,
 )
 from ci_bot.bot.report.markdown.sections import (
     OlderReviewMarkdownSection,
@@ -36,7 +34,7 @@ from ci_bot.bot.report.model.view import ReviewView
 from ci_bot.protocol.apply_report import ApplyDocument
 from ci_bot.protocol.base import Sha
 from ci_bot.protocol.cleanup_report import CleanupDocument, DriftReport, SweepReport
-from ci_bot.protocol.comment import Marker
+from ci_bot.protocol.comment import Marker, Phase, apply_phase, review_phase
 from ci_bot.protocol.messages import DoctorDocument
 from ci_bot.protocol.plan import Decision
 from ci_bot.protocol.review_report import Report
@@ -400,3 +398,32 @@ def _link_pull_request_in_markdown(context: CommentViewContext, number: int | No
     root = f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None
     # Without a link GitHub would make a reference of it, which is the same place.
     return make_link(SafeMarkdown(f"#{number}"), f"{root}/pull/{number}" if root else None)
+
+
+Document = Report | ApplyDocument | CleanupDocument
+
+
+def render_markdown_text(
+    document: Document, context: CommentViewContext, budget: int | None = None
+) -> str:
+    """The document as Markdown, complete or with at most `budget` bytes.
+
+    Args:
+        context: What the comment of this document would be rendered with; its phase is not checked,
+        the document has its own.
+    """
+    context = replace(context, phase=find_comment_phase(document))
+    if isinstance(document, Report):
+        return render_review_comment(document, context, budget).text
+    if isinstance(document, ApplyDocument):
+        return render_apply_comment(document, context, budget).text
+    return render_cleanup_comment(document, context, budget).text
+
+
+def find_comment_phase(document: Document) -> Phase:
+    """The state of a comment that shows this document."""
+    if isinstance(document, Report):
+        return review_phase(document)
+    if isinstance(document, ApplyDocument):
+        return apply_phase(document.result)
+    return "closed" if document.result in ("removed", "nothing_to_do") else "cleanup_failed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ci_bot.bot.report.markdown.blocks import tidy_blank_markdown_lines
+from ci_bot.bot.report.markdown.budget import tidy_blank_markdown_lines
 from ci_bot.bot.report.markdown.templating import get_environment_of_comment_templates
 from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.bot.report.model.markdown_text import CommentLinks, SafeMarkdown

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from ci_bot.bot.report.markdown.blocks import trim_markdown_blocks
 from ci_bot.bot.report.markdown.budget import (
     CELL_LIMIT,
     EMPTY,
@@ -17,6 +16,7 @@ from ci_bot.bot.report.markdown.budget import (
     load_markdown_row_macro,
     make_markdown_row_renderer,
     note_markdown_cut,
+    trim_markdown_blocks,
 )
 from ci_bot.bot.report.model import lineage as graph
 from ci_bot.bot.report.model import markdown_text

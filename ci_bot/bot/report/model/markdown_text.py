@@ -24,9 +24,9 @@ from urllib.parse import quote
 from ci_bot.bot.report import words
 from ci_bot.bot.report.model.context import CommentViewContext
 from ci_bot.protocol.base import Sha, shorten_plan_id
+from ci_bot.protocol.comment import fill_variables_of_team_words, find_unfit_part_of_team_words
 from ci_bot.protocol.review_report import ModelOwners, PolicyUsed, Risk, Weighed, find_owners
 from ci_bot.protocol.rules import RULES
-from ci_bot.protocol.team_words import fill_variables_of_team_words, find_unfit_part_of_team_words
 from ci_bot.redaction import strip_terminal_codes_for_redaction
 
 NAME_LIMIT = 120

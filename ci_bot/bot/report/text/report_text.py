@@ -6,9 +6,14 @@ from collections.abc import Iterable
 
 from ci_bot.bot.report import words
 from ci_bot.bot.report.markdown.budget import COMMENT_BYTES
-from ci_bot.bot.report.markdown.documents import Document, render_markdown_text
+from ci_bot.bot.report.markdown.comments import Document, render_markdown_text
 from ci_bot.bot.report.model.build_table import DisplayWorkView
 from ci_bot.bot.report.model.context import CommentViewContext
+from ci_bot.bot.report.model.execution_examples import (
+    GENERATED,
+    list_lines_of_example_view,
+    show_example_value,
+)
 from ci_bot.bot.report.model.finding_groups import FindingPointView
 from ci_bot.bot.report.model.markdown_text import ELLIPSIS, clip_text, one_line
 from ci_bot.bot.report.model.sentences import SENTENCES
@@ -18,6 +23,7 @@ from ci_bot.bot.report.text.page import TextPage, make_page_of_screen
 from ci_bot.bot.report.text.screen import WIDTH, OutputScreen
 from ci_bot.bot.report.words import describe_lint, describe_tests
 from ci_bot.protocol.plan import Checks
+from ci_bot.protocol.review_inputs import ExecutionExample, SameAnswer
 from ci_bot.protocol.review_report import Report, Risk
 
 
@@ -213,3 +219,42 @@ def _describe_next_step(view: ReviewView, width: int) -> list[str]:
     if view.already_built:
         return [*why, f"Built already: {report.environment} {SENTENCES.holds_plan}."]
     return [*why, f"Build it: {view.context.apply_command(report.plan_id)}"]
+
+
+_TITLES = {
+    "same": ("The same", "green"),
+    "differs": ("Different", "red"),
+    "not_known": ("Not known", "yellow"),
+}
+_CHANGED = "*"
+
+
+def render_compared_queries(answer: SameAnswer, screen: OutputScreen) -> str:
+    """The answer as plain text, ending in a newline; changed values of the example are marked."""
+    page = make_page_of_screen(screen)
+    title, color = _TITLES[answer.verdict]
+    page.add_title(title, color)
+    page.add_paragraph(answer.told)
+    if answer.example is not None:
+        _add_example(page, answer.example)
+    return page.render_text()
+
+
+def _add_example(page: TextPage, example: ExecutionExample) -> None:
+    for table in example.inputs:
+        page.add_heading(table.table)
+        if not table.rows:
+            page.add_paragraph("without rows")
+        elif not table.columns:
+            page.add_paragraph(f"rows: {len(table.rows)}, of any values")
+        else:
+            rows = [[show_example_value(value) for value in row] for row in table.rows]
+            page.add_table(table.columns, rows)
+    page.add_heading(f"The result before and after; {_CHANGED} marks what differs")
+    lines = [
+        [line.side, *(f"{cell.text}{_CHANGED if cell.changed else ''}" for cell in line.cells)]
+        for line in list_lines_of_example_view(example)
+    ]
+    page.add_table(["", *example.columns], lines)
+    page.add_gap()
+    page.add_paragraph(GENERATED)

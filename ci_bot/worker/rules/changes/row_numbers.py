@@ -14,7 +14,7 @@ from ci_bot.worker.rules.changes.rows import DECIDES_ORDER, TIES
 from ci_bot.worker.rules.inputs import RuleInputs
 from ci_bot.worker.rules.model_pair import ModelPair
 from ci_bot.worker.rules.models.declared_keys import list_unique_keys_of_model
-from ci_bot.worker.rules.models.joined_rows import list_source_keys
+from ci_bot.worker.rules.models.fan_outs import list_source_keys
 from ci_bot.worker.rules.models.value_types import ValueTypes, name_family
 from ci_bot.worker.rules.observation import RuleObservation
 from ci_bot.worker.rules.registry import on_change, on_new_model

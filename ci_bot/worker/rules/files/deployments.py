@@ -26,20 +26,18 @@ from ci_bot.file_patterns import (
 from ci_bot.protocol.files import is_file_read_by_a_rule
 from ci_bot.protocol.rules import find_rule
 from ci_bot.worker.rules.files.configuration import CONFIRM
-from ci_bot.worker.rules.files.deployment_pipelines import (
-    find_format,
-    list_pipeline_differences,
-)
 from ci_bot.worker.rules.files.deployment_yaml import (
     Difference,
+    find_format,
     is_manifest_file,
     list_differences_of_manifest_file,
     list_differences_of_workflow_file,
+    list_pipeline_differences,
     show_change_of_deployment_file,
     show_line_of_deployment_file,
     show_text_of_deployment_file,
 )
-from ci_bot.worker.rules.files.locked_packages import (
+from ci_bot.worker.rules.files.package_versions import (
     is_lock_file,
     list_hash_differences,
     list_lock_differences,

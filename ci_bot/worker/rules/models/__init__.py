@@ -11,13 +11,13 @@ from ci_bot.worker.rules.models import (
     declarations,
     dimensions,
     fan_outs,
-    imprecise_money,
     improbable_expressions,
     intervals,
     joins_and_aggregates,
     keys,
     query_shape,
     storage,
+    value_types,
 )
 from ci_bot.worker.rules.models.linter_rule import MODEL_RULES
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_bot.bot.demo.demo_pages import ShownDemoFiles, name_demo_environment
 from ci_bot.bot.git import NO_GIT
-from ci_bot.bot.laptop import make_laptop_context
+from ci_bot.bot.laptop.demo_pages import ShownDemoFiles, name_demo_environment
+from ci_bot.bot.laptop.environments import make_laptop_context
 from ci_bot.bot.report import (
     Document,
     check_output,
