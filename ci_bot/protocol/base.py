@@ -35,7 +35,7 @@ class Contract(BaseModel):
         Pydantic keeps a set for each, and that is a third of the memory of a large answer. They
         can be shared, because a record is frozen and a copy of one copies its set.
         """
-        every = _list_every_field_of_contract(type(self))
+        every = _list_every_field(type(self))
         if self.__pydantic_fields_set__ == every:
             object.__setattr__(self, "__pydantic_fields_set__", every)
 
@@ -64,7 +64,7 @@ class Contract(BaseModel):
 
 
 @cache
-def _list_every_field_of_contract(record: type[BaseModel]) -> set[str]:
+def _list_every_field(record: type[BaseModel]) -> set[str]:
     return set(record.model_fields)
 
 
@@ -105,14 +105,14 @@ def make_readable_path(path: str) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _make_readable_in_contract(value: Any) -> Any:
+def _make_readable(value: Any) -> Any:
     return make_readable_path(value) if isinstance(value, str) else value
 
 
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 FilePath = Annotated[
     str,
-    BeforeValidator(_make_readable_in_contract),
+    BeforeValidator(_make_readable),
     Field(min_length=1, max_length=4_096, description="Relative to the repository's root."),
 ]
 Compared = Annotated[str, Field(min_length=1, max_length=1_000), VerbatimContract()]

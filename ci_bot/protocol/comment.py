@@ -125,12 +125,10 @@ def find_unfit_part_of_team_words(text: str, *, one_line: bool = False) -> str |
         *((pattern.search(text) is not None, why) for pattern, why in _REFUSED),
         (bool(unknown), f"must hold no variables but {', '.join(map('{{{}}}'.format, VARIABLES))}"),
     )
-    return next((why for wrong, why in found if wrong), None) or _find_open_fence_in_team_words(
-        text
-    )
+    return next((why for wrong, why in found if wrong), None) or _find_open_fence(text)
 
 
-def _find_open_fence_in_team_words(text: str) -> str | None:
+def _find_open_fence(text: str) -> str | None:
     fence = ""
     for line in text.split("\n"):
         if "```" not in line:

@@ -177,7 +177,7 @@ def parse_cleanup_environment(text: str, *, prefix: str, number: int | None) -> 
     Raises:
         UnfitEnvironmentName: exit 3 for a name that is not a pull request's.
     """
-    _check_length_of_environment_name(text)
+    _check_length(text)
     found = read_pull_number(text, prefix)
     if found is None or number not in (None, found):
         whose = "a PR environment" if number is None else f"the environment of #{number}"
@@ -230,7 +230,7 @@ def check_environment_prefix(text: str) -> str:
 
 
 def _check_environment_name(text: str) -> None:
-    _check_length_of_environment_name(text)
+    _check_length(text)
     if is_name_of_prod_environment(text):
         meant = "" if text == PROD else f"{_quote_environment_name(text)} means prod, and "
         raise UnfitEnvironmentName(
@@ -257,7 +257,7 @@ def _check_environment_name(text: str) -> None:
     )
 
 
-def _check_length_of_environment_name(text: str) -> None:
+def _check_length(text: str) -> None:
     if not text.strip():
         raise UnfitEnvironmentName(
             "The environment's name is empty.",

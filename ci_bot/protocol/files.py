@@ -118,7 +118,7 @@ class PrivateDirectories:
         """`text` in which paths begin where the reader's own view of the repository does."""
         if self._private is not None:
             text = self._private.sub(self._replace_match, text)
-        return _strip_package_paths_in_document(text)
+        return _strip_package_paths(text)
 
     def hide_in_document(self, document: Document) -> Document:
         """A contract document in which every string is as `text` gives it."""
@@ -135,7 +135,7 @@ class PrivateDirectories:
         return name if match["below"] else (name.strip() or ".")
 
 
-def _strip_package_paths_in_document(text: str) -> str:
+def _strip_package_paths(text: str) -> str:
     """`text` without what stands before the modules of installed packages.
 
     Looked for from the middle: the worker's texts may be made to keep a search from the left busy.

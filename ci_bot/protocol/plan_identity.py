@@ -96,7 +96,7 @@ class PlanIdentity(Contract):
         document["restatements"].sort(key=lambda item: item["model"])
         for flag in ("select_models", "restate_models", "allow_destructive"):
             document["flags"][flag].sort()
-        return _render_canonical_json_of_plan_identity(document)
+        return _render_canonical_json(document)
 
 
 class ProdSnapshot(Contract):
@@ -124,12 +124,10 @@ class ProdIdentity(Contract):
         document = self.model_dump(mode="json")
         document["snapshots"].sort(key=lambda item: item["model"])
         document["removed"].sort()
-        return hashlib.sha256(
-            _render_canonical_json_of_plan_identity(document).encode()
-        ).hexdigest()
+        return hashlib.sha256(_render_canonical_json(document).encode()).hexdigest()
 
 
-def _render_canonical_json_of_plan_identity(document: Mapping[str, object]) -> str:
+def _render_canonical_json(document: Mapping[str, object]) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

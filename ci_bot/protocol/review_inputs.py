@@ -239,25 +239,17 @@ def describe_range_of_restatement_document(item: RecordedRestatement) -> str:
     """The dates of a restatement, as the end of a sentence."""
     if item.start is None and item.end is None:
         return "with all of its history"
-    start = (
-        "from its beginning"
-        if item.start is None
-        else f"from {_describe_start_of_range(item.start)}"
-    )
-    end = (
-        "up to the end of prod's data"
-        if item.end is None
-        else f"to {_describe_end_of_range(item.end)}"
-    )
+    start = "from its beginning" if item.start is None else f"from {_describe_start(item.start)}"
+    end = "up to the end of prod's data" if item.end is None else f"to {_describe_end(item.end)}"
     return f"{start} {end}"
 
 
-def _describe_start_of_range(text: str) -> str:
+def _describe_start(text: str) -> str:
     """A midnight as its day."""
     return text[:10] if text.endswith(_MIDNIGHT) else text
 
 
-def _describe_end_of_range(text: str) -> str:
+def _describe_end(text: str) -> str:
     """The last day, as people write it: a range ends before its end."""
     if not text.endswith(_MIDNIGHT):
         return text

@@ -55,12 +55,12 @@ def list_encodings_of_secret(value: str) -> list[str]:
     raw = value.encode("utf-8", "surrogatepass")
     found = {
         value,
-        *_list_quoted_forms_of_secret(value),
-        *_list_base64_forms_of_secret(raw),
+        *_list_quoted_forms(value),
+        *_list_base64_forms(raw),
         raw.hex(),
         raw.hex().upper(),
     }
-    found |= {json.dumps(form)[1:-1] for form in _list_quoted_forms_of_secret(value)}
+    found |= {json.dumps(form)[1:-1] for form in _list_quoted_forms(value)}
     return sorted((form for form in found if form), key=lambda form: (-len(form), form))
 
 
@@ -75,7 +75,7 @@ def iterate_lines_of_secret(value: str) -> Iterator[str]:
         )
 
 
-def _list_quoted_forms_of_secret(value: str) -> set[str]:
+def _list_quoted_forms(value: str) -> set[str]:
     """How JSON, URLs, shells, XML, SQL, Python and Markdown write `value`."""
     urls = {quote(value, safe=safe, errors="replace") for safe in ("", "/", "!'()*~-_.")}
     urls.add(quote_plus(value, errors="replace"))
@@ -95,20 +95,20 @@ def _list_quoted_forms_of_secret(value: str) -> set[str]:
         *(value.replace(mark, mark * 2) for mark in "'\"`"),
         repr(value)[1:-1],
         repr(value.encode("utf-8", "surrogatepass"))[2:-1],
-        *_spell_secret_in_names(value),
+        *_spell_in_names(value),
         _MARKDOWN.sub(r"\\\1", value),
         value.replace("|", "\\|"),
     }
 
 
-def _spell_secret_in_names(value: str) -> set[str]:
+def _spell_in_names(value: str) -> set[str]:
     """As a part of a physical table's name; a text of signs only would become only `_`."""
     if sum(char.isascii() and char.isalnum() for char in value) < SHORTEST_LINE:
         return set()
     return {re.sub(r"[^A-Za-z0-9_]", "_", value), re.sub(r"\W", "_", value)}
 
 
-def _list_base64_forms_of_secret(raw: bytes) -> set[str]:
+def _list_base64_forms(raw: bytes) -> set[str]:
     found: set[str] = set()
     for offset, foreign in ((0, 0), (1, 2), (2, 3)):
         text = base64.b64encode(b"\0" * offset + raw).decode().rstrip("=")
@@ -217,9 +217,7 @@ class KnownSecretValues:
             if head in self._alone:
                 for form in self._alone[head]:
                     end = start + len(form)
-                    if folded.startswith(form, start) and _is_secret_a_separate_word(
-                        folded, start, end
-                    ):
+                    if folded.startswith(form, start) and _is_separate_word(folded, start, end):
                         yield start, end
 
 
@@ -231,7 +229,7 @@ def fold_case_of_secret(text: str) -> str:
     return "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
 
 
-def _is_secret_a_separate_word(text: str, start: int, end: int) -> bool:
+def _is_separate_word(text: str, start: int, end: int) -> bool:
     around = text[max(0, start - 1) : start] + text[end : end + 1]
     return not any(char.isascii() and (char.isalnum() or char == "_") for char in around)
 
@@ -243,30 +241,29 @@ def make_alternation_of_secrets(texts: Iterable[str]) -> str:
     encodings are thousands. In a tree of common beginnings a place is given up at its first or
     second character, however many they are.
     """
-    return _build_branches_of_secrets(sorted(set(texts)), 0)
+    return _build_branches(sorted(set(texts)), 0)
 
 
-def _build_branches_of_secrets(texts: list[str], depth: int) -> str:
+def _build_branches(texts: list[str], depth: int) -> str:
     if depth == _DEEPEST_FORM:
         longest_first = sorted(texts, key=lambda text: -len(text))
         return f"(?:{'|'.join(re.escape(text) for text in longest_first)})"
     parts = [
-        _build_branch_of_secrets(list(group), depth)
-        for _, group in groupby(texts, key=lambda text: text[0])
+        _build_branch(list(group), depth) for _, group in groupby(texts, key=lambda text: text[0])
     ]
     return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
 
-def _build_branch_of_secrets(texts: list[str], depth: int) -> str:
+def _build_branch(texts: list[str], depth: int) -> str:
     """For texts that begin with the same character, in their order."""
     first, last = texts[0], texts[-1]
     pairs = enumerate(zip(first, last, strict=False))
     length = next((place for place, (a, b) in pairs if a != b), min(len(first), len(last)))
     shared, longer = re.escape(first[:length]), [text[length:] for text in texts if text[length:]]
     if len(longer) == len(texts):
-        return shared + _build_branches_of_secrets(longer, depth + 1)
+        return shared + _build_branches(longer, depth + 1)
     # Greedy, so that the longest text is found where one is the beginning of another.
-    return f"{shared}(?:{_build_branches_of_secrets(longer, depth + 1)})?" if longer else shared
+    return f"{shared}(?:{_build_branches(longer, depth + 1)})?" if longer else shared
 
 
 # A value that is larger is no credential but a file; its forms alone would cost seconds.
@@ -315,7 +312,7 @@ class _SecretParts:
         """The secret parts of a text."""
         if depth == 0:
             return
-        document = _parse_document_with_secrets(text)
+        document = _parse_document(text)
         if document is not None:
             yield from self._find_parts_of_members("", document, depth - 1)
             return
@@ -365,9 +362,9 @@ class _SecretParts:
                 yield found[2]
 
 
-def _parse_document_with_secrets(text: str) -> Any:
+def _parse_document(text: str) -> Any:
     """The JSON object or list that `text` is, plain or in base64; None if it is none."""
-    for candidate in (text, _decode_text_with_secrets(text)):
+    for candidate in (text, _decode_text(text)):
         if candidate.lstrip()[:1] in ("{", "["):
             try:
                 found = json.loads(candidate, strict=False)
@@ -378,7 +375,7 @@ def _parse_document_with_secrets(text: str) -> Any:
     return None
 
 
-def _decode_text_with_secrets(text: str) -> str:
+def _decode_text(text: str) -> str:
     if not _BASE64.fullmatch(text):
         return ""
     joined = "".join(text.split()).replace("-", "+").replace("_", "/").rstrip("=")

@@ -235,7 +235,7 @@ def is_random_like_secret(text: str) -> bool:
     if len(signs) < _RANDOM or any(char.isspace() for char in text) or text.isdigit():
         return False
     changes = sum(
-        _classify_character_of_secret(left) != _classify_character_of_secret(right)
+        _classify_character(left) != _classify_character(right)
         and not (left.isupper() and right.islower())
         for left, right in pairwise(text)
         if left not in _BETWEEN_WORDS and right not in _BETWEEN_WORDS
@@ -258,7 +258,7 @@ def is_sample_of_secret(text: str) -> bool:
     return entropy < 1.0
 
 
-def _classify_character_of_secret(char: str) -> int:
+def _classify_character(char: str) -> int:
     return 2 if char.isdigit() else 1 if char.isupper() else 0 if char.isalpha() else 3
 
 

@@ -191,7 +191,7 @@ def test_list__holds_what_this_repository_made_under_another_prefix(
 
 
 def test_documents__of_two_names_tell_what_became_of_something() -> None:
-    from ci_bot.bot.handlers.cleanup import _select_documents_for_comment
+    from ci_bot.bot.handlers.cleanup import _select_documents
     from tests.factories import make_cleanup
 
     def document(environment: str, **facts: Any) -> CleanupDocument:
@@ -201,8 +201,8 @@ def test_documents__of_two_names_tell_what_became_of_something() -> None:
     removed = document("pr_7", result="removed")
     own = document("team_7", result="removed")
 
-    assert _select_documents_for_comment([removed, document("team_7", **nothing)]) == [removed]
-    assert _select_documents_for_comment([document("pr_7", **nothing), own]) == [own]
-    assert _select_documents_for_comment([document("pr_7", result="refused"), own]) == [own]
-    assert _select_documents_for_comment([removed, own]) == [removed, own]
-    assert _select_documents_for_comment([own]) == [own]
+    assert _select_documents([removed, document("team_7", **nothing)]) == [removed]
+    assert _select_documents([document("pr_7", **nothing), own]) == [own]
+    assert _select_documents([document("pr_7", result="refused"), own]) == [own]
+    assert _select_documents([removed, own]) == [removed, own]
+    assert _select_documents([own]) == [own]

@@ -160,7 +160,7 @@ def parse_comment_command(body: str) -> CommandLine | None:  # noqa: PLR0911 - o
         return None if given[0].isprintable() else HelpCommand(_OTHER_BLANK)
     if len(line) > LONGEST_LINE:
         return HelpCommand(f"The line is longer than {LONGEST_LINE} characters.")
-    tokens = _split_tokens_of_command(given)
+    tokens = _split_tokens(given)
     if tokens is None:
         if any(not letter.isprintable() and letter != "\t" for letter in given):
             return HelpCommand(_OTHER_BLANK)
@@ -200,7 +200,7 @@ def _parse_apply_command(tokens: list[str]) -> ApplyCommand | HelpCommand:  # no
             if override is not None:
                 return HelpCommand("`--override` stands twice.")
             text = next(words, "") if word == "--override" else word.removeprefix("--override=")
-            override = _make_visible_line_of_command(text)
+            override = _make_visible_line(text)
             if not override or override.startswith("--"):
                 return HelpCommand('`--override` needs a reason: `--override "why"`.')
             if len(override) > LONGEST_REASON:
@@ -232,7 +232,7 @@ def _parse_accept_command(tokens: list[str]) -> AcceptCommand | HelpCommand:
     rule, model, reason = (
         tokens[0].strip("`"),
         tokens[1].strip("`"),
-        _make_visible_line_of_command(tokens[2]),
+        _make_visible_line(tokens[2]),
     )
     if not _RULE.fullmatch(rule):
         return HelpCommand(
@@ -261,7 +261,7 @@ def _parse_restate_command(tokens: list[str]) -> RestateCommand | HelpCommand:  
         if dates:
             return HelpCommand("`/sqlmesh restate <model> off` takes no dates.")
         return RestateCommand(model)
-    reason = _make_visible_line_of_command(last)
+    reason = _make_visible_line(last)
     if not reason or _DATE.fullmatch(reason):
         return HelpCommand('`/sqlmesh restate` ends with a reason: `"why"`.')
     if len(reason) > LONGEST_REASON:
@@ -281,12 +281,12 @@ _WITH_ARGUMENTS: dict[str, Callable[[list[str]], CommandLine]] = {
 }
 
 
-def _make_visible_line_of_command(text: str) -> str:
+def _make_visible_line(text: str) -> str:
     """The text as one line, without what reorders or hides its neighbours in a comment or log."""
     return "".join(letter if letter.isprintable() else " " for letter in text).strip()
 
 
-def _split_tokens_of_command(text: str) -> list[str] | None:
+def _split_tokens(text: str) -> list[str] | None:
     """The words of a line; quotes hold one together. None if the quotes do not match up."""
     tokens: list[str] = []
     position, text = 0, text.rstrip(" \t")

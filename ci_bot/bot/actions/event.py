@@ -326,7 +326,7 @@ def _read_pull_request_event(root: EventPayloadNode, sha: Sha | None) -> PullReq
         default_branch=root.read_optional("repository.default_branch", EventPayloadNode.read_name),
         # An edit of title or text has `changes` of its own, without this key.
         retargeted=action == "edited"
-        and root.read_optional("changes.base", _read_value_of_dispatch_event) is not None,
+        and root.read_optional("changes.base", _read_dispatch_value) is not None,
     )
 
 
@@ -335,11 +335,11 @@ def _read_dispatch_event(root: EventPayloadNode, _: str | None) -> DispatchEvent
         repository=root.read_optional("repository.full_name", EventPayloadNode.read_repository),
         ref=root.read_optional("ref", EventPayloadNode.read_name),
         sender=root.read_optional("sender.login", EventPayloadNode.read_name) or GHOST,
-        inputs=root.read_optional("inputs", _read_inputs_of_dispatch_event) or {},
+        inputs=root.read_optional("inputs", _read_dispatch_inputs) or {},
     )
 
 
-def _read_inputs_of_dispatch_event(node: EventPayloadNode) -> dict[str, str]:
+def _read_dispatch_inputs(node: EventPayloadNode) -> dict[str, str]:
     """Dispatch inputs as text: GitHub sends switches as JSON booleans or as the words for them."""
     if not isinstance(node.value, Mapping):
         raise node.make_type_error("a JSON object")
@@ -360,7 +360,7 @@ def _read_comment_event(root: EventPayloadNode, _: str | None) -> CommentEvent:
         number=issue.get_child("number").read_positive(),
         # GitHub adds this object to an issue that is a pull request, and says nothing otherwise.
         on_pull_request=isinstance(
-            issue.read_optional("pull_request", _read_value_of_dispatch_event), Mapping
+            issue.read_optional("pull_request", _read_dispatch_value), Mapping
         ),
         open=issue.get_child("state").read_text() == "open",
         comment_id=comment.get_child("id").read_positive(),
@@ -372,7 +372,7 @@ def _read_comment_event(root: EventPayloadNode, _: str | None) -> CommentEvent:
     )
 
 
-def _read_value_of_dispatch_event(node: EventPayloadNode) -> object:
+def _read_dispatch_value(node: EventPayloadNode) -> object:
     return node.value
 
 
@@ -405,14 +405,12 @@ def _read_merge_group_event(root: EventPayloadNode, _: str | None) -> MergeGroup
         head_sha=group.get_child("head_sha").read_sha(),
         base_sha=group.get_child("base_sha").read_sha(),
         number=int(queued[1]) or None if queued else None,
-        base_ref=_parse_branch_of_event(
-            group.read_optional("base_ref", EventPayloadNode.read_name)
-        ),
+        base_ref=_parse_branch(group.read_optional("base_ref", EventPayloadNode.read_name)),
         default_branch=root.read_optional("repository.default_branch", EventPayloadNode.read_name),
     )
 
 
-def _parse_branch_of_event(ref: str | None) -> str | None:
+def _parse_branch(ref: str | None) -> str | None:
     return None if ref is None else ref.removeprefix("refs/heads/")
 
 

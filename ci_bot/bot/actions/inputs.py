@@ -348,7 +348,7 @@ def read_action_settings(environ: Mapping[str, str]) -> ActionSettings:
     """
     problems: list[str] = []
     inputs = _read_action_inputs(environ, problems)
-    runner = _read_runner_of_action(environ, problems)
+    runner = _read_runner_facts(environ, problems)
     if problems:
         raise BadInput(
             "This run cannot start: " + "; ".join(problems) + ".",
@@ -381,7 +381,7 @@ def _read_action_inputs(environ: Mapping[str, str], problems: list[str]) -> Acti
 _OURS = frozenset({"CI_BOT_CONTAINER", "CI_BOT_WORKER_PYTHON", ALLOW_UNCAGED})
 
 
-def _read_runner_of_action(environ: Mapping[str, str], problems: list[str]) -> ActionRunnerFacts:
+def _read_runner_facts(environ: Mapping[str, str], problems: list[str]) -> ActionRunnerFacts:
     def read_required(name: str) -> str:
         value = environ.get(name, "").strip()
         if not value:
@@ -390,7 +390,7 @@ def _read_runner_of_action(environ: Mapping[str, str], problems: list[str]) -> A
 
     missing: list[str] = []
     api_url = environ.get("GITHUB_API_URL", "").strip() or "https://api.github.com"
-    _check_url_of_runner("GITHUB_API_URL", api_url, problems)
+    _check_runner_url("GITHUB_API_URL", api_url, problems)
     server_url = environ.get("GITHUB_SERVER_URL", "").strip() or "https://github.com"
     runner = ActionRunnerFacts(
         repository=read_required("GITHUB_REPOSITORY"),
@@ -400,8 +400,8 @@ def _read_runner_of_action(environ: Mapping[str, str], problems: list[str]) -> A
         event_name=read_required("GITHUB_EVENT_NAME"),
         event_path=read_required("GITHUB_EVENT_PATH"),
         sha=environ.get("GITHUB_SHA") or None,
-        run_id=_parse_digits_of_runner_variable(environ, "GITHUB_RUN_ID", 0),
-        run_attempt=_parse_digits_of_runner_variable(environ, "GITHUB_RUN_ATTEMPT", 1),
+        run_id=_parse_digits(environ, "GITHUB_RUN_ID", 0),
+        run_attempt=_parse_digits(environ, "GITHUB_RUN_ATTEMPT", 1),
         actor=environ.get("GITHUB_TRIGGERING_ACTOR") or environ.get("GITHUB_ACTOR") or None,
         output=environ.get("GITHUB_OUTPUT") or None,
         step_summary=environ.get("GITHUB_STEP_SUMMARY") or None,
@@ -416,7 +416,7 @@ def _read_runner_of_action(environ: Mapping[str, str], problems: list[str]) -> A
     return runner
 
 
-def _check_url_of_runner(name: str, url: str, problems: list[str]) -> None:
+def _check_runner_url(name: str, url: str, problems: list[str]) -> None:
     """https, or plain HTTP on loopback, where tests and proxies of the runner live."""
     try:
         parts = urlsplit(url)
@@ -431,6 +431,6 @@ def _check_url_of_runner(name: str, url: str, problems: list[str]) -> None:
         problems.append(f"{name} is {quote_value(url)}, which is no https address")
 
 
-def _parse_digits_of_runner_variable(environ: Mapping[str, str], name: str, default: int) -> int:
+def _parse_digits(environ: Mapping[str, str], name: str, default: int) -> int:
     text = environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else default  # noqa: PLR2004 - 64 bits

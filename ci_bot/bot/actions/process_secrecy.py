@@ -44,13 +44,13 @@ def keep_secrets_of_action(environ: MutableMapping[str, str], names: Iterable[st
         if name in named or any(secret in value for secret in values)
     ]
     if sys.platform == "linux":
-        _overwrite_variables_of_action({os.fsencode(name) for name in held})
-        _close_action_to_other_processes()
+        _overwrite_variables({os.fsencode(name) for name in held})
+        _close_to_other_processes()
     for name in held:
         del environ[name]
 
 
-def _overwrite_variables_of_action(names: set[bytes]) -> None:
+def _overwrite_variables(names: set[bytes]) -> None:
     """Writes zeros over the values of these variables, in the memory that the kernel shows."""
     # The C library's own list; what was in it at the start still lies where the kernel put it.
     entries = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
@@ -62,7 +62,7 @@ def _overwrite_variables_of_action(names: set[bytes]) -> None:
         position += 1
 
 
-def _close_action_to_other_processes() -> None:
+def _close_to_other_processes() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise BotError(

@@ -275,7 +275,7 @@ class _ActionStepFile:
         if self._path is None:
             return
         try:
-            _append_text_to_step_file(self._path, text)
+            _append_text(self._path, text)
         except OSError as error:
             self.warn_once(error.strerror or type(error).__name__)
 
@@ -359,7 +359,7 @@ class ActionStepSummary:
             self._file.append_lines(text)
 
 
-def _append_text_to_step_file(path: Path, text: str) -> None:
+def _append_text(path: Path, text: str) -> None:
     with path.open("ab+", buffering=0) as file:
         there = file.tell()
         if there > 0:

@@ -241,7 +241,7 @@ def run_command_guarded(activity: Callable[[Machine], int]) -> NoReturn:
             replace(make_process_machine(), verbose=verbose, color=get_color_option(context))
         )
     except (BotError, RunCancelled) as error:
-        code = _print_failure_of_command(error)
+        code = _print_failure(error)
     except BrokenPipeError:
         # Whoever read the output has gone; the interpreter must not complain about it at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -249,11 +249,11 @@ def run_command_guarded(activity: Callable[[Machine], int]) -> NoReturn:
     except Exception as error:
         if verbose:
             print_crash_of_command(error)
-        code = _print_failure_of_command(make_unforeseen_error(error))
+        code = _print_failure(make_unforeseen_error(error))
     raise SystemExit(code)
 
 
-def _print_failure_of_command(error: BotError | RunCancelled) -> int:
+def _print_failure(error: BotError | RunCancelled) -> int:
     """Says what is wrong, and how to fix it; returns the exit code."""
     from ci_bot.bot.report import describe_error
 
@@ -264,14 +264,12 @@ def _print_failure_of_command(error: BotError | RunCancelled) -> int:
 def print_usage_error_of_command(error: click.ClickException) -> None:
     """Says which option is wrong, and where to look."""
     message = error.format_message()
-    click.echo(
-        _drop_secrets_from_command_output(f"ci-bot: {message[:1].lower()}{message[1:]}"), err=True
-    )
+    click.echo(_drop_secrets(f"ci-bot: {message[:1].lower()}{message[1:]}"), err=True)
     path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ci-bot"
     click.echo(f"        `{path} --help` shows what it takes. Nothing was touched.", err=True)
 
 
-def _drop_secrets_from_command_output(text: str) -> str:
+def _drop_secrets(text: str) -> str:
     from ci_bot.bot.report import redact_text
 
     return redact_text(text, os.environ)
@@ -280,7 +278,7 @@ def _drop_secrets_from_command_output(text: str) -> str:
 def print_crash_of_command(error: BaseException | None) -> None:
     """Prints an unforeseen error in Python's own words, which repeat paths, settings and values."""
     lines = traceback.format_exception(error) if error is not None else []
-    sys.stderr.write(_drop_secrets_from_command_output("".join(lines)))
+    sys.stderr.write(_drop_secrets("".join(lines)))
 
 
 # malloc.h, and its own first value. A bound that somebody sets does not move any more.

@@ -30,15 +30,15 @@ def print_rule_page(machine: Machine, name: str | None) -> int:
     Raises:
         BadInput: there is no such rule.
     """
-    text = _render_rule_list_of_command() if name is None else _read_rule_page_for_command(name)
+    text = _render_rule_list() if name is None else _read_rule_page(name)
     if name is not None and machine.out.isatty():
-        _draw_rule_page_of_command(machine, text)
+        _draw_rule_page(machine, text)
     else:  # what reads a pipe wants the page as it is
         print(text, file=machine.out, flush=True)
     return 0
 
 
-def _draw_rule_page_of_command(machine: Machine, text: str) -> None:
+def _draw_rule_page(machine: Machine, text: str) -> None:
     """The page as a terminal can show it: headings, code, and the words of its links."""
     from rich.console import Console
     from rich.markdown import Markdown
@@ -52,11 +52,11 @@ def _draw_rule_page_of_command(machine: Machine, text: str) -> None:
     console.print(Markdown(_LINK.sub(r"\1", text), hyperlinks=False))
 
 
-def _read_rule_page_for_command(name: str) -> str:
+def _read_rule_page(name: str) -> str:
     try:
         spec = find_rule(name)
     except UnknownRule as error:
-        near = ", ".join(f"`{id_}`" for id_ in _complete_rule_names_of_command(name) or error.near)
+        near = ", ".join(f"`{id_}`" for id_ in _complete_rule_names(name) or error.near)
         raise BadInput(
             f"There is no rule `{name}`.",
             hint=f"Close to it: {near}." if near else "`ci-bot explain` lists all of them.",
@@ -68,24 +68,24 @@ def _read_rule_page_for_command(name: str) -> str:
     )
 
 
-def _complete_rule_names_of_command(name: str) -> list[str]:
+def _complete_rule_names(name: str) -> list[str]:
     """The rules whose id begins like this; `R6` is `R06`."""
     begin = re.sub(r"^r(?=\d(?!\d))", "r0", name.lower())
     return [id_ for id_ in RULES if id_.lower().startswith(begin)][:_MOST]
 
 
-def _render_rule_list_of_command() -> str:
+def _render_rule_list() -> str:
     lines = [f"{len(RULES)} rules. `ci-bot explain RULE` prints the page of one."]
     for topic, title in TOPICS.items():
-        lines += ["", title, *_render_topic_rows_of_command(topic)]
+        lines += ["", title, *_render_topic_rows(topic)]
     return "\n".join(lines)
 
 
-def _render_topic_rows_of_command(topic: str) -> Iterator[str]:
+def _render_topic_rows(topic: str) -> Iterator[str]:
     found = [spec for spec in RULES.values() if spec.topic == topic]
-    for spec in sorted(found, key=_sort_rules_of_command):
+    for spec in sorted(found, key=_sort_rules):
         yield f"  {spec.severity:8} {spec.id:30} {spec.title}"
 
 
-def _sort_rules_of_command(spec: RuleSpec) -> tuple[int, str]:
+def _sort_rules(spec: RuleSpec) -> tuple[int, str]:
     return SEVERITIES.index(spec.severity), spec.id

@@ -348,14 +348,14 @@ def list_model_names_for_completion(projects: Iterable[str]) -> list[str]:
     """
     found = set()
     for project in projects:
-        for path in _list_model_files_for_completion(Path(project)):
-            name = _read_model_name_for_completion(path)
+        for path in _list_model_files(Path(project)):
+            name = _read_model_name(path)
             if name is not None:
                 found.add(name)
     return sorted(found)
 
 
-def _list_model_files_for_completion(project: Path) -> Iterator[Path]:
+def _list_model_files(project: Path) -> Iterator[Path]:
     left = _MOST_FILES
     for folder, folders, files in os.walk(project / "models"):
         folders[:] = sorted(one for one in folders if not one.startswith("."))
@@ -367,7 +367,7 @@ def _list_model_files_for_completion(project: Path) -> Iterator[Path]:
                 yield Path(folder, file)
 
 
-def _read_model_name_for_completion(path: Path) -> str | None:
+def _read_model_name(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             text = file.read(_HEAD_BYTES).decode("utf-8", "replace")

@@ -50,24 +50,24 @@ def list_names_defined_by_judged_code(source: bytes) -> frozenset[str] | None:
     names: set[str] = set()
     for node in tree.body:
         found = (
-            _find_names_of_judged_function(node)
+            _find_names_of_function(node)
             if isinstance(node, ast.FunctionDef)
-            else _find_names_of_inert_judged_statement(node)
+            else _find_names_of_inert_statement(node)
         )
         if found is None:
             return None
         names |= found
     used = any(node.decorator_list for node in tree.body if isinstance(node, ast.FunctionDef))
-    return frozenset(names) if not used or _is_sqlmesh_macro_in_judged_code(tree) else None
+    return frozenset(names) if not used or _is_sqlmesh_macro(tree) else None
 
 
-def _find_names_of_inert_judged_statement(node: ast.stmt) -> set[str] | None:
+def _find_names_of_inert_statement(node: ast.stmt) -> set[str] | None:
     """No names, for a statement that runs nothing of this file."""
     text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     return set() if text or isinstance(node, ast.Import | ast.ImportFrom) else None
 
 
-def _is_sqlmesh_macro_in_judged_code(tree: ast.Module) -> bool:
+def _is_sqlmesh_macro(tree: ast.Module) -> bool:
     """Whether `macro` can only be the decorator of SQLMesh."""
     given = [
         (node.module if isinstance(node, ast.ImportFrom) else None, alias.name)
@@ -80,7 +80,7 @@ def _is_sqlmesh_macro_in_judged_code(tree: ast.Module) -> bool:
     return given == [("sqlmesh", _MACRO)] and not own
 
 
-def _find_names_of_judged_function(node: ast.FunctionDef) -> set[str] | None:
+def _find_names_of_function(node: ast.FunctionDef) -> set[str] | None:
     """The names by which a function can be called; None if its definition runs something."""
     names = {node.name}
     for decorator in node.decorator_list:
@@ -163,9 +163,7 @@ def is_possible_risk_of_code_on_load(
     if suffix in _TABLES:
         return False
     if deleted:
-        return suffix == ".py" and any(
-            _is_judged_file_inside(path, project) for project in projects
-        )
+        return suffix == ".py" and any(_is_file_inside(path, project) for project in projects)
     if loaded is None:
         known = suffix in _CODE or PurePosixPath(path).name == ".env"
         return known or _is_judged_requirement(path, projects)
@@ -206,7 +204,7 @@ def list_risky_code_on_load(
             ):
                 continue
             if _is_risky_code_on_load(file, parsed=parsed) and not (
-                parsed and _is_judged_code_unused(file, mentioned)
+                parsed and _is_code_unused(file, mentioned)
             ):
                 found.add(file.path)
     return sorted(found)
@@ -229,13 +227,13 @@ def _is_risky_code_on_load(file: JudgedFile, *, parsed: bool) -> bool:
     if not file.read or not parsed or _REQUIREMENTS.search(file.path):
         return True
     if suffix == ".py":
-        return _normalize_judged_python(file.before) != _normalize_judged_python(file.after)
+        return _normalize_python(file.before) != _normalize_python(file.after)
     if suffix in _TEXTS:
         return _list_risky_template_tags(file.before) != _list_risky_template_tags(file.after)
     return True
 
 
-def _is_judged_code_unused(file: JudgedFile, mentioned: Mentioned | None) -> bool:
+def _is_code_unused(file: JudgedFile, mentioned: Mentioned | None) -> bool:
     """Whether only definitions of this file ran, which nobody uses before or after."""
     if mentioned is None or file.after is None or not file.path.endswith(".py"):
         return False
@@ -255,29 +253,28 @@ def _is_judged_requirement(path: str, projects: Sequence[str]) -> bool:
         return False
     folder = str(PurePosixPath(path).parent)
     return any(
-        _is_judged_file_inside(path, project) or _is_judged_file_inside(project, folder)
-        for project in projects
+        _is_file_inside(path, project) or _is_file_inside(project, folder) for project in projects
     )
 
 
-def _is_judged_file_inside(path: str, directory: str) -> bool:
+def _is_file_inside(path: str, directory: str) -> bool:
     root = PurePosixPath(directory)
     return str(root) == "." or PurePosixPath(path).is_relative_to(root)
 
 
-def _normalize_judged_python(source: bytes | None) -> str | None:
+def _normalize_python(source: bytes | None) -> str | None:
     """The program without comments, layout and docstrings; the text where it cannot be had."""
     if source is None:
         return None
     try:
         # Bytes and not text: a coding line changes what the program means.
-        return ast.dump(_drop_docstrings_of_judged_code(ast.parse(source)))
+        return ast.dump(_drop_docstrings(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Of nesting that is too deep the parser says that it has no memory.
         return source.decode("utf-8", errors="replace")
 
 
-def _drop_docstrings_of_judged_code(tree: ast.Module) -> ast.Module:
+def _drop_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None

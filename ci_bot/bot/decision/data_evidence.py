@@ -55,9 +55,7 @@ def clear_risks_by_data(
             counting.append(item)
             continue
         readers = sorted(below.get(model, set()) & tables)
-        why = _find_gap_in_proof_for_decision(model, readers, found) or (
-            _CODE if own_code else None
-        )
+        why = _find_gap_in_proof(model, readers, found) or (_CODE if own_code else None)
         if why is None:
             proof = describe_proof_that_clears_risk([found[name] for name in (model, *readers)])
             cleared.append(item.model_copy(update={"weighed": _weigh_risk_by_proof(item, proof)}))
@@ -87,7 +85,7 @@ def describe_proof_that_clears_risk(diffs: Sequence[TableDiff]) -> str:
     rows = sum(diff.rows_prod or 0 for diff in diffs)
     readers = len(diffs) - 1
     with_them = (
-        f" and in {count_noun(readers, 'model')} that {_count_readers_of_cleared_risk(readers)} it"
+        f" and in {count_noun(readers, 'model')} that {_count_readers(readers)} it"
         if readers
         else ""
     )
@@ -97,23 +95,23 @@ def describe_proof_that_clears_risk(diffs: Sequence[TableDiff]) -> str:
     )
 
 
-def _count_readers_of_cleared_risk(number: int) -> str:
+def _count_readers(number: int) -> str:
     return "reads" if number == 1 else "read"
 
 
-def _find_gap_in_proof_for_decision(
+def _find_gap_in_proof(
     model: str, readers: Iterable[str], found: Mapping[str, TableDiff]
 ) -> str | None:
     """The first thing that keeps the diffs of a model and its readers from being a proof."""
     for name in (model, *readers):
         diff = found.get(name)
-        why = "it was not compared" if diff is None else _describe_gap_in_proof_for_decision(diff)
+        why = "it was not compared" if diff is None else _describe_gap_in_proof(diff)
         if why is not None:
             return why if name == model else f"`{name}`, which reads it: {why}"
     return None
 
 
-def _describe_gap_in_proof_for_decision(diff: TableDiff) -> str | None:
+def _describe_gap_in_proof(diff: TableDiff) -> str | None:
     skipped = diff.skipped_because or ""
     schema = diff.schema_
     same = {diff.rows_pr, diff.matched, diff.full_match, diff.same} == {diff.rows_prod}
@@ -123,20 +121,20 @@ def _describe_gap_in_proof_for_decision(diff: TableDiff) -> str | None:
         (diff.null_keys or diff.duplicate_keys, "its keys do not tell all of its rows apart"),
         (not diff.rows_prod, "prod has no rows of it, so there was nothing to compare"),
         # Before what is incomplete: a difference in a part is one in the whole.
-        (_has_differences_for_decision(diff), "its rows are not the same as prod's"),
+        (_has_differences(diff), "its rows are not the same as prod's"),
         (diff.same is None, f"its columns were not all compared. {skipped}"),
         (not same, "numbers in it differ by less than they are rounded to"),
-        (not diff.complete, _describe_part_compared_for_decision(diff)),
+        (not diff.complete, _describe_compared_part(diff)),
     )
     return next((why.strip().removesuffix(".") for open_, why in gaps if open_), None)
 
 
-def _has_differences_for_decision(diff: TableDiff) -> bool:
+def _has_differences(diff: TableDiff) -> bool:
     rows = {diff.rows_prod, diff.rows_pr, diff.matched}
     return len(rows) > 1 or (diff.full_match is not None and diff.full_match != diff.matched)
 
 
-def _describe_part_compared_for_decision(diff: TableDiff) -> str:
+def _describe_compared_part(diff: TableDiff) -> str:
     """Which part was compared, for a diff in which all of it is the same."""
     window, whole = diff.window, diff.window_of
     if window is None or whole is None:
@@ -279,9 +277,7 @@ def decide_again_after_apply(
             "risks": risks,
             "findings": group_findings_of_document(risks),
             "set_aside": sort_risks([*report.set_aside, *cleared]),
-            "checks": report.checks
-            if missing
-            else _add_apply_checks_to_decision(report.checks, document),
+            "checks": report.checks if missing else _add_apply_checks(report.checks, document),
         }
     )
     return after, verdict
@@ -291,7 +287,7 @@ def _is_risk_checked_now(item: Risk) -> bool:
     return item.rule == NOT_CHECKED.id and item.subject in _NOW_CHECKED and item.model is None
 
 
-def _add_apply_checks_to_decision(checks: Checks, document: ApplyDocument) -> Checks:
+def _add_apply_checks(checks: Checks, document: ApplyDocument) -> Checks:
     """With what the apply has run: audits where there were any, and the data diff."""
     ran = document.audits
     audits, table_diff = checks.audits, checks.table_diff

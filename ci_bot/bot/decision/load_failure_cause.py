@@ -67,11 +67,9 @@ def sort_load_failures_for_decision(
     """
     if not base or changed_files is None:
         return SortedFailuresForDecision(tuple(head), ())
-    known = {_describe_cause_for_decision(failure) for failure in base}
+    known = {_describe_cause(failure) for failure in base}
     lacked = {
-        _describe_cause_for_decision(failure)
-        for failure in base
-        if failure.reason_code == _MISSING_LIBRARY
+        _describe_cause(failure) for failure in base if failure.reason_code == _MISSING_LIBRARY
     }
     # If the base branch's configuration is broken, what comes after it was hidden until now.
     hidden = all(failure.stage == "configuration" for failure in base)
@@ -80,18 +78,15 @@ def sort_load_failures_for_decision(
         failure
         for failure in head
         if elsewhere
-        or _describe_cause_for_decision(failure) in lacked
+        or _describe_cause(failure) in lacked
         or (
-            not _is_failure_touched_for_decision(failure, changed_files)
-            and (
-                _describe_cause_for_decision(failure) in known
-                or (hidden and failure.stage != "configuration")
-            )
+            not _is_failure_touched(failure, changed_files)
+            and (_describe_cause(failure) in known or (hidden and failure.stage != "configuration"))
         )
     ]
     new = [failure for failure in head if failure not in old]
     return SortedFailuresForDecision(
-        tuple(sorted(new, key=lambda f: _order_failure_for_decision(f, changed_files))), tuple(old)
+        tuple(sorted(new, key=lambda f: _order_failure(f, changed_files))), tuple(old)
     )
 
 
@@ -99,7 +94,7 @@ def combine_load_failures_for_decision(
     found: SortedFailuresForDecision, *, base_is_broken: bool
 ) -> Failure:
     """Combines the pull request's own failures: the first, with the names of the others."""
-    first, *others = sorted(found.new, key=_rank_failure_for_decision)
+    first, *others = sorted(found.new, key=_rank_failure)
     also = sorted({failure.path for failure in others if failure.path} - {first.path})
     lines = [first.message]
     if also:
@@ -113,10 +108,10 @@ def combine_load_failures_for_decision(
 
 def is_change_unread_by_sqlmesh_for_decision(changed_files: Collection[str] | None) -> bool:
     """Whether SQLMesh reads none of the changed files: they are documentation, or the forge's."""
-    return changed_files is not None and all(map(_is_prose_for_decision, changed_files))
+    return changed_files is not None and all(map(_is_prose, changed_files))
 
 
-def _is_prose_for_decision(path: str) -> bool:
+def _is_prose(path: str) -> bool:
     file = PurePosixPath(path)
     return (
         file.suffix.lower() in _PROSE
@@ -125,20 +120,20 @@ def _is_prose_for_decision(path: str) -> bool:
     )
 
 
-def _rank_failure_for_decision(failure: Failure) -> tuple[bool, bool, bool, str, int]:
+def _rank_failure(failure: Failure) -> tuple[bool, bool, bool, str, int]:
     """What others may follow from comes first, then by place: chance decides what is met first."""
     path = failure.path or ""
     late = failure.stage != "configuration"
     return late, not path, path.endswith(".sql"), path, failure.line or 0
 
 
-def _describe_cause_for_decision(failure: Failure) -> str:
+def _describe_cause(failure: Failure) -> str:
     """What went wrong, without where: many files may fail for one cause."""
     text = failure.message.replace(failure.path, "") if failure.path else failure.message
     return _ADDRESS.sub("0x", text)
 
 
-def _is_failure_touched_for_decision(failure: Failure, changed_files: Collection[str]) -> bool:
+def _is_failure_touched(failure: Failure, changed_files: Collection[str]) -> bool:
     """Whether a file that the failure is about was changed: where it is, or one that it names."""
     return failure.path in changed_files or any(
         re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-])", failure.message)
@@ -146,8 +141,6 @@ def _is_failure_touched_for_decision(failure: Failure, changed_files: Collection
     )
 
 
-def _order_failure_for_decision(
-    failure: Failure, changed_files: Collection[str]
-) -> tuple[bool, str]:
+def _order_failure(failure: Failure, changed_files: Collection[str]) -> tuple[bool, str]:
     """The pull request's own files first; then by name, so that equal facts give equal words."""
     return failure.path not in changed_files, failure.path or ""

@@ -71,11 +71,11 @@ def judge_risk_of_failed_plan(
     failure = facts.failure
     if failure is None:
         return
-    model = failure.model or _find_model_blamed_in_risk(failure.message, bot.changed_files or ())
+    model = failure.model or _find_blamed_model(failure.message, bot.changed_files or ())
     loading = failure.stage in {"configuration", "load"}
     yield make_risk(
         LOAD_FAILED if loading else PLAN_FAILED,
-        f"Stage {failure.stage}: {_drop_excerpt_of_risk_message(failure.message)}",
+        f"Stage {failure.stage}: {_drop_excerpt(failure.message)}",
         failure.hint or ("the project loads" if loading else "SQLMesh accepts the plan"),
         model=model,
         path=failure.path,
@@ -93,7 +93,7 @@ def find_risk_of_broken_base(
     first = facts.base_failures[0]
     place = f"`{first.path}`" + (f" line {first.line}" if first.line else "") if first.path else ""
     where = f" ({place})" if place else ""
-    why = _shorten_message_of_risk(first.message)
+    why = _shorten_message(first.message)
     if first.project is None:  # else the message says whose it is
         why = f"{name_what_does_not_load(facts.base_failures)}{where}: {why}"
     if facts.project.models:
@@ -115,7 +115,7 @@ def find_risk_of_broken_base(
     )
 
 
-def _shorten_message_of_risk(message: str) -> str:
+def _shorten_message(message: str) -> str:
     """The part of a message that says what is wrong, as one sentence."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
     # SQLMesh says in the first line which file, perhaps more than once, and then what of it.
@@ -123,21 +123,21 @@ def _shorten_message_of_risk(message: str) -> str:
     return found if found.endswith((".", "!", "?")) else f"{found}."
 
 
-def _drop_excerpt_of_risk_message(message: str) -> str:
+def _drop_excerpt(message: str) -> str:
     """A message without the SQL that a parser quotes below; the failure shows that as a block."""
     found = _PARSER_STOPPED.search(message)
     return message[: found.end()] if found else message
 
 
-def _find_model_blamed_in_risk(message: str, changed_files: tuple[str, ...]) -> str | None:
+def _find_blamed_model(message: str, changed_files: tuple[str, ...]) -> str | None:
     """The model that an error message names; of several the one whose file was changed."""
     named = [match.group(0) for match in _FQN.finditer(message)]
     stems = {PurePosixPath(path).stem.lower() for path in changed_files}
     changed = [name for name in named if name.strip('"`').split(".")[-1].strip('"`') in stems]
-    return next(map(_name_model_of_risk, changed or named), None)
+    return next(map(_name_model, changed or named), None)
 
 
-def _name_model_of_risk(fqn: str) -> str:
+def _name_model(fqn: str) -> str:
     """A name of SQLMesh's messages as reports have it: its catalog is taken for the default one."""
     return ".".join(part.strip('"`') for part in re.findall(_PART, fqn)[-2:])
 
@@ -233,7 +233,7 @@ def judge_risks_of_forward_only_schema(
                 )
     for text in (facts.failure and facts.failure.message, prod and prod.failure):
         if text and _DESTRUCTIVE.search(text) and not known:
-            for refused in _list_refused_models_of_risk(text) or [None]:
+            for refused in _list_refused_models(text) or [None]:
                 yield make_risk(
                     FORWARD_ONLY_DESTRUCTIVE,
                     "SQLMesh refuses a destructive change of a forward-only model.",
@@ -244,7 +244,7 @@ def judge_risks_of_forward_only_schema(
             return
 
 
-def _list_refused_models_of_risk(text: str) -> list[str | None]:
+def _list_refused_models(text: str) -> list[str | None]:
     """The models that a refusal names at its end."""
     named = _REFUSED.search(text)
     return list(named[1].split(", ")) if named else []
@@ -427,21 +427,21 @@ def judge_risk_of_expired_ignores(
         rules = ", ".join(f"`{name}`" for name in entry.rule)
         yield make_risk(
             EXPIRED,
-            f"Since {entry.until.isoformat()} {rules} {_choose_verb_of_policy_risk(entry)} no "
+            f"Since {entry.until.isoformat()} {rules} {_choose_verb(entry)} no "
             f"longer ignored "
             f"({entry.reason}).",
             "the entry is gone, or has a new day",
-            severity=None if _touches_policy_entry_of_risk(entry, facts, bot) else "info",
+            severity=None if _touches_policy_entry(entry, facts, bot) else "info",
             path=entry.path,
             line=entry.line,
             subject=describe_policy_entry(entry),
         )
 
 
-def _choose_verb_of_policy_risk(entry: IgnoreEntry) -> str:
+def _choose_verb(entry: IgnoreEntry) -> str:
     return "is" if len(entry.rule) == 1 else "are"
 
 
-def _touches_policy_entry_of_risk(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
+def _touches_policy_entry(entry: IgnoreEntry, facts: ReviewFacts, bot: BotFacts) -> bool:
     """Whether the change is about a model or a file of the entry."""
     return any(bot.weighing.is_about(entry, change.model, change.path) for change in facts.changes)

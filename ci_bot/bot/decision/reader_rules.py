@@ -81,7 +81,7 @@ def map_changed_models_for_decision(facts: ReviewFacts) -> dict[str, JudgedModel
         if part.model in drift:
             continue
         if part.model not in declared:
-            _add_part_to_judged_change(found.setdefault(part.model, JudgedModelChange()), part)
+            _add_part_to_change(found.setdefault(part.model, JudgedModelChange()), part)
         for reached in part.reached:
             model = found.setdefault(reached.model, JudgedModelChange())
             if part.how == "unknown":
@@ -94,12 +94,12 @@ def map_changed_models_for_decision(facts: ReviewFacts) -> dict[str, JudgedModel
                     model.add_effect(name, "computed")
     for change in facts.changes:
         if change.model not in drift | declared:
-            _add_columns_to_judged_change(found, change)
-    _add_unknown_to_judged_change(found, facts, drift | declared)
+            _add_columns_to_change(found, change)
+    _add_unknown_to_change(found, facts, drift | declared)
     return found
 
 
-def _add_part_to_judged_change(model: JudgedModelChange, part: ChangedPart) -> None:
+def _add_part_to_change(model: JudgedModelChange, part: ChangedPart) -> None:
     if part.column is None:
         model.rows |= part.how == "rows"
         model.unknown |= part.how == "unknown"
@@ -110,7 +110,7 @@ def _add_part_to_judged_change(model: JudgedModelChange, part: ChangedPart) -> N
     model.reordered |= part.how == "reordered"
 
 
-def _add_columns_to_judged_change(found: dict[str, JudgedModelChange], change: Change) -> None:
+def _add_columns_to_change(found: dict[str, JudgedModelChange], change: Change) -> None:
     """What the definitions of both sides say of the columns, also of a model that only follows."""
     if change.change == "removed":
         found.setdefault(change.model, JudgedModelChange()).removed = True
@@ -129,7 +129,7 @@ def _add_columns_to_judged_change(found: dict[str, JudgedModelChange], change: C
         model.replaced_by = new[0].name
 
 
-def _add_unknown_to_judged_change(
+def _add_unknown_to_change(
     found: dict[str, JudgedModelChange], facts: ReviewFacts, left_out: set[str]
 ) -> None:
     names = {item.model for item in facts.impact.indirect if item.reached == "unknown"}
@@ -203,7 +203,7 @@ def find_risks_of_affected_exposures(
         yield make_risk(
             EXPOSURE_AFFECTED,
             f"{quote_exposure(reader.exposure.name)} of {reader.exposure.owners or 'nobody'} "
-            f"{_describe_reading_at_risk(reader)}: {_describe_effects_of_risk(reader, model)}.",
+            f"{_describe_reading(reader)}: {_describe_effects(reader, model)}.",
             "the owner of each reader has agreed, or what they read stays as it is",
             severity=None if reader.is_affected(model) else "medium",
             subject=reader.exposure.name,
@@ -212,20 +212,20 @@ def find_risks_of_affected_exposures(
         )
 
 
-def _describe_reading_at_risk(reader: ReaderAtRisk) -> str:
+def _describe_reading(reader: ReaderAtRisk) -> str:
     if reader.columns is None:
         return "reads all columns"
     if not reader.columns:
         return "reads which rows there are"
-    return f"reads {_name_columns_at_risk(reader.columns)}"
+    return f"reads {_name_columns(reader.columns)}"
 
 
-def _describe_effects_of_risk(reader: ReaderAtRisk, changed: JudgedModelChange) -> str:
+def _describe_effects(reader: ReaderAtRisk, changed: JudgedModelChange) -> str:
     if changed.removed:
         return "the model goes away"
     effects = changed.select_effects(reader.columns)
     phrases = [
-        _describe_effect_of_risk(effect, names, changed)
+        _describe_effect(effect, names, changed)
         for effect in _EFFECTS
         if (names := sorted(name for name, found in effects.items() if found == effect))
     ]
@@ -238,11 +238,9 @@ def _describe_effects_of_risk(reader: ReaderAtRisk, changed: JudgedModelChange) 
     return ", ".join(phrases)
 
 
-def _describe_effect_of_risk(
-    effect: ColumnEffect, names: Sequence[str], changed: JudgedModelChange
-) -> str:
+def _describe_effect(effect: ColumnEffect, names: Sequence[str], changed: JudgedModelChange) -> str:
     one = len(names) == 1
-    shown = _name_columns_at_risk(names)
+    shown = _name_columns(names)
     if effect == "dropped":
         new = changed.replaced_by
         instead = f" ({quote_exposure(new)} of the same type is new)" if one and new else ""
@@ -254,7 +252,7 @@ def _describe_effect_of_risk(
     return f"{shown} {'has' if one else 'have'} other values"
 
 
-def _name_columns_at_risk(names: Sequence[str]) -> str:
+def _name_columns(names: Sequence[str]) -> str:
     shown = ", ".join(map(quote_exposure, names[:_COLUMNS_SHOWN]))
     rest = len(names) - _COLUMNS_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
@@ -323,7 +321,7 @@ def _list_removals_in_emptied_schemas(
 def _make_risk_of_foreign_removal(change: Change) -> Risk:
     """Prod has the model, and no file that this pull request changes has defined it."""
     read = (
-        f" {quote_names(change.readers)} still {_describe_readers_of_removal_risk(change)} it."
+        f" {quote_names(change.readers)} still {_describe_readers(change)} it."
         if change.readers
         else ""
     )
@@ -347,7 +345,7 @@ def _make_risk_of_foreign_removal(change: Change) -> Risk:
     )
 
 
-def _describe_readers_of_removal_risk(change: Change) -> str:
+def _describe_readers(change: Change) -> str:
     return "reads" if len(change.readers) == 1 else "read"
 
 
@@ -356,7 +354,7 @@ def _make_risk_of_removal(change: Change, outside: Sequence[str]) -> Risk:
         return make_risk(
             MODEL_REMOVED,
             f"The model is removed, and {quote_names(change.readers)} still "
-            f"{_describe_readers_of_removal_risk(change)} it.",
+            f"{_describe_readers(change)} it.",
             READ_NO_MORE,
             severity="blocker",
             model=change.model,
@@ -365,7 +363,7 @@ def _make_risk_of_removal(change: Change, outside: Sequence[str]) -> Risk:
     return make_risk(
         MODEL_REMOVED,
         f"The model is removed. No model of the project reads it; "
-        f"{_describe_outside_readers_of_risk(outside)}.",
+        f"{_describe_outside_readers(outside)}.",
         "the readers outside of the project use it no longer, or it stays"
         if outside
         else "its owner confirms that nobody outside the project reads it",
@@ -403,14 +401,14 @@ def _judge_risk_of_dropped_columns(change: Change, read: list[ColumnChange]) -> 
         "the readers no longer use the column, or it stays"
         if len(read) == 1
         else "the readers no longer use the columns, or the columns stay",
-        subject=_list_columns_of_risk(read),
+        subject=_list_columns(read),
         severity="blocker",
         model=change.model,
         path=change.path,
     )
 
 
-def _describe_outside_readers_of_risk(readers: Sequence[str]) -> str:
+def _describe_outside_readers(readers: Sequence[str]) -> str:
     """Who reads it outside of the project, as far as the policy's exposures say."""
     if not readers:
         return UNKNOWN_OUTSIDE
@@ -426,16 +424,16 @@ def _make_risk_of_dropped_columns(
         # A model that only follows the one above it is judged there.
         f"Drops {quote_names(c.name for c in unread)}. "
         f"{reports.SENTENCES.known_readers.capitalize()} {it}; "
-        f"{_describe_outside_readers_of_risk(outside)}.",
+        f"{_describe_outside_readers(outside)}.",
         f"the readers outside of the project use {it} no longer"
         if outside
         else f"the owner confirms that nobody outside the project reads {it}",
         severity=None if own else "low",
-        subject=_list_columns_of_risk(unread),
+        subject=_list_columns(unread),
         model=change.model,
         path=change.path,
     )
 
 
-def _list_columns_of_risk(changes: list[ColumnChange]) -> str:
+def _list_columns(changes: list[ColumnChange]) -> str:
     return ", ".join(sorted(change.name for change in changes))

@@ -46,15 +46,14 @@ def find_risks_of_prod_restatements(
             continue
         yield make_risk(
             RESTATED_AFTER_MERGE,
-            f"{request}, after the merge ({recorded.reason}). "
-            f"{_describe_work_of_restatement_risk(item)}",
+            f"{request}, after the merge ({recorded.reason}). {_describe_work(item)}",
             f"the owners of these models agree, or it is taken back with {off}",
             model=recorded.model,
             path=item.path,
         )
 
 
-def _describe_work_of_restatement_risk(item: ProdRestatement) -> str:
+def _describe_work(item: ProdRestatement) -> str:
     work = sum_planned_work(item.work)
     built = quote_names(one.model for one in item.work)
     hours = item.cost.executor_hours_mid if item.cost is not None else None

@@ -91,7 +91,7 @@ def choose_work_for_decision(facts: ReviewFacts) -> JudgedWork:
         if found is None
         else replace(found, next_run=name in later, old_rows=old_rows.get(name))
         for name in sorted({*here, *there})
-        for found in (_join_work_for_decision(here.get(name), there.get(name)),)
+        for found in (_join_work(here.get(name), there.get(name)),)
     }
     # What a restatement builds again after the merge is paid for with it, and is no change.
     prod += [
@@ -109,9 +109,7 @@ def choose_work_for_decision(facts: ReviewFacts) -> JudgedWork:
     )
 
 
-def _join_work_for_decision(
-    here: Backfill | None, there: Backfill | None
-) -> ModelWorkAtRisk | None:
+def _join_work(here: Backfill | None, there: Backfill | None) -> ModelWorkAtRisk | None:
     if here is None:
         return ModelWorkAtRisk(there, "prod", 0) if there else None
     if there is not None and (here.preview or there.intervals > here.intervals):

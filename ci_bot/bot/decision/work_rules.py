@@ -64,7 +64,7 @@ def find_rebuild_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
         yield make_risk(
             BREAKING_REBUILD,
             f"{_describe_meaning_of_rebuild(work, change, same)}: "
-            f"{_describe_work_at_risk(work, change, facts.environment)}; "
+            f"{_describe_work(work, change, facts.environment)}; "
             f"{_describe_rebuilt_readers(work, readers)}.",
             "the owner confirms that past results are meant to change, best with a data diff",
             severity="low" if harmless else None,
@@ -95,7 +95,7 @@ _WHOLE_WORK = {
 }
 
 
-def _describe_work_at_risk(work: JudgedWork, change: Change, environment: str) -> str:
+def _describe_work(work: JudgedWork, change: Change, environment: str) -> str:
     judged = work.models.get(change.model)
     if judged is None:
         return (
@@ -391,23 +391,23 @@ def judge_amount_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
         yield make_risk(
             INTERVAL_LIMIT,
             f"{count_noun(total, 'interval')} to build "
-            f"{_describe_place_at_risk(work.where, facts)}; the limit{whose} is {limit:,}.",
+            f"{_describe_place(work.where, facts)}; the limit{whose} is {limit:,}.",
             "the plan is smaller (`start`, `select-model`), or `max-intervals` is raised"
             if work.where == "environment"
             else "the change rebuilds less, or `max-intervals` is raised",
         )
 
 
-def _describe_environment_at_risk(where: Where, environment: str) -> str:
+def _describe_environment(where: Where, environment: str) -> str:
     return reports.SENTENCES.after_merge if where == "prod" else f"in `{environment}`"
 
 
-def _describe_place_at_risk(where: Where, facts: ReviewFacts) -> str:
+def _describe_place(where: Where, facts: ReviewFacts) -> str:
     """Where and when the work of a whole plan is done: prod's can be that of the merge, that of
     the run after it, or both."""
     plan = facts.prod_plan
     if where == "environment" or plan is None or not select_tables(plan.next_run):
-        return _describe_environment_at_risk(where, facts.environment)
+        return _describe_environment(where, facts.environment)
     both = select_tables(plan.full_backfill)
     return "in prod, after the merge and with its next run" if both else "with prod's next run"
 
@@ -426,7 +426,7 @@ def find_budget_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
         yield make_risk(
             OVER_BUDGET,
             f"{'At least' if dearest.unknown else 'About'} {executor_time(middle)} of executor "
-            f"time {_describe_place_at_risk(where, facts)}{_describe_unknown_cost(dearest)}; "
+            f"time {_describe_place(where, facts)}{_describe_unknown_cost(dearest)}; "
             f"the limit is {executor_time(cap)}.",
             clears,
         )
@@ -447,7 +447,7 @@ def find_budget_risks(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) -> 
         yield make_risk(
             NOT_KNOWN,
             f"Whether the limit of {executor_time(cap)} holds "
-            f"{_describe_place_at_risk(where, facts)} is not known: {known} is expected"
+            f"{_describe_place(where, facts)} is not known: {known} is expected"
             f"{_describe_unknown_cost(cost)}.",
             "an apply has left the figures of these models in the ledger",
         )
@@ -481,7 +481,7 @@ def judge_one_job_risk(facts: ReviewFacts, limits: TeamLimits, bot: BotFacts) ->
             yield make_risk(
                 BATCH_SIZE_MISSING,
                 f"One job computes {count_noun(item.intervals, 'interval')} "
-                f"{_describe_environment_at_risk(where, facts.environment)}.",
+                f"{_describe_environment(where, facts.environment)}.",
                 "the model has a `batch_size`",
                 severity=None if item.kind == "INCREMENTAL_BY_TIME_RANGE" else "low",
                 model=name,

@@ -278,12 +278,10 @@ class GitProgram:
             The variables with which a git writes there, and reads the checkout's beside them.
         """
         checkout = self._borrowing_variables["GIT_OBJECT_DIRECTORY"]
-        self._borrowing_variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quote_path_for_git(
-            str(more)
-        )
+        self._borrowing_variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quote_path(str(more))
         return {
             "GIT_OBJECT_DIRECTORY": str(more),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quote_path_for_git(checkout),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _quote_path(checkout),
         }
 
     def locate_inside(self, name: str) -> Path:
@@ -342,7 +340,7 @@ class GitProgram:
             raise self._deadline.make_timeout_error(DOING) from None
 
 
-def _quote_path_for_git(path: str) -> str:
+def _quote_path(path: str) -> str:
     """A path for a variable that holds several, as git reads it: quoted where it has to be."""
     if os.pathsep not in path and not path.startswith('"'):
         return path

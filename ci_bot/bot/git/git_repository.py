@@ -379,7 +379,7 @@ class GitRepository:
                         hint="Split the pull request, or bring its branch up to date.",
                         reason_code="too_many_files",
                     )
-                found.append(_parse_file_changed_in_git(facts, path))
+                found.append(_parse_changed_file(facts, path))
         return found
 
     def read_origin(self) -> str | None:
@@ -405,7 +405,7 @@ class GitRepository:
         return sha if done.returncode == 0 and SHA.fullmatch(sha) else None
 
 
-def _parse_file_changed_in_git(facts: bytes, path: bytes) -> GitFile:
+def _parse_changed_file(facts: bytes, path: bytes) -> GitFile:
     """One pair of `diff-tree -z --raw`: `:mode mode id id status`, and the path."""
     old_mode, new_mode, old, new, status = facts.decode("ascii")[1:].split(" ")
     return GitFile(

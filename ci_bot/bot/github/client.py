@@ -384,11 +384,11 @@ class GitHubClient:
                 resend=False,
             )
         except NotFound:
-            raise _make_workflow_start_error_of_github(
+            raise _make_workflow_start_error(
                 workflow, ref, "there is no workflow of this name"
             ) from None
         except RejectedContent as rejected:
-            raise _make_workflow_start_error_of_github(workflow, ref, rejected.said) from None
+            raise _make_workflow_start_error(workflow, ref, rejected.said) from None
         except UnclearWrite as unclear:
             raise GitHubUnavailable(
                 unclear.message,
@@ -472,7 +472,7 @@ class GitHubClient:
             return ACTIONS_BOT
 
 
-def _make_workflow_start_error_of_github(workflow: str, ref: str, why: str) -> BadInput:
+def _make_workflow_start_error(workflow: str, ref: str, why: str) -> BadInput:
     return BadInput(
         f"GitHub does not start {workflow}: {why.rstrip('.')}.",
         hint=f"Copy it from this release's examples to .github/workflows/ on `{ref}`: it has to "
@@ -484,8 +484,8 @@ def _make_workflow_start_error_of_github(workflow: str, ref: str, why: str) -> B
 
 def is_same_comment_text_on_github(one: str, other: str) -> bool:
     """Whether two bodies are the same but for line ends and blanks at their ends."""
-    return _normalize_comment_text_of_github(one) == _normalize_comment_text_of_github(other)
+    return _normalize_comment_text(one) == _normalize_comment_text(other)
 
 
-def _normalize_comment_text_of_github(text: str) -> str:
+def _normalize_comment_text(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()

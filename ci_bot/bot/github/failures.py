@@ -68,14 +68,14 @@ class GitHubNetworkTrouble:
 
 def classify_network_error_of_github(error: BaseException) -> GitHubNetworkTrouble:
     """Why a request ended in `error`."""
-    causes = list(_iterate_causes_of_network_error(error))
+    causes = list(_iterate_causes(error))
     names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     if names & _PROXY or "SOCKS" in str(error):
         behind = any(_BEHIND_THE_PROXY.search(str(cause)) for cause in causes)
         return GitHubNetworkTrouble("lost" if behind else "proxy", "the proxy failed")
     for cause in causes:
         if isinstance(cause, ssl.SSLError):
-            return _classify_tls_error_of_github(cause)
+            return _classify_tls_error(cause)
         if isinstance(cause, socket.gaierror) and cause.errno in _NO_SUCH_NAME:
             return GitHubNetworkTrouble("unknown_host", "its name is not known")
     if names & _URL:
@@ -89,7 +89,7 @@ def classify_network_error_of_github(error: BaseException) -> GitHubNetworkTroub
     return GitHubNetworkTrouble("lost", "the connection failed")
 
 
-def _classify_tls_error_of_github(error: ssl.SSLError) -> GitHubNetworkTrouble:
+def _classify_tls_error(error: ssl.SSLError) -> GitHubNetworkTrouble:
     if isinstance(error, ssl.SSLCertVerificationError):
         kind: NetworkFault = "untrusted_certificate"
         if error.verify_code in _NOT_OF_THIS_SERVER:
@@ -106,7 +106,7 @@ def _classify_tls_error_of_github(error: ssl.SSLError) -> GitHubNetworkTrouble:
     return GitHubNetworkTrouble("lost", "the secure connection failed")
 
 
-def _iterate_causes_of_network_error(error: BaseException) -> Iterator[BaseException]:
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
     """`error` and everything that it was made from, the outermost first, each once."""
     waiting, seen = [error], set()
     while waiting:
@@ -233,7 +233,7 @@ def decide_retry_of_github_request(
     kind = classify_github_failure(failure)
     if kind == "final":
         return GiveUp()
-    wait = requested_wait = _read_wait_requested_by_github(failure, now)
+    wait = requested_wait = _read_requested_wait(failure, now)
     if wait is None:
         step = limits.secondary_wait if kind == "limited" else limits.first_wait
         wait = step * 2.0 ** (tries - 1) * (1 + jitter / 2)
@@ -242,7 +242,7 @@ def decide_retry_of_github_request(
     return RetryAfter(wait)
 
 
-def _read_wait_requested_by_github(failure: GitHubRequestFailure, now: float) -> float | None:
+def _read_requested_wait(failure: GitHubRequestFailure, now: float) -> float | None:
     """The seconds that GitHub names itself, at least one; None if it names none."""
     text = failure.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) <= 9:  # noqa: PLR2004 - more than 30 years
@@ -309,7 +309,7 @@ def make_github_error(  # noqa: PLR0911 - one return per kind of failure
     """
     kind = classify_github_failure(failure)
     if kind == "limited":
-        return _make_github_rate_limit_error(doing, until)
+        return _make_rate_limit_error(doing, until)
     if failure.status is None:
         return make_unreachable_github_error(
             failure.network, failure.message, doing=doing, host=host
@@ -400,8 +400,8 @@ def clean_text_of_github_server(text: str) -> str:
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
-def _make_github_rate_limit_error(doing: str, until: float | None) -> GitHubUnavailable:
-    when = "for a while" if until is None else f"until {_format_epoch_of_rate_limit(until)}"
+def _make_rate_limit_error(doing: str, until: float | None) -> GitHubUnavailable:
+    when = "for a while" if until is None else f"until {_format_epoch(until)}"
     return GitHubUnavailable(
         f"The bot could not {doing}: GitHub's rate limit holds {when}.",
         hint="Run the job again after that.",
@@ -409,7 +409,7 @@ def _make_github_rate_limit_error(doing: str, until: float | None) -> GitHubUnav
     )
 
 
-def _format_epoch_of_rate_limit(epoch: float) -> str:
+def _format_epoch(epoch: float) -> str:
     try:
         return f"{datetime.fromtimestamp(epoch, timezone.utc):%Y-%m-%d %H:%M} UTC"
     except (ValueError, OverflowError, OSError):

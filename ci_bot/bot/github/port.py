@@ -285,9 +285,7 @@ def poll_states_of_github_pulls(
     }
     if spent == 1:
         states |= {n: PullState(state="closed") for n in numbers if n not in is_open}
-    undecided = {
-        number for number in numbers if _is_state_of_github_pull_unsure(states.get(number))
-    }
+    undecided = {number for number in numbers if _is_state_unsure(states.get(number))}
     turn, more, limit = 1, True, max(MOST_REQUESTS, spent + 2)
     while undecided and more and spent < limit:
         # Whatever closed lately comes first, and that is what a nightly sweep looks for.
@@ -303,7 +301,7 @@ def poll_states_of_github_pulls(
     for number in sorted(undecided):
         if spent >= limit:
             break
-        states[number] = _poll_state_of_github_pull(number, get_pull)
+        states[number] = _poll_pull_state(number, get_pull)
         spent += 1
     return {number: states.get(number, PullState(state="unknown")) for number in numbers}
 
@@ -320,11 +318,11 @@ def _list_open_github_pulls(page: PullPage) -> tuple[int, set[int]]:
     return _MOST_OPEN_PAGES, numbers
 
 
-def _is_state_of_github_pull_unsure(state: PullState | None) -> bool:
+def _is_state_unsure(state: PullState | None) -> bool:
     return state is None or (state.state == "closed" and state.merged is None)
 
 
-def _poll_state_of_github_pull(number: int, get_pull: Callable[[int], PullRequest]) -> PullState:
+def _poll_pull_state(number: int, get_pull: Callable[[int], PullRequest]) -> PullState:
     try:
         pull = get_pull(number)
     except NotFound:

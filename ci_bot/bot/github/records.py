@@ -174,23 +174,23 @@ def read_entries_of_github_answer(data: Any, path: str | None = None) -> list[An
 
 def read_field_of_github_answer(data: Any, path: str, kind: type[T]) -> T:
     """The value at a dotted path, which must be of this type."""
-    value = _get_github_value_at_path(data, path)
-    if not _is_kind_of_github_value(value, kind):
+    value = _get_value_at_path(data, path)
+    if not _is_of_kind(value, kind):
         raise GitHubAnswerError(f"lacks `{path}`")
     return value  # type: ignore[no-any-return]  # `_is` has looked
 
 
 def read_optional_field_of_github_answer(data: Any, path: str, kind: type[T]) -> T | None:
     """The value at a dotted path; None if it is absent or of another type."""
-    value = _get_github_value_at_path(data, path)
-    return value if _is_kind_of_github_value(value, kind) else None
+    value = _get_value_at_path(data, path)
+    return value if _is_of_kind(value, kind) else None
 
 
-def _is_kind_of_github_value(value: Any, kind: type) -> bool:
+def _is_of_kind(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
 
 
-def _get_github_value_at_path(data: Any, path: str) -> Any:
+def _get_value_at_path(data: Any, path: str) -> Any:
     for key in path.split("."):
         if not isinstance(data, Mapping):
             return None
@@ -313,10 +313,7 @@ def read_file_of_github_artifact(
             found = [member for member in members if member.filename == name]
             if len(found) != 1:
                 raise _refuse_github_artifact(f"does not hold exactly one `{name}`")
-            if (
-                not _is_regular_file_of_artifact(found[0])
-                or found[0].compress_type not in _COMPRESSIONS
-            ):
+            if not _is_regular_file(found[0]) or found[0].compress_type not in _COMPRESSIONS:
                 raise _refuse_github_artifact(f"holds a `{name}` that is no plain file")
             with opened.open(found[0]) as stream:
                 content = stream.read(max_bytes + 1)
@@ -329,7 +326,7 @@ def read_file_of_github_artifact(
     return content
 
 
-def _is_regular_file_of_artifact(member: zipfile.ZipInfo) -> bool:
+def _is_regular_file(member: zipfile.ZipInfo) -> bool:
     kind = stat.S_IFMT(member.external_attr >> 16)
     return not member.is_dir() and kind in (0, stat.S_IFREG)
 

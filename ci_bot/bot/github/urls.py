@@ -37,7 +37,7 @@ def _parse_safe_github_url(url: str) -> SplitResult | None:
     try:
         parts = urlsplit(url)
         encrypted = parts.scheme == "https" or (
-            parts.scheme == "http" and _is_loopback_of_github_url(parts.hostname or "")
+            parts.scheme == "http" and _is_loopback(parts.hostname or "")
         )
         fine = encrypted and parts.hostname and parts.username is None and parts.port != 0
     except ValueError:
@@ -45,7 +45,7 @@ def _parse_safe_github_url(url: str) -> SplitResult | None:
     return parts if fine else None
 
 
-def _is_loopback_of_github_url(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -68,11 +68,11 @@ def find_certificates_for_github(environ: Mapping[str, str]) -> str | None:
     for name in VARIABLES:
         value = environ.get(name, "").strip()
         if value:
-            return _check_path_of_certificates(name, value)
+            return _check_certificates_path(name, value)
     return None
 
 
-def _check_path_of_certificates(name: str, value: str) -> str:
+def _check_certificates_path(name: str, value: str) -> str:
     path = Path(value)
     if path.is_dir() if name == "SSL_CERT_DIR" else path.exists():
         return value
@@ -101,13 +101,11 @@ def find_github_repository(environ: Mapping[str, str], origin: str | None) -> st
     given = environ.get("GITHUB_REPOSITORY", "").strip()
     if given:
         if not is_repository_in_event(given):
-            raise _make_unknown_github_repository_error("GITHUB_REPOSITORY is not owner/name.")
+            raise _make_unknown_repository_error("GITHUB_REPOSITORY is not owner/name.")
         return given
     remote = _REMOTE.fullmatch(origin or "")
     if remote is None or not is_repository_in_event(remote["name"]):
-        raise _make_unknown_github_repository_error(
-            "The checkout's origin is no repository on GitHub."
-        )
+        raise _make_unknown_repository_error("The checkout's origin is no repository on GitHub.")
     if remote["host"].lower() != _PUBLIC and not environ.get("GITHUB_API_URL", "").strip():
         raise BadInput(
             f"The checkout's origin is on {remote['host']}, whose API is not known.",
@@ -138,7 +136,7 @@ def find_github_token(environ: Mapping[str, str]) -> str:
     )
 
 
-def _make_unknown_github_repository_error(what: str) -> BadInput:
+def _make_unknown_repository_error(what: str) -> BadInput:
     return BadInput(
         what,
         hint="Set GITHUB_REPOSITORY to owner/name.",

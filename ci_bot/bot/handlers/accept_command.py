@@ -68,7 +68,7 @@ def list_findings_that_owner_accepts(own: Report, command: AcceptCommand) -> Seq
         )
     found = [r for r in own.risks if (r.rule, r.model) == (command.rule, command.model)]
     if not found:
-        raise _make_unknown_finding_error_for_command(own, command)
+        raise _make_unknown_finding_error(own, command)
     if any(risk.severity == "blocker" for risk in found):
         raise RequestRefused(
             f"`{command.rule}` on `{command.model}` blocks, and a blocker is not accepted.",
@@ -103,7 +103,7 @@ def find_fingerprint_for_owner_command(own: Report, model: str) -> str:
     return found
 
 
-def _make_unknown_finding_error_for_command(own: Report, command: AcceptCommand) -> BadInput:
+def _make_unknown_finding_error(own: Report, command: AcceptCommand) -> BadInput:
     done = [r for r in own.set_aside if (r.rule, r.model) == (command.rule, command.model)]
     if done:
         return BadInput(
@@ -154,9 +154,9 @@ def handle_accept_command_of_owner(
         reason=publisher.redactor.redact(command.reason),
         comment_id=activity.comment_id,
     )
-    kept = _write_acceptance_for_owner_command(client, settings, pull, acceptance)
+    kept = _write_acceptance(client, settings, pull, acceptance)
     report = decide_on_review_again(own, AcceptancesByOwners.from_items(kept, own.changes))
-    return _publish_acceptance_of_owner(report, acceptance, marker, settings, publisher, pull)
+    return _publish_acceptance(report, acceptance, marker, settings, publisher, pull)
 
 
 def list_findings_of_commenting_owner(
@@ -178,7 +178,7 @@ def list_findings_of_commenting_owner(
     return mine
 
 
-def _write_acceptance_for_owner_command(
+def _write_acceptance(
     client: WorkerClient, settings: ActionSettings, pull: PullRequest, acceptance: Acceptance
 ) -> list[Acceptance]:
     """What the ledger holds afterwards."""
@@ -194,7 +194,7 @@ def _write_acceptance_for_owner_command(
     return answer.acceptances
 
 
-def _publish_acceptance_of_owner(
+def _publish_acceptance(
     report: Report,
     acceptance: Acceptance,
     marker: Marker | None,

@@ -83,41 +83,35 @@ def handle_apply_of_reviewed_plan(
     )
     against = list_unmet_conditions_of_apply_gate(requester, pull, marker)
     if against or marker is None:
-        return _refuse_apply_in_comment(against, command, publisher, marker)
+        return _refuse_apply(against, command, publisher, marker)
     own = review_again_in_apply_run(
         settings, publisher, client, pull=pull, marker=marker, github=github
     )
     other = find_why_own_review_has_other_plan(own, marker, publisher, github)
     if other is not None:
-        return _publish_outcome_of_apply(other, command, publisher, marker)
+        return _publish_outcome(other, command, publisher, marker)
     against = find_gate_condition_of_review(requester, own, marker)
     if not command.probe:
         show_own_review_in_run(own, marker, publisher)
     marker = confirm_comment_marker_by_own_review(marker, own)
     if against:
-        return _refuse_apply_in_comment(against, command, publisher, marker)
+        return _refuse_apply(against, command, publisher, marker)
     if command.override:
         reason = publisher.redactor.redact(command.override)
         publisher.template = replace(
             publisher.template, override=DecisionOverrideView(by=by, reason=reason)
         )
-    wanted = _build_request_of_apply_handler(
-        settings, publisher, client, pull=pull, own=own, marker=marker
-    )
+    wanted = _build_request(settings, publisher, client, pull=pull, own=own, marker=marker)
     document = (
-        _request_apply_for_handler(client, {**wanted, "probe": True}, publisher)
+        _request_apply(client, {**wanted, "probe": True}, publisher)
         if command.probe
-        else _apply_with_progress_in_comment(wanted, publisher, client, marker)
+        else _apply_with_progress(wanted, publisher, client, marker)
     )
-    if _is_apply_run_being_killed(document):
-        return _publish_outcome_of_apply(
-            document, command, publisher, None, wanted["max_executor_hours"]
-        )
+    if _is_run_being_killed(document):
+        return _publish_outcome(document, command, publisher, None, wanted["max_executor_hours"])
     closed = _find_pull_closed_while_applying(activity.number, publisher, github)
     shown = marker if closed is None else None
-    code = _publish_outcome_of_apply(
-        document, command, publisher, shown, wanted["max_executor_hours"]
-    )
+    code = _publish_outcome(document, command, publisher, shown, wanted["max_executor_hours"])
     return (
         code
         if closed is None
@@ -125,7 +119,7 @@ def handle_apply_of_reviewed_plan(
     )
 
 
-def _publish_outcome_of_apply(
+def _publish_outcome(
     document: ApplyDocument,
     command: ApplyCommand,
     publisher: HandlerPublisher,
@@ -135,17 +129,17 @@ def _publish_outcome_of_apply(
     """Tells what came of it, where it is to be reported; the exit code."""
     if command.probe:
         return estimate.publish_estimate(document, publisher, limit)
-    if _is_apply_run_being_killed(document):
+    if _is_run_being_killed(document):
         return apply_evidence.publish_partial_apply(document, publisher)
     return apply_evidence.publish_apply(document, publisher, marker)
 
 
-def _is_apply_run_being_killed(document: ApplyDocument) -> bool:
+def _is_run_being_killed(document: ApplyDocument) -> bool:
     """Whether the run is cancelled: seconds are left, which only outputs may take."""
     return document.result == "cancelled" and document.reason_code != "stop_requested"
 
 
-def _refuse_apply_in_comment(
+def _refuse_apply(
     against: list[UnmetApplyCondition],
     command: ApplyCommand,
     publisher: HandlerPublisher,
@@ -201,7 +195,7 @@ def _find_pull_closed_while_applying(
     return None if pull.open else pull
 
 
-def _apply_with_progress_in_comment(
+def _apply_with_progress(
     wanted: applying.WantedWorkerApply,
     publisher: HandlerPublisher,
     client: WorkerClient,
@@ -251,10 +245,10 @@ def _apply_with_progress_in_comment(
     client.add_listener(
         WorkListener(on_progress=on_progress, on_log=lambda _line: None, on_cancel=on_cancel)
     )
-    return _request_apply_for_handler(client, wanted, publisher)
+    return _request_apply(client, wanted, publisher)
 
 
-def _build_request_of_apply_handler(
+def _build_request(
     settings: ActionSettings,
     publisher: HandlerPublisher,
     client: WorkerClient,
@@ -286,7 +280,7 @@ def _build_request_of_apply_handler(
     }
 
 
-def _request_apply_for_handler(
+def _request_apply(
     client: WorkerClient, wanted: applying.WantedWorkerApply, publisher: HandlerPublisher
 ) -> ApplyDocument:
     try:

@@ -33,9 +33,7 @@ def judge_evidence_of_apply_run(
     """The document with the decision that its evidence leads to, if there is any; the report
     is written again with it. A worker's own decision does not count."""
     own = publisher.own_review
-    found = (
-        decide_again_after_apply(own, document, _get_tolerances_of_run(publisher)) if own else None
-    )
+    found = decide_again_after_apply(own, document, _get_tolerances(publisher)) if own else None
     if found is None:
         return document.model_copy(update={"verdict": None})
     after, verdict = found
@@ -55,7 +53,7 @@ def get_decision_after_apply_run(document: ApplyDocument, marker: Marker | None)
     return (marker.decision or "") if marker else ""
 
 
-def _get_tolerances_of_run(publisher: HandlerPublisher) -> TeamLimits:
+def _get_tolerances(publisher: HandlerPublisher) -> TeamLimits:
     """How much may differ, by the input or the policy."""
     policy = publisher.own_review.policy if publisher.own_review else None
     given = publisher.settings.inputs.diff_tolerance
@@ -72,9 +70,7 @@ def list_annotations_of_differences(
     """Annotations for what the data diff found beyond what the input or the policy tolerates."""
     return [
         ("warning", f"{risk.rule} on {risk.model}: {risk.evidence}", None, None)
-        for risk in judge_risks_of_data_diffs(
-            document.table_diff, _get_tolerances_of_run(publisher)
-        )
+        for risk in judge_risks_of_data_diffs(document.table_diff, _get_tolerances(publisher))
         if risk.severity in ("blocker", "high", "medium")
     ]
 
@@ -130,7 +126,7 @@ def publish_refused_apply(
 
     def post_refusal() -> bool:
         if does_comment_hold_apply_evidence(marker):
-            return _post_note_of_apply(
+            return _post_note(
                 publisher, "refused", refusal.message, marker.plan if marker else None
             )
         return _may_show_in_comment(marker) and publisher.try_post(
@@ -170,7 +166,7 @@ def publish_partial_apply(document: ApplyDocument, publisher: HandlerPublisher) 
     _publish_apply_files(document, publisher)
     publisher.set_outputs(
         {"reason-code": document.reason_code or "", "plan-id": document.plan_id or ""},
-        _build_result_output_of_apply(document),
+        _build_result_output(document),
     )
     return apply.choose_exit_code_of_worker_apply(document)
 
@@ -190,7 +186,7 @@ def _publish_apply_files(document: ApplyDocument, publisher: HandlerPublisher) -
     return render_comment
 
 
-def _build_result_output_of_apply(document: ApplyDocument) -> dict[str, object]:
+def _build_result_output(document: ApplyDocument) -> dict[str, object]:
     """The output `result`."""
     return {
         "activity": "apply",
@@ -218,7 +214,7 @@ def publish_apply(
             return True
         if does_comment_hold_apply_evidence(marker) and document.result == "refused":
             why = document.failure.message if document.failure else "The apply was refused."
-            return _post_note_of_apply(publisher, "refused", why, document.plan_id)
+            return _post_note(publisher, "refused", why, document.plan_id)
         phase = apply_phase(document.result)
         return _may_show_in_comment(marker) and publisher.try_post(
             phase, CommentMarkerFacts.from_marker(marker), render
@@ -231,11 +227,11 @@ def publish_apply(
             "reason-code": document.reason_code or document.result,
             "plan-id": document.plan_id or (marker.plan if marker else None) or "",
         },
-        _build_result_output_of_apply(document),
+        _build_result_output(document),
         post_result,
     )
     if publisher.own_review is not None and document.result in ("applied", "failed"):
-        end = ApplyEnd(_describe_end_for_note(document), failed=document.result == "failed")
+        end = ApplyEnd(_describe_end(document), failed=document.result == "failed")
         publisher.write_check(publisher.own_review, end)
     if posted and document.result in ("applied", "failed"):
         _notify_of_apply(publisher, document)
@@ -254,19 +250,17 @@ def _refuse_apply_without_reviewed_sets(document: ApplyDocument) -> ApplyRefusal
 
 
 def _notify_of_apply(publisher: HandlerPublisher, document: ApplyDocument) -> None:
-    _post_note_of_apply(
-        publisher, document.result, _describe_end_for_note(document), document.plan_id
-    )
+    _post_note(publisher, document.result, _describe_end(document), document.plan_id)
 
 
-def _describe_end_for_note(document: ApplyDocument) -> str:
+def _describe_end(document: ApplyDocument) -> str:
     """What came of an apply, as sentences."""
     if document.result == "applied":
         return summarize_evidence_for_comment(document)
     return document.failure.message if document.failure else "The apply failed."
 
 
-def _post_note_of_apply(
+def _post_note(
     publisher: HandlerPublisher, result: ApplyResult, summary: str, plan_id: PlanId | None
 ) -> bool:
     text = notices.render_apply_ended_notice(

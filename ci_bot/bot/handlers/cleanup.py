@@ -57,7 +57,7 @@ def handle_cleanup_of_pull_request(
         pull = github.get_pull(activity.number)
         merged = pull.merged if not pull.open else None
         if pull.open:
-            _check_person_who_asks_for_cleanup(activity, github)
+            _check_who_asks(activity, github)
     elif github is not None and _is_pull_request_open_again(activity.number, github):
         return _leave_environment_of_reopened_pull(activity, publisher)
     return handle_removal_of_environment(
@@ -87,7 +87,7 @@ def handle_removal_of_environment(
     marker = publisher.try_read_marker()
     publisher.template = replace(publisher.template, merged=merged)
     documents = [
-        _request_cleanup_for_handler(
+        _request_cleanup(
             client,
             environment=EnvironmentName.for_pull_request(prefix, number),
             environment_prefix=prefix,
@@ -98,10 +98,7 @@ def handle_removal_of_environment(
         )
         for prefix in _list_prefixes_of_pull_request(settings, marker, number)
     ]
-    return max(
-        publish_cleanup(document, publisher)
-        for document in _select_documents_for_comment(documents)
-    )
+    return max(publish_cleanup(document, publisher) for document in _select_documents(documents))
 
 
 def is_cleanup_expected_by_comment(marker: Marker | None) -> bool:
@@ -125,7 +122,7 @@ def _list_prefixes_of_pull_request(
     return list(dict.fromkeys(prefix for prefix in (earlier, settings.prefix) if prefix))
 
 
-def _select_documents_for_comment(documents: list[CleanupDocument]) -> list[CleanupDocument]:
+def _select_documents(documents: list[CleanupDocument]) -> list[CleanupDocument]:
     """The last is what had to be done; of a name from the comment only what became of something."""
     *earlier, own = documents
     found = [
@@ -184,7 +181,7 @@ def _leave_environment_of_reopened_pull(
     return EXIT_DONE
 
 
-def _check_person_who_asks_for_cleanup(activity: activities.Cleanup, github: GitHub) -> None:
+def _check_who_asks(activity: activities.Cleanup, github: GitHub) -> None:
     """The environment of an open pull request is removed only for somebody who may write."""
     by = activity.requested_by or ""
     if activity.comment_id is not None:
@@ -200,7 +197,7 @@ def _check_person_who_asks_for_cleanup(activity: activities.Cleanup, github: Git
         )
 
 
-def _request_cleanup_for_handler(client: WorkerClient, **wanted: Any) -> CleanupDocument:
+def _request_cleanup(client: WorkerClient, **wanted: Any) -> CleanupDocument:
     try:
         return cleaning.request_cleanup_from_worker(client, **wanted)
     except BotError as error:

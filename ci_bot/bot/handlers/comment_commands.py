@@ -37,8 +37,8 @@ def handle_comment_command(
     try:
         permission = github.get_permission(activity.author)
         if not may_write_on_github(permission):
-            raise _make_permission_error_for_command(activity.author, permission)
-        _add_reaction_to_command(activity, publisher, github, "eyes")
+            raise _make_permission_error(activity.author, permission)
+        _add_reaction(activity, publisher, github, "eyes")
         return _carry_out_comment_command(activity, publisher, github, permission)
     except BotError as error:
         return _refuse_command(activity, publisher, github, error)
@@ -60,18 +60,18 @@ def _carry_out_comment_command(
         publisher.post_note(
             notices.render_status_comment(marker, publisher.template, comment_url=url)
         )
-        _add_reaction_to_command(activity, publisher, github, "rocket")
+        _add_reaction(activity, publisher, github, "rocket")
         _set_command_outputs(activity, publisher, "answered", marker.phase if marker else "no_plan")
         return EXIT_DONE
     _check_comment_command(activity, publisher, github.get_pull(activity.number), permission)
     workflow = REVIEW if isinstance(line, comment_command.PlanCommand) else APPLY
     github.dispatch_workflow(
         workflow,
-        _get_branch_of_started_workflow(activity),
-        _build_inputs_of_started_workflow(activity),
+        _get_workflow_branch(activity),
+        _build_workflow_inputs(activity),
     )
     _set_command_outputs(activity, publisher, "started", "started")
-    _add_reaction_to_command(activity, publisher, github, "rocket")
+    _add_reaction(activity, publisher, github, "rocket")
     publisher.commands.annotate_notice(
         f"Started {workflow} to {line.verb} pull request #{activity.number}, "
         f"as @{activity.author} asked."
@@ -91,7 +91,7 @@ def _answer_help_command(
     if line.problem is None:
         _set_command_outputs(activity, publisher, "answered", "help")
         return EXIT_DONE
-    _add_reaction_to_command(activity, publisher, github, "-1")
+    _add_reaction(activity, publisher, github, "-1")
     publisher.commands.annotate_error(
         f"The comment is no command that is known here. {line.problem}"
     )
@@ -124,7 +124,7 @@ def _check_comment_command(
             if marker is not None or item.reason_code != "no_reviewed_plan"
         ]
         if against:
-            raise _make_refusal_error_for_command(against)
+            raise _make_refusal_error(against)
     if isinstance(line, comment_command.AcceptCommand):
         _check_accept_command(line, activity.author, pull, permission)
     if isinstance(line, comment_command.RestateCommand):
@@ -132,13 +132,13 @@ def _check_comment_command(
             activity.author, permission, pull, (pull.head_sha,), what="a restatement"
         )
         if against:
-            raise _make_refusal_error_for_command(against)
+            raise _make_refusal_error(against)
     if isinstance(line, comment_command.EstimateCommand):
         against = find_gate_condition_to_load(
             activity.author, permission, pull, (pull.head_sha,), what="an estimate"
         )
         if against:
-            raise _make_refusal_error_for_command(against)
+            raise _make_refusal_error(against)
     if isinstance(line, comment_command.PlanCommand) and pull.fork:
         # The workflow that would be started has secrets, and a fork's code must never load there.
         raise RequestRefused(
@@ -169,10 +169,10 @@ def _check_accept_command(
         author, permission, pull, (pull.head_sha,), what="an acceptance"
     )
     if against:
-        raise _make_refusal_error_for_command(against)
+        raise _make_refusal_error(against)
 
 
-def _build_inputs_of_started_workflow(activity: activities.CommentCommand) -> dict[str, str]:
+def _build_workflow_inputs(activity: activities.CommentCommand) -> dict[str, str]:
     """The inputs of the workflow that is started. GitHub refuses those that it does not declare."""
     line, number = activity.command, {"pr-number": str(activity.number)}
     if isinstance(line, comment_command.PlanCommand):
@@ -187,7 +187,7 @@ def _build_inputs_of_started_workflow(activity: activities.CommentCommand) -> di
     }
 
 
-def _get_branch_of_started_workflow(activity: activities.CommentCommand) -> str:
+def _get_workflow_branch(activity: activities.CommentCommand) -> str:
     if activity.default_branch is None:
         raise RequestRefused(
             "The event does not name the default branch, so no workflow can be started on it.",
@@ -197,7 +197,7 @@ def _get_branch_of_started_workflow(activity: activities.CommentCommand) -> str:
     return activity.default_branch
 
 
-def _make_permission_error_for_command(login: str, permission: Permission) -> RequestRefused:
+def _make_permission_error(login: str, permission: Permission) -> RequestRefused:
     return RequestRefused(
         f"@{login} has {permission} access to this repository, and commands need write.",
         hint="Ask somebody with write access to give the command.",
@@ -205,7 +205,7 @@ def _make_permission_error_for_command(login: str, permission: Permission) -> Re
     )
 
 
-def _make_refusal_error_for_command(against: list[UnmetApplyCondition]) -> RequestRefused:
+def _make_refusal_error(against: list[UnmetApplyCondition]) -> RequestRefused:
     return RequestRefused(
         " ".join(item.message for item in against),
         hint=" ".join(item.hint for item in against),
@@ -223,7 +223,7 @@ def _refuse_command(
     failure = make_activity_failure_of_worker(error, "command", publisher.redactor)
     publisher.commands.annotate_error(f"{failure.message} {failure.hint or ''}".strip())
     _set_command_outputs(activity, publisher, "refused", error.reason_code)
-    _add_reaction_to_command(activity, publisher, github, "-1")
+    _add_reaction(activity, publisher, github, "-1")
     publisher.try_note(
         notices.render_refused_comment(
             failure.reason_code, failure.message, failure.hint, publisher.template
@@ -232,7 +232,7 @@ def _refuse_command(
     return error.exit_code
 
 
-def _add_reaction_to_command(
+def _add_reaction(
     activity: activities.CommentCommand,
     publisher: HandlerPublisher,
     github: GitHub,

@@ -30,7 +30,7 @@ class DoctorHandler(Handler[activities.Doctor]):
 
     def run(self, activity: activities.Doctor, context: HandlerContext) -> int:
         settings = context.settings
-        _check_commit_of_doctor_run(context)
+        _check_commit(context)
         document = request_doctor_from_worker(
             context.client,
             owner_name=settings.runner.repository,
@@ -50,7 +50,7 @@ class DoctorHandler(Handler[activities.Doctor]):
         )
 
 
-def _check_commit_of_doctor_run(context: HandlerContext) -> None:
+def _check_commit(context: HandlerContext) -> None:
     """The project is loaded beside the secrets of this job, so it is the commit of the branch that
     somebody with write access has chosen, and never a pull request's.
 
@@ -76,7 +76,7 @@ def _publish_doctor(document: DoctorDocument, context: HandlerContext, branch: s
     document = document.model_copy(update={"checks": [*document.checks, *own]})
     document = publisher.redactor.redact_document(document)
     publisher.summary.append_markdown(render_doctor_markdown(document))
-    _annotate_doctor_checks_in_run(document, publisher)
+    _annotate_doctor_checks(document, publisher)
     code = choose_exit_code_of_worker_doctor(document)
     reason = "missing" if code else "nothing_missing"
     publisher.outputs.set_output("reason-code", reason)
@@ -93,7 +93,7 @@ def _publish_doctor(document: DoctorDocument, context: HandlerContext, branch: s
     return code
 
 
-def _annotate_doctor_checks_in_run(document: DoctorDocument, publisher: HandlerPublisher) -> None:
+def _annotate_doctor_checks(document: DoctorDocument, publisher: HandlerPublisher) -> None:
     for status, level in (("fail", "error"), ("warn", "warning")):
         publisher.annotate_findings(
             [
@@ -119,16 +119,14 @@ def check_variables_of_doctor_run(
     )
     absent = sorted(name for name in wanted.names if name not in environ)
     none = [
-        f"{prefix}*"
-        for prefix in wanted.prefixes
-        if not _has_variable_with_prefix_in_run(prefix, environ)
+        f"{prefix}*" for prefix in wanted.prefixes if not _has_variable_with_prefix(prefix, environ)
     ]
     if empty:
-        yield _make_missing_variables_check_of_run(
+        yield _make_missing_variables_check(
             empty, "empty", "Set the secret or variable that the workflow's `env` reads for it."
         )
     if absent or none:
-        yield _make_missing_variables_check_of_run(
+        yield _make_missing_variables_check(
             [*absent, *none],
             "not set in this job",
             "Add it to the `env` of this step, or take it out of `worker-env`.",
@@ -146,11 +144,11 @@ def check_variables_of_doctor_run(
         )
 
 
-def _has_variable_with_prefix_in_run(prefix: str, environ: Mapping[str, str]) -> bool:
+def _has_variable_with_prefix(prefix: str, environ: Mapping[str, str]) -> bool:
     return any(name.startswith(prefix) for name in environ)
 
 
-def _make_missing_variables_check_of_run(names: list[str], what: str, fix: str) -> ProjectCheck:
+def _make_missing_variables_check(names: list[str], what: str, fix: str) -> ProjectCheck:
     listed = ", ".join(f"`{name}`" for name in names)
     are = "is" if len(names) == 1 else "are"
     return ProjectCheck(name="variables", status="warn", message=f"{listed} {are} {what}", fix=fix)
@@ -173,10 +171,10 @@ def check_github_token_of_run(
         message=f"comments come from `{login}`; pull requests can be read",
     )
     if branch is not None:
-        yield _check_branch_rules_for_run(github, branch)
+        yield _check_branch_rules(github, branch)
 
 
-def _check_branch_rules_for_run(github: GitHub, branch: str) -> ProjectCheck:
+def _check_branch_rules(github: GitHub, branch: str) -> ProjectCheck:
     try:
         required = github.list_required_checks(branch)
     except BotError as error:

@@ -181,13 +181,13 @@ def publish_estimate(
             publisher.commands.annotate_error(left)
         else:
             answer_refused_run(error, "probe", publisher)
-        _set_outputs_of_estimate_document(document, failure.reason_code, code, publisher)
+        _set_document_outputs(document, failure.reason_code, code, publisher)
         return code
     above = notices.is_estimate_above_in_comment(document, limit)
     publisher.try_note(notices.render_probed_comment(document, limit, publisher.template))
     code = EXIT_FAILED if above else code
     reason = "over_budget" if above else document.reason_code or document.result
-    _set_outputs_of_estimate_document(document, reason, code, publisher)
+    _set_document_outputs(document, reason, code, publisher)
     return code
 
 
@@ -202,7 +202,7 @@ def refuse_estimate_in_comment(
     raise AssertionError("nothing stands against it")
 
 
-def _set_outputs_of_estimate_document(
+def _set_document_outputs(
     document: ApplyDocument, reason: str, code: int, publisher: HandlerPublisher
 ) -> None:
     set_outputs_of_estimate_run(

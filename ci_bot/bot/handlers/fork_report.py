@@ -69,7 +69,7 @@ def handle_fork_report(
     mine = make_handler_publisher_for(publisher, pull.number)
     report = publisher.redactor.redact_document(report)
     report = rewrite_claims_of_fork_report(
-        report, pull, mine, _is_project_untouched_by_fork(report, pull, mine, github)
+        report, pull, mine, _is_project_untouched(report, pull, mine, github)
     )
     return _publish_fork_report(report, activity, pull, mine)
 
@@ -152,7 +152,7 @@ def rewrite_claims_of_fork_report(
     inputs = publisher.settings.inputs
     # The team's own words are the base branch's, and only its own runs read them.
     used = report.policy and report.policy.model_copy(update={"header": None, "footer": None})
-    risks, set_aside = _sort_findings_of_fork_report(report)
+    risks, set_aside = _sort_findings(report)
     return report.model_copy(
         update={
             "environment": environment,
@@ -185,7 +185,7 @@ def rewrite_claims_of_fork_report(
     )
 
 
-def _sort_findings_of_fork_report(report: Report) -> tuple[list[Risk], list[Risk]]:
+def _sort_findings(report: Report) -> tuple[list[Risk], list[Risk]]:
     """The findings that count, and those that do not, without what only a trusted run can know.
 
     Who has accepted a finding stands in the ledger, what data shows is compared by an apply, and
@@ -215,19 +215,19 @@ def _weigh_fork_finding_alone(risk: Risk) -> Risk:
     return risk.model_copy(update=own)
 
 
-def _is_project_untouched_by_fork(
+def _is_project_untouched(
     report: Report, pull: PullRequest, publisher: HandlerPublisher, github: GitHub
 ) -> bool:
     """Whether GitHub's list of changed files bears out that nothing of the project changed."""
     if report.decision != "no_changes":
         return False
     files = github.changed_files(pull.number)
-    return files is not None and not _list_fork_files_inside_projects(
+    return files is not None and not _list_files_inside_projects(
         files, publisher.settings.inputs.project
     )
 
 
-def _list_fork_files_inside_projects(files: Sequence[str], projects: Sequence[str]) -> list[str]:
+def _list_files_inside_projects(files: Sequence[str], projects: Sequence[str]) -> list[str]:
     roots = [PurePosixPath(project) for project in projects]
     return [
         file for file in files if any(PurePosixPath(file).is_relative_to(root) for root in roots)

@@ -50,8 +50,8 @@ def list_unmet_conditions_of_apply_gate(
 ) -> list[UnmetApplyCondition]:
     """Everything that stands against an apply, most basic first; empty if nothing does."""
     found = [
-        *_list_unmet_gate_conditions_of_pull(pull),
-        *_list_unmet_gate_conditions_of_person(requester),
+        *_list_unmet_conditions_of_pull(pull),
+        *_list_unmet_conditions_of_person(requester),
     ]
     if marker is None or marker.plan is None or marker.window is None:
         found.append(
@@ -62,7 +62,7 @@ def list_unmet_conditions_of_apply_gate(
             )
         )
         return found
-    found += _list_unmet_gate_conditions_of_plan(requester, pull, marker)
+    found += _list_unmet_conditions_of_plan(requester, pull, marker)
     return found
 
 
@@ -90,15 +90,15 @@ def find_gate_condition_to_load(
         what: is asked for, as "an acceptance".
     """
     found = [
-        *_list_unmet_gate_conditions_of_pull(pull),
-        *_list_unmet_gate_conditions_of_permission(by, permission, what),
+        *_list_unmet_conditions_of_pull(pull),
+        *_list_unmet_conditions_of_permission(by, permission, what),
     ]
     if pull.head_sha not in checked_out:
-        found.append(_make_gate_condition_of_wrong_checkout())
+        found.append(_make_wrong_checkout_condition())
     return found
 
 
-def _list_unmet_gate_conditions_of_pull(pull: PullRequest) -> Sequence[UnmetApplyCondition]:
+def _list_unmet_conditions_of_pull(pull: PullRequest) -> Sequence[UnmetApplyCondition]:
     found = []
     if not pull.open:
         found.append(
@@ -136,7 +136,7 @@ def _list_unmet_gate_conditions_of_pull(pull: PullRequest) -> Sequence[UnmetAppl
     return found
 
 
-def _list_unmet_gate_conditions_of_permission(
+def _list_unmet_conditions_of_permission(
     by: str, permission: Permission, what: str
 ) -> list[UnmetApplyCondition]:
     if may_write_on_github(permission):
@@ -150,12 +150,10 @@ def _list_unmet_gate_conditions_of_permission(
     ]
 
 
-def _list_unmet_gate_conditions_of_person(
+def _list_unmet_conditions_of_person(
     requester: ApplyRequester,
 ) -> Sequence[UnmetApplyCondition]:
-    found = _list_unmet_gate_conditions_of_permission(
-        requester.by, requester.permission, "an apply"
-    )
+    found = _list_unmet_conditions_of_permission(requester.by, requester.permission, "an apply")
     if (
         not found
         and requester.command.override
@@ -171,7 +169,7 @@ def _list_unmet_gate_conditions_of_person(
     return found
 
 
-def _list_unmet_gate_conditions_of_plan(
+def _list_unmet_conditions_of_plan(
     requester: ApplyRequester, pull: PullRequest, marker: Marker
 ) -> Sequence[UnmetApplyCondition]:
     plan = marker.plan or ""
@@ -186,7 +184,7 @@ def _list_unmet_gate_conditions_of_plan(
             )
         )
     elif pull.head_sha not in requester.checked_out:
-        found.append(_make_gate_condition_of_wrong_checkout())
+        found.append(_make_wrong_checkout_condition())
     plan_id = requester.command.plan_id
     if plan_id is not None and not matches_plan_id(plan_id, plan):
         found.append(
@@ -198,11 +196,11 @@ def _list_unmet_gate_conditions_of_plan(
             )
         )
     if marker.decision == "no_go" and not requester.command.override:
-        found.append(_make_gate_condition_of_no_go("The decision on this plan is No-Go.", plan))
+        found.append(_make_no_go_condition("The decision on this plan is No-Go.", plan))
     return found
 
 
-def _make_gate_condition_of_wrong_checkout() -> UnmetApplyCondition:
+def _make_wrong_checkout_condition() -> UnmetApplyCondition:
     return UnmetApplyCondition(
         reason_code="wrong_checkout",
         message=WRONG_CHECKOUT,
@@ -228,10 +226,10 @@ def find_gate_condition_of_review(
             " The comment says otherwise: it was edited, or prod, the limits or the action have "
             "changed since."
         )
-    return [_make_gate_condition_of_no_go(message, own.plan_id or "")]
+    return [_make_no_go_condition(message, own.plan_id or "")]
 
 
-def _make_gate_condition_of_no_go(message: str, plan: str) -> UnmetApplyCondition:
+def _make_no_go_condition(message: str, plan: str) -> UnmetApplyCondition:
     return UnmetApplyCondition(
         reason_code="no_go",
         message=message,

@@ -154,7 +154,7 @@ def find_why_own_review_has_other_plan(
     )
     if marker.base and own.base_sha:
         publisher.template = replace(publisher.template, base_moves=(marker.base, own.base_sha))
-    reviewed = _read_reviewed_sets_from_artifact(marker, publisher, github)
+    reviewed = _read_reviewed_sets(marker, publisher, github)
     return apply.make_failed_apply_document_for_worker(failure, environment=environment).model_copy(
         update={
             "plan_id": own.plan_id,
@@ -190,7 +190,7 @@ def _make_document_without_own_plan(
     )
 
 
-def _read_reviewed_sets_from_artifact(
+def _read_reviewed_sets(
     marker: Marker, publisher: HandlerPublisher, github: GitHub
 ) -> PlanIdentity | None:
     """The sets of the plan that the comment names, from its review's artifact; None if it is gone.

@@ -69,13 +69,13 @@ def find_change_authors_for_run(github: GitHub, number: int, head: Sha) -> Chang
     """The writers of a pull request, or why they are not all trusted. Nothing is raised."""
     try:
         with github.limit_waits(_MOST_SECONDS):
-            return _ask_github_for_change_authors(github, number, head)
+            return _request_change_authors(github, number, head)
     except BotError as error:
         reason = f"GitHub did not say who wrote it ({error.message.rstrip('.')})"
         return ChangeAuthors(refused_because=reason)
 
 
-def _ask_github_for_change_authors(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
+def _request_change_authors(github: GitHub, number: int, head: Sha) -> ChangeAuthors:
     pull = github.get_pull(number)
     refused = _refuse_authors_of_pull(pull, head)
     if refused is not None:
@@ -220,7 +220,7 @@ def name_environment_of_run(
     """
     if settings.inputs.environment_prefix is not None:
         return settings
-    found = read_environment_prefix_for_worker(client, _find_base_commit_of_run(chosen, client))
+    found = read_environment_prefix_for_worker(client, _find_base_commit(chosen, client))
     warning = describe_prefix_ignored_by_client(found)
     if warning is not None:
         publisher.commands.annotate_warning(warning)
@@ -235,7 +235,7 @@ def name_environment_of_run(
     return settings
 
 
-def _find_base_commit_of_run(chosen: activities.Activity, client: WorkerClient) -> str | None:
+def _find_base_commit(chosen: activities.Activity, client: WorkerClient) -> str | None:
     """The base branch's commit in the checkout, None if there is none.
 
     A cleanup and a sweep have the default branch checked out, unless a `pull_request` event has

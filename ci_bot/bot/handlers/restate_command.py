@@ -82,9 +82,7 @@ def handle_restate_command_of_owner(
     ownership = find_owners_of_model_for_command(own, model)
     if not is_commenter_owner(by, ownership, github):
         raise make_not_owner_error_for_command(by, model, ownership, what="ask for it")
-    _write_restatement_for_owner_command(
-        client, settings, pull, model, planned_restatement.recorded
-    )
+    _write_restatement(client, settings, pull, model, planned_restatement.recorded)
     sentence = f"`@{by}` lets prod build `{model}` again after the merge."
     publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
     note = notices.render_restated_comment(sentence, publisher.template)
@@ -147,7 +145,7 @@ def _take_restatement_command_back(
     github: GitHub,
 ) -> int:
     """Prod is left as it is then, so no owner is needed, and no project that loads."""
-    answer = _write_restatement_for_owner_command(client, settings, pull, model, None)
+    answer = _write_restatement(client, settings, pull, model, None)
     check_restatement_command_was_recorded(model, answer.before)
     sentence = f"`@{by}` has taken back the restatement of `{model}`."
     publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
@@ -159,7 +157,7 @@ def _take_restatement_command_back(
     return publish_review_decided_by_owner(own, note, marker, settings, publisher, pull)
 
 
-def _write_restatement_for_owner_command(
+def _write_restatement(
     client: WorkerClient,
     settings: ActionSettings,
     pull: PullRequest,

@@ -315,7 +315,7 @@ def publish_review(
         decision=report.decision,
         report_sha256=digest,
     )
-    _annotate_review_in_run(report, publisher)
+    _annotate_review(report, publisher)
     code = choose_exit_code_of_review_decision(report, settings.inputs.fail_on)
     result = {
         "activity": "review",
@@ -337,7 +337,7 @@ def publish_review(
     )
     if not publisher.write_check(report):
         # A check has all of them at the same lines already.
-        _annotate_findings_in_run(report, publisher)
+        _annotate_findings(report, publisher)
     shown = publisher.not_replaced.decision if publisher.not_replaced else None
     if code == EXIT_DONE and is_decision_misleading(report, shown, settings.inputs.fail_on):
         return _fail_check_of_hidden_review(result, publisher)
@@ -359,7 +359,7 @@ def _fail_check_of_hidden_review(result: Mapping[str, Any], publisher: HandlerPu
     return EXIT_FAILED
 
 
-def _annotate_review_in_run(report: Report, publisher: HandlerPublisher) -> None:
+def _annotate_review(report: Report, publisher: HandlerPublisher) -> None:
     """The failure if there is one, which says more than the risk that stands for it."""
     if report.failure is not None:
         publisher.annotate_failure(report.failure)
@@ -368,7 +368,7 @@ def _annotate_review_in_run(report: Report, publisher: HandlerPublisher) -> None
         publisher.annotate_findings([("warning", compared.render_unmarked(), None, None)])
 
 
-def _annotate_findings_in_run(report: Report, publisher: HandlerPublisher) -> None:
+def _annotate_findings(report: Report, publisher: HandlerPublisher) -> None:
     publisher.annotate_findings(
         [
             (

@@ -49,30 +49,28 @@ def run_action_in_workflow(machine: Machine) -> int:
     An event that needs nothing ends before anything heavy is imported or GitHub is asked.
     """
     try:
-        _check_action_runs_in_container(machine)
+        _check_runs_in_container(machine)
         settings = read_action_settings(machine.environ)
-        chosen = _read_activity_of_run(settings)
+        chosen = _read_activity(settings)
     except (BotError, RunCancelled) as error:
         return _report_ended_run(error, machine)
     except Exception as error:
-        _print_traceback_of_run(format_exception(error), machine)
+        _print_traceback(format_exception(error), machine)
         return _report_ended_run(make_unforeseen_error(error), machine)
     if isinstance(chosen, activities.NothingToDo):
-        _make_workflow_commands_of_run(machine, _make_redactor_of_run(machine)).annotate_notice(
-            chosen.reason
-        )
+        _make_workflow_commands(machine, _make_redactor(machine)).annotate_notice(chosen.reason)
         return EXIT_DONE
     secrets = list_job_secrets(settings, machine.environ)
     try:
-        return _handle_activity_of_run(chosen, settings, machine, secrets)
+        return _handle_activity(chosen, settings, machine, secrets)
     except (BotError, RunCancelled) as error:
         return _report_ended_run(error, machine, secrets)
     except Exception as error:
-        _print_traceback_of_run(format_exception(error), machine, secrets)
+        _print_traceback(format_exception(error), machine, secrets)
         return _report_ended_run(make_unforeseen_error(error), machine, secrets)
 
 
-def _check_action_runs_in_container(machine: Machine) -> None:
+def _check_runs_in_container(machine: Machine) -> None:
     """A workflow runs the project's code in the container, unless somebody says otherwise.
 
     Raises:
@@ -89,7 +87,7 @@ def _check_action_runs_in_container(machine: Machine) -> None:
             f"{ALLOW_UNCAGED}=true.",
             reason_code="no_container",
         )
-    _make_workflow_commands_of_run(machine, _make_redactor_of_run(machine)).annotate_warning(
+    _make_workflow_commands(machine, _make_redactor(machine)).annotate_warning(
         f"{ALLOW_UNCAGED}=true: the project's code runs as the same user as the bot. The token is "
         "kept from it, but it can read and change what this user can: files, other processes of "
         "this job and what they hold, later steps."
@@ -100,7 +98,7 @@ def _runs_in_github_actions(machine: Machine) -> bool:
     return machine.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def _make_redactor_of_run(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
+def _make_redactor(machine: Machine, secrets: tuple[str, ...] = ()) -> Redactor:
     """Of everything that this run can know; also if its inputs cannot be read."""
     from ci_bot.bot.sandbox import make_redactor_for_sandbox
 
@@ -114,7 +112,7 @@ def list_job_secrets(settings: ActionSettings, environ: Mapping[str, str]) -> tu
     return tuple(dict.fromkeys(value for value in values if value))
 
 
-def _read_activity_of_run(settings: ActionSettings) -> activities.Activity:
+def _read_activity(settings: ActionSettings) -> activities.Activity:
     runner = settings.runner
     try:
         text = Path(runner.event_path).read_text(encoding="utf-8")
@@ -128,7 +126,7 @@ def _read_activity_of_run(settings: ActionSettings) -> activities.Activity:
     return choose_activity.choose_activity(event, settings.inputs, actor=runner.actor)
 
 
-def _make_workflow_commands_of_run(
+def _make_workflow_commands(
     machine: Machine, redactor: Redactor, masked: tuple[str, ...] = ()
 ) -> WorkflowCommands:
     from ci_bot.bot.actions import WorkflowCommands
@@ -142,10 +140,10 @@ def _make_workflow_commands_of_run(
     )
 
 
-def _print_traceback_of_run(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
+def _print_traceback(text: str, machine: Machine, secrets: tuple[str, ...] = ()) -> None:
     """A traceback of ours, for those who fix it, in a group of the log."""
-    redactor = _make_redactor_of_run(machine, secrets)
-    commands = _make_workflow_commands_of_run(machine, redactor)
+    redactor = _make_redactor(machine, secrets)
+    commands = _make_workflow_commands(machine, redactor)
     with commands.fold_lines("Traceback"):
         for line in redactor.redact(text).splitlines():
             # What an exception says may be somebody else's words.
@@ -158,7 +156,7 @@ def _report_ended_run(
     """The failure as one annotation: a sentence and what to do. For conditions, as outputs."""
     from ci_bot.bot.actions import ActionStepOutputs
 
-    commands = _make_workflow_commands_of_run(machine, _make_redactor_of_run(machine, secrets))
+    commands = _make_workflow_commands(machine, _make_redactor(machine, secrets))
     text = f"{error.message} {error.hint or ''}".strip()
     commands.annotate_error(text, file=error.path, line=error.line)
     path = machine.environ.get("GITHUB_OUTPUT")
@@ -174,7 +172,7 @@ def _report_ended_run(
     return error.exit_code
 
 
-def _handle_activity_of_run(
+def _handle_activity(
     chosen: activities.Activity,
     settings: ActionSettings,
     machine: Machine,
@@ -193,11 +191,11 @@ def _handle_activity_of_run(
     from ci_bot.bot.worker_client import WorkerClientOptions, WorkListener, open_worker_client
     from ci_bot.protocol.messages import Progress
 
-    redactor = _make_redactor_of_run(machine, secrets)
-    commands = _make_workflow_commands_of_run(machine, redactor, secrets)
+    redactor = _make_redactor(machine, secrets)
+    commands = _make_workflow_commands(machine, redactor, secrets)
     inputs = settings.inputs
     deadline = SandboxDeadline(inputs.timeout_minutes * 60.0, clock=machine.monotonic)
-    github = _make_github_client_of_run(settings, machine, deadline)
+    github = _make_github_client(settings, machine, deadline)
     cancel = SandboxCancelToken(clock=machine.monotonic)
 
     def on_traceback(lines: list[str]) -> None:
@@ -228,7 +226,7 @@ def _handle_activity_of_run(
         # First of all, so that marking the comment does not outlast the worker's last seconds.
         on_cancel=lambda: github.hurry_requests() if github else None,
     )
-    publisher = _make_handler_publisher_of_run(
+    publisher = _make_handler_publisher(
         chosen, settings, machine, commands=commands, github=github, redactor=redactor
     )
     handler = find_handler(chosen)
@@ -265,7 +263,7 @@ def _handle_activity_of_run(
         cancel.close()
 
 
-def _make_github_client_of_run(
+def _make_github_client(
     settings: ActionSettings, machine: Machine, deadline: SandboxDeadline
 ) -> GitHubClient | None:
     if not settings.inputs.github_token:
@@ -285,7 +283,7 @@ def _make_github_client_of_run(
     )
 
 
-def _make_handler_publisher_of_run(
+def _make_handler_publisher(
     chosen: activities.Activity,
     settings: ActionSettings,
     machine: Machine,

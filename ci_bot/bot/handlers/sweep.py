@@ -79,15 +79,13 @@ def handle_sweep_of_closed_pull_requests(
     )
     code = publish_sweep(swept, publisher)
     if inputs.event_logs is not None:
-        _learn_costs_in_sweep_run(inputs.event_logs, publisher, client)
+        _learn_costs(inputs.event_logs, publisher, client)
     if inputs.cache == "base":
-        _refresh_base_cache_in_sweep_run(inputs.cache_dir, publisher, client)
+        _refresh_base_cache(inputs.cache_dir, publisher, client)
     return code
 
 
-def _learn_costs_in_sweep_run(
-    event_logs: str, publisher: HandlerPublisher, client: WorkerClient
-) -> None:
+def _learn_costs(event_logs: str, publisher: HandlerPublisher, client: WorkerClient) -> None:
     """Estimates are better with it, and nothing else depends on it: so a failure is a warning."""
     runner = publisher.settings.runner
     try:
@@ -107,9 +105,7 @@ def _learn_costs_in_sweep_run(
         publisher.commands.annotate_notice(describe_costs_learned_by_worker(answer))
 
 
-def _refresh_base_cache_in_sweep_run(
-    directory: str, publisher: HandlerPublisher, client: WorkerClient
-) -> None:
+def _refresh_base_cache(directory: str, publisher: HandlerPublisher, client: WorkerClient) -> None:
     """Reviews are quicker with it, and nothing else depends on it: so a failure is a warning."""
     runner = publisher.settings.runner
     try:
@@ -146,7 +142,7 @@ def publish_sweep(swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublishe
             "GitHub does not say whether the pull requests of these environments are open, so they "
             f"stay: {', '.join(unknown[:20])}."
         )
-    _warn_of_other_prefixes_in_run(swept, publisher)
+    _warn_of_other_prefixes(swept, publisher)
     for row in swept.reported_environments:
         if row.number is None or row.document is None:
             continue
@@ -157,7 +153,7 @@ def publish_sweep(swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublishe
     return code
 
 
-def _warn_of_other_prefixes_in_run(
+def _warn_of_other_prefixes(
     swept: cleaning.WorkerSweepOutcome, publisher: HandlerPublisher
 ) -> None:
     """What was made before the prefix was another one is found by no cleanup any more."""

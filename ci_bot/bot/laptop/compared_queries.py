@@ -48,13 +48,9 @@ def compare_queries_on_laptop(
     Raises:
         BadInput: a file is missing, is too large, or holds no query.
     """
-    texts = {
-        path: _read_query_file_on_laptop(machine.directory / path, path) for path in (base, head)
-    }
+    texts = {path: _read_query_file(machine.directory / path, path) for path in (base, head)}
     schema_text = (
-        _read_query_file_on_laptop(machine.directory / schema, schema)
-        if schema is not None
-        else None
+        _read_query_file(machine.directory / schema, schema) if schema is not None else None
     )
     with open_worker_client_on_laptop(
         machine, (".",), None, "", (), timeout_minutes=timeout_minutes
@@ -82,7 +78,7 @@ def compare_queries_on_laptop(
     return _EXIT_CODES[answer.verdict]
 
 
-def _read_query_file_on_laptop(path: Path, given: str) -> str:
+def _read_query_file(path: Path, given: str) -> str:
     # No character takes more than four bytes.
     most_bytes = 4 * LARGEST_QUERY
     try:
@@ -90,19 +86,17 @@ def _read_query_file_on_laptop(path: Path, given: str) -> str:
             content = file.read(most_bytes + 1)
         text = content.decode("utf-8-sig") if len(content) <= most_bytes else None
     except OSError as error:
-        raise _make_unfit_file_error_on_laptop(
+        raise _make_unfit_file_error(
             given, (error.strerror or "it cannot be opened").lower()
         ) from error
     except UnicodeDecodeError as error:
-        raise _make_unfit_file_error_on_laptop(given, "it is no text in UTF-8") from error
+        raise _make_unfit_file_error(given, "it is no text in UTF-8") from error
     if text is None or len(text) > LARGEST_QUERY:
-        raise _make_unfit_file_error_on_laptop(
-            given, f"it has more than {LARGEST_QUERY:,} characters"
-        )
+        raise _make_unfit_file_error(given, f"it has more than {LARGEST_QUERY:,} characters")
     return text
 
 
-def _make_unfit_file_error_on_laptop(given: str, why: str) -> BadInput:
+def _make_unfit_file_error(given: str, why: str) -> BadInput:
     return BadInput(
         f"{quote_value(given)} cannot be read: {why}.",
         hint="`ci-bot same BASE.sql HEAD.sql` compares the queries of two files.",
@@ -129,26 +123,26 @@ def make_witness_test_on_laptop(
         BadInput: the model is not changed, or the file is there already.
         RequestRefused: no such test is known; the message has the reason.
     """
-    report = _review_against_base_on_laptop(machine, local_review)
+    report = _review_against_base(machine, local_review)
     if report.failure is not None:
         raise make_error_of_worker_failure(report.failure)
-    one = _find_execution_for_laptop(report.executions, model)
+    one = _find_execution(report.executions, model)
     if one is None:
         raise BadInput(
             f"The change edits no query of a model {quote_value(model)}.",
-            hint=_list_models_for_laptop(known.model for known in report.executions),
+            hint=_list_models(known.model for known in report.executions),
         )
     if one.witness is None:
         raise RequestRefused(
             f"There is no unit test that tells both versions of `{one.model}` apart: "
-            f"{_explain_absent_witness_on_laptop(one)}.",
+            f"{_explain_absent_witness(one)}.",
             hint="`ci-bot review --full` shows what is known of the change.",
         )
     witness = one.witness
     if not write:
         print(f"# {witness.path}\n{witness.text}", file=machine.out, end="", flush=True)
         return EXIT_DONE
-    path = _find_project_of_model_on_laptop(report, one.model, local_review, machine) / witness.path
+    path = _find_project_of_model(report, one.model, local_review, machine) / witness.path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -167,7 +161,7 @@ def make_witness_test_on_laptop(
     return EXIT_DONE
 
 
-def _review_against_base_on_laptop(machine: Machine, local_review: LaptopReview) -> Report:
+def _review_against_base(machine: Machine, local_review: LaptopReview) -> Report:
     """The review against the base branch, which is what the test fails on.
 
     `auto` would ask the state first, and review a second time if it has no prod. It remains for a
@@ -181,12 +175,10 @@ def _review_against_base_on_laptop(machine: Machine, local_review: LaptopReview)
     return make_report_on_laptop(machine, local_review)
 
 
-def _find_execution_for_laptop(
-    executions: Iterable[ModelExecution], model: str
-) -> ModelExecution | None:
+def _find_execution(executions: Iterable[ModelExecution], model: str) -> ModelExecution | None:
     """That of the model: letters, quotes and the names above it may be written otherwise."""
-    wanted = _normalize_name_typed_on_laptop(model)
-    by_name = {_normalize_name_typed_on_laptop(one.model): one for one in executions}
+    wanted = _normalize_typed_name(model)
+    by_name = {_normalize_typed_name(one.model): one for one in executions}
     if wanted in by_name:
         return by_name[wanted]
     longer = [
@@ -197,11 +189,11 @@ def _find_execution_for_laptop(
     return longer[0] if len(longer) == 1 else None
 
 
-def _normalize_name_typed_on_laptop(name: str) -> str:
+def _normalize_typed_name(name: str) -> str:
     return name.lower().replace("`", "").replace('"', "")
 
 
-def _explain_absent_witness_on_laptop(one: ModelExecution) -> str:
+def _explain_absent_witness(one: ModelExecution) -> str:
     if one.no_witness is not None:
         return one.no_witness
     if one.result == "alike":
@@ -209,14 +201,14 @@ def _explain_absent_witness_on_laptop(one: ModelExecution) -> str:
     return f"it was not tried on both versions: {one.reason or one.result}"
 
 
-def _list_models_for_laptop(models: Iterable[str]) -> str:
+def _list_models(models: Iterable[str]) -> str:
     named = [f"`{name}`" for name in models]
     if not named:
         return "The change edits no query."
     return f"Models with a changed query: {', '.join(sorted(named)[:_NAMED])}."
 
 
-def _find_project_of_model_on_laptop(
+def _find_project_of_model(
     report: Report, model: str, review: LaptopReview, machine: Machine
 ) -> Path:
     """The directory of the project that holds the model's file."""

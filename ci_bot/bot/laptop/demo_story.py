@@ -180,15 +180,11 @@ class DemoLayout:
 
 def list_files_of_demo_change() -> list[str]:
     """The files that the pull request adds or changes, relative to the project, sorted."""
-    found = (
-        path
-        for path in CHANGE_FILES.rglob("*")
-        if path.is_file() and _is_file_of_demo_project(path)
-    )
+    found = (path for path in CHANGE_FILES.rglob("*") if path.is_file() and _is_project_file(path))
     return sorted(path.relative_to(CHANGE_FILES).as_posix() for path in found)
 
 
-def _is_file_of_demo_project(path: Path) -> bool:
+def _is_project_file(path: Path) -> bool:
     return "__pycache__" not in path.parts and ".cache" not in path.parts
 
 
@@ -246,7 +242,7 @@ def run_demo(machine: Machine, keep: Path | None) -> int:
             reports = Path(tempfile.mkdtemp(prefix="sqlmesh-review-demo-", dir=machine.temporary))
             return _run_demo(machine, home, reports)
     home = Path(os.path.realpath(machine.directory / keep))
-    _check_demo_directory_is_new(home)
+    _check_directory_is_new(home)
     try:
         return _run_demo(machine, home, home / "reports")
     finally:
@@ -263,7 +259,7 @@ def _run_demo(machine: Machine, home: Path, reports: Path) -> int:
             reports.rmdir()
 
 
-def _check_demo_directory_is_new(home: Path) -> None:
+def _check_directory_is_new(home: Path) -> None:
     """The demo takes a directory of its own, and nothing that is there already.
 
     Raises:

@@ -104,12 +104,12 @@ def apply_on_laptop(
         raise_bad_input_of_laptop(document.failure)
         given = reports.advice.format_plan_flags_in_view(flags, start, end)
         if probe and document.failure is None:
-            return _show_probe_on_laptop(machine, client, document, limit, form, given)
+            return _show_probe(machine, client, document, limit, form, given)
         show_document_on_laptop(machine, client, "apply", document, output, form, given)
     return apply.choose_exit_code_of_worker_apply(document)
 
 
-def _show_probe_on_laptop(
+def _show_probe(
     machine: Machine,
     client: WorkerClient,
     document: ApplyDocument,
@@ -207,13 +207,11 @@ def show_document_on_laptop(
 ) -> None:
     """Prints a document in the form that was asked for, and writes its files."""
     context = make_laptop_context(machine, client, document.environment, plan_options)
-    print(
-        _render_document_for_laptop(machine, document, context, form), file=machine.out, flush=True
-    )
+    print(_render_document(machine, document, context, form), file=machine.out, flush=True)
     write_documents_on_laptop(machine, name, document, context, output)
 
 
-def _render_document_for_laptop(
+def _render_document(
     machine: Machine,
     document: reports.Document,
     context: reports.CommentViewContext,

@@ -79,10 +79,10 @@ def find_commits_for_laptop_review(
                 hint="Leave it out, or commit first.",
                 reason_code="no_commit",
             ) from error
-        _print_warning_on_laptop(
+        _print_warning(
             machine, "there is no git repository with a commit here, so nobody knows which files"
         )
-        _print_warning_on_laptop(
+        _print_warning(
             machine, "have changed: rules on files, such as those for leaked keys, are not run"
         )
         return RequestedReviewCommits()
@@ -95,23 +95,21 @@ def find_commits_for_laptop_review(
                 hint=_NAME_IT,
                 reason_code="no_base",
             )
-        _print_warning_on_laptop(
-            machine, "no base branch is known, so rules on changed files are not run"
-        )
-        _print_warning_on_laptop(machine, _NAME_IT)
+        _print_warning(machine, "no base branch is known, so rules on changed files are not run")
+        _print_warning(machine, _NAME_IT)
         return RequestedReviewCommits(head=head, head_branch=read_branch_on_laptop(client))
     base = git.find_fork_point(git.resolve_revision(named), head)
     tree = git.working.write_tree(machine.environ)
     working = tree if tree is not None and git.changed_files(head, tree) else None
     also = ", and of files that are not committed yet" if working else ""
     also = also if tree else "; what is not committed yet could not be read"
-    _print_warning_on_laptop(machine, f"changes since `{named}` ({base[:7]}){also}")
+    _print_warning(machine, f"changes since `{named}` ({base[:7]}){also}")
     return RequestedReviewCommits(
         head=head, base=base, working=working, head_branch=read_branch_on_laptop(client)
     )
 
 
-def _print_warning_on_laptop(machine: Machine, text: str) -> None:
+def _print_warning(machine: Machine, text: str) -> None:
     print(f"base: {text}", file=machine.log, flush=True)
 
 
@@ -152,17 +150,17 @@ def watch_project_on_laptop(
             review()
             while True:
                 try:  # also while it is said: who reads it may end it at once
-                    _print_line_on_laptop(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
-                    seen = _wait_for_change_on_laptop(machine, directories, seen)
+                    _print_line(machine, f"watching {len(seen):,} files; Ctrl-C ends it")
+                    seen = _wait_for_change(machine, directories, seen)
                 except RunCancelled as error:
-                    _print_line_on_laptop(machine, "ended")
+                    _print_line(machine, "ended")
                     return error.exit_code
-                _review_again_on_laptop(machine, review)
+                _review_again(machine, review)
     finally:
         cancel.close()
 
 
-def _review_again_on_laptop(machine: Machine, review: Callable[[], object]) -> None:
+def _review_again(machine: Machine, review: Callable[[], object]) -> None:
     print(f"\n── {machine.utc_now().astimezone():%H:%M:%S} ──", file=machine.out, flush=True)
     try:
         review()
@@ -170,9 +168,7 @@ def _review_again_on_laptop(machine: Machine, review: Callable[[], object]) -> N
         print(reports.describe_error(error, machine.environ), file=machine.log, flush=True)
 
 
-def _wait_for_change_on_laptop(
-    machine: Machine, directories: list[Path], seen: Signature
-) -> Signature:
+def _wait_for_change(machine: Machine, directories: list[Path], seen: Signature) -> Signature:
     """Waits for a change, and until it is over: an editor or git writes more than one file."""
     before = seen
     while True:
@@ -187,7 +183,7 @@ def take_signature_of_watched_files(directories: Iterable[Path]) -> Signature:
     """Size and time of each file that a load would read, by path."""
     found: Signature = {}
     for directory in directories:
-        for path in _list_watched_files_on_laptop(directory):
+        for path in _list_watched_files(directory):
             try:
                 status = os.stat(path)  # noqa: PTH116 - a text, thousands of them each second
             except OSError:
@@ -196,7 +192,7 @@ def take_signature_of_watched_files(directories: Iterable[Path]) -> Signature:
     return found
 
 
-def _list_watched_files_on_laptop(directory: Path) -> Iterator[str]:
+def _list_watched_files(directory: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(directory):
         if _ENVIRONMENT in files:
             folders.clear()
@@ -205,7 +201,7 @@ def _list_watched_files_on_laptop(directory: Path) -> Iterator[str]:
         yield from (os.path.join(folder, one) for one in files if one.endswith(_READ))  # noqa: PTH118 - a text, too
 
 
-def _print_line_on_laptop(machine: Machine, text: str) -> None:
+def _print_line(machine: Machine, text: str) -> None:
     print(f"watch: {text}", file=machine.log, flush=True)
 
 
@@ -302,7 +298,7 @@ def review_on_laptop(machine: Machine, local_review: LaptopReview) -> int:
             machine, places, _LaptopReviewRounds(machine, local_review).review_next
         )
     return choose_exit_code_of_review_decision(
-        _review_once_on_laptop(machine, local_review), local_review.fail_on
+        _review_once(machine, local_review), local_review.fail_on
     )
 
 
@@ -319,7 +315,7 @@ class _LaptopReviewRounds:
         local_review = replace(
             self._asked, open_report=self._asked.open_report and self._last is None
         )
-        before, self._last = self._last, _review_once_on_laptop(self._machine, local_review)
+        before, self._last = self._last, _review_once(self._machine, local_review)
         if before is not None:
             changes = reports.compare_rounds(before, self._last) or ["nothing that a review shows"]
             for line in changes:
@@ -332,12 +328,10 @@ def make_report_on_laptop(machine: Machine, local_review: LaptopReview) -> Repor
     Raises:
         BadInput: the project cannot be reviewed at all.
     """
-    return _review_once_on_laptop(machine, local_review, show=False)
+    return _review_once(machine, local_review, show=False)
 
 
-def _review_once_on_laptop(
-    machine: Machine, local_review: LaptopReview, *, show: bool = True
-) -> Report:
+def _review_once(machine: Machine, local_review: LaptopReview, *, show: bool = True) -> Report:
     with open_worker_client_on_laptop(
         machine,
         local_review.projects,
@@ -346,18 +340,18 @@ def _review_once_on_laptop(
         local_review.python_path,
         timeout_minutes=local_review.timeout_minutes,
     ) as client:
-        options = _make_review_options_of_laptop(client, machine, local_review)
+        options = _make_review_options(client, machine, local_review)
         report = reviewing.request_review_and_judge(
             client, options, planned_at=machine.format_timestamp()
         )
-        if not _does_change_break_configuration_on_laptop(report.failure, client, options):
+        if not _does_change_break_configuration(report.failure, client, options):
             raise_bad_input_of_laptop(report.failure)
         if show:
-            _show_review_on_laptop(machine, client, report, local_review)
+            _show_review(machine, client, report, local_review)
     return report
 
 
-def _does_change_break_configuration_on_laptop(
+def _does_change_break_configuration(
     failure: Failure | None, client: WorkerClient, options: WorkerReviewOptions
 ) -> bool:
     """Whether the change itself has made the configuration one that cannot be read.
@@ -370,7 +364,7 @@ def _does_change_break_configuration_on_laptop(
     return changed is not None and failure.path in changed.paths
 
 
-def _make_review_options_of_laptop(
+def _make_review_options(
     client: WorkerClient, machine: Machine, local_review: LaptopReview
 ) -> WorkerReviewOptions:
     return WorkerReviewOptions(
@@ -395,7 +389,7 @@ def _make_review_options_of_laptop(
     )
 
 
-def _show_review_on_laptop(
+def _show_review(
     machine: Machine, client: WorkerClient, report: Report, local_review: LaptopReview
 ) -> None:
     given = reports.advice.format_plan_flags_in_view(

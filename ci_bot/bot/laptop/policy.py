@@ -76,10 +76,10 @@ def check_policy_on_laptop(machine: Machine, *, path: str) -> int:
         with open_worker_client_on_laptop(
             machine, (project,), None, "", (), timeout_minutes=_MINUTES
         ) as client:
-            answer = _request_policy_scopes_for_laptop(client, policy, None)
+            answer = _request_policy_scopes(client, policy, None)
             check_selections_answered_by_worker(policy, policy.list_scopes(), answer.scoped)
     print(
-        _render_policy_entries_on_laptop(policy, shown, machine),
+        _render_policy_entries(policy, shown, machine),
         file=machine.out,
         end="",
         flush=True,
@@ -116,7 +116,7 @@ def explain_policy_on_laptop(
             team = read_base_policy_for_request(
                 client.git, client.projects, base=base, new=None, today=today
             )
-        answer = _request_policy_scopes_for_laptop(client, team.policy, model)
+        answer = _request_policy_scopes(client, team.policy, model)
         check_selections_answered_by_worker(team.policy, team.policy.list_scopes(), answer.scoped)
         if answer.model is None:
             near = " or ".join(f"`{name}`" for name in answer.near)
@@ -126,17 +126,15 @@ def explain_policy_on_laptop(
                 reason_code="unknown_model",
             )
         matches = PolicyScopeMatches.from_answers(team.policy.list_scopes(), answer.scoped)
-        owners = _read_codeowners_on_laptop(client.checkout)
-        text = _render_policy_of_model_on_laptop(
+        owners = _read_codeowners(client.checkout)
+        text = _render_policy_of_model(
             team, matches, answer.model, client.checkout, owners, machine
         )
     print(text, file=machine.out, end="", flush=True)
     return EXIT_DONE
 
 
-def _request_policy_scopes_for_laptop(
-    client: WorkerClient, policy: Policy, model: str | None
-) -> ScopesAnswer:
+def _request_policy_scopes(client: WorkerClient, policy: Policy, model: str | None) -> ScopesAnswer:
     request = client.make_request(
         ScopesRequest,
         owner=make_owner_of_worker_request(
@@ -151,7 +149,7 @@ def _request_policy_scopes_for_laptop(
     return answer
 
 
-def _read_codeowners_on_laptop(checkout: Path) -> CodeOwnersFile | None:
+def _read_codeowners(checkout: Path) -> CodeOwnersFile | None:
     for place in CODEOWNERS_PLACES:
         content = read_file_content_for_request(checkout / place, CODEOWNERS_BYTES)
         if content is not None:
@@ -159,14 +157,14 @@ def _read_codeowners_on_laptop(checkout: Path) -> CodeOwnersFile | None:
     return None
 
 
-def _render_policy_entries_on_laptop(policy: Policy, path: str, machine: Machine) -> str:
+def _render_policy_entries(policy: Policy, path: str, machine: Machine) -> str:
     page = make_text_page(machine)
     entries = policy.entries
     count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
     page.add_title(f"{path} · {count}, all of them can be used", "green")
     today = machine.read_date()
     for entry in sorted(entries, key=lambda item: item.line):
-        _print_policy_entry_on_laptop(page, entry, today)
+        _print_policy_entry(page, entry, today)
     for name, value in policy.limits:
         if value is not None:
             page.add_fact("Limit", f"{name.replace('_', '-')}: {value}")
@@ -184,7 +182,7 @@ def _render_policy_entries_on_laptop(policy: Policy, path: str, machine: Machine
     return page.render_text()
 
 
-def _print_policy_entry_on_laptop(page: TextPage, entry: PolicyEntry, today: date) -> None:
+def _print_policy_entry(page: TextPage, entry: PolicyEntry, today: date) -> None:
     over = isinstance(entry, IgnoreEntry) and entry.until < today
     reason = getattr(entry, "reason", "")
     page.add_item(
@@ -197,7 +195,7 @@ def _print_policy_entry_on_laptop(page: TextPage, entry: PolicyEntry, today: dat
         page.add_note(reason, indent=12)
 
 
-def _render_policy_of_model_on_laptop(
+def _render_policy_of_model(
     team: RequestedTeamPolicy,
     matches: PolicyScopeMatches,
     model: SelectedModel,
@@ -210,11 +208,11 @@ def _render_policy_of_model_on_laptop(
     owner_and_tags += [f"tags {', '.join(model.tags)}"] if model.tags else []
     page.add_title(" · ".join([model.model, *owner_and_tags]), "green")
     page.add_fact("File", model.path)
-    page.add_fact("Policy", _read_policy_files_on_laptop(team))
+    page.add_fact("Policy", _read_policy_files(team))
     about = [
         entry
         for entry in team.policy.entries
-        if _is_policy_entry_about_model_on_laptop(entry, matches, model)
+        if _is_policy_entry_about_model(entry, matches, model)
     ]
     for title, group in (
         ("Weights; of several about one finding the last counts", team.policy.severity),
@@ -229,12 +227,12 @@ def _render_policy_of_model_on_laptop(
         if found:
             page.add_heading(title)
         for entry in found:
-            _print_policy_entry_on_laptop(page, entry, team.today)
+            _print_policy_entry(page, entry, team.today)
     if not about:
         page.add_fact(
             "", "No entry is about this model: its findings have their rules' own weights."
         )
-    _print_ignore_comments_on_laptop(page, model, checkout)
+    _print_ignore_comments(page, model, checkout)
     owned = find_ownership_by_policy(team.policy, matches, model.model, model.path, codeowners)
     page.add_heading("Who answers for it")
     accounts = [*(f"@{name}" for name in owned.logins), *(f"@{name}" for name in owned.teams)]
@@ -245,7 +243,7 @@ def _render_policy_of_model_on_laptop(
     return page.render_text()
 
 
-def _read_policy_files_on_laptop(team: RequestedTeamPolicy) -> str:
+def _read_policy_files(team: RequestedTeamPolicy) -> str:
     if team.used is None:
         return "there is none"
     files = " and ".join(team.used.files)
@@ -254,14 +252,14 @@ def _read_policy_files_on_laptop(team: RequestedTeamPolicy) -> str:
     return f"{files} of commit {team.commit[:7]}"
 
 
-def _is_policy_entry_about_model_on_laptop(
+def _is_policy_entry_about_model(
     entry: PolicyEntry, matches: PolicyScopeMatches, model: SelectedModel
 ) -> bool:
     on_path = not isinstance(entry, ScopedEntry) or is_policy_entry_on_path(entry, model.path)
     return matches.matches_both_versions(entry, model.model) and on_path
 
 
-def _print_ignore_comments_on_laptop(page: TextPage, model: SelectedModel, checkout: Path) -> None:
+def _print_ignore_comments(page: TextPage, model: SelectedModel, checkout: Path) -> None:
     if model.path is None:
         return
     content = read_file_content_for_request(checkout / model.path)

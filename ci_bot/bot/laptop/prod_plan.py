@@ -102,7 +102,7 @@ def plan_prod_on_laptop(
         **dict(read_prod_plan_on_laptop(report)),
         restatements=report.prod_restatements,
     )
-    absence = _describe_absence_of_prod_on_laptop(report)
+    absence = _describe_absence_of_prod(report)
     if form == "json":
         if absence is not None:
             print(absence, file=machine.log, flush=True)
@@ -110,13 +110,13 @@ def plan_prod_on_laptop(
     else:
         screen = make_screen(machine)
         page = make_page_of_screen(screen)
-        _fill_prod_plan_page_on_laptop(page, plan, report, absence)
+        _fill_prod_plan_page(page, plan, report, absence)
         print(page.render_text(), file=machine.out, end="", flush=True)
     if expect is not None:
         check_expected_plan_on_laptop(plan, expect)
     check_restatements_on_laptop(plan.restatements)
     if restatements is not None:
-        _write_restatements_on_laptop(machine.directory / restatements, plan.restatements)
+        _write_restatements(machine.directory / restatements, plan.restatements)
     return 0
 
 
@@ -155,7 +155,7 @@ def read_prod_plan_on_laptop(report: Report) -> ProdPlan:
     """
     raise_bad_input_of_laptop(report.failure)
     if report.failure is not None:
-        raise _make_plan_error_on_laptop(report.failure.message, report.failure.hint)
+        raise _make_plan_error(report.failure.message, report.failure.hint)
     categorizer = next((o for o in report.options if o.name == "auto-categorize-changes"), None)
     if categorizer is not None:
         raise BadInput(
@@ -166,7 +166,7 @@ def read_prod_plan_on_laptop(report: Report) -> ProdPlan:
         )
     plan = report.prod_plan or NOTHING
     if plan.would_fail:
-        raise _make_plan_error_on_laptop(f"{SENTENCES.prod_plan_fails}: {plan.failure}", None)
+        raise _make_plan_error(f"{SENTENCES.prod_plan_fails}: {plan.failure}", None)
     return plan
 
 
@@ -217,7 +217,7 @@ def check_restatements_on_laptop(items: Sequence[ProdRestatement]) -> None:
         )
 
 
-def _write_restatements_on_laptop(path: Path, items: Sequence[ProdRestatement]) -> None:
+def _write_restatements(path: Path, items: Sequence[ProdRestatement]) -> None:
     """One a line, in the order in which they were recorded."""
     lines = [
         "\t".join(
@@ -236,13 +236,13 @@ def _write_restatements_on_laptop(path: Path, items: Sequence[ProdRestatement]) 
         ) from error
 
 
-def _make_plan_error_on_laptop(message: str, hint: str | None) -> BotError:
+def _make_plan_error(message: str, hint: str | None) -> BotError:
     return BotError(
         message, hint=hint or "`sqlmesh plan prod --explain` shows the same.", reason_code="failed"
     )
 
 
-def _describe_absence_of_prod_on_laptop(report: Report) -> str | None:
+def _describe_absence_of_prod(report: Report) -> str | None:
     """That the state holds no prod of the project, and what a deployment then does."""
     missing = report.prod_not_found
     if missing is None:
@@ -255,7 +255,7 @@ def _describe_absence_of_prod_on_laptop(report: Report) -> str | None:
     )
 
 
-def _fill_prod_plan_page_on_laptop(
+def _fill_prod_plan_page(
     page: TextPage, plan: DeploymentPlan, report: Report, absence: str | None
 ) -> None:
     if plan.plan_id is None and absence is not None:
@@ -274,7 +274,7 @@ def _fill_prod_plan_page_on_laptop(
         page.add_paragraph(absence)
         page.add_gap()
     if plan.plan_id is not None:
-        _add_prod_changes_on_laptop(page, plan, report)
+        _add_prod_changes(page, plan, report)
     if plan.restatements:
         page.add_heading("What prod builds again after it")
     for item in plan.restatements:
@@ -286,7 +286,7 @@ def _fill_prod_plan_page_on_laptop(
         page.add_item(f"{item.recorded.model}: {verdict} ({request})")
 
 
-def _add_prod_changes_on_laptop(page: TextPage, plan: DeploymentPlan, report: Report) -> None:
+def _add_prod_changes(page: TextPage, plan: DeploymentPlan, report: Report) -> None:
     for change in report.changes:
         category = (
             f", {words.CATEGORIES.get(change.category, change.category)}" if change.category else ""

@@ -184,14 +184,14 @@ def make_relative_projects_on_laptop(
     if not common:
         raise BadInput(
             "Several projects are planned together in one git repository only, and "
-            f"{_describe_wrong_place_on_laptop(given, absolute)}.",
+            f"{_describe_wrong_place(given, absolute)}.",
             hint="Give projects of one checkout, or run ci-bot once for each.",
             reason_code="several_repositories",
         )
     return common[0], tuple(os.path.relpath(path, common[0]) for path in absolute)
 
 
-def _describe_wrong_place_on_laptop(given: list[str], absolute: list[Path]) -> str:
+def _describe_wrong_place(given: list[str], absolute: list[Path]) -> str:
     """Which of these projects are not where they should be, as the end of a sentence."""
     outside = [
         path
@@ -278,14 +278,14 @@ def open_worker_client_on_laptop(
 ) -> Iterator[WorkerClient]:
     """A worker client on projects of the user's own; `secrets` are what the worker must not see."""
     root, relative = make_relative_projects_on_laptop(projects, machine.directory)
-    _check_search_path_on_laptop(machine.directory, python_path)
+    _check_search_path(machine.directory, python_path)
     cancel = SandboxCancelToken(clock=machine.monotonic)
 
     redactor = make_redactor_for_sandbox(
         machine.environ,
         worker_env=worker_env,
         secrets=secrets,
-        own=_read_own_variables_on_laptop(root, relative),
+        own=_read_own_variables(root, relative),
     )
     options = WorkerClientOptions(
         checkout=root,
@@ -300,7 +300,7 @@ def open_worker_client_on_laptop(
     try:
         with (
             handle_signals_of_sandbox(cancel),
-            _listen_to_work_on_laptop(machine) as listener,
+            _listen_to_work(machine) as listener,
             open_worker_client(
                 options, machine, redactor=redactor, cancel=cancel, listener=listener
             ) as client,
@@ -311,7 +311,7 @@ def open_worker_client_on_laptop(
 
 
 @contextmanager
-def _listen_to_work_on_laptop(machine: Machine) -> Iterator[WorkListener]:
+def _listen_to_work(machine: Machine) -> Iterator[WorkListener]:
     """Where progress goes: to a person at the machine's log."""
     with show_steps_on_laptop(machine) as display:
 
@@ -328,7 +328,7 @@ def _listen_to_work_on_laptop(machine: Machine) -> Iterator[WorkListener]:
             log.release_held()
 
 
-def _check_search_path_on_laptop(directory: Path, given: tuple[str, ...]) -> None:
+def _check_search_path(directory: Path, given: tuple[str, ...]) -> None:
     """In a workflow one may be missing: the base branch may lack it. Here somebody has mistyped it.
 
     Raises:
@@ -347,7 +347,7 @@ def _check_search_path_on_laptop(directory: Path, given: tuple[str, ...]) -> Non
         )
 
 
-def _read_own_variables_on_laptop(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+def _read_own_variables(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     """What the user's own projects set themselves: SQLMesh reads their .env files."""
     found: dict[str, str] = {}
     for project in projects:

@@ -123,7 +123,7 @@ def write_exposures_on_laptop(
     """
     file = None if output is None else machine.directory / output
     if file is not None:
-        _check_target_of_exposures(file)
+        _check_target(file)
     with open_worker_client_on_laptop(
         machine, projects, gateway, worker_env, python_path, timeout_minutes=timeout_minutes
     ) as client:
@@ -139,7 +139,7 @@ def write_exposures_on_laptop(
         print(text, file=machine.out, end="", flush=True)
     else:
         _write_exposures_whole(file, text)
-    print(_describe_logs_for_laptop(document, output), end="", file=machine.log, flush=True)
+    print(_describe_logs(document, output), end="", file=machine.log, flush=True)
     return EXIT_DONE
 
 
@@ -156,35 +156,32 @@ def render_exposures_for_laptop(document: ExposuresDocument, *, until: str) -> s
         "exposures:" if document.readers else "exposures: []",
     ]
     for reader in document.readers:
-        lines += _render_exposed_reader_for_laptop(reader)
+        lines += _render_exposed_reader(reader)
     return "\n".join([*lines, ""])
 
 
-def _render_exposed_reader_for_laptop(reader: LoggedReader) -> Iterable[str]:
+def _render_exposed_reader(reader: LoggedReader) -> Iterable[str]:
     known = {model: columns for model, columns in reader.reads.items() if columns is not None}
-    yield f"  - name: {_quote_scalar_of_exposures(reader.application)}"
+    yield f"  - name: {_quote_scalar(reader.application)}"
     yield "    type: application"
-    yield f"    owner: {{name: {_quote_scalar_of_exposures(reader.user or 'unknown')}}}"
+    yield f"    owner: {{name: {_quote_scalar(reader.user or 'unknown')}}}"
     yield "    depends_on:"
-    yield from (f"      - {_quote_scalar_of_exposures(model)}" for model in reader.reads)
+    yield from (f"      - {_quote_scalar(model)}" for model in reader.reads)
     yield "    meta:"
-    yield f"      last_read: {_quote_scalar_of_exposures(reader.last_read[:10])}"
+    yield f"      last_read: {_quote_scalar(reader.last_read[:10])}"
     yield f"      statements: {reader.statements}"
     if known:
         yield "      columns:"
     for model, columns in known.items():
-        yield (
-            f"        {_quote_scalar_of_exposures(model)}: "
-            f"[{', '.join(map(_quote_scalar_of_exposures, columns))}]"
-        )
+        yield (f"        {_quote_scalar(model)}: [{', '.join(map(_quote_scalar, columns))}]")
 
 
-def _quote_scalar_of_exposures(text: str) -> str:
+def _quote_scalar(text: str) -> str:
     """A scalar that no reader of YAML takes for anything else: JSON's strings are YAML's."""
     return json.dumps(text, ensure_ascii=False)
 
 
-def _check_target_of_exposures(file: Path) -> None:
+def _check_target(file: Path) -> None:
     """Refuses to overwrite what this command has not written."""
     try:
         with file.open("rb") as opened:
@@ -192,7 +189,7 @@ def _check_target_of_exposures(file: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _make_exposures_not_written_error(file, error) from error
+        raise _make_not_written_error(file, error) from error
     if not ours:
         raise BadInput(
             f"{quote_value(str(file))} is there already, and `ci-bot exposures` has not written "
@@ -209,10 +206,10 @@ def _write_exposures_whole(file: Path, text: str) -> None:
         part.replace(file)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise _make_exposures_not_written_error(file, error) from error
+        raise _make_not_written_error(file, error) from error
 
 
-def _make_exposures_not_written_error(file: Path, error: OSError) -> BadInput:
+def _make_not_written_error(file: Path, error: OSError) -> BadInput:
     return BadInput(
         f"{quote_value(str(file))} cannot be written: {(error.strerror or '').lower()}.",
         hint="Name another file with `--output`; without it the exposures are printed.",
@@ -220,7 +217,7 @@ def _make_exposures_not_written_error(file: Path, error: OSError) -> BadInput:
     )
 
 
-def _describe_logs_for_laptop(document: ExposuresDocument, output: str | None) -> str:
+def _describe_logs(document: ExposuresDocument, output: str | None) -> str:
     page = TextPage()
     page.add_title(
         f"Found {words.format_count(len(document.readers), 'reader')} in "

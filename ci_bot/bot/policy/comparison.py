@@ -75,17 +75,17 @@ def list_policy_changes(
     return sorted(found, key=lambda item: (not item.loosens, item.path or "", item.line or 0))
 
 
-def _rank_policy_weight(weight: AnyWeight) -> int:
+def _rank_weight(weight: AnyWeight) -> int:
     return _HEAVIEST_FIRST.index(weight)
 
 
-def _list_new_and_gone_policy_entries(
+def _list_new_and_gone_entries(
     before: Sequence[EntryT], after: Sequence[EntryT]
 ) -> tuple[list[EntryT], list[EntryT]]:
     """What only one side has; the reason is no part of an entry's meaning."""
     old, new = (
-        [_get_meaning_of_policy_entry(entry) for entry in before],
-        [_get_meaning_of_policy_entry(entry) for entry in after],
+        [_get_meaning_of_entry(entry) for entry in before],
+        [_get_meaning_of_entry(entry) for entry in after],
     )
     return (
         [entry for entry, meaning in zip(after, new, strict=True) if meaning not in old],
@@ -93,99 +93,91 @@ def _list_new_and_gone_policy_entries(
     )
 
 
-def _get_meaning_of_policy_entry(entry: PolicyEntry) -> dict[str, object]:
+def _get_meaning_of_entry(entry: PolicyEntry) -> dict[str, object]:
     return entry.model_dump(exclude={"reason"})
 
 
 def _compare_policy_severities(
     before: Policy, after: Policy, weights: Weights
 ) -> Iterator[PolicyChange]:
-    new, gone = _list_new_and_gone_policy_entries(before.severity, after.severity)
+    new, gone = _list_new_and_gone_entries(before.severity, after.severity)
     for entry in new:
-        lighter = _may_policy_entry_lower(entry, before.severity, weights)
-        yield _make_change_at_policy_entry(
+        lighter = _may_entry_lower(entry, before.severity, weights)
+        yield _make_change_at_entry(
             entry,
             f"{severity_overrides.describe_findings_of_policy_entry(entry)} would weigh "
             f"{severity_overrides.describe_severity_of_policy_entry(entry)}",
             loosens=lighter,
         )
     for entry in gone:
-        heavier = _may_policy_entry_have_raised(entry, after.severity, weights)
+        heavier = _may_entry_have_raised(entry, after.severity, weights)
         weight = severity_overrides.describe_severity_of_policy_entry(entry)
         sentence = (
             f"{severity_overrides.describe_findings_of_policy_entry(entry)} would no "
             f"longer weigh {weight}"
         )
         yield PolicyChange(sentence, loosens=heavier, path=entry.path)
-    kept_before = [
-        _get_meaning_of_policy_entry(entry) for entry in before.severity if entry not in gone
-    ]
-    kept_after = [
-        _get_meaning_of_policy_entry(entry) for entry in after.severity if entry not in new
-    ]
+    kept_before = [_get_meaning_of_entry(entry) for entry in before.severity if entry not in gone]
+    kept_after = [_get_meaning_of_entry(entry) for entry in after.severity if entry not in new]
     if kept_before != kept_after:
         first = after.severity[0]
         sentence = "the entries of `severity` would stand in another order, and the last one counts"
-        yield _make_change_at_policy_entry(first, sentence, loosens=True)
+        yield _make_change_at_entry(first, sentence, loosens=True)
 
 
-def _may_policy_entry_lower(
+def _may_entry_lower(
     entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights
 ) -> bool:
     """Whether a new entry may make a finding lighter than all earlier entries."""
     ranks = [
-        _rank_policy_weight(other.severity)
-        for other in others
-        if _do_policy_entries_share_a_rule(entry, other)
+        _rank_weight(other.severity) for other in others if _do_entries_share_a_rule(entry, other)
     ]
-    heaviest = min([*ranks, *(_find_heaviest_policy_weight(rule, weights) for rule in entry.rule)])
-    return _rank_policy_weight(entry.severity) > heaviest
+    heaviest = min([*ranks, *(_find_heaviest_weight(rule, weights) for rule in entry.rule)])
+    return _rank_weight(entry.severity) > heaviest
 
 
-def _may_policy_entry_have_raised(
+def _may_entry_have_raised(
     entry: SeverityEntry, others: Iterable[SeverityEntry], weights: Weights
 ) -> bool:
     """Whether an entry that goes may have made a finding heavier than what is left does."""
     ranks = [
-        _rank_policy_weight(other.severity)
-        for other in others
-        if _do_policy_entries_share_a_rule(entry, other)
+        _rank_weight(other.severity) for other in others if _do_entries_share_a_rule(entry, other)
     ]
-    lightest = max([*ranks, *(_find_lightest_policy_weight(rule, weights) for rule in entry.rule)])
-    return _rank_policy_weight(entry.severity) < lightest
+    lightest = max([*ranks, *(_find_lightest_weight(rule, weights) for rule in entry.rule)])
+    return _rank_weight(entry.severity) < lightest
 
 
-def _find_heaviest_policy_weight(rule: str, weights: Weights) -> int:
-    return min(map(_rank_policy_weight, weights.get(rule, ())), default=0)
+def _find_heaviest_weight(rule: str, weights: Weights) -> int:
+    return min(map(_rank_weight, weights.get(rule, ())), default=0)
 
 
-def _find_lightest_policy_weight(rule: str, weights: Weights) -> int:
+def _find_lightest_weight(rule: str, weights: Weights) -> int:
     if rule == EVERY_RULE:  # it is an upper bound, and raises nothing
         return 0
-    return max(map(_rank_policy_weight, weights.get(rule, ())), default=0)
+    return max(map(_rank_weight, weights.get(rule, ())), default=0)
 
 
-def _do_policy_entries_share_a_rule(one: SeverityEntry, other: SeverityEntry) -> bool:
+def _do_entries_share_a_rule(one: SeverityEntry, other: SeverityEntry) -> bool:
     named = {*one.rule, *other.rule}
     return EVERY_RULE in named or bool(set(one.rule) & set(other.rule))
 
 
 def _compare_policy_ignores(before: Policy, after: Policy, today: date) -> Iterator[PolicyChange]:
-    new, gone = _list_new_and_gone_policy_entries(before.ignore, after.ignore)
+    new, gone = _list_new_and_gone_entries(before.ignore, after.ignore)
     for entry in new:
         until = entry.until.isoformat()
         shorter = any(
-            _is_same_policy_entry_but_until(entry, old) and old.until > entry.until
+            _is_same_entry_but_until(entry, old) and old.until > entry.until
             for old in before.ignore
         )
-        yield _make_change_at_policy_entry(
+        yield _make_change_at_entry(
             entry,
             f"{severity_overrides.describe_findings_of_policy_entry(entry)} would be ignored "
             f"until {until}",
             loosens=not shorter and entry.until >= today,
         )
     for entry in gone:
-        if not any(_is_same_policy_entry_but_until(entry, other) for other in after.ignore):
+        if not any(_is_same_entry_but_until(entry, other) for other in after.ignore):
             sentence = (
                 f"{severity_overrides.describe_findings_of_policy_entry(entry)} would no "
                 f"longer be ignored"
@@ -193,15 +185,15 @@ def _compare_policy_ignores(before: Policy, after: Policy, today: date) -> Itera
             yield PolicyChange(sentence, loosens=False, path=entry.path)
 
 
-def _is_same_policy_entry_but_until(one: IgnoreEntry, other: IgnoreEntry) -> bool:
+def _is_same_entry_but_until(one: IgnoreEntry, other: IgnoreEntry) -> bool:
     left_out = {"reason", "until"}
     return one.model_dump(exclude=left_out) == other.model_dump(exclude=left_out)
 
 
 def _compare_policy_statements(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    new, gone = _list_new_and_gone_policy_entries(before.statements, after.statements)
+    new, gone = _list_new_and_gone_entries(before.statements, after.statements)
     for entry in new:
-        yield _make_change_at_policy_entry(
+        yield _make_change_at_entry(
             entry,
             f"it would be allowed {severity_overrides.describe_statements_of_policy_entry(entry)}",
             loosens=True,
@@ -262,9 +254,9 @@ def _format_policy_value(value: object) -> str:
 
 
 def _compare_policy_tolerances(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    new, gone = _list_new_and_gone_policy_entries(before.data_diff, after.data_diff)
+    new, gone = _list_new_and_gone_entries(before.data_diff, after.data_diff)
     for entry in new:
-        yield _make_change_at_policy_entry(
+        yield _make_change_at_entry(
             entry,
             f"{severity_overrides.describe_tolerance_of_policy(entry)} would be tolerated",
             loosens=entry.tolerance > 0,
@@ -278,17 +270,17 @@ def _compare_policy_tolerances(before: Policy, after: Policy) -> Iterator[Policy
 
 
 def _compare_policy_owners(before: Policy, after: Policy) -> Iterator[PolicyChange]:
-    if [_get_meaning_of_policy_entry(one) for one in before.owners] == [
-        _get_meaning_of_policy_entry(one) for one in after.owners
+    if [_get_meaning_of_entry(one) for one in before.owners] == [
+        _get_meaning_of_entry(one) for one in after.owners
     ]:
         return
-    new, gone = _list_new_and_gone_policy_entries(before.owners, after.owners)
+    new, gone = _list_new_and_gone_entries(before.owners, after.owners)
     for entry in new:
         sentence = (
             f"{severity_overrides.describe_models_of_policy_entry(entry)} would be owned by "
             f"{severity_overrides.describe_accounts_of_policy_entry(entry)}"
         )
-        yield _make_change_at_policy_entry(entry, sentence, loosens=True)
+        yield _make_change_at_entry(entry, sentence, loosens=True)
     for entry in gone:
         models, owners = (
             severity_overrides.describe_models_of_policy_entry(entry),
@@ -298,14 +290,14 @@ def _compare_policy_owners(before: Policy, after: Policy) -> Iterator[PolicyChan
         yield PolicyChange(sentence, loosens=True, path=entry.path)
     if not new and not gone:
         sentence = "the owners would stand in another order, and the last one counts"
-        yield _make_change_at_policy_entry(after.owners[0], sentence, loosens=True)
+        yield _make_change_at_entry(after.owners[0], sentence, loosens=True)
 
 
 def _compare_policy_trust(before: Policy, after: Policy) -> Iterator[PolicyChange]:
     old, new = before.trusts_writers, after.trusts_writers
     if old is None and new is not None:
         sentence = f"{severity_overrides.describe_trust_of_policy_entry(new)}, and would be a note"
-        yield _make_change_at_policy_entry(new, sentence, loosens=True)
+        yield _make_change_at_entry(new, sentence, loosens=True)
     elif old is not None and new is None:
         sentence = (
             "code that runs on load would no longer be a note for people with write permission"
@@ -327,7 +319,7 @@ def _compare_policy_exposures(before: Policy, after: Policy) -> Iterator[PolicyC
     ):
         if names:
             listed = severity_overrides.list_names_in_policy_entry(
-                sorted(map(_normalize_name_of_policy_exposure, names))
+                sorted(map(_normalize_name, names))
             )
             one = "exposure" if len(names) == 1 else "exposures"
             paths = {item.path for item in (*after.exposures, *before.exposures)}
@@ -344,13 +336,11 @@ def _map_policy_exposures(policy: Policy) -> dict[str, list[object]]:
     return found
 
 
-def _normalize_name_of_policy_exposure(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.replace("`", "'")
 
 
-def _make_change_at_policy_entry(
-    entry: PolicyEntry, sentence: str, *, loosens: bool
-) -> PolicyChange:
+def _make_change_at_entry(entry: PolicyEntry, sentence: str, *, loosens: bool) -> PolicyChange:
     return PolicyChange(sentence, loosens, entry.path, entry.line)
 
 
@@ -367,8 +357,8 @@ def _compare_policy_words(before: Policy, after: Policy) -> Iterator[PolicyChang
         if old != new:
             sentence = f"the comment would have {'another' if new else 'no'} {name}"
             yield PolicyChange(sentence, loosens=False, path=_find_policy_path(after))
-    added, _ = _list_new_and_gone_policy_entries(before.messages, after.messages)
+    added, _ = _list_new_and_gone_entries(before.messages, after.messages)
     for entry in added:
-        yield _make_change_at_policy_entry(
+        yield _make_change_at_entry(
             entry, severity_overrides.describe_policy_entry(entry), loosens=False
         )

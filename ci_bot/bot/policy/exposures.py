@@ -76,8 +76,7 @@ def list_exposures_in_policy_entries(files: Sequence[PolicyFile]) -> list[Policy
             accounts=tuple(filter(is_account_in_policy, entry.owner or ())),
             contacts=tuple(name for name in entry.owner or () if not is_account_in_policy(name)),
             reads={
-                model: _lower_columns_of_exposure(columns)
-                for model, columns in (entry.reads or {}).items()
+                model: _lower_columns(columns) for model, columns in (entry.reads or {}).items()
             },
             path=entry.path,
             line=entry.line,
@@ -112,28 +111,26 @@ def read_exposures_listed_by_policy(
         if content is None:
             fault = f"the repository has no file {quote_exposure(entry.file or '')}"
             raise make_unfit_policy(entry.path, [(entry.line, fault)])
-        found += _read_exposure_file_of_policy(content, entry.file or "", entry)
+        found += _read_exposure_file(content, entry.file or "", entry)
     if len(found) > MOST_EXPOSURES:
         fault = f"its files list {len(found):,} exposures, and {MOST_EXPOSURES:,} are the most"
         raise make_unfit_policy(entries[0].path, [(entries[0].line, fault)])
     return tuple(found)
 
 
-def _convert_to_texts_of_exposure(value: Any) -> Any:
+def _convert_to_texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else [] if value is None else value
 
 
-def _validate_text_of_exposure(text: str) -> str:
+def _validate_text(text: str) -> str:
     plain = " ".join(text.split())
     if not plain or not plain.isprintable():
         raise ValueError("must hold printable characters")
     return plain
 
 
-_Text = Annotated[str, Field(max_length=500), AfterValidator(_validate_text_of_exposure)]
-_Texts = Annotated[
-    list[_Text], Field(max_length=500), BeforeValidator(_convert_to_texts_of_exposure)
-]
+_Text = Annotated[str, Field(max_length=500), AfterValidator(_validate_text)]
+_Texts = Annotated[list[_Text], Field(max_length=500), BeforeValidator(_convert_to_texts)]
 
 
 class _FilePart(BaseModel):
@@ -169,7 +166,7 @@ class _ExposureFile(_FilePart):
     exposures: list[_ListedExposure]
 
 
-def _read_exposure_file_of_policy(
+def _read_exposure_file(
     content: bytes, path: str, entry: ExposureEntry
 ) -> Iterator[PolicyExposure]:
     text = decode_policy_file(content, path, at_most=MOST_EXPOSURE_BYTES)
@@ -204,7 +201,7 @@ def _make_listed_policy_exposure(
     for text in item.depends_on:
         model = read_dependency_of_exposure(text)
         if model is not None:
-            reads[model] = _lower_columns_of_exposure(columns.get(text, columns.get(model)))
+            reads[model] = _lower_columns(columns.get(text, columns.get(model)))
     return PolicyExposure(
         name=item.label or item.name,
         accounts=(*accounts, *filter(is_account_in_policy, owners)),
@@ -229,7 +226,7 @@ def read_dependency_of_exposure(text: str) -> str | None:
     return None if _OTHER_NODE.fullmatch(plain) else plain
 
 
-def _lower_columns_of_exposure(columns: Sequence[str] | None) -> ExposedColumns:
+def _lower_columns(columns: Sequence[str] | None) -> ExposedColumns:
     return None if columns is None else tuple(dict.fromkeys(name.lower() for name in columns))
 
 
@@ -247,7 +244,7 @@ def describe_stale_policy_exposures(
     for exposure in exposures:
         for name, columns in exposure.reads.items():
             answer = known.get(name)
-            if answer is not None and (why := _find_mistake_in_policy_exposure(answer, columns)):
+            if answer is not None and (why := _find_mistake(answer, columns)):
                 faults.append(f"{quote_exposure(exposure.name)} ({exposure.source_position}) {why}")
     if not faults:
         return []
@@ -256,7 +253,7 @@ def describe_stale_policy_exposures(
     return [f"Exposures to bring up to date: {shown}{rest}."]
 
 
-def _find_mistake_in_policy_exposure(answer: ExposedModel, columns: ExposedColumns) -> str | None:
+def _find_mistake(answer: ExposedModel, columns: ExposedColumns) -> str | None:
     if answer.model is None:
         near = " or ".join(quote_exposure(name) for name in answer.near)
         if answer.several:

@@ -115,7 +115,7 @@ class Policy:
     def limits(self) -> PolicyLimits:
         """Of several files the last that sets a limit counts."""
         return PolicyLimits().model_copy(
-            update=_list_limits_set_by_policy(file.limits for file in self.files)
+            update=_list_set_limits(file.limits for file in self.files)
         )
 
     @property
@@ -139,7 +139,7 @@ class Policy:
         return [ModelScope(models=list(models), owners=list(owners)) for models, owners in keys]
 
 
-def _list_limits_set_by_policy(limits: Iterable[PolicyLimits]) -> dict[str, object]:
+def _list_set_limits(limits: Iterable[PolicyLimits]) -> dict[str, object]:
     found: dict[str, object] = {}
     for item in limits:
         found |= {name: value for name, value in item if value is not None}
@@ -217,13 +217,10 @@ def is_policy_entry_on_path(entry: ScopedEntry, path: str | None) -> bool:
 
 def is_target_of_policy_entry(patterns: Iterable[str], target: Sequence[str]) -> bool:
     """Whether a table's name, part by part, is one of these: `audit.*` is no `prod.audit.x`."""
-    return any(
-        _matches_each_part_of_policy_target(pattern.lower().split("."), target)
-        for pattern in patterns
-    )
+    return any(_matches_each_part(pattern.lower().split("."), target) for pattern in patterns)
 
 
-def _matches_each_part_of_policy_target(pattern: Sequence[str], target: Sequence[str]) -> bool:
+def _matches_each_part(pattern: Sequence[str], target: Sequence[str]) -> bool:
     return len(pattern) == len(target) and all(map(fnmatchcase, target, pattern))
 
 

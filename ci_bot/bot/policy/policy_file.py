@@ -93,7 +93,7 @@ def read_policy(content: bytes, *, path: str, rules: Collection[str], today: dat
     if found.trust is not None:
         found.trust.found_at(path, lines.find_line_of_part(("trust", "code-on-load")))
     wrong = [
-        *_list_wrong_rules_in_policy(found, lines, rules),
+        *_list_wrong_rules(found, lines, rules),
         *_list_expired_policy_entries(found.ignore, lines, today),
     ]
     if wrong:
@@ -141,9 +141,7 @@ def _describe_policy_problem(item: Any, place: YamlPlace) -> str:
     key = next((str(part) for part in reversed(place) if isinstance(part, str)), "")
     kind, context = item["type"], item.get("ctx", {})
     if kind == "extra_forbidden":
-        return (
-            f"`{key}` is no key here{_find_near_name_in_policy(key, _list_policy_keys_at(place))}"
-        )
+        return f"`{key}` is no key here{_find_near_name(key, _list_policy_keys_at(place))}"
     if kind == "missing":
         return f"`{key}` is missing"
     if kind == "literal_error":
@@ -184,12 +182,12 @@ def _find_nested_policy_model(model: type[BaseModel], key: str) -> type[BaseMode
     return None
 
 
-def _find_near_name_in_policy(name: str, known: Iterable[str]) -> str:
+def _find_near_name(name: str, known: Iterable[str]) -> str:
     found = difflib.get_close_matches(name, list(known), n=3)
     return f" (did you mean {' or '.join(f'`{one}`' for one in found)}?)" if found else ""
 
 
-def _list_wrong_rules_in_policy(
+def _list_wrong_rules(
     found: PolicyFile, lines: PositionedDocument, rules: Collection[str]
 ) -> Iterator[Problem]:
     named: tuple[tuple[str, Sequence[SeverityEntry | IgnoreEntry | MessageEntry]], ...] = (
@@ -201,20 +199,18 @@ def _list_wrong_rules_in_policy(
         for position, entry in enumerate(entries):
             for item, rule in enumerate(entry.rule):
                 line = lines.find_line_of_part((key, position, "rule", item))
-                problem = _describe_wrong_rule_in_policy(rule, entry, rules)
+                problem = _describe_wrong_rule(rule, entry, rules)
                 if problem is not None:
                     yield line, problem
 
 
-def _describe_wrong_rule_in_policy(
+def _describe_wrong_rule(
     rule: str, entry: SeverityEntry | IgnoreEntry | MessageEntry, rules: Collection[str]
 ) -> str | None:
     if rule == EVERY_RULE:
         return None
     if rule not in rules:
-        return (
-            f"there is no rule {_quote_policy_value(rule)}{_find_near_name_in_policy(rule, rules)}"
-        )
+        return f"there is no rule {_quote_policy_value(rule)}{_find_near_name(rule, rules)}"
     if isinstance(entry, MessageEntry):
         return None  # about any rule there may be something to say
     if rule in UNWEIGHED:

@@ -147,7 +147,7 @@ class PolicyWeighing:
                 f"{risk.evidence} The policy's `trust` does not cover this change: {refused}."
             )
             return risk.model_copy(update={"evidence": evidence[:_EVIDENCE_LENGTH]})
-        found = _make_weighed_by_policy(
+        found = _make_weighed(
             "severity", risk, entry, describe_authors_trusted_by_policy(self.authors)
         )
         return risk.model_copy(update={"severity": "low", "weighed": found})
@@ -156,7 +156,7 @@ class PolicyWeighing:
         for entry in self.policy.ignore:
             if entry.until >= self.today and self._is_ignored_by(entry, risk):
                 until = entry.until.isoformat()
-                return _make_weighed_by_policy("ignore", risk, entry, entry.reason, until=until)
+                return _make_weighed("ignore", risk, entry, entry.reason, until=until)
         return None
 
     def _is_ignored_by(self, entry: IgnoreEntry, risk: Risk) -> bool:
@@ -172,7 +172,7 @@ class PolicyWeighing:
                 and is_target_of_policy_entry(entry.target, effect.target)
                 and self.matches.matches_both_versions(entry, risk.model)
             ):
-                return _make_weighed_by_policy("statement", risk, entry, entry.reason)
+                return _make_weighed("statement", risk, entry, entry.reason)
         return None
 
     def _find_ignore_comment(self, risk: Risk) -> Weighed | None:
@@ -190,9 +190,7 @@ class PolicyWeighing:
         for entry in reversed(self.policy.severity):
             if not does_policy_entry_name_rule(entry, risk.rule):
                 continue
-            lighter = entry.severity == "off" or _is_lighter_by_policy(
-                entry.severity, risk.severity
-            )
+            lighter = entry.severity == "off" or _is_lighter(entry.severity, risk.severity)
             if EVERY_RULE in entry.rule and not lighter:
                 if self.is_about(entry, risk.model, risk.path):
                     return risk  # an upper bound, and the finding is below it
@@ -217,20 +215,18 @@ class PolicyWeighing:
 
 def _apply_severity_policy_entry(entry: SeverityEntry, risk: Risk) -> Risk:
     if entry.severity == "off":
-        return risk.model_copy(
-            update={"weighed": _make_weighed_by_policy("off", risk, entry, entry.reason)}
-        )
+        return risk.model_copy(update={"weighed": _make_weighed("off", risk, entry, entry.reason)})
     if entry.severity == risk.severity:
         return risk
-    weighed = _make_weighed_by_policy("severity", risk, entry, entry.reason)
+    weighed = _make_weighed("severity", risk, entry, entry.reason)
     return risk.model_copy(update={"severity": entry.severity, "weighed": weighed})
 
 
-def _is_lighter_by_policy(weight: Severity, than: Severity) -> bool:
+def _is_lighter(weight: Severity, than: Severity) -> bool:
     return _HEAVIEST_FIRST.index(weight) > _HEAVIEST_FIRST.index(than)
 
 
-def _make_weighed_by_policy(
+def _make_weighed(
     by: object,
     risk: Risk,
     entry: PolicyEntry | StatementEntry,
@@ -347,13 +343,13 @@ def describe_authors_trusted_by_policy(authors: ChangeAuthors) -> str:
     one = authors.commits == 1
     commits = "its commit" if one else f"all {authors.commits} commits"
     return (
-        f"{_join_logins_of_policy_entry(authors.writers)} may write to this repository, and "
+        f"{_join_logins(authors.writers)} may write to this repository, and "
         f"GitHub has verified "
         f"{commits}; what this review says could still be forged by this code"
     )
 
 
-def _join_logins_of_policy_entry(logins: Iterable[str]) -> str:
+def _join_logins(logins: Iterable[str]) -> str:
     shown = [f"`@{name}`" for name in logins]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 

@@ -83,7 +83,7 @@ def sign_setup_file(text: str, made_with: SetupSignature) -> str:
         options += f" --gateway {made_with.gateway}"
     return (
         f"{text}# Made by `ci-bot init --level {made_with.level}{options}`; "
-        f"checksum {_compute_checksum_of_setup_file(text)}.\n"
+        f"checksum {_compute_checksum(text)}.\n"
     )
 
 
@@ -102,9 +102,7 @@ def read_signature_of_setup_file(text: str) -> SetupSignature | None:
 def is_setup_file_unedited(text: str) -> bool:
     """Whether a file is as `ci-bot init` has written it."""
     found = _SIGNATURE.search(text)
-    return (
-        found is not None and _compute_checksum_of_setup_file(text[: found.start()]) == found["sum"]
-    )
+    return found is not None and _compute_checksum(text[: found.start()]) == found["sum"]
 
 
 def move_pins_in_setup_file(text: str, source: str) -> str:
@@ -112,12 +110,10 @@ def move_pins_in_setup_file(text: str, source: str) -> str:
 
     The placeholder of the documents is no commit, and moves nothing.
     """
-    known = {
-        _get_key_of_setup_pin(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")
-    }
+    known = {_get_key_of_pin(pin): pin for pin in _PIN.finditer(source) if pin["commit"].strip("0")}
 
     def move_pin(pin: re.Match[str]) -> str:
-        other = known.get(_get_key_of_setup_pin(pin))
+        other = known.get(_get_key_of_pin(pin))
         if other is None:
             return pin[0]
         return f"{other['name']}@{other['commit']}{other['version'] or ''}"
@@ -125,7 +121,7 @@ def move_pins_in_setup_file(text: str, source: str) -> str:
     return _PIN.sub(move_pin, text)
 
 
-def _get_key_of_setup_pin(pin: re.Match[str]) -> str:
+def _get_key_of_pin(pin: re.Match[str]) -> str:
     """What stays the same when a pin moves: of this action also its owner may be another one."""
     address = "https:" if pin["name"].startswith("github.com/") else "uses:"
     return address + re.sub(r"^.*?([\w.-]*sqlmesh-plan-review)", r"\1", pin["name"])
@@ -140,9 +136,7 @@ def _compare_setup_file(
     if planned.is_kept:
         return ComparedSetupFile(planned, "kept")
     wanted = (
-        planned.text
-        if upgrade
-        else move_pins_in_setup_file(planned.text, _strip_signature_of_setup_file(there))
+        planned.text if upgrade else move_pins_in_setup_file(planned.text, _strip_signature(there))
     )
     signed = sign_setup_file(wanted, made_with)
     if there == signed:
@@ -160,20 +154,18 @@ def _compare_edited_setup_file(
 ) -> ComparedSetupFile:
     """An edited file stays; an upgrade moves its pins only."""
     moved = move_pins_in_setup_file(there, wanted) if upgrade else there
-    diff = "".join(
-        _make_diff_lines_of_setup_file(_strip_signature_of_setup_file(moved), wanted, planned.path)
-    )
+    diff = "".join(_make_diff_lines(_strip_signature(moved), wanted, planned.path))
     if moved != there:
         return ComparedSetupFile(planned, "moved", moved, diff)
     return ComparedSetupFile(planned, "edited", None, diff)
 
 
-def _strip_signature_of_setup_file(text: str) -> str:
+def _strip_signature(text: str) -> str:
     """A text without the line that says how it was made; people may have written below it."""
     return _EDITED_SIGNATURE.sub("", text, count=1)
 
 
-def _make_diff_lines_of_setup_file(there: str, wanted: str, path: str) -> Iterator[str]:
+def _make_diff_lines(there: str, wanted: str, path: str) -> Iterator[str]:
     yield from difflib.unified_diff(
         there.splitlines(keepends=True),
         wanted.splitlines(keepends=True),
@@ -183,5 +175,5 @@ def _make_diff_lines_of_setup_file(there: str, wanted: str, path: str) -> Iterat
     )
 
 
-def _compute_checksum_of_setup_file(text: str) -> str:
+def _compute_checksum(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -82,7 +82,7 @@ def list_github_settings_for_setup(
         setting
         for variable in variables
         if not _OF_THE_MACHINE.fullmatch(variable.name)
-        and (setting := _choose_github_setting_in_setup(variable, level, job)) is not None
+        and (setting := _choose_github_setting(variable, level, job)) is not None
     ]
     order = {each.name: ("state", "warehouse", "other").index(each.scope) for each in variables}
     return sorted(wanted, key=lambda each: order[each.name])
@@ -111,36 +111,34 @@ def list_worker_env_for_setup(
     """
     families: dict[str, set[str]] = {}
     for variable in variables:
-        families.setdefault(_get_family_of_setup_variable(variable.name), set()).add(variable.name)
+        families.setdefault(_get_family(variable.name), set()).add(variable.name)
     named = [each.name for each in settings if not each.name.startswith(_PASSED_ON)]
     return list(
         dict.fromkeys(
-            f"{family}*"
-            if (family := _get_family_of_setup_variable(name)) and len(families[family]) > 1
-            else name
+            f"{family}*" if (family := _get_family(name)) and len(families[family]) > 1 else name
             for name in named
         )
     )
 
 
-def _get_family_of_setup_variable(name: str) -> str:
+def _get_family(name: str) -> str:
     """`STATE_` of `STATE_HOST`; empty if the name has one word."""
     first, separator, _ = name.partition("_")
     return f"{first}_" if separator and first else ""
 
 
-def _choose_github_setting_in_setup(
+def _choose_github_setting(
     variable: SetupConfigVariable, level: SetupLevel, job: SetupJob
 ) -> SetupJobVariable | None:
     """How a job gets one variable; None if it does without."""
     if variable.has_default:
         return None
     if job == "review" and (level == "review" or variable.scope == "warehouse"):
-        return _make_unused_setup_variable(variable)
+        return _make_unused_variable(variable)
     secret = is_setup_variable_secret(variable)
     name = variable.name
-    if variable.scope == "state" and (secret or _is_account_in_setup(variable)):
-        github = _derive_reader_name_for_setup(name, "READER" if job == "review" else "WRITER")
+    if variable.scope == "state" and (secret or _is_account(variable)):
+        github = _derive_reader_name(name, "READER" if job == "review" else "WRITER")
     elif job == "deploy" and secret:
         github = f"PROD_{name}"
     else:
@@ -149,7 +147,7 @@ def _choose_github_setting_in_setup(
     return SetupJobVariable(name, source, github, f"${{{{ {source}.{github} }}}}")
 
 
-def _make_unused_setup_variable(variable: SetupConfigVariable) -> SetupJobVariable | None:
+def _make_unused_variable(variable: SetupConfigVariable) -> SetupJobVariable | None:
     """A variable of a job that never connects with it.
 
     Without it a YAML configuration gets the word `None`, which is no number; and a Python one may
@@ -166,11 +164,11 @@ def _make_unused_setup_variable(variable: SetupConfigVariable) -> SetupJobVariab
     return None
 
 
-def _is_account_in_setup(variable: SetupConfigVariable) -> bool:
+def _is_account(variable: SetupConfigVariable) -> bool:
     return variable.key in _ACCOUNT_KEYS or bool(_ACCOUNT.search(variable.name))
 
 
-def _derive_reader_name_for_setup(name: str, role: str) -> str:
+def _derive_reader_name(name: str, role: str) -> str:
     """`STATE_WRITER` of `STATE_USER`, `STATE_WRITER_PASSWORD` of `STATE_PASSWORD`."""
     if _ACCOUNT.search(name) and "_" in name:
         return _ACCOUNT.sub(f"_{role}", name)

@@ -54,15 +54,15 @@ def list_remaining_setup_steps(
     steps = []
     if request.level != "review":
         steps += [
-            *_list_setup_steps_for_state_rights(request, load),
-            _make_setup_step_for_environments(request),
-            *_list_setup_steps_for_values(request),
+            *_list_steps_for_state_rights(request, load),
+            _make_step_for_environments(request),
+            *_list_steps_for_values(request),
         ]
     if request.level == "review":
-        steps += _list_setup_steps_for_values(request)
+        steps += _list_steps_for_values(request)
     if written:
-        steps.append(_make_setup_step_for_pull_request(request, written))
-    steps.append(_make_setup_step_for_required_check())
+        steps.append(_make_step_for_pull_request(request, written))
+    steps.append(_make_step_for_required_check())
     if request.level != "review":
         projects = " ".join(f"--project {each.path}" for each in request.repository.projects)
         steps.append(
@@ -79,15 +79,15 @@ def list_remaining_setup_steps(
 def list_notes_after_setup(request: SetupRequest) -> list[str]:
     """What a person should know of this repository, a sentence or two each."""
     return [
-        *_list_setup_notes_on_release(request),
-        *_list_setup_notes_on_versions(request),
-        *_list_setup_notes_on_state(request),
-        *_list_setup_notes_on_old_bot(request),
-        *_list_setup_notes_on_reading(request),
+        *_list_notes_on_release(request),
+        *_list_notes_on_versions(request),
+        *_list_notes_on_state(request),
+        *_list_notes_on_old_bot(request),
+        *_list_notes_on_reading(request),
     ]
 
 
-def _list_setup_steps_for_state_rights(
+def _list_steps_for_state_rights(
     request: SetupRequest, load: Callable[[str], str | None]
 ) -> Iterator[RemainingSetupStep]:
     script = load(_RIGHTS.get(request.state_type or "", ""))
@@ -101,7 +101,7 @@ def _list_setup_steps_for_state_rights(
         )
 
 
-def _make_setup_step_for_environments(request: SetupRequest) -> RemainingSetupStep:
+def _make_step_for_environments(request: SetupRequest) -> RemainingSetupStep:
     lines = []
     for job in _JOBS[request.level]:
         name = ENVIRONMENTS[job]
@@ -127,7 +127,7 @@ def _make_setup_step_for_environments(request: SetupRequest) -> RemainingSetupSt
     )
 
 
-def _list_setup_steps_for_values(request: SetupRequest) -> Iterator[RemainingSetupStep]:
+def _list_steps_for_values(request: SetupRequest) -> Iterator[RemainingSetupStep]:
     """The secrets and variables; a variable that several jobs share is one of the repository."""
     secrets: list[str] = []
     shared: dict[str, str] = {}
@@ -174,7 +174,7 @@ def list_setup_commands_for_pull_request(paths: Sequence[str]) -> list[list[str]
     ]
 
 
-def _make_setup_step_for_pull_request(
+def _make_step_for_pull_request(
     request: SetupRequest, written: Sequence[str]
 ) -> RemainingSetupStep:
     commands = tuple(map(shlex.join, list_setup_commands_for_pull_request(written)))
@@ -187,7 +187,7 @@ def _make_setup_step_for_pull_request(
     return RemainingSetupStep("Open a pull request with these files", first, commands)
 
 
-def _make_setup_step_for_required_check() -> RemainingSetupStep:
+def _make_step_for_required_check() -> RemainingSetupStep:
     rules = {
         "name": "SQLMesh review",
         "target": "branch",
@@ -211,7 +211,7 @@ def _make_setup_step_for_required_check() -> RemainingSetupStep:
     )
 
 
-def _list_setup_notes_on_release(request: SetupRequest) -> Iterator[str]:
+def _list_notes_on_release(request: SetupRequest) -> Iterator[str]:
     if not request.release.is_released:
         yield (
             "This ci-bot was not installed from a release, so the workflows name a placeholder. "
@@ -220,7 +220,7 @@ def _list_setup_notes_on_release(request: SetupRequest) -> Iterator[str]:
         )
 
 
-def _list_setup_notes_on_versions(request: SetupRequest) -> Iterator[str]:
+def _list_notes_on_versions(request: SetupRequest) -> Iterator[str]:
     repository = request.repository
     sqlmesh, pyspark = (repository.versions.get(name) for name in ("sqlmesh", "pyspark"))
     if sqlmesh and sqlmesh.version and not is_supported(sqlmesh.version):
@@ -249,7 +249,7 @@ def _list_setup_notes_on_versions(request: SetupRequest) -> Iterator[str]:
         )
 
 
-def _list_setup_notes_on_state(request: SetupRequest) -> Iterator[str]:
+def _list_notes_on_state(request: SetupRequest) -> Iterator[str]:
     configuration = request.repository.projects[0].configuration
     gateway = request.gateway or configuration.default_gateway
     engine = configuration.engine_type(gateway)
@@ -269,7 +269,7 @@ def _list_setup_notes_on_state(request: SetupRequest) -> Iterator[str]:
         yield f"The gateway {gateway} is of type {engine}, and applies and cleanups need Spark."
 
 
-def _list_setup_notes_on_old_bot(request: SetupRequest) -> Iterator[str]:
+def _list_notes_on_old_bot(request: SetupRequest) -> Iterator[str]:
     for file in request.repository.old_bot:
         yield (
             f"{file} runs SQLMesh's own bot. Keep it until you trust the reviews, then delete it, "
@@ -286,7 +286,7 @@ def _list_setup_notes_on_old_bot(request: SetupRequest) -> Iterator[str]:
         )
 
 
-def _list_setup_notes_on_reading(request: SetupRequest) -> Iterator[str]:
+def _list_notes_on_reading(request: SetupRequest) -> Iterator[str]:
     for project in request.repository.projects:
         configuration = project.configuration
         if project.is_dbt:

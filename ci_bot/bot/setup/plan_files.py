@@ -78,7 +78,7 @@ def find_action_release_for_setup(direct_url: str | None) -> SetupActionRelease:
         direct_url: What pip wrote down of an installation from git (PEP 610); None if it came from
             elsewhere.
     """
-    return _read_git_release_for_setup(direct_url) or parse_action_release_for_setup(_RELEASED)
+    return _read_git_release(direct_url) or parse_action_release_for_setup(_RELEASED)
 
 
 def read_action_release_of_setup_file(workflow: str) -> SetupActionRelease | None:
@@ -88,7 +88,7 @@ def read_action_release_of_setup_file(workflow: str) -> SetupActionRelease | Non
     return release if release is not None and release.is_released else None
 
 
-def _read_git_release_for_setup(direct_url: str | None) -> SetupActionRelease | None:
+def _read_git_release(direct_url: str | None) -> SetupActionRelease | None:
     try:
         known = json.loads(direct_url or "{}")
         address, commit = known["url"], known["vcs_info"]["commit_id"]
@@ -220,7 +220,7 @@ def plan_setup_files(
         load: Gives the text of a template by its name.
     """
     files = [*list_setup_workflows(request, load)]
-    requirements = _choose_review_requirements_for_setup(request)
+    requirements = _choose_review_requirements(request)
     if requirements is not None and requirements.text is not None:
         files.append(
             PlannedSetupFile(
@@ -233,7 +233,7 @@ def plan_setup_files(
         files.append(
             PlannedSetupFile(
                 DEPLOY_REQUIREMENTS,
-                _render_deploy_requirements_of_setup(request),
+                _render_deploy_requirements(request),
                 "What deploy.yml installs. Add the packages that your models import.",
             )
         )
@@ -271,7 +271,7 @@ def list_setup_workflows(
     for workflow in _WORKFLOWS:
         if request.level in workflow.levels:
             text = environment.get_template(workflow.name).render(
-                _make_context_of_setup_template(request, workflow.job)
+                _make_template_context(request, workflow.job)
             )
             yield PlannedSetupFile(f"{WORKFLOWS}/{workflow.name}", text, workflow.why)
 
@@ -289,7 +289,7 @@ def list_names_of_setup_workflows(level: SetupLevel = "full") -> list[str]:
     return [workflow.name for workflow in _WORKFLOWS if level in workflow.levels]
 
 
-def _make_job_context_of_setup(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
+def _make_job_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
     """The variables of a job, as the parts of templates name them."""
     variables = request.used_variables
     settings = list_github_settings_for_setup(variables, request.level, job) if job else []
@@ -302,13 +302,11 @@ def _make_job_context_of_setup(request: SetupRequest, job: SetupJob | None) -> d
     }
 
 
-def _make_context_of_setup_template(
-    request: SetupRequest, job: SetupJob | None
-) -> dict[str, object]:
+def _make_template_context(request: SetupRequest, job: SetupJob | None) -> dict[str, object]:
     """What a template is filled with."""
-    own = _make_job_context_of_setup(request, job)
+    own = _make_job_context(request, job)
     projects = [project.path for project in request.repository.projects]
-    requirements = _choose_review_requirements_for_setup(request)
+    requirements = _choose_review_requirements(request)
     gateway = f" --gateway {request.gateway}" if request.gateway else ""
     options = " ".join(f"--project {project}" for project in projects)
     sqlmesh = "" if projects == ["."] else "".join(f" --paths {each}" for each in projects)
@@ -323,7 +321,7 @@ def _make_context_of_setup_template(
         "branch": request.repository.branch,
         **own,
         # Of the job in another workflow that has the account of reviews.
-        "review": _make_job_context_of_setup(request, "review"),
+        "review": _make_job_context(request, "review"),
         "requirements": requirements.path if requirements else None,
         "deploy_requirements": request.deploy_requirements or DEPLOY_REQUIREMENTS,
         "python": request.repository.python or IMAGE_PYTHON,
@@ -340,7 +338,7 @@ class _SetupRequirementsFile:
     text: str | None = None
 
 
-def _choose_review_requirements_for_setup(request: SetupRequest) -> _SetupRequirementsFile | None:
+def _choose_review_requirements(request: SetupRequest) -> _SetupRequirementsFile | None:
     """What the input `requirements` names; None if the image has all that the project needs."""
     repository = request.repository
     sqlmesh = repository.versions.get("sqlmesh")
@@ -351,7 +349,7 @@ def _choose_review_requirements_for_setup(request: SetupRequest) -> _SetupRequir
         for name, of_image in (("sqlmesh", IMAGE_SQLMESH), ("pyspark", IMAGE_PYSPARK))
         if (found := repository.versions.get(name)) is not None
         and found.version not in (None, of_image)
-        and _can_import_be_installed_by_setup(name, found)
+        and _can_import_be_installed(name, found)
     }
     files = {found.file for found in other.values()}
     if not other and repository.imports:
@@ -373,20 +371,20 @@ def _choose_review_requirements_for_setup(request: SetupRequest) -> _SetupRequir
 
 def list_unknown_imports_for_setup(request: SetupRequest) -> list[str]:
     """Packages that the models import and that no file of the repository brings."""
-    found = _choose_review_requirements_for_setup(request)
+    found = _choose_review_requirements(request)
     if found is not None and found.text is None:
         return []
     return [name for name, locked in request.repository.imports if locked is None]
 
 
-def _can_import_be_installed_by_setup(name: str, found: FoundSetupVersion) -> bool:
+def _can_import_be_installed(name: str, found: FoundSetupVersion) -> bool:
     version = found.version or ""
     return (
         is_supported(version) if name == "sqlmesh" else find_source_requirement(version) is not None
     )
 
 
-def _render_deploy_requirements_of_setup(request: SetupRequest) -> str:
+def _render_deploy_requirements(request: SetupRequest) -> str:
     """What a runner needs to plan and build prod."""
     versions = request.repository.versions
     named = [found for found in versions.values() if found.is_in_requirements]

@@ -56,7 +56,7 @@ def read_python_config_for_setup(text: str) -> PythonFactsForSetup | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     facts = PythonFactsForSetup()
-    names = _map_assignments_in_setup_config(tree)
+    names = _map_assignments(tree)
     loads = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     used = {node.id for node in loads if isinstance(node.ctx, ast.Load)}
     try:
@@ -64,30 +64,30 @@ def read_python_config_for_setup(text: str) -> PythonFactsForSetup | None:
             # What a name stands for is read where the name is used.
             if not (
                 isinstance(statement, ast.Assign)
-                and _find_name_assigned_in_setup_config(statement) in used & names.keys()
+                and _find_name_assigned(statement) in used & names.keys()
             ):
-                _visit_node_of_setup_config(statement, (), None, facts, names)
+                _visit_node(statement, (), None, facts, names)
     except RecursionError:
         return None
     return facts
 
 
-def _map_assignments_in_setup_config(tree: ast.Module) -> dict[str, ast.expr]:
+def _map_assignments(tree: ast.Module) -> dict[str, ast.expr]:
     """What the names of the module stand for, where each is set once: `state = Postgres…(…)`."""
     found: dict[str, list[ast.expr]] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and (name := _find_name_assigned_in_setup_config(node)):
+        if isinstance(node, ast.Assign) and (name := _find_name_assigned(node)):
             found.setdefault(name, []).append(node.value)
     return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
-def _find_name_assigned_in_setup_config(statement: ast.Assign) -> str:
+def _find_name_assigned(statement: ast.Assign) -> str:
     """The one name that a statement sets; empty for anything else."""
     target = statement.targets[0]
     return target.id if len(statement.targets) == 1 and isinstance(target, ast.Name) else ""
 
 
-def _visit_node_of_setup_config(
+def _visit_node(
     node: ast.AST,
     path: tuple[str, ...],
     gateway: str | None,
@@ -97,42 +97,42 @@ def _visit_node_of_setup_config(
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names:
         # Read again where it is used; without the name, so that nothing goes round in circles.
         rest = {name: value for name, value in names.items() if name != node.id}
-        _visit_node_of_setup_config(names[node.id], path, gateway, facts, rest)
+        _visit_node(names[node.id], path, gateway, facts, rest)
         return
-    use = _read_variable_of_setup_config(node, path, gateway)
+    use = _read_variable(node, path, gateway)
     if use is not None:
         facts.uses.append(use)
         return
     if isinstance(node, ast.Call):
-        _note_call_in_setup_config(node, path, gateway, facts)
+        _note_call(node, path, gateway, facts)
         for argument in node.args:
-            _visit_node_of_setup_config(argument, path, gateway, facts, names)
+            _visit_node(argument, path, gateway, facts, names)
         for keyword in node.keywords:
             name = keyword.arg or ""
             if name == "gateways" and isinstance(keyword.value, ast.Dict):
-                for key, value in _iterate_entries_of_setup_config(keyword.value):
+                for key, value in _iterate_entries(keyword.value):
                     facts.gateways = (*facts.gateways, key)
-                    _visit_node_of_setup_config(value, ("gateways", key), key, facts, names)
+                    _visit_node(value, ("gateways", key), key, facts, names)
             else:
-                _visit_node_of_setup_config(keyword.value, (*path, name), gateway, facts, names)
+                _visit_node(keyword.value, (*path, name), gateway, facts, names)
         return
     if isinstance(node, ast.Dict):
-        for key, value in _iterate_entries_of_setup_config(node):
-            _visit_node_of_setup_config(value, (*path, key) if key else path, gateway, facts, names)
+        for key, value in _iterate_entries(node):
+            _visit_node(value, (*path, key) if key else path, gateway, facts, names)
         return
     for child in ast.iter_child_nodes(node):
-        _visit_node_of_setup_config(child, path, gateway, facts, names)
+        _visit_node(child, path, gateway, facts, names)
 
 
-def _note_call_in_setup_config(
+def _note_call(
     node: ast.Call, path: tuple[str, ...], gateway: str | None, facts: PythonFactsForSetup
 ) -> None:
-    name = _read_dotted_name_in_setup_config(node.func).rpartition(".")[2]
+    name = _read_dotted_name(node.func).rpartition(".")[2]
     connection = _CONNECTION_CLASS.fullmatch(name)
     if connection is not None:
         target = facts.states if "state_connection" in path else facts.engines
         if "test_connection" not in path and "default_test_connection" not in path:
-            target.append((gateway, _derive_engine_name_for_setup(connection[1])))
+            target.append((gateway, _derive_engine_name(connection[1])))
     for keyword in node.keywords:
         if keyword.arg == "default_gateway" and isinstance(keyword.value, ast.Constant):
             facts.default_gateway = str(keyword.value.value)
@@ -140,7 +140,7 @@ def _note_call_in_setup_config(
             facts.bot_keys = tuple(each.arg or "" for each in keyword.value.keywords)
 
 
-def _derive_engine_name_for_setup(class_name: str) -> str:
+def _derive_engine_name(class_name: str) -> str:
     """`postgres` of `PostgresConnectionConfig`, `gcp_postgres` of `GCPPostgres…`."""
     known = {"DuckDB": "duckdb", "MySQL": "mysql", "MSSQL": "mssql", "BigQuery": "bigquery"}
     return (
@@ -149,40 +149,33 @@ def _derive_engine_name_for_setup(class_name: str) -> str:
     )
 
 
-def _iterate_entries_of_setup_config(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
+def _iterate_entries(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
     for key, value in zip(node.keys, node.values, strict=True):
         yield str(key.value) if isinstance(key, ast.Constant) else "", value
 
 
-def _read_variable_of_setup_config(
+def _read_variable(
     node: ast.AST, path: tuple[str, ...], gateway: str | None
 ) -> SetupVariableUse | None:
     """The variable that exactly this expression reads."""
-    if (
-        isinstance(node, ast.Subscript)
-        and _read_dotted_name_in_setup_config(node.value) in _MAPPINGS
-    ):
+    if isinstance(node, ast.Subscript) and _read_dotted_name(node.value) in _MAPPINGS:
         if isinstance(node.slice, ast.Constant) and isinstance(node.ctx, ast.Load):
             return SetupVariableUse(str(node.slice.value), path, gateway, False, True)
-    elif (
-        isinstance(node, ast.Call)
-        and _read_dotted_name_in_setup_config(node.func) in _READERS
-        and node.args
-    ):
+    elif isinstance(node, ast.Call) and _read_dotted_name(node.func) in _READERS and node.args:
         name = node.args[0]
         if isinstance(name, ast.Constant):
             has_default = len(node.args) + len(node.keywords) > 1
             return SetupVariableUse(str(name.value), path, gateway, has_default, False)
     elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
-        first = _read_variable_of_setup_config(node.values[0], path, gateway)
+        first = _read_variable(node.values[0], path, gateway)
         if first is not None:
             return SetupVariableUse(first.name, path, gateway, True, first.is_required)
     return None
 
 
-def _read_dotted_name_in_setup_config(node: ast.expr) -> str:
+def _read_dotted_name(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
-        return f"{_read_dotted_name_in_setup_config(node.value)}.{node.attr}"
+        return f"{_read_dotted_name(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else ""
 
 
@@ -239,11 +232,11 @@ class SetupProjectConfiguration:
 
     def engine_type(self, gateway: str | None) -> str | None:
         """The type of a gateway's connection, if it is written."""
-        return _read_gateway_fact_for_setup(self.engines, gateway)
+        return _read_gateway_fact(self.engines, gateway)
 
     def find_state_type(self, gateway: str | None) -> str | None:
         """Where a gateway's state lies: its state connection, or an engine that can hold one."""
-        written = _read_gateway_fact_for_setup(self.states, gateway)
+        written = _read_gateway_fact(self.states, gateway)
         engine = self.engine_type(gateway)
         return written or (engine if engine in _ENGINES_WITH_STATE else None)
 
@@ -253,7 +246,7 @@ class SetupProjectConfiguration:
         Without a state connection the state lies in an engine that can hold one.
         """
         in_engine = (
-            _read_gateway_fact_for_setup(self.states, gateway) is None
+            _read_gateway_fact(self.states, gateway) is None
             and self.find_state_type(gateway) is not None
         )
         found: dict[str, SetupConfigVariable] = {}
@@ -264,7 +257,7 @@ class SetupProjectConfiguration:
             mine = replace(variable, scope="other") if elsewhere else variable
             if in_engine and mine.scope == "warehouse":
                 mine = replace(mine, scope="state")
-            found[mine.name] = _merge_uses_of_setup_variable(found.get(mine.name), mine)
+            found[mine.name] = _merge_uses(found.get(mine.name), mine)
         return [found[name] for name in sorted(found)]
 
 
@@ -287,16 +280,16 @@ def read_yaml_config_for_setup(text: str) -> SetupProjectConfiguration:
     try:
         root = compose_yaml(marked)
     except UnfitYaml:
-        return _read_setup_config_as_text(text)
-    variables = list(_find_variables_in_setup_config(blocks, "other", "", None))
+        return _read_config_as_text(text)
+    variables = list(_find_variables(blocks, "other", "", None))
     gateways: list[str] = []
     engines: list[tuple[str, str]] = []
     states: list[tuple[str, str]] = []
     default = None
-    for path, value in _iterate_scalars_of_setup_config(root, (), set()):
+    for path, value in _iterate_scalars(root, (), set()):
         scope, gateway = (
-            _find_purpose_of_setup_variable(path),
-            _find_gateway_of_setup_variable(path),
+            _find_purpose(path),
+            _find_gateway(path),
         )
         key = path[-1] if path else ""
         if gateway is not None and gateway not in gateways:
@@ -309,16 +302,14 @@ def read_yaml_config_for_setup(text: str) -> SetupProjectConfiguration:
         if path == ("default_gateway",) and not _MARK.search(value):
             default = value
         for number in _MARK.findall(value):
-            variables += _find_variables_in_setup_config(
-                expressions[int(number)], scope, key, gateway
-            )
+            variables += _find_variables(expressions[int(number)], scope, key, gateway)
     return SetupProjectConfiguration(
         gateways=tuple(gateways),
         default_gateway=default or (gateways[0] if gateways else None),
         engines=tuple(engines),
         states=tuple(states),
         variables=tuple(variables),
-        bot_keys=_list_mapping_keys_of_setup_config(root, "cicd_bot"),
+        bot_keys=_list_mapping_keys(root, "cicd_bot"),
     )
 
 
@@ -326,7 +317,7 @@ def read_python_file_for_setup(text: str) -> SetupProjectConfiguration:
     """What a `config.py` says, as far as it is written down."""
     found = read_python_config_for_setup(text)
     if found is None:
-        return _read_setup_config_as_text(text)
+        return _read_config_as_text(text)
     return SetupProjectConfiguration(
         gateways=found.gateways,
         default_gateway=found.default_gateway or next(iter(found.gateways), None),
@@ -335,7 +326,7 @@ def read_python_file_for_setup(text: str) -> SetupProjectConfiguration:
         variables=tuple(
             SetupConfigVariable(
                 name=use.name,
-                scope=_find_purpose_of_setup_variable(use.path),
+                scope=_find_purpose(use.path),
                 key=use.path[-1] if use.path else "",
                 gateway=use.gateway,
                 has_default=use.has_default,
@@ -365,17 +356,17 @@ def join_configurations_for_setup(
     return joined
 
 
-def _read_setup_config_as_text(text: str) -> SetupProjectConfiguration:
+def _read_config_as_text(text: str) -> SetupProjectConfiguration:
     """The variables alone, of a file that no parser takes."""
     without_remarks = replace_templates(text, lambda _: "", (REMARK,))
     without_comments = re.sub(r"(?m)^[^\S\n]*#.*$", "", without_remarks)
     return SetupProjectConfiguration(
-        variables=tuple(_find_variables_in_setup_config(without_comments, "other", "", None)),
+        variables=tuple(_find_variables(without_comments, "other", "", None)),
         is_whole=False,
     )
 
 
-def _find_variables_in_setup_config(
+def _find_variables(
     expression: str, scope: VariablePurpose, key: str, gateway: str | None
 ) -> Iterator[SetupConfigVariable]:
     for call in _CALL.finditer(expression):
@@ -385,7 +376,7 @@ def _find_variables_in_setup_config(
         yield SetupConfigVariable(call["name"], scope, key, gateway, has_default)
 
 
-def _iterate_scalars_of_setup_config(
+def _iterate_scalars(
     node: Node | None, path: tuple[str, ...], seen: set[int]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """Each scalar with the keys above it. A node that several places name is read at the first."""
@@ -397,17 +388,15 @@ def _iterate_scalars_of_setup_config(
             name = str(key.value) if isinstance(key, ScalarNode) else ""
             if isinstance(value, MappingNode) and not value.value:
                 yield (*path, name, ""), ""
-            yield from _iterate_scalars_of_setup_config(
-                value, path if name == "<<" else (*path, name), seen
-            )
+            yield from _iterate_scalars(value, path if name == "<<" else (*path, name), seen)
     elif isinstance(node, SequenceNode):
         for value in node.value:
-            yield from _iterate_scalars_of_setup_config(value, path, seen)
+            yield from _iterate_scalars(value, path, seen)
     elif isinstance(node, ScalarNode):
         yield path, str(node.value)
 
 
-def _list_mapping_keys_of_setup_config(root: Node | None, name: str) -> tuple[str, ...]:
+def _list_mapping_keys(root: Node | None, name: str) -> tuple[str, ...]:
     """The keys of a mapping at the top."""
     if not isinstance(root, MappingNode):
         return ()
@@ -417,14 +406,14 @@ def _list_mapping_keys_of_setup_config(root: Node | None, name: str) -> tuple[st
     return ()
 
 
-def _find_purpose_of_setup_variable(path: tuple[str, ...]) -> VariablePurpose:
+def _find_purpose(path: tuple[str, ...]) -> VariablePurpose:
     if _STATE in path:
         return "state"
     # A profile of dbt has its connections under `outputs`.
     return "warehouse" if {*_CONNECTIONS, "outputs"} & {*path} else "other"
 
 
-def _find_gateway_of_setup_variable(path: tuple[str, ...]) -> str | None:
+def _find_gateway(path: tuple[str, ...]) -> str | None:
     """The gateway that a setting belongs to."""
     # The gateway's own settings stand below its name; `gateways:` may also be a single one.
     if path[:1] == ("gateways",) and path[2:] and path[1] not in (*_CONNECTIONS, _STATE):
@@ -432,15 +421,13 @@ def _find_gateway_of_setup_variable(path: tuple[str, ...]) -> str | None:
     return None
 
 
-def _read_gateway_fact_for_setup(
-    facts: tuple[tuple[str, str], ...], gateway: str | None
-) -> str | None:
+def _read_gateway_fact(facts: tuple[tuple[str, str], ...], gateway: str | None) -> str | None:
     """What the configuration says of a gateway, else of all."""
     known = dict(reversed(facts))
     return known.get(gateway or "", known.get(""))
 
 
-def _merge_uses_of_setup_variable(
+def _merge_uses(
     before: SetupConfigVariable | None, now: SetupConfigVariable
 ) -> SetupConfigVariable:
     """One variable of two uses: it needs what each of them needs."""

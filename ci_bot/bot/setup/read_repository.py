@@ -46,10 +46,10 @@ def list_imports_missing_in_setup(texts: Iterable[str], own: Iterable[str]) -> l
         own: Names of the modules and packages that lie in the repository.
     """
     known = IMAGE_MODULES | sys.stdlib_module_names | set(own)
-    return sorted({name for text in texts for name in _iterate_imported_for_setup(text)} - known)
+    return sorted({name for text in texts for name in _iterate_imported(text)} - known)
 
 
-def _iterate_imported_for_setup(text: str) -> Iterator[str]:
+def _iterate_imported(text: str) -> Iterator[str]:
     """The first part of each absolute import, wherever it stands."""
     try:
         tree = ast.parse(text)
@@ -97,68 +97,67 @@ def find_repository_root_for_setup(directory: Path) -> Path:
 def find_projects_for_setup(root: Path) -> list[str]:
     """The directories of all SQLMesh projects, relative to the repository, in order."""
     found = []
-    for directory in _iterate_directories_for_setup(root):
-        if _list_configuration_files_for_setup(directory):
-            found.append(_make_relative_path_for_setup(directory, root))
+    for directory in _iterate_directories(root):
+        if _list_configuration_files(directory):
+            found.append(_make_relative_path(directory, root))
     return found
 
 
 def read_repository_for_setup(root: Path, projects: tuple[str, ...]) -> SetupRepositoryFacts:
     """Everything that the workflows of these projects depend on."""
-    read = tuple(_read_project_for_setup(root, project) for project in projects)
-    files = _read_version_files_for_setup(root, projects)
+    read = tuple(_read_project(root, project) for project in projects)
+    files = _read_version_files(root, projects)
     return SetupRepositoryFacts(
         projects=read,
-        branch=_find_default_branch_for_setup(root),
+        branch=_find_default_branch(root),
         versions=find_versions_for_setup(files),
         python=find_python_version_for_setup(files),
-        old_bot=tuple(_list_old_bot_workflows_for_setup(root)),
+        old_bot=tuple(_list_old_bot_workflows(root)),
         requirements=tuple(list_requirements_files_for_setup(files)),
         imports=tuple(
             (name, find_locked_version_for_setup(name, files))
-            for name in _list_imports_missing_for_setup(root, read)
+            for name in _list_imports_missing(root, read)
         ),
     )
 
 
 def is_project_for_setup(directory: Path) -> bool:
     """Whether a directory has a configuration of SQLMesh."""
-    return bool(_list_configuration_files_for_setup(directory))
+    return bool(_list_configuration_files(directory))
 
 
-def _read_project_for_setup(root: Path, project: str) -> FoundSetupProject:
+def _read_project(root: Path, project: str) -> FoundSetupProject:
     directory = root / project
     parts = [
-        read_python_file_for_setup(_read_repository_text_for_setup(file))
+        read_python_file_for_setup(_read_repository_text(file))
         if file.suffix == ".py"
-        else read_yaml_config_for_setup(_read_repository_text_for_setup(file))
-        for file in _list_configuration_files_for_setup(directory)
+        else read_yaml_config_for_setup(_read_repository_text(file))
+        for file in _list_configuration_files(directory)
     ]
     is_dbt = (directory / _DBT).is_file()
     if is_dbt:
         parts += [
-            read_yaml_config_for_setup(_read_repository_text_for_setup(file))
-            for file in _list_dbt_files_for_setup(directory, root)
+            read_yaml_config_for_setup(_read_repository_text(file))
+            for file in _list_dbt_files(directory, root)
         ]
     return FoundSetupProject(project, join_configurations_for_setup(parts), is_dbt)
 
 
-def _list_configuration_files_for_setup(directory: Path) -> list[Path]:
+def _list_configuration_files(directory: Path) -> list[Path]:
     """The files that configure SQLMesh in a directory, YAML first."""
     found = [directory / name for name in FILES if (directory / name).is_file()]
     files = [
         file
         for file in found
-        if file.name not in _SHARED_NAMES
-        or _LOOKS_LIKE.search(_read_repository_text_for_setup(file))
+        if file.name not in _SHARED_NAMES or _LOOKS_LIKE.search(_read_repository_text(file))
     ]
     python = directory / _PYTHON
-    if python.is_file() and _IMPORTS_SQLMESH.search(_read_repository_text_for_setup(python)):
+    if python.is_file() and _IMPORTS_SQLMESH.search(_read_repository_text(python)):
         files.append(python)
     return files
 
 
-def _list_dbt_files_for_setup(directory: Path, root: Path) -> Iterator[Path]:
+def _list_dbt_files(directory: Path, root: Path) -> Iterator[Path]:
     yield directory / _DBT
     for place in (directory, root):
         if (place / _PROFILES).is_file():
@@ -166,7 +165,7 @@ def _list_dbt_files_for_setup(directory: Path, root: Path) -> Iterator[Path]:
             return
 
 
-def _iterate_directories_for_setup(root: Path) -> Iterator[Path]:
+def _iterate_directories(root: Path) -> Iterator[Path]:
     """The repository's directories, but hidden ones and those of other people's packages."""
     for count, (place, names, _) in enumerate(os.walk(root)):
         if count > _MOST_DIRECTORIES:
@@ -183,7 +182,7 @@ def _iterate_directories_for_setup(root: Path) -> Iterator[Path]:
         yield Path(place)
 
 
-def _read_version_files_for_setup(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
+def _read_version_files(root: Path, projects: tuple[str, ...]) -> dict[str, str]:
     """Lock and requirement files of the projects' directories, and of those above them."""
     places: list[Path] = []
     for project in projects:
@@ -193,13 +192,11 @@ def _read_version_files_for_setup(root: Path, projects: tuple[str, ...]) -> dict
     for place in dict.fromkeys([*places, root, root / "requirements"]):
         for file in sorted(place.iterdir()) if place.is_dir() else ():
             if is_version_file_for_setup(file.name) and file.is_file():
-                files[_make_relative_path_for_setup(file, root)] = _read_repository_text_for_setup(
-                    file
-                )
+                files[_make_relative_path(file, root)] = _read_repository_text(file)
     return files
 
 
-def _list_imports_missing_for_setup(root: Path, projects: Iterable[FoundSetupProject]) -> list[str]:
+def _list_imports_missing(root: Path, projects: Iterable[FoundSetupProject]) -> list[str]:
     """What the projects' Python code imports beside the image's packages."""
     texts, own = [], []
     for project in projects:
@@ -207,53 +204,49 @@ def _list_imports_missing_for_setup(root: Path, projects: Iterable[FoundSetupPro
         files = [directory / _PYTHON]
         for name in _WITH_PYTHON:
             files += sorted((directory / name).rglob("*.py"))[:_MOST_FILES]
-        texts += [_read_repository_text_for_setup(file) for file in files if file.is_file()]
+        texts += [_read_repository_text(file) for file in files if file.is_file()]
         for place in {directory, root, *(directory / name for name in _WITH_PYTHON)}:
             own += [file.stem for file in place.iterdir()] if place.is_dir() else []
     return list_imports_missing_in_setup(texts, own)
 
 
-def _list_old_bot_workflows_for_setup(root: Path) -> Iterator[str]:
+def _list_old_bot_workflows(root: Path) -> Iterator[str]:
     directory = root / WORKFLOWS
     for file in sorted(directory.glob("*.y*ml")) if directory.is_dir() else ():
-        if file.is_file() and _OLD_BOT.search(_read_repository_text_for_setup(file)):
-            yield _make_relative_path_for_setup(file, root)
+        if file.is_file() and _OLD_BOT.search(_read_repository_text(file)):
+            yield _make_relative_path(file, root)
 
 
-def _find_default_branch_for_setup(root: Path) -> str:
+def _find_default_branch(root: Path) -> str:
     """The branch that `origin` calls its default one; else the checked out `master`, or `main`."""
-    git = _find_git_directory_for_setup(root)
+    git = _find_git_directory(root)
     for name in ("refs/remotes/origin/HEAD", "HEAD"):
         head = re.fullmatch(
             r"ref: refs/(?:remotes/origin|heads)/(\S+)\s*",
-            _read_repository_text_for_setup(git / name) if (git / name).is_file() else "",
+            _read_repository_text(git / name) if (git / name).is_file() else "",
         )
         if head and (name != "HEAD" or head[1] in ("main", "master")):
             return head[1]
     return "main"
 
 
-def _find_git_directory_for_setup(root: Path) -> Path:
+def _find_git_directory(root: Path) -> Path:
     """The git directory; of a work tree that of its repository."""
     git = root / ".git"
     if git.is_file():
-        named = re.match(r"gitdir: (.+)", _read_repository_text_for_setup(git))
+        named = re.match(r"gitdir: (.+)", _read_repository_text(git))
         if named:
             linked = root / named[1].strip()
             common = linked / "commondir"
-            return (
-                linked / _read_repository_text_for_setup(common).strip()
-                if common.is_file()
-                else linked
-            )
+            return linked / _read_repository_text(common).strip() if common.is_file() else linked
     return git
 
 
-def _make_relative_path_for_setup(path: Path, root: Path) -> str:
+def _make_relative_path(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def _read_repository_text_for_setup(file: Path) -> str:
+def _read_repository_text(file: Path) -> str:
     """A file's text, as far as it is checked; what is no UTF-8 is kept apart from the rest.
 
     Raises:

@@ -63,9 +63,7 @@ def find_versions_for_setup(files: Mapping[str, str]) -> dict[str, FoundSetupVer
     for package in PACKAGES:
         named = [
             version
-            for path, text in sorted(
-                files.items(), key=lambda each: _order_lock_files_for_setup(each[0])
-            )
+            for path, text in sorted(files.items(), key=lambda each: _order_lock_files(each[0]))
             if (version := read_version_for_setup(package, path, text)) is not None
         ]
         # One that allows several versions counts only if nothing names one.
@@ -84,18 +82,18 @@ def read_version_for_setup(package: str, path: str, text: str) -> FoundSetupVers
         )
         return FoundSetupVersion(locked[1], f"=={locked[1]}", path) if locked else None
     if name == "Pipfile.lock":
-        requirement = _read_pipfile_lock_for_setup(package, text)
+        requirement = _read_pipfile_lock(package, text)
     elif is_requirements_file_for_setup(name):
-        requirement = _find_version_group_for_setup(
+        requirement = _find_version_group(
             rf"(?mi)^[ \t]*{package}(?![\w.-])[ \t]*(?:\[[^\]]*\])?[ \t]*([^;#\\\n]*)", text
         )
     else:
         # A line of a list (PEP 621), or a key of Poetry's table.
-        requirement = _find_version_group_for_setup(
+        requirement = _find_version_group(
             rf"(?i)['\"]{package}(?![\w.-])\s*(?:\[[^\]]*\])?\s*([^;'\"\n]*)['\"]", text
         )
         if requirement is None:
-            requirement = _find_version_group_for_setup(
+            requirement = _find_version_group(
                 rf"(?mi)^\s*{package}\s*=\s*(?:\{{[^}}\n]*?version\s*=\s*)?['\"]([^'\"]+)['\"]",
                 text,
             )
@@ -125,7 +123,7 @@ def find_locked_version_for_setup(
     package: str, files: Mapping[str, str]
 ) -> FoundSetupVersion | None:
     """The one version of any package that a lock file names; None if none does."""
-    for path, text in sorted(files.items(), key=lambda each: _order_lock_files_for_setup(each[0])):
+    for path, text in sorted(files.items(), key=lambda each: _order_lock_files(each[0])):
         if path.rpartition("/")[2] in _LOCKS:
             found = read_version_for_setup(re.escape(package), path, text)
             if found is not None and found.version is not None:
@@ -133,12 +131,12 @@ def find_locked_version_for_setup(
     return None
 
 
-def _find_version_group_for_setup(pattern: str, text: str) -> str | None:
+def _find_version_group(pattern: str, text: str) -> str | None:
     found = re.search(pattern, text)
     return found[1] if found else None
 
 
-def _read_pipfile_lock_for_setup(package: str, text: str) -> str | None:
+def _read_pipfile_lock(package: str, text: str) -> str | None:
     try:
         entry = json.loads(text)["default"][package]
         return str(entry["version"])
@@ -146,7 +144,7 @@ def _read_pipfile_lock_for_setup(package: str, text: str) -> str | None:
         return None
 
 
-def _order_lock_files_for_setup(path: str) -> tuple[int, int, int]:
+def _order_lock_files(path: str) -> tuple[int, int, int]:
     """Lock files first; of equal ones those that lie deepest, which are the project's own."""
     name = path.rpartition("/")[2]
     kind = 0 if name in _LOCKS else 1 if is_requirements_file_for_setup(name) else 2
@@ -158,7 +156,7 @@ def list_requirements_files_for_setup(paths: Iterable[str]) -> list[str]:
     """The requirements files among some paths, in the order in which they count."""
     return sorted(
         (path for path in paths if is_requirements_file_for_setup(path)),
-        key=_order_lock_files_for_setup,
+        key=_order_lock_files,
     )
 
 

@@ -100,19 +100,17 @@ def set_up_repository(
     root = find_repository_root_for_setup(machine.directory)
     _refuse_setup_written_elsewhere(options)
     target = machine.directory / options.output if options.output else root
-    before = _read_options_of_earlier_setup(target)
+    before = _read_earlier_options(target)
     projects = _choose_projects_to_set_up(machine.directory, root, options.projects, before, choose)
     level = options.level or (before.level if before else "review")
     gateway = options.gateway or (before.gateway if before else None)
     repository = read_repository_for_setup(root, projects)
-    _check_names_given_to_setup((*projects, repository.branch, *([gateway] if gateway else [])))
-    _check_gateway_given_to_setup(
-        gateway, [each.configuration.gateways for each in repository.projects]
-    )
+    _check_given_names((*projects, repository.branch, *([gateway] if gateway else [])))
+    _check_given_gateway(gateway, [each.configuration.gateways for each in repository.projects])
     request = SetupRequest(
         repository=repository,
         level=level,
-        release=_choose_release_for_setup(options, target),
+        release=_choose_release(options, target),
         gateway=gateway,
     )
     planned = plan_setup_files(request, load_setup_template)
@@ -131,7 +129,7 @@ def set_up_repository(
     if not options.dry_run:
         _write_setup_files(target, compared)
     print(
-        _render_outcome_of_setup(machine, request, compared, written, options, target),
+        _render_outcome(machine, request, compared, written, options, target),
         file=machine.out,
         end="",
         flush=True,
@@ -184,10 +182,8 @@ def _choose_projects_to_set_up(
 ) -> tuple[str, ...]:
     """The projects to set up, relative to the repository."""
     if given:
-        named = tuple(
-            dict.fromkeys(_name_project_to_set_up(directory, root, each) for each in given)
-        )
-        _refuse_setup_of_other_projects(named, before)
+        named = tuple(dict.fromkeys(_name_project(directory, root, each) for each in given))
+        _refuse_other_projects(named, before)
         return named
     if before is not None and all(is_project_for_setup(root / each) for each in before.projects):
         return before.projects
@@ -215,7 +211,7 @@ def _choose_projects_to_set_up(
     )
 
 
-def _refuse_setup_of_other_projects(named: Sequence[str], before: SetupSignature | None) -> None:
+def _refuse_other_projects(named: Sequence[str], before: SetupSignature | None) -> None:
     """Workflows of some projects do not become those of others in silence."""
     if before is None or set(before.projects) <= set(named):
         return
@@ -228,18 +224,18 @@ def _refuse_setup_of_other_projects(named: Sequence[str], before: SetupSignature
     )
 
 
-def _choose_release_for_setup(options: SetupOptions, target: Path) -> SetupActionRelease:
+def _choose_release(options: SetupOptions, target: Path) -> SetupActionRelease:
     """The release to name: that of the files that are there, unless it is to move."""
-    there = _read_text_of_setup_file(target / WORKFLOWS / "review.yml") or ""
+    there = _read_file_text(target / WORKFLOWS / "review.yml") or ""
     kept = None if options.upgrade else read_action_release_of_setup_file(there)
     if kept is not None:
         return kept
     if options.action:
         return parse_action_release_for_setup(options.action)
-    return find_action_release_for_setup(_read_direct_url_for_setup())
+    return find_action_release_for_setup(_read_direct_url())
 
 
-def _name_project_to_set_up(directory: Path, root: Path, given: str) -> str:
+def _name_project(directory: Path, root: Path, given: str) -> str:
     place = Path(os.path.normpath(directory / given))
     if not place.is_relative_to(root):
         raise BadInput(
@@ -266,7 +262,7 @@ def _name_project_to_set_up(directory: Path, root: Path, given: str) -> str:
     return place.relative_to(root).as_posix()
 
 
-def _check_names_given_to_setup(names: Iterable[str]) -> None:
+def _check_given_names(names: Iterable[str]) -> None:
     """Refuses what a workflow or a shell could read as more than a name."""
     for name in names:
         if not PLAIN.fullmatch(name):
@@ -278,7 +274,7 @@ def _check_names_given_to_setup(names: Iterable[str]) -> None:
             )
 
 
-def _check_gateway_given_to_setup(gateway: str | None, known: Sequence[Sequence[str]]) -> None:
+def _check_given_gateway(gateway: str | None, known: Sequence[Sequence[str]]) -> None:
     if gateway is None or all(gateway in names or not names for names in known):
         return
     names = dict.fromkeys(name for each in known for name in each)
@@ -289,21 +285,20 @@ def _check_gateway_given_to_setup(gateway: str | None, known: Sequence[Sequence[
     )
 
 
-def _read_direct_url_for_setup() -> str | None:
+def _read_direct_url() -> str | None:
     with suppress(metadata.PackageNotFoundError):
         return metadata.distribution(_DISTRIBUTION).read_text("direct_url.json")
     return None
 
 
-def _read_options_of_earlier_setup(target: Path) -> SetupSignature | None:
+def _read_earlier_options(target: Path) -> SetupSignature | None:
     """The options of an earlier run, by the workflows that it has left.
 
     A file that people have edited keeps the line of the run that wrote it, so another one knows
     better what the last run was asked for.
     """
     found = [
-        _read_text_of_setup_file(target / WORKFLOWS / name) or ""
-        for name in list_names_of_setup_workflows()
+        _read_file_text(target / WORKFLOWS / name) or "" for name in list_names_of_setup_workflows()
     ]
     made = (
         read_signature_of_setup_file(text)
@@ -313,11 +308,11 @@ def _read_options_of_earlier_setup(target: Path) -> SetupSignature | None:
 
 
 def _read_existing_setup_files(target: Path, planned: Iterable[PlannedSetupFile]) -> dict[str, str]:
-    texts = {file.path: _read_text_of_setup_file(target / file.path) for file in planned}
+    texts = {file.path: _read_file_text(target / file.path) for file in planned}
     return {path: text for path, text in texts.items() if text is not None}
 
 
-def _read_text_of_setup_file(path: Path) -> str | None:
+def _read_file_text(path: Path) -> str | None:
     """A file's text; None if it is not there.
 
     Raises:
@@ -365,7 +360,7 @@ def _write_setup_files(target: Path, compared: Sequence[ComparedSetupFile]) -> N
                     opened.write(file.text)
                 Path(name).chmod(0o644)
     except OSError as error:
-        _remove_parts_of_setup_files(waiting)
+        _remove_parts(waiting)
         raise BadInput(
             f"{CANNOT_WRITE} {target}: {error.strerror}. Nothing was written.",
             hint="Make it writable for this account, or name another directory with `--output`.",
@@ -375,7 +370,7 @@ def _write_setup_files(target: Path, compared: Sequence[ComparedSetupFile]) -> N
         for part, path in waiting:
             part.replace(path)
     except OSError as error:
-        _remove_parts_of_setup_files(waiting)
+        _remove_parts(waiting)
         raise BotError(
             f"Not all files could be written to {target}: {error.strerror}.",
             hint="Run the command again: it writes what is missing.",
@@ -383,13 +378,13 @@ def _write_setup_files(target: Path, compared: Sequence[ComparedSetupFile]) -> N
         ) from error
 
 
-def _remove_parts_of_setup_files(waiting: Iterable[tuple[Path, Path]]) -> None:
+def _remove_parts(waiting: Iterable[tuple[Path, Path]]) -> None:
     """Removes what waits beside its place and was not renamed."""
     for part, _ in waiting:
         part.unlink(missing_ok=True)
 
 
-def _render_outcome_of_setup(
+def _render_outcome(
     machine: Machine,
     request: SetupRequest,
     compared: Sequence[ComparedSetupFile],
@@ -398,14 +393,14 @@ def _render_outcome_of_setup(
     target: Path,
 ) -> str:
     page = make_text_page(machine)
-    page.add_title(_make_title_of_setup(request, options, written), "green")
+    page.add_title(_make_title(request, options, written), "green")
     for file in compared:
         word, color = _WORDS[file.status]
         page.add_item(f"{file.planned.path}: {file.planned.why}", mark=word.ljust(10), color=color)
-    _add_diffs_of_setup_files(page, compared)
+    _add_diffs(page, compared)
     notes = [
         *list_notes_after_setup(request),
-        *_list_workflows_left_by_earlier_setup(request, target),
+        *_list_left_workflows(request, target),
     ]
     if notes:
         page.add_heading("To know")
@@ -427,9 +422,7 @@ def _render_outcome_of_setup(
     )
 
 
-def _make_title_of_setup(
-    request: SetupRequest, options: SetupOptions, written: Sequence[str]
-) -> str:
+def _make_title(request: SetupRequest, options: SetupOptions, written: Sequence[str]) -> str:
     paths = [each.path for each in request.repository.projects]
     projects = "this repository" if paths == ["."] else ", ".join(paths)
     verb = "would be written" if options.dry_run else "written"
@@ -437,7 +430,7 @@ def _make_title_of_setup(
     return f"Level {request.level} for {projects} · {files} {verb}"
 
 
-def _add_diffs_of_setup_files(page: TextPage, compared: Iterable[ComparedSetupFile]) -> None:
+def _add_diffs(page: TextPage, compared: Iterable[ComparedSetupFile]) -> None:
     for file in compared:
         if file.diff:
             page.add_heading(
@@ -446,11 +439,11 @@ def _add_diffs_of_setup_files(page: TextPage, compared: Iterable[ComparedSetupFi
             page.add_block(file.diff.rstrip("\n"), diff=True)
 
 
-def _list_workflows_left_by_earlier_setup(request: SetupRequest, target: Path) -> Iterable[str]:
+def _list_left_workflows(request: SetupRequest, target: Path) -> Iterable[str]:
     """Workflows of a higher level that an earlier run has left."""
     mine = list_names_of_setup_workflows(request.level)
     for name in list_names_of_setup_workflows():
-        text = None if name in mine else _read_text_of_setup_file(target / WORKFLOWS / name)
+        text = None if name in mine else _read_file_text(target / WORKFLOWS / name)
         if text is not None and read_signature_of_setup_file(text) is not None:
             yield (
                 f"{WORKFLOWS}/{name} is of a higher level than {request.level} and is left as it "

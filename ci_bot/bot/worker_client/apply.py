@@ -114,7 +114,7 @@ def request_apply_from_worker(
         last_words = getattr(error, "answer", None)
         if not last and not isinstance(error, SandboxedWorkerCancelled):
             raise
-        return _make_document_of_stopped_worker(
+        return _make_stopped_document(
             error,
             last_words if isinstance(last_words, ApplyDocument) else None,
             last[0] if last else None,
@@ -122,13 +122,13 @@ def request_apply_from_worker(
             plan_id=plan_id,
         )
     if isinstance(answer, ApplyDocument):
-        return _add_last_step_of_worker(answer, last[0]) if last else answer
+        return _add_last_step(answer, last[0]) if last else answer
     return make_failed_apply_document_for_worker(
         answer, environment=request.environment, plan_id=plan_id
     )
 
 
-def _add_last_step_of_worker(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
+def _add_last_step(document: ApplyDocument, last: ApplyStep) -> ApplyDocument:
     """The document that a worker had left for the case of its death may be a step behind."""
     failure = document.failure
     if document.reason_code != "worker_ended" or failure is None:
@@ -143,7 +143,7 @@ def _add_last_step_of_worker(document: ApplyDocument, last: ApplyStep) -> ApplyD
     )
 
 
-def _make_document_of_stopped_worker(
+def _make_stopped_document(
     error: SandboxedWorkerCancelled | SandboxedWorkerTimedOut | WorkerFailed,
     last_words: ApplyDocument | None,
     last: ApplyStep | None,

@@ -46,11 +46,11 @@ def read_base_cache_for_worker(
     """
     file = _locate_base_cache_file(client, directory)
     if commit is not None and client.git.objects.has_path(
-        commit, _make_path_relative_to_base_cache(client, file.parent)
+        commit, _make_relative_cache_path(client, file.parent)
     ):
         return []
     try:
-        return BaseCache.model_validate_json(_read_content_of_base_cache(file)).files
+        return BaseCache.model_validate_json(_read_cache_content(file)).files
     except (OSError, ValidationError):
         return []
 
@@ -95,11 +95,11 @@ def _locate_base_cache_file(client: WorkerClient, directory: str) -> Path:
     return folder / f"base-{hashlib.sha256(named).hexdigest()[:16]}.json"
 
 
-def _make_path_relative_to_base_cache(client: WorkerClient, path: Path) -> str:
+def _make_relative_cache_path(client: WorkerClient, path: Path) -> str:
     return path.relative_to(os.path.realpath(client.checkout)).as_posix()
 
 
-def _read_content_of_base_cache(file: Path) -> bytes:
+def _read_cache_content(file: Path) -> bytes:
     """The bytes of a plain file of a sensible size.
 
     Raises:

@@ -233,14 +233,14 @@ def sort_environments_for_worker_sweep(
     found: Iterable[FoundEnvironment], options: WorkerSweepOptions, ask_states: AskStates
 ) -> list[EnvironmentSweptByWorker]:
     """How each environment stands. GitHub is asked once, and only about what may be removed."""
-    rows = [_judge_environment_before_worker_sweep(item, options) for item in found]
+    rows = [_judge_environment_before_sweep(item, options) for item in found]
     candidates = [row for row in rows if row.is_removed or row.standing == "other_prefix"]
     numbers = {row.number for row in candidates if row.number is not None}
     states = ask_states(numbers) if numbers else {}
     return [_judge_environment_by_pull_state(row, states) for row in rows]
 
 
-def _judge_environment_before_worker_sweep(
+def _judge_environment_before_sweep(
     found: FoundEnvironment, options: WorkerSweepOptions
 ) -> EnvironmentSweptByWorker:
     """`remove` and `tables` here mean: to be asked about."""
@@ -350,7 +350,7 @@ def request_sweep_from_worker(
     )
     listed = client.request_environments(question)
     if isinstance(listed, Failure):
-        raise _make_error_of_worker_failure(listed)
+        raise _make_error_of_failure(listed)
     ours = [item for item in listed.environments if item.owner in (None, options.owner)]
     others = len(listed.environments) - len(ours)
     rows = sort_environments_for_worker_sweep(ours, options, ask_states)
@@ -359,19 +359,19 @@ def request_sweep_from_worker(
             on_rescue(row)
     if options.dry_run:
         return WorkerSweepOutcome(rows=tuple(rows), others=others, dry_run=True)
-    chosen, rows = _limit_removals_of_worker(rows, options.max_deletions)
+    chosen, rows = _limit_removals(rows, options.max_deletions)
     if not chosen:
         return WorkerSweepOutcome(rows=tuple(rows), others=others, dry_run=False)
-    documents, failure = _request_removal_of_environments(client, options, chosen)
+    documents, failure = _request_removals(client, options, chosen)
     return WorkerSweepOutcome(
-        rows=tuple(_join_rows_with_worker_documents(rows, chosen, documents, failure)),
+        rows=tuple(_join_rows_with_documents(rows, chosen, documents, failure)),
         others=others,
         dry_run=False,
         failure=failure,
     )
 
 
-def _limit_removals_of_worker(
+def _limit_removals(
     rows: list[EnvironmentSweptByWorker], limit: int
 ) -> tuple[list[EnvironmentSweptByWorker], list[EnvironmentSweptByWorker]]:
     """The rows to remove now, and all rows with the others waiting.
@@ -388,7 +388,7 @@ def _limit_removals_of_worker(
     return chosen, [replace(row, waits=why) if row.environment in late else row for row in rows]
 
 
-def _request_removal_of_environments(
+def _request_removals(
     client: WorkerClient, options: WorkerSweepOptions, chosen: list[EnvironmentSweptByWorker]
 ) -> tuple[list[CleanupDocument], Failure | None]:
     """The documents of the cleanups, and the failure that ended them before they were through."""
@@ -412,13 +412,13 @@ def _request_removal_of_environments(
         # Out of time, it has reported how far it got.
         last_answer = getattr(error, "answer", None)
         cleanups = last_answer.cleanups if isinstance(last_answer, SweepDocument) else []
-        return cleanups, client.redactor.redact_document(_make_failure_of_worker_error(error))
+        return cleanups, client.redactor.redact_document(_make_failure_of_error(error))
     if isinstance(answer, Failure):
         return [], answer
     return answer.cleanups, None
 
 
-def _join_rows_with_worker_documents(
+def _join_rows_with_documents(
     rows: list[EnvironmentSweptByWorker],
     chosen: list[EnvironmentSweptByWorker],
     documents: list[CleanupDocument],
@@ -446,7 +446,7 @@ def choose_exit_code_of_worker_sweep(swept: WorkerSweepOutcome) -> int:
     return EXIT_INCOMPLETE if swept.leftover_environments else EXIT_DONE
 
 
-def _make_failure_of_worker_error(error: BotError) -> Failure:
+def _make_failure_of_error(error: BotError) -> Failure:
     return Failure(
         stage="sweep",
         reason_code=error.reason_code,
@@ -456,7 +456,7 @@ def _make_failure_of_worker_error(error: BotError) -> Failure:
     )
 
 
-def _make_error_of_worker_failure(failure: Failure) -> BotError:
+def _make_error_of_failure(failure: Failure) -> BotError:
     error = BotError(
         failure.message,
         hint=failure.hint,

@@ -96,7 +96,7 @@ def request_review_and_judge(
     facts = compare_tests_with_base_by_worker(client, facts, options.commits.base, options.owner)
     found = _KnownFacts(facts, baseline, state_failure, changed, team)
     with client.deadline.extend_for_report():
-        return _make_report_of_worker_facts(client, options, found, planned_at=planned_at)
+        return _make_report(client, options, found, planned_at=planned_at)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class _KnownFacts:
     team: RequestedTeamPolicy
 
 
-def _make_report_of_worker_facts(
+def _make_report(
     client: WorkerClient, options: WorkerReviewOptions, found: _KnownFacts, *, planned_at: str
 ) -> Report:
     facts, changed, team = found.facts, found.changed, found.team
@@ -123,7 +123,7 @@ def _make_report_of_worker_facts(
     )
     if changed is not None:
         loaded = client.list_loaded_among(changed.paths)
-        on_load = _list_code_loaded_by_worker(client, changed, loaded, options.commits)
+        on_load = _list_loaded_code(client, changed, loaded, options.commits)
         facts = add_scan_findings_to_worker_facts(
             facts, client.scanned, trusted=not on_load, loaded=loaded
         )
@@ -137,20 +137,18 @@ def _make_report_of_worker_facts(
             unread_because=None if client.scanned else client.not_scanned_because,
         )
     missing = (
-        FilesMissingInGit()
-        if changed is None
-        else _list_files_missing_for_worker(client, options.commits)
+        FilesMissingInGit() if changed is None else _list_missing_files(client, options.commits)
     )
     bot = replace(bot, missing_files=missing.files, empty_submodules=missing.submodules)
     weighing = team.make_weighing(facts, client.git, changed)
     if bot.code_on_load and weighing.loosens and weighing.policy.trusts_writers:
-        weighing = replace(weighing, authors=_find_authors_for_worker_review(options))
+        weighing = replace(weighing, authors=_find_authors(options))
     bot = replace(
         bot,
         weighing=weighing,
         policy_changes=(*team.changes, *list_ignore_comments_added_in_request(weighing.comments)),
     )
-    report = _build_report_of_worker_facts(
+    report = _build_report(
         facts,
         found.baseline,
         options,
@@ -161,9 +159,7 @@ def _make_report_of_worker_facts(
     report = report.model_copy(
         update={
             "policy": make_policy_used_in_request(team, weighing, facts),
-            "owners": _list_model_owners_for_worker_facts(
-                team, weighing, client, facts, report.risks
-            ),
+            "owners": _list_model_owners(team, weighing, client, facts, report.risks),
             "notes": [
                 *report.notes,
                 *(client.git.exports.notes if found.baseline == "base-branch" else ()),
@@ -176,16 +172,14 @@ def _make_report_of_worker_facts(
     return client.redactor.redact_document(report)
 
 
-def _find_authors_for_worker_review(options: WorkerReviewOptions) -> ChangeAuthors:
+def _find_authors(options: WorkerReviewOptions) -> ChangeAuthors:
     """Who wrote the change; refused where GitHub gives no secrets to it, or cannot be asked."""
     if options.fork:
         return ChangeAuthors(refused_because="it comes from a fork or from Dependabot")
     return ChangeAuthors() if options.find_authors is None else options.find_authors()
 
 
-def _list_files_missing_for_worker(
-    client: WorkerClient, commits: RequestedReviewCommits
-) -> FilesMissingInGit:
+def _list_missing_files(client: WorkerClient, commits: RequestedReviewCommits) -> FilesMissingInGit:
     """What SQLMesh would load of the commit that is checked out, and that is not there."""
     new = commits.reviewed_commit
     try:
@@ -197,7 +191,7 @@ def _list_files_missing_for_worker(
     return replace(found, files=tuple(path for path in found.files if path.endswith(_LOADED)))
 
 
-def _list_model_owners_for_worker_facts(
+def _list_model_owners(
     team: RequestedTeamPolicy,
     weighing: PolicyWeighing,
     client: WorkerClient,
@@ -229,7 +223,7 @@ def request_review_or_report_failure(
         )
 
 
-def _list_code_loaded_by_worker(
+def _list_loaded_code(
     client: WorkerClient,
     changed: RequestedFileChanges,
     loaded: frozenset[str] | None,
@@ -275,10 +269,10 @@ def make_report_of_failed_worker(
     """The report of a review that has no answer of a worker: it gave none, or was never asked."""
     facts = make_facts_of_failed_request(failure, options, projects=projects, gateway=gateway)
     bot = BotFacts(conflict=options.conflict, fork=options.fork)
-    return _build_report_of_worker_facts(facts, "state", options, bot, planned_at=planned_at)
+    return _build_report(facts, "state", options, bot, planned_at=planned_at)
 
 
-def _build_report_of_worker_facts(
+def _build_report(
     facts: ReviewFacts,
     baseline: Baseline,
     options: WorkerReviewOptions,
@@ -288,7 +282,7 @@ def _build_report_of_worker_facts(
     state_failure: Failure | None = None,
 ) -> Report:
     judgement = decide_on_review(facts, limits=options.limits, bot=bot)
-    reason = _explain_why_worker_facts_are_not_appliable(facts, baseline, fork=options.fork)
+    reason = _explain_why_not_appliable(facts, baseline, fork=options.fork)
     return Report(
         project=facts.project.model_copy(update={"python_path": list(options.python_path)}),
         environment=options.environment,
@@ -337,7 +331,7 @@ def _build_report_of_worker_facts(
     )
 
 
-def _explain_why_worker_facts_are_not_appliable(
+def _explain_why_not_appliable(
     facts: ReviewFacts, baseline: Baseline, *, fork: bool
 ) -> Line | None:
     missing = facts.prod_not_found

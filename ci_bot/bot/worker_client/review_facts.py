@@ -79,13 +79,11 @@ def add_scan_findings_to_worker_facts(
     planned: dict[str, list[str]] = {}
     for change in facts.changes:
         planned.setdefault(change.path or "", []).append(change.model)
-    called = [
-        _name_finding_of_scan_request(item, planned.get(item.path or "", ())) for item in found
-    ]
+    called = [_name_finding(item, planned.get(item.path or "", ())) for item in found]
     return facts.model_copy(update={"findings": called, "timings": timings})
 
 
-def _name_finding_of_scan_request(finding: Finding, models: Iterable[str]) -> Finding:
+def _name_finding(finding: Finding, models: Iterable[str]) -> Finding:
     """The finding with its model called as in the plan. A scan has only what stands in the file,
     with a catalog that is the default one, or without a schema.
 
@@ -111,7 +109,7 @@ def make_facts_of_failed_request(
 ) -> ReviewFacts:
     """The facts of a plan that failed: nothing is known, and nothing counts as passed."""
     reason = "The plan failed before this could be checked."
-    facts = _make_empty_facts_of_request(options, reason, projects=projects, gateway=gateway)
+    facts = _make_empty_facts(options, reason, projects=projects, gateway=gateway)
     return facts.model_copy(update={"failure": failure})
 
 
@@ -126,12 +124,12 @@ def make_facts_of_unplanned_request(
     """The facts if there is no plan, and the pull request is not why: the base branch does not
     load, or what the state holds of another project."""
     reason = f"{name_what_does_not_load(base_failures)}."
-    facts = _make_empty_facts_of_request(options, reason, projects=projects, gateway=gateway)
+    facts = _make_empty_facts(options, reason, projects=projects, gateway=gateway)
     known = list(base_failures)[:BASE_FAILURES]
     return facts.model_copy(update={"base_failures": known, "baseline": baseline})
 
 
-def _make_empty_facts_of_request(
+def _make_empty_facts(
     options: WorkerReviewOptions, reason: str, *, projects: Sequence[str], gateway: str | None
 ) -> ReviewFacts:
     return make_planless_facts(
@@ -177,15 +175,15 @@ def request_facts_from_worker(
     )
     missing = answer.prod_not_found if isinstance(answer, ReviewFacts) else None
     if missing is not None and has_substitute:
-        answer = _replace_missing_prod_in_facts_request(missing, client, options, changed, team)
+        answer = _replace_missing_prod(missing, client, options, changed, team)
     elif missing is not None and options.baseline == "state":
-        answer = _accept_worker_facts_without_prod(answer, "chosen")
+        answer = _accept_facts_without_prod(answer, "chosen")
     if isinstance(answer, ReviewFacts):
         return answer, answer.baseline, None
     if answer.base_failures:
         # What the state holds of other projects does not load; no file of this one is about it.
         return (
-            _make_facts_of_unplanned_worker(answer.base_failures, client, options, "state"),
+            _make_unplanned_facts(answer.base_failures, client, options, "state"),
             "state",
             None,
         )
@@ -222,7 +220,7 @@ def _request_facts_of_base_too(
     return make_facts_of_failed_worker(failure, client, options), "state", None
 
 
-def _replace_missing_prod_in_facts_request(
+def _replace_missing_prod(
     missing: ProdNotFound,
     client: WorkerClient,
     options: WorkerReviewOptions,
@@ -239,12 +237,12 @@ def _replace_missing_prod_in_facts_request(
         return facts.model_copy(update={"prod_not_found": missing})
     answer = _request_facts_against_state(client, options, changed, team, plan_without_prod=True)
     if facts.failure is None and facts.base_models == 0:
-        return _accept_worker_facts_without_prod(answer, "base-without-models")
+        return _accept_facts_without_prod(answer, "base-without-models")
     # What the state's answer has found counts on; nothing was found out about prod.
     return answer
 
 
-def _accept_worker_facts_without_prod(
+def _accept_facts_without_prod(
     answer: ReviewFacts | FailedAnswer, why: FirstDeployment
 ) -> ReviewFacts | FailedAnswer:
     """Marks a plan against a state without prod as a first deployment."""
@@ -262,7 +260,7 @@ def _request_facts_against_base(
 ) -> tuple[ReviewFacts, Baseline]:
     base = client.export_base(options.commits.base) if options.commits.base else None
     before = None if base is None else client.base_directory
-    answer = _request_facts_by_client(
+    answer = _request_facts_once(
         client, options, changed, team, baseline="base-branch", base=base, before=before
     )
     if isinstance(answer, ReviewFacts):
@@ -276,7 +274,7 @@ def _request_facts_against_base(
             found, base_is_broken=bool(answer.base_failures)
         )
         return make_facts_of_failed_worker(failure, client, options), "base-branch"
-    return _make_facts_of_unplanned_worker(found.old, client, options, "base-branch"), "base-branch"
+    return _make_unplanned_facts(found.old, client, options, "base-branch"), "base-branch"
 
 
 def _request_facts_against_state(
@@ -288,7 +286,7 @@ def _request_facts_against_state(
     plan_without_prod: bool,
 ) -> ReviewFacts | FailedAnswer:
     before = client.export_before(changed.list_old_sides()) if changed is not None else None
-    return _request_facts_by_client(
+    return _request_facts_once(
         client,
         options,
         changed,
@@ -300,7 +298,7 @@ def _request_facts_against_state(
     )
 
 
-def _make_facts_of_unplanned_worker(
+def _make_unplanned_facts(
     failures: Sequence[Failure],
     client: WorkerClient,
     options: WorkerReviewOptions,
@@ -312,7 +310,7 @@ def _make_facts_of_unplanned_worker(
     )
 
 
-def _request_facts_by_client(
+def _request_facts_once(
     client: WorkerClient,
     options: WorkerReviewOptions,
     changed: RequestedFileChanges | None,
@@ -345,25 +343,23 @@ def _request_facts_by_client(
         executor_hour_price=options.executor_hour_price,
         scopes=team.list_scopes,
         exposed=list_names_exposed_by_policy(team.policy.exposures),
-        known_files=_read_known_files_for_request(client, options) if baseline == "state" else [],
+        known_files=_read_known_files(client, options) if baseline == "state" else [],
         personal_schemas=team.personal_schemas,
-        restated_by=_list_restating_for_request(options),
+        restated_by=_list_restating(options),
         wish=options.wish,
     )
     copied_from = changed.copied_from if changed is not None else ()
     return client.request_review(request, make_scan_request_to_worker(client, request, copied_from))
 
 
-def _list_restating_for_request(options: WorkerReviewOptions) -> list[int]:
+def _list_restating(options: WorkerReviewOptions) -> list[int]:
     own = options.owner.pr_number
     if options.restated_by is not None:
         return list(options.restated_by)
     return [] if own is None else [own]
 
 
-def _read_known_files_for_request(
-    client: WorkerClient, options: WorkerReviewOptions
-) -> list[KnownFile]:
+def _read_known_files(client: WorkerClient, options: WorkerReviewOptions) -> list[KnownFile]:
     """What the base cache says. An apply plans from the files alone, so that a plan with another
     identity than the one that a cache led to is refused."""
     if options.cache_dir is None or options.before_apply:

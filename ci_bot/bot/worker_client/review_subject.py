@@ -172,15 +172,13 @@ def list_file_changes_for_request(git: GitRepository, base: Sha, head: Sha) -> R
     files = tuple(git.changed_files(base, head))
     looked_at = [file for file in files if is_file_read_by_a_rule(file.path)]
     sizes = git.objects.read_sizes(
-        blob.id for file in looked_at for blob in _list_sides_of_requested_file(file)
+        blob.id for file in looked_at for blob in _list_sides_of_file(file)
     )
-    changed = RequestedFileChanges(
-        files, tuple(_list_files_too_large_for_request(looked_at, sizes))
-    )
-    return replace(changed, copied_from=_list_origins_for_request(git, base, changed))
+    changed = RequestedFileChanges(files, tuple(_list_too_large_files(looked_at, sizes)))
+    return replace(changed, copied_from=_list_origins(git, base, changed))
 
 
-def _list_origins_for_request(
+def _list_origins(
     git: GitRepository, base: str, changed: RequestedFileChanges
 ) -> dict[str, GitBlob]:
     """Files of the base that the change leaves alone, with words of lines about credentials.
@@ -213,10 +211,10 @@ def _list_origins_for_request(
     }
 
 
-def _list_files_too_large_for_request(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
+def _list_too_large_files(files: Iterable[GitFile], sizes: dict[str, int]) -> list[str]:
     left = MOST_BYTES
     found: list[str] = []
-    weighed = [(_count_bytes_for_request(file, sizes), file.path) for file in files]
+    weighed = [(_count_bytes(file, sizes), file.path) for file in files]
     for weights, path in sorted(weighed, key=lambda item: sum(item[0])):
         left -= sum(weights)
         if max(weights, default=0) > LARGEST_FILE_BYTES or left < 0:
@@ -224,11 +222,11 @@ def _list_files_too_large_for_request(files: Iterable[GitFile], sizes: dict[str,
     return sorted(found)
 
 
-def _count_bytes_for_request(file: GitFile, sizes: dict[str, int]) -> list[int]:
-    return [sizes.get(blob.id, 0) for blob in _list_sides_of_requested_file(file)]
+def _count_bytes(file: GitFile, sizes: dict[str, int]) -> list[int]:
+    return [sizes.get(blob.id, 0) for blob in _list_sides_of_file(file)]
 
 
-def _list_sides_of_requested_file(file: GitFile) -> list[GitBlob]:
+def _list_sides_of_file(file: GitFile) -> list[GitBlob]:
     return [blob for blob in (file.before, file.after) if blob is not None]
 
 

@@ -201,7 +201,7 @@ def request_drift_from_worker(
     return DriftReport(
         commit=client.git.read_head(),
         planned_at=planned_at,
-        environments=list(_list_unowned_for_drift_request(ours, options, ask_states))[:MOST_LISTED],
+        environments=list(_list_unowned_environments(ours, options, ask_states))[:MOST_LISTED],
         survey=listed.survey,
         plan_id=plan.plan_id if plan is not None and missing is None else None,
         models=[
@@ -211,11 +211,11 @@ def request_drift_from_worker(
         changed_models=len(changes),
         other_changes=sum(item.change != "unchanged" for item in report.statements),
         prod_missing=missing.describe_absence() if missing is not None else None,
-        failure=_find_failure_of_drift_request(report),
+        failure=_find_drift_failure(report),
     )
 
 
-def _find_failure_of_drift_request(report: Report) -> Failure | None:
+def _find_drift_failure(report: Report) -> Failure | None:
     """Why the default branch cannot be planned, or why SQLMesh refuses that plan of prod."""
     plan = report.prod_plan
     if report.failure is not None or plan is None or not plan.would_fail:
@@ -228,7 +228,7 @@ def _find_failure_of_drift_request(report: Report) -> Failure | None:
     )
 
 
-def _list_unowned_for_drift_request(
+def _list_unowned_environments(
     found: Iterable[FoundEnvironment], options: WorkerDriftOptions, ask_states: AskStates
 ) -> Iterator[UnownedEnvironment]:
     from ci_bot.bot.worker_client.cleanup import (

@@ -105,7 +105,7 @@ def find_owners_of_requested_models(
 ) -> list[ModelOwners]:
     """Who may accept which of these findings, by what the base commit says, and who may let prod
     build a model again."""
-    codeowners = _read_codeowners_for_request(git, commit)
+    codeowners = _read_codeowners(git, commit)
     acceptable = {risk.model for risk in risks if may_be_accepted_by_owner(risk)}
     paths = {change.model: change.path for change in facts.changes if change.model in acceptable}
     restated = {item.recorded.model: item.path for item in facts.prod_restatements}
@@ -124,12 +124,10 @@ def find_owners_of_requested_models(
                     place=owned.place,
                 )
             )
-    return [*found, *_list_reader_owners_for_request(weighing, risks)]
+    return [*found, *_list_reader_owners(weighing, risks)]
 
 
-def _list_reader_owners_for_request(
-    weighing: PolicyWeighing, risks: Sequence[Risk]
-) -> list[ModelOwners]:
+def _list_reader_owners(weighing: PolicyWeighing, risks: Sequence[Risk]) -> list[ModelOwners]:
     """Whom on GitHub the findings about readers outside of the project ask."""
     found = []
     for risk in risks:
@@ -154,7 +152,7 @@ def _list_reader_owners_for_request(
     return found[:MOST_MODELS_WITH_OWNERS]
 
 
-def _read_codeowners_for_request(git: GitRepository, commit: Sha) -> CodeOwnersFile | None:
+def _read_codeowners(git: GitRepository, commit: Sha) -> CodeOwnersFile | None:
     with git.objects.open_commit_files(commit, at_most=CODEOWNERS_BYTES) as read:
         for path in CODEOWNERS_PLACES:
             content = read(path)
@@ -296,26 +294,26 @@ def make_policy_used_in_request(
             "fail_on": limits.fail_on if lighter or limits.fail_on == "high" else None,
             "diff_tolerance": limits.diff_tolerance if lighter else None,
             "max_executor_hours": limits.max_executor_hours,
-            "budget_blocks": _is_budget_blocker_for_request(weighing),
+            "budget_blocks": _is_budget_blocker(weighing),
             "executor_hour_price": team.policy.executor_hour_price,
             "header": team.policy.header if lighter else None,
             "footer": team.policy.footer if lighter else None,
             "tolerances": {
                 change.model: tolerance
                 for change in facts.changes
-                if (tolerance := _find_tolerance_for_request(weighing, change.model)) is not None
+                if (tolerance := _find_tolerance(weighing, change.model)) is not None
             },
         }
     )
 
 
-def _is_budget_blocker_for_request(weighing: PolicyWeighing) -> bool:
+def _is_budget_blocker(weighing: PolicyWeighing) -> bool:
     """Whether a finding that the budget is exceeded would be a blocker."""
     found = weighing.weigh_risks([make_risk(OVER_BUDGET, "It would be above.", "it is not")])
     return any(item.severity == "blocker" for item in found.counting)
 
 
-def _find_tolerance_for_request(weighing: PolicyWeighing, model: str) -> float | None:
+def _find_tolerance(weighing: PolicyWeighing, model: str) -> float | None:
     for entry in reversed(weighing.policy.data_diff):
         if weighing.matches.matches_both_versions(entry, model) and (
             weighing.loosens or not entry.tolerance

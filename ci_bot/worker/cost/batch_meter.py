@@ -163,7 +163,7 @@ class BatchMeter:
             batches, now = list(self._batches), self._now()
         parts = share_executor_allocation(
             list(self._executors.values()),
-            [_make_span_of_metered_batch(batch, now) for batch in batches],
+            [_make_span(batch, now) for batch in batches],
         )
         found: dict[str, list[MeteredBatch]] = {}
         for batch in batches:
@@ -187,7 +187,7 @@ class BatchMeter:
             for batch in waiting:
                 stages, lost = store.list_stages(batch.group)
                 batch.counters = sum_cost_counters_of_stages(stages, lost=lost)
-                batch.skews = _list_skews_of_batch_cost(store, stages)
+                batch.skews = _list_skews(store, stages)
             if besides is None or self._now() - self._looked >= _LOOK_EVERY_SECONDS:
                 self._read_executors(store)
 
@@ -205,7 +205,7 @@ class BatchMeter:
         self.seconds += max(0.0, self._now() - before)
 
 
-def _make_span_of_metered_batch(batch: MeteredBatch, now: float) -> BusySpan:
+def _make_span(batch: MeteredBatch, now: float) -> BusySpan:
     end = now if batch.end is None else batch.end
     used = batch.counters.used_seconds if batch.counters else 0.0
     return BusySpan(key=batch.group, start=batch.start, end=end, used=used)
@@ -227,9 +227,7 @@ def _meter_model(
     )
 
 
-def _list_skews_of_batch_cost(
-    store: CostCounterStore, stages: Sequence[Mapping[str, Any]]
-) -> list[Skew]:
+def _list_skews(store: CostCounterStore, stages: Sequence[Mapping[str, Any]]) -> list[Skew]:
     found = []
     for stage in stages:
         tasks = int(stage.get("numCompleteTasks") or 0)

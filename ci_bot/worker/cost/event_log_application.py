@@ -61,7 +61,7 @@ def find_table_written_in_event_log(plan: Mapping[str, Any]) -> str | None:
     """
     for node in iterate_event_log_nodes(plan):
         if any(sign in str(node.get("nodeName", "")) for sign in _WRITES):
-            found = _find_first_table_in_event_log(str(node.get("simpleString", "")))
+            found = _find_first_table(str(node.get("simpleString", "")))
             if found is not None:
                 return found
     return None
@@ -73,11 +73,7 @@ def find_tables_read_in_event_log(plan: Mapping[str, Any]) -> set[str]:
         found
         for node in iterate_event_log_nodes(plan)
         if "Scan" in str(node.get("nodeName", ""))
-        and (
-            found := _find_first_table_in_event_log(
-                f"{node.get('nodeName')} {node.get('simpleString')}"
-            )
-        )
+        and (found := _find_first_table(f"{node.get('nodeName')} {node.get('simpleString')}"))
     }
 
 
@@ -91,33 +87,31 @@ def find_range_written_in_event_log(text: str) -> Range | None:
     Args:
         text: `physicalPlanDescription`.
     """
-    found = [
-        span for line in text.splitlines() if (span := _parse_range_in_event_log(line)) is not None
-    ]
+    found = [span for line in text.splitlines() if (span := _parse_range(line)) is not None]
     return min(found, key=lambda span: span[1] - span[0], default=None)
 
 
-def _parse_range_in_event_log(line: str) -> Range | None:
+def _parse_range(line: str) -> Range | None:
     if line.lstrip().startswith("PushedFilters"):
         return None  # cut at a hundred characters, and the conditions say the same
-    lower = [_read_lower_bound_in_event_log(*match) for match in _LOWER.findall(line)]
-    upper = [_read_upper_bound_in_event_log(*match) for match in _UPPER.findall(line)]
+    lower = [_read_lower_bound(*match) for match in _LOWER.findall(line)]
+    upper = [_read_upper_bound(*match) for match in _UPPER.findall(line)]
     if not lower or not upper or max(lower) >= min(upper):
         return None
     return max(lower), min(upper)
 
 
-def _read_lower_bound_in_event_log(operator: str, text: str) -> datetime:
-    moment, step = _parse_moment_in_event_log(text)
+def _read_lower_bound(operator: str, text: str) -> datetime:
+    moment, step = _parse_moment(text)
     return moment if operator == ">=" else moment + step
 
 
-def _read_upper_bound_in_event_log(operator: str, text: str) -> datetime:
-    moment, step = _parse_moment_in_event_log(text)
+def _read_upper_bound(operator: str, text: str) -> datetime:
+    moment, step = _parse_moment(text)
     return moment + step if operator == "<=" else moment
 
 
-def _parse_moment_in_event_log(text: str) -> tuple[datetime, timedelta]:
+def _parse_moment(text: str) -> tuple[datetime, timedelta]:
     """Parses a moment, and the smallest step of its format."""
     try:
         moment = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
@@ -129,7 +123,7 @@ def _parse_moment_in_event_log(text: str) -> tuple[datetime, timedelta]:
     )
 
 
-def _find_first_table_in_event_log(text: str) -> str | None:
+def _find_first_table(text: str) -> str | None:
     match = _TABLE.search(text.replace("`", ""))
     return f"{match[1]}.{match[2]}".lower() if match else None
 
@@ -233,14 +227,14 @@ class EventLogApplication:
     def list_writes(self) -> list[TableWrite]:
         """Lists the completed statements that wrote physical tables of SQLMesh."""
         done = {number: item for number, item in self.statements.items() if item.end is not None}
-        spans = _list_statement_spans_in_event_log(done)
+        spans = _list_statement_spans(done)
         parts = share_executor_allocation(list(self.executors.values()), spans)
         found: list[tuple[SqlExecution, list[Counters], list[float]]] = []
         last: dict[str, int] = {}
         for number, item in sorted(done.items()):
             seconds = parts[str(number)].executors
             if item.table is not None:
-                if _is_table_creation_in_event_log(item.stages):
+                if _is_table_creation(item.stages):
                     continue
                 last[item.table] = len(found)
                 found.append((item, [*item.stages], [seconds]))
@@ -294,7 +288,7 @@ class EventLogApplication:
         info = event["Stage Info"]
         statement = self.statements.get(self._of_stage.get(int(info["Stage ID"]), -1))
         if statement is not None:
-            statement.stages.append(_read_counters_of_event_log(info))
+            statement.stages.append(_read_counters(info))
 
     def _on_statement(self, event: Mapping[str, Any]) -> None:
         plan = event["sparkPlanInfo"]
@@ -314,7 +308,7 @@ class EventLogApplication:
             known.end = event["time"] / _MS
 
 
-def _list_statement_spans_in_event_log(done: Mapping[int, SqlExecution]) -> list[BusySpan]:
+def _list_statement_spans(done: Mapping[int, SqlExecution]) -> list[BusySpan]:
     """Lists the time span of each statement, with the pause before it if no other one ran.
 
     An apply's batches also include the time in which SQLMesh renders the query and writes its
@@ -331,14 +325,14 @@ def _list_statement_spans_in_event_log(done: Mapping[int, SqlExecution]) -> list
     return spans
 
 
-def _is_table_creation_in_event_log(stages: Iterable[Counters]) -> bool:
+def _is_table_creation(stages: Iterable[Counters]) -> bool:
     """Whether a statement only made an empty table, as SQLMesh does before it fills one."""
     return not any(
         stage.input_rows or stage.output_rows or stage.shuffle_write_bytes for stage in stages
     )
 
 
-def _read_counters_of_event_log(info: Mapping[str, Any]) -> Counters:
+def _read_counters(info: Mapping[str, Any]) -> Counters:
     values = {
         str(item.get("Name", ""))[len(_PREFIX) :]: int(item.get("Value") or 0)
         for item in info.get("Accumulables") or ()

@@ -170,11 +170,11 @@ def list_scans_in_event_log(plan: Mapping[str, Any]) -> Iterator[tuple[str, list
         if match is not None:
             yield (
                 f"{match[1]}.{match[2]}".lower(),
-                _list_columns_scanned_in_event_log(match[3], text[match.end() :]),
+                _list_scanned_columns(match[3], text[match.end() :]),
             )
 
 
-def _list_columns_scanned_in_event_log(listed: str, rest: str) -> list[str] | None:
+def _list_scanned_columns(listed: str, rest: str) -> list[str] | None:
     """The columns of a scan; None where Spark has cut the list, or a name is not to be read."""
     found: list[str] = []
     for item in filter(None, (part.strip() for part in listed.split(","))):
@@ -220,23 +220,23 @@ def map_physical_tables_for_event_logs(infos: Iterable[Any]) -> dict[str, str]:
         infos: What prod's environment says of its snapshots.
     """
     models = [info for info in infos if info.is_model and not info.is_symbolic]
-    names = {info.name: _normalize_name_in_event_log(info.name) for info in models}
-    prefixes = {name.removesuffix(_drop_catalog_in_event_log(name)) for name in names.values()}
+    names = {info.name: _normalize_name(info.name) for info in models}
+    prefixes = {name.removesuffix(_drop_catalog(name)) for name in names.values()}
     prefix = prefixes.pop() if len(prefixes) == 1 else ""
     return {
-        _VERSION.sub(
-            "", _drop_catalog_in_event_log(_normalize_name_in_event_log(info.table_name()).lower())
-        ): (names[info.name].removeprefix(prefix))
+        _VERSION.sub("", _drop_catalog(_normalize_name(info.table_name()).lower())): (
+            names[info.name].removeprefix(prefix)
+        )
         for info in models
     }
 
 
-def _drop_catalog_in_event_log(name: str) -> str:
+def _drop_catalog(name: str) -> str:
     """Schema and table, without the catalog."""
     return ".".join(name.split(".")[-2:])
 
 
-def _normalize_name_in_event_log(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.replace('"', "").replace("`", "")
 
 
@@ -278,25 +278,25 @@ def find_readers_in_event_logs(
         progress(f"reading {log.name}")
         reads = EventLogReads(models, oldest)
         try:
-            _read_parts_of_event_log(files, log, reads)
+            _read_parts(files, log, reads)
         except OSError as error:
             found.counts["unreadable"] += 1
             found.remark = found.remark or extract_sentence_of_error(error)[:4_000]
             continue
         found.counts["malformed"] += reads.malformed
-        found.counts[_add_application_to_event_log_readers(reads, found)] += 1
+        found.counts[_add_application(reads, found)] += 1
     found.readers = join_runs_of_event_log_readers(found.readers)
     return found
 
 
-def _read_parts_of_event_log(files: EventLogFiles, log: EventLog, reads: EventLogReads) -> None:
+def _read_parts(files: EventLogFiles, log: EventLog, reads: EventLogReads) -> None:
     for part in log.parts:
         reads.read_lines(files.read_lines(part))
         if not is_readable_event_log_version(reads.spark):
             break
 
 
-def _add_application_to_event_log_readers(reads: EventLogReads, found: ReadersInEventLogs) -> str:
+def _add_application(reads: EventLogReads, found: ReadersInEventLogs) -> str:
     """Notes what an application has read; gives the word for what became of its log."""
     if reads.spark is None:
         return "unreadable"

@@ -84,7 +84,7 @@ def list_event_logs(files: EventLogFiles, directory: str) -> Iterator[EventLog]:
     for entry in sorted(files.list_entries(directory), key=lambda entry: -entry.changed):
         if entry.directory and entry.name.startswith(_ROLLING):
             inside = files.list_entries(entry.path)
-            parts = _list_rolling_parts_of_event_log(inside)
+            parts = _list_rolling_parts(inside)
             if parts:
                 yield EventLog(
                     name=entry.name,
@@ -96,7 +96,7 @@ def list_event_logs(files: EventLogFiles, directory: str) -> Iterator[EventLog]:
             yield EventLog(entry.name, entry.changed, (entry,), entry.name.endswith(IN_PROGRESS))
 
 
-def _list_rolling_parts_of_event_log(
+def _list_rolling_parts(
     entries: list[ListedEventLogFile],
 ) -> tuple[ListedEventLogFile, ...]:
     """Lists the parts in order, without parts that a compaction has merged."""
@@ -117,7 +117,7 @@ def is_compressed_event_log(name: str) -> bool:
     return name.removesuffix(IN_PROGRESS).removesuffix(_COMPACT).endswith(_CODECS)
 
 
-def _iterate_lines_of_event_log(file: BinaryIO) -> Iterator[bytes]:
+def _iterate_lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines of a file; of one that is too long its beginning, which is no event."""
     while line := file.readline(MOST_LINE_BYTES):
         yield line
@@ -148,10 +148,10 @@ class LocalEventLogFiles:
     def read_lines(self, entry: ListedEventLogFile) -> Iterator[bytes]:
         if is_compressed_event_log(entry.name):
             with self._decompressed(entry.path) as plain, Path(plain).open("rb") as file:
-                yield from _iterate_lines_of_event_log(file)
+                yield from _iterate_lines(file)
         else:
             with Path(entry.path).open("rb") as file:
-                yield from _iterate_lines_of_event_log(file)
+                yield from _iterate_lines(file)
 
 
 class HadoopEventLogFiles:
@@ -186,7 +186,7 @@ class HadoopEventLogFiles:
 
     def read_lines(self, entry: ListedEventLogFile) -> Iterator[bytes]:
         with self.decompress_log(entry.path) as plain, Path(plain).open("rb") as file:
-            yield from _iterate_lines_of_event_log(file)
+            yield from _iterate_lines(file)
 
     @contextmanager
     def decompress_log(self, path: str) -> Iterator[str]:
@@ -291,7 +291,7 @@ def learn_costs_from_event_logs(
             found.counts["unreadable"] += 1
             found.remark = found.remark or f"{log.name}: {extract_sentence_of_error(error)}"[:4_000]
             continue
-        writes = _list_judged_writes_in_event_log(application, log, found)
+        writes = _list_judged_writes(application, log, found)
         if not writes and not log.in_progress:
             ledger.remember_source(
                 log.name, report_times.format_iso_in_message(int(log.changed * 1_000))
@@ -341,7 +341,7 @@ def make_cost_row_of_prod_run(write: TableWrite, source: str) -> ProdRunRow:
     )
 
 
-def _list_judged_writes_in_event_log(
+def _list_judged_writes(
     application: EventLogApplication, log: EventLog, found: LearnedLogs
 ) -> list[TableWrite]:
     if application.spark is None:
@@ -452,7 +452,7 @@ def read_directory_of_event_logs(
     @cache
     def open_hadoop_files() -> HadoopEventLogFiles:
         ports.before_java()
-        return HadoopEventLogFiles(_start_jvm_for_event_logs(), settings)
+        return HadoopEventLogFiles(_start_jvm(), settings)
 
     def decompress_log(path: str) -> AbstractContextManager[str]:
         return open_hadoop_files().decompress_log(f"file://{path}")
@@ -475,7 +475,7 @@ def read_hadoop_settings_for_event_logs(context: Context) -> dict[str, str]:
     return {key: str(value) for key, value in connection.config.items()}
 
 
-def _start_jvm_for_event_logs() -> Any:
+def _start_jvm() -> Any:
     """Returns Spark's JVM without a session: that of a running session, or a new one."""
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway

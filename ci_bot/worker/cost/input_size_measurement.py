@@ -89,7 +89,7 @@ class InputSizeQueries:
             return None
         for name, parent in read.items():
             if name in self._building:
-                query = _fit_prod_columns_for_input_size(query, parent, stand_ins.get(name))
+                query = _fit_prod_columns(query, parent, stand_ins.get(name))
         return sqlmesh_compat.render_as_sqlmesh_executes(
             self._limit_query_to_batch(query, model, span), self._dialect
         )
@@ -129,9 +129,7 @@ class InputSizeQueries:
         return bounded
 
 
-def _fit_prod_columns_for_input_size(
-    query: exp.Query, parent: Snapshot, prod: Snapshot | None
-) -> exp.Query:
+def _fit_prod_columns(query: exp.Query, parent: Snapshot, prod: Snapshot | None) -> exp.Query:
     """Gives prod's table of a parent the columns that the parent will have."""
     wanted = parent.model.columns_to_types or {}
     there = (prod.model.columns_to_types or {}) if prod is not None else {}
@@ -145,16 +143,14 @@ def _fit_prod_columns_for_input_size(
 
     # The subqueries contain the table, too, so list the nodes before replacing any.
     for node in [
-        each
-        for each in query.find_all(exp.Table)
-        if _split_name_of_input_table(each) == _split_name_of_input_table(table)
+        each for each in query.find_all(exp.Table) if _split_name(each) == _split_name(table)
     ]:
         shaped = exp.select(*nulls) if prod is None else exp.select("*", *nulls).from_(table.copy())
         node.replace(shaped.subquery(node.alias or table.name))
     return query
 
 
-def _split_name_of_input_table(table: exp.Table) -> tuple[str, ...]:
+def _split_name(table: exp.Table) -> tuple[str, ...]:
     return tuple(part.name for part in table.parts)
 
 
@@ -322,16 +318,16 @@ class InputSizes:
             PySparkException, Py4JError: Spark cannot analyse it.
         """
         plan = self._session.sql(sql)._jdf.queryExecution().optimizedPlan()
-        plans = [plan, *_iterate_items_of_input_plan(plan.subqueriesAll())]
+        plans = [plan, *_iterate_items(plan.subqueriesAll())]
         leaves: list[Any] = []
         needed: set[str] = set()
         for each in plans:
-            needed |= _list_ids_of_input_columns(each.output())
-            for node in _iterate_nodes_of_input_plan(each):
+            needed |= _list_ids(each.output())
+            for node in _iterate_nodes(each):
                 if node.children().isEmpty():
                     leaves.append(node)
                 else:
-                    needed |= _list_ids_of_input_columns(node.references())
+                    needed |= _list_ids(node.references())
         sizes = [self._count_bytes_read(leaf, needed) for leaf in leaves]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
@@ -343,7 +339,7 @@ class InputSizes:
             size = int(files.sizeInBytes())
         if size >= UNKNOWN_SIZE:
             return None
-        if files is None or _read_format_of_input_table(leaf) not in _COLUMNAR:
+        if files is None or _read_format(leaf) not in _COLUMNAR:
             return size
         paths = files.inputFiles()
         share = self._share_of_columns(leaf, paths, needed)
@@ -355,12 +351,12 @@ class InputSizes:
         A partitioned table that is read whole is not listed yet: Spark lists it when a filter
         prunes it, or when it runs.
         """
-        if leaf.nodeName() != "LogicalRelation" or not _is_instance_of_input_node(
+        if leaf.nodeName() != "LogicalRelation" or not _is_instance_of(
             leaf.relation(), "HadoopFsRelation"
         ):
             return None
         location = leaf.relation().location()
-        if not _is_instance_of_input_node(location, "CatalogFileIndex"):
+        if not _is_instance_of(location, "CatalogFileIndex"):
             return location
         nil = getattr(self._session._jvm.scala.collection.immutable, "Nil$")
         return location.filterPartitions(getattr(nil, "MODULE$"))
@@ -371,22 +367,14 @@ class InputSizes:
         columns = str(leaf.output().mkString(_SEPARATOR)).split(_SEPARATOR)
         if len(columns) != len(fields):
             return 1.0
-        stored = (
-            self._read_stored_sizes(leaf, paths)
-            if _read_format_of_input_table(leaf) == "parquet"
-            else None
-        )
+        stored = self._read_stored_sizes(leaf, paths) if _read_format(leaf) == "parquet" else None
         sizes = [
-            _measure_width_of_input_type(field["type"])
+            _measure_width_of_type(field["type"])
             if stored is None
             else stored.get(field["name"].lower(), 0)
             for field in fields
         ]
-        used = [
-            size
-            for text, size in zip(columns, sizes, strict=True)
-            if _read_id_of_input_column(text) in needed
-        ]
+        used = [size for text, size in zip(columns, sizes, strict=True) if _read_id(text) in needed]
         return sum(used) / sum(sizes) if sum(sizes) else 1.0
 
     def _read_stored_sizes(self, leaf: Any, paths: Any) -> Mapping[str, int] | None:
@@ -403,50 +391,48 @@ class InputSizes:
         return self._columns[key]
 
 
-def _read_format_of_input_table(leaf: Any) -> str:
+def _read_format(leaf: Any) -> str:
     return str(leaf.relation().toString()).lower()
 
 
-def _is_instance_of_input_node(thing: Any, kind: str) -> bool:
+def _is_instance_of(thing: Any, kind: str) -> bool:
     return str(thing.getClass().getSimpleName()) == kind
 
 
-def _measure_width_of_input_type(kind: Any) -> int:
+def _measure_width_of_type(kind: Any) -> int:
     return (
         _WIDTHS.get(kind, _OTHER_WIDTH)
         if isinstance(kind, str)
-        else _measure_width_of_nested_input_type(kind)
+        else _measure_width_of_nested_type(kind)
     )
 
 
-def _measure_width_of_nested_input_type(kind: Mapping[str, Any]) -> int:
+def _measure_width_of_nested_type(kind: Mapping[str, Any]) -> int:
     if kind["type"] == "struct":
-        return sum(_measure_width_of_input_type(field["type"]) for field in kind["fields"])
+        return sum(_measure_width_of_type(field["type"]) for field in kind["fields"])
     if kind["type"] == "array":
-        return _measure_width_of_input_type(kind["elementType"])
+        return _measure_width_of_type(kind["elementType"])
     if kind["type"] == "map":
-        return _measure_width_of_input_type(kind["keyType"]) + _measure_width_of_input_type(
-            kind["valueType"]
-        )
+        return _measure_width_of_type(kind["keyType"]) + _measure_width_of_type(kind["valueType"])
     return _OTHER_WIDTH
 
 
-def _list_ids_of_input_columns(attributes: Any) -> set[str]:
+def _list_ids(attributes: Any) -> set[str]:
     """Returns the ids of Spark's columns; a column's name may add a number that is not an id."""
     return set(_ID.findall(str(attributes.mkString(_SEPARATOR))))
 
 
-def _read_id_of_input_column(attribute: str) -> str:
+def _read_id(attribute: str) -> str:
     found = _ID.findall(attribute)
     return str(found[-1]) if found else ""
 
 
-def _iterate_nodes_of_input_plan(plan: Any) -> Iterator[Any]:
+def _iterate_nodes(plan: Any) -> Iterator[Any]:
     yield plan
-    for child in _iterate_items_of_input_plan(plan.children()):
-        yield from _iterate_nodes_of_input_plan(child)
+    for child in _iterate_items(plan.children()):
+        yield from _iterate_nodes(child)
 
 
-def _iterate_items_of_input_plan(sequence: Any) -> Iterator[Any]:
+def _iterate_items(sequence: Any) -> Iterator[Any]:
     for number in range(sequence.size()):
         yield sequence.apply(number)

@@ -85,10 +85,8 @@ def collect_known_costs(
     """
     models = {item.model for item in work}
     rows = ledger.list_runs(models)
-    above = _map_tables_above_for_costs(work, context, names) if rows else {}
-    upstream = UpstreamGrowthForCost(
-        _list_new_tables_for_costs(work, context) if above else {}, rows, above
-    )
+    above = _map_tables_above(work, context, names) if rows else {}
+    upstream = UpstreamGrowthForCost(_list_new_tables(work, context) if above else {}, rows, above)
     applied = list_past_runs_for_cost(rows, upstream.compute_input_growth)
     rest = {item.model: item.action == "full_refresh" for item in work if item.model not in applied}
     return KnownCosts(
@@ -97,18 +95,18 @@ def collect_known_costs(
             "event_logs": _list_costs_of_prod_history(rest, ledger, context, names),
         },
         accuracy=read_accuracy_of_costs(ledger),
-        line=_make_accuracy_point_of_cost(applied),
+        line=_make_accuracy_point(applied),
     )
 
 
-def _make_accuracy_point_of_cost(
+def _make_accuracy_point(
     applied: Mapping[str, Sequence[PastRun]],
 ) -> tuple[float, float] | None:
     counted = [run for runs in applied.values() for run in runs[:_OF_A_MODEL] if run.input_bytes]
     return fit_cost_line(counted[:_MOST_RUNS])
 
 
-def _list_new_tables_for_costs(work: Sequence[Backfill], context: Context) -> dict[str, Backfill]:
+def _list_new_tables(work: Sequence[Backfill], context: Context) -> dict[str, Backfill]:
     """Lists the tables that only applies have filled."""
     prod = context.state_reader.get_environment(c.PROD)
     of_prod = (
@@ -121,7 +119,7 @@ def _list_new_tables_for_costs(work: Sequence[Backfill], context: Context) -> di
     }
 
 
-def _map_tables_above_for_costs(
+def _map_tables_above(
     work: Sequence[Backfill], context: Context, names: MessageNames
 ) -> dict[str, frozenset[str]]:
     """Maps models that the work computes whole to the models whose tables they read, also behind
@@ -166,9 +164,7 @@ def _list_costs_of_prod_history(
         snapshot = tables[row.table]
         model = names.short_name(snapshot.name)
         found.setdefault(model, []).append(
-            make_past_run_cost_in_prod(
-                row, _make_interval_counter_for_costs(snapshot), models[model]
-            )
+            make_past_run_cost_in_prod(row, _make_interval_counter(snapshot), models[model])
         )
     return {model: [run for run in runs if run.intervals] for model, runs in found.items()}
 
@@ -200,7 +196,7 @@ def make_past_run_cost_in_prod(
     )
 
 
-def _make_interval_counter_for_costs(snapshot: Snapshot) -> Callable[[int, int], int]:
+def _make_interval_counter(snapshot: Snapshot) -> Callable[[int, int], int]:
     return lambda start, end: describe_plan.count_planned_intervals(snapshot, [(start, end)])
 
 

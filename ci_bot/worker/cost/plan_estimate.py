@@ -118,20 +118,17 @@ def list_past_runs_for_cost(
         if row.intervals:
             found.setdefault(row.model, []).append(row)
     return {
-        model: [
-            _make_past_run_for_cost(row, growth(row))
-            for row in _choose_best_layer_of_costs(each)[:_NEWEST]
-        ]
+        model: [_make_past_run(row, growth(row)) for row in _choose_best_layer(each)[:_NEWEST]]
         for model, each in found.items()
     }
 
 
-def _choose_best_layer_of_costs(rows: list[RunRow]) -> list[RunRow]:
+def _choose_best_layer(rows: list[RunRow]) -> list[RunRow]:
     counted = [row for row in rows if row.source == "counters"]
     return counted or rows
 
 
-def _make_past_run_for_cost(row: RunRow, growth: float) -> PastRun:
+def _make_past_run(row: RunRow, growth: float) -> PastRun:
     return PastRun(
         intervals=row.intervals,
         batches=row.batches,
@@ -178,15 +175,13 @@ def predict_plan_cost(
         )
     middle = sum(found.executor_hours_mid for found in models)
     return make_cost(
-        executor_hours_low=_round_hours_of_cost(sum(found.executor_hours_low for found in models)),
-        executor_hours_mid=_round_hours_of_cost(middle),
-        executor_hours_high=_round_hours_of_cost(
-            sum(found.executor_hours_high for found in models)
-        ),
+        executor_hours_low=_round_hours(sum(found.executor_hours_low for found in models)),
+        executor_hours_mid=_round_hours(middle),
+        executor_hours_high=_round_hours(sum(found.executor_hours_high for found in models)),
         price=hour_price.compute_price(middle) if hour_price else None,
         currency=hour_price.currency if hour_price else None,
-        confidence=_judge_confidence_of_cost(models, unknown),
-        basis=_describe_basis_of_cost(models, len(built), len(unknown)),
+        confidence=_judge_confidence(models, unknown),
+        basis=_describe_basis(models, len(built), len(unknown)),
         models=models,
     )
 
@@ -203,15 +198,15 @@ def _estimate_cost_of_model(item: Backfill, known: KnownCosts) -> ModelEstimate 
             others=known.line,
         )
         if expected is not None:
-            return _make_cost_estimate_of_model(item.model, layer, expected, len(runs))
+            return _make_estimate_of_model(item.model, layer, expected, len(runs))
     size = known.by_size.get(item.model)
     if size is None:
         return None
-    estimate = _make_cost_estimate_of_model(item.model, "input_size", size.expected, size.runs)
+    estimate = _make_estimate_of_model(item.model, "input_size", size.expected, size.runs)
     return estimate.model_copy(update={"input_bytes": size.input_bytes})
 
 
-def _make_cost_estimate_of_model(
+def _make_estimate_of_model(
     model: str, layer: CostLayer, expected: ExpectedCost, runs: int
 ) -> ModelEstimate:
     return ModelEstimate(
@@ -224,7 +219,7 @@ def _make_cost_estimate_of_model(
     )
 
 
-def _describe_basis_of_cost(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
+def _describe_basis(models: Sequence[ModelEstimate], built: int, unknown: int) -> str:
     own = [found for found in models if found.layer != "input_size"]
     sized = [found for found in models if found.layer == "input_size"]
     parts = []
@@ -246,9 +241,7 @@ def _describe_basis_of_cost(models: Sequence[ModelEstimate], built: int, unknown
     return " ".join(parts)
 
 
-def _judge_confidence_of_cost(
-    models: Sequence[ModelEstimate], unknown: Sequence[str]
-) -> Confidence:
+def _judge_confidence(models: Sequence[ModelEstimate], unknown: Sequence[str]) -> Confidence:
     low, high = (
         sum(hours)
         for hours in zip(
@@ -263,7 +256,7 @@ def _judge_confidence_of_cost(
     return "high" if certain else "medium"
 
 
-def _round_hours_of_cost(value: float) -> float:
+def _round_hours(value: float) -> float:
     """Rounds to a tenth of a second: small projects cost thousandths of an hour."""
     return round(value, 5)
 
@@ -398,9 +391,9 @@ def choose_cost_probe(planned: BuiltPlan, missing: Missing, names: MessageNames)
     for s_id, ranges in building.items():
         snapshot = planned.plan_snapshots[s_id]
         tables, on_the_way = upstream.list_tables_and_views(snapshot)
-        why = _explain_no_cost_probe(
-            planned, snapshot, ranges
-        ) or _render_table_condition_of_cost_rows(sorted(map(names.short_name, tables)))
+        why = _explain_no_cost_probe(planned, snapshot, ranges) or _render_table_condition(
+            sorted(map(names.short_name, tables))
+        )
         if why is not None:
             left_out.append(NotProbed(model=names.short_name(snapshot.name), why=why))
             continue
@@ -453,7 +446,7 @@ def _explain_no_cost_probe(
     return None
 
 
-def _render_table_condition_of_cost_rows(tables: Sequence[str]) -> str | None:
+def _render_table_condition(tables: Sequence[str]) -> str | None:
     if not tables:
         return None
     more = len(tables) - _NAMED

@@ -206,27 +206,25 @@ def fit_cost_line(
         return None
     batches, size = (sum(point[axis] for point in points) for axis in (0, 1))
     scaled = [(x / batches, y / size, weight) for x, y, weight in points]
-    share = _find_narrowest_share_for_cost_line(scaled)
-    level = math.exp(-_fit_level_of_cost_line(scaled, share)[0])
+    share = _find_narrowest_share(scaled)
+    level = math.exp(-_fit_level(scaled, share)[0])
     return level * (1 - share) / batches, level * share / size
 
 
-def _find_narrowest_share_for_cost_line(points: Sequence[tuple[float, float, float]]) -> float:
+def _find_narrowest_share(points: Sequence[tuple[float, float, float]]) -> float:
     """Finds the share of the bytes (0 to 1) whose line is closest to the runs."""
     low, high = 0.0, 1.0
     for _ in range(_ZOOMS):
         step = (high - low) / _STEPS
         best = min(
             (low + step * number for number in range(_STEPS + 1)),
-            key=lambda share: _fit_level_of_cost_line(points, share)[1],
+            key=lambda share: _fit_level(points, share)[1],
         )
         low, high = max(0.0, best - step), min(1.0, best + step)
     return best
 
 
-def _fit_level_of_cost_line(
-    points: Sequence[tuple[float, float, float]], share: float
-) -> tuple[float, float]:
+def _fit_level(points: Sequence[tuple[float, float, float]], share: float) -> tuple[float, float]:
     """Returns middle and spread of the logarithms of the runs' deviations from such a line."""
     logs = [(math.log((1 - share) * x + share * y), weight) for x, y, weight in points]
     total = sum(weight for _, weight in logs)
@@ -357,8 +355,8 @@ def estimate_cost_by_input_size(
     Args:
         seen: The project's runs.
     """
-    like = _list_runs_of_similar_cost(
-        model, size.kind, [item for item in seen if _is_run_informative_for_cost(item.run)]
+    like = _list_similar_runs(
+        model, size.kind, [item for item in seen if _is_run_informative(item.run)]
     )
     runs = [item.run for item in like]
     if not runs or _is_input_size_beyond_runs(size, runs):
@@ -389,13 +387,11 @@ def estimate_cost_by_input_size(
     return BySize(expected, len(runs), size.bytes)
 
 
-def _is_run_informative_for_cost(run: PastRun) -> bool:
+def _is_run_informative(run: PastRun) -> bool:
     return bool(run.input_bytes) and run.seconds > 0 and run.batches > 0
 
 
-def _list_runs_of_similar_cost(
-    model: str, kind: str, seen: Sequence[CountedRun]
-) -> Sequence[CountedRun]:
+def _list_similar_runs(model: str, kind: str, seen: Sequence[CountedRun]) -> Sequence[CountedRun]:
     own = [item for item in seen if item.model == model]
     if own:
         return own

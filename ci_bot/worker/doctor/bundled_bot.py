@@ -44,7 +44,7 @@ def check_keys_of_bundled_bot(context: Context, first: Path) -> Iterator[Project
     """
     bot = getattr(context.config, "cicd_bot", None)
     if bot is not None:
-        text = _read_plain_config_for_doctor(first)
+        text = _read_plain_config(first)
         settings = sqlmesh_compat.list_written_sqlmesh_bot_settings(context.config)
         for key in dict.fromkeys([*settings, *read_written_keys(text, BOT)]):
             if key == "pr_environment_name":
@@ -77,7 +77,7 @@ def _check_bundled_bot_key(key: str, line: KeyVerdict) -> ProjectCheck:
     return ProjectCheck(name=f"{BOT}.{key}", status=status, message=message, fix=fix)
 
 
-def _read_plain_config_for_doctor(directory: Path) -> str:
+def _read_plain_config(directory: Path) -> str:
     for name in FILES:
         if (directory / name).is_file():
             return (directory / name).read_text(encoding="utf-8", errors="replace")

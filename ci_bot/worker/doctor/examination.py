@@ -76,9 +76,7 @@ _STARTED_BY_A_JOB = "workflow_dispatch"
 def check_workflow_events(repository: Path) -> ProjectCheck | None:
     """Lists the events that start this action here; None if no workflow uses it."""
     used = [
-        workflow
-        for workflow in _read_workflows_for_doctor(repository)
-        if _workflow_uses_this_action(workflow)
+        workflow for workflow in _read_workflows(repository) if _workflow_uses_this_action(workflow)
     ]
     events = sorted({event for workflow in used for event in _list_events(workflow)})
     if not events:
@@ -96,9 +94,7 @@ def check_workflow_events(repository: Path) -> ProjectCheck | None:
 def check_missing_workflows(repository: Path) -> Iterator[ProjectCheck]:
     """Lists the missing workflows of this action, each with the command that writes it."""
     used = [
-        workflow
-        for workflow in _read_workflows_for_doctor(repository)
-        if _workflow_uses_this_action(workflow)
+        workflow for workflow in _read_workflows(repository) if _workflow_uses_this_action(workflow)
     ]
     if any(_PLACEHOLDER in str(step.get("uses")) for each in used for step in _list_steps(each)):
         yield ProjectCheck(
@@ -124,7 +120,7 @@ def check_missing_workflows(repository: Path) -> Iterator[ProjectCheck]:
         )
 
 
-def _read_workflows_for_doctor(repository: Path) -> Iterator[Mapping[str, Any]]:
+def _read_workflows(repository: Path) -> Iterator[Mapping[str, Any]]:
     """Yields the workflows of a repository that can be read."""
     for file in sorted((repository / _FOLDER).glob("*.y*ml")):
         if file.is_file() and file.stat().st_size <= _LARGEST:

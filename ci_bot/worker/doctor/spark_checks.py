@@ -291,7 +291,7 @@ def check_spark_files(
         environ: The worker's variables.
         own_jars: The directories of Spark's own jars.
     """
-    classes = dict(_list_classes_for_spark_check(settings))
+    classes = dict(_list_classes(settings))
     named = _split_spark_setting(settings.get("spark.jars", ""))
     if classes or named:
         yield _check_spark_jars(settings, classes, named, own_jars)
@@ -302,7 +302,7 @@ def check_spark_files(
         yield _check_cloud_credentials(cloud, settings, environ)
 
 
-def _list_classes_for_spark_check(settings: SparkSettings) -> Iterator[tuple[str, str]]:
+def _list_classes(settings: SparkSettings) -> Iterator[tuple[str, str]]:
     """Yields each class that a setting or a scheme requires, with its source."""
     for key, value in sorted(settings.items()):
         if _CLASS_SETTING.match(key):
@@ -335,7 +335,7 @@ def _check_spark_jars(
         return ProjectCheck(
             name="jars",
             status="fail",
-            message=f"`spark.jars` names {_join_names_in_check(map(str, absent))}, {_NOT_READABLE}",
+            message=f"`spark.jars` names {_join_names(map(str, absent))}, {_NOT_READABLE}",
             fix="An earlier step has to download it into the workspace, readable for everybody; in "
             "the container that is /github/workspace.",
         )
@@ -422,6 +422,6 @@ def _iterate_spark_jars(directories: Iterable[Path]) -> Iterator[Path]:
         yield from sorted(directory.glob("*.jar"))
 
 
-def _join_names_in_check(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     first, *others = names
     return f"{first} and {len(others)} more" if others else first

@@ -254,7 +254,7 @@ def make_network_facts_for_doctor() -> NetworkFacts:
     """Makes the network checks of this machine."""
     return NetworkFacts(
         reach=_check_port_is_reachable,
-        addresses=_resolve_addresses_for_check,
+        addresses=_resolve_addresses,
         listen=_check_listening_on_address,
     )
 
@@ -271,7 +271,7 @@ def _check_port_is_reachable(host: str, port: int) -> str | None:
     return None
 
 
-def _resolve_addresses_for_check(host: str) -> list[str]:
+def _resolve_addresses(host: str) -> list[str]:
     try:
         return sorted({str(found[4][0]) for found in socket.getaddrinfo(host, None)})
     except (OSError, UnicodeError):
@@ -279,7 +279,7 @@ def _resolve_addresses_for_check(host: str) -> list[str]:
 
 
 def _check_listening_on_address(host: str) -> str | None:
-    if not (found := _resolve_addresses_for_check(host)):
+    if not (found := _resolve_addresses(host)):
         return _UNKNOWN_NAME
     family = socket.AF_INET6 if ":" in found[0] else socket.AF_INET
     try:

@@ -63,13 +63,13 @@ def find_load_cause(error: BaseException, root: Path) -> LoadCause:
     """Finds the cause of `error`, which was raised while files below `root` were loaded."""
     chain = list(iterate_causes_of_error(error))
     if engine := next(filter(None, (_NO_ENGINE.search(str(link)) for link in chain)), None):
-        return _explain_load_failure_by_missing_engine(engine["engine"], engine["extra"], chain)
+        return _explain_missing_engine(engine["engine"], engine["extra"], chain)
     for link in reversed(chain):
-        found = _explain_cause_of_load_failure(link, root) or _explain_model_file(link, root)
+        found = _explain_cause(link, root) or _explain_model_file(link, root)
         if found is not None:
             return found
     for link in reversed(chain):
-        path, line = _find_innermost_position_of_load_failure(link, root)
+        path, line = _find_innermost_position(link, root)
         if path is not None:
             return LoadCause(path, line)
     return LoadCause()
@@ -82,12 +82,12 @@ def find_file_named_by_load_failure(error: BaseException, root: Path) -> Path | 
         if location is not None:
             return Path(location)
         for frame, _ in traceback.walk_tb(link.__traceback__):
-            if _make_relative_path_in_message(frame.f_code.co_filename, root) is not None:
+            if _make_relative_path(frame.f_code.co_filename, root) is not None:
                 return Path(frame.f_code.co_filename)
         if (
             isinstance(link, SyntaxError)
             and link.filename
-            and _make_relative_path_in_message(link.filename, root)
+            and _make_relative_path(link.filename, root)
         ):
             return Path(link.filename)
     return None
@@ -105,26 +105,26 @@ def iterate_causes_of_error(error: BaseException) -> Iterator[BaseException]:
         )
 
 
-def _explain_cause_of_load_failure(error: BaseException, root: Path) -> LoadCause | None:
+def _explain_cause(error: BaseException, root: Path) -> LoadCause | None:
     found: LoadCause | None = None
     if isinstance(error, SystemExit):
-        found = _explain_load_failure_by_process_exit(error, root)
+        found = _explain_process_exit(error, root)
     elif isinstance(error, ModuleNotFoundError) and error.name:
-        found = _explain_load_failure_by_missing_module(error, error.name, root)
+        found = _explain_missing_module(error, error.name, root)
     elif isinstance(error, ImportError):
-        found = _explain_load_failure_by_missing_name(error, root)
+        found = _explain_missing_name(error, root)
     elif isinstance(error, EOFError) and str(error) == "EOF when reading a line":
-        found = _explain_load_failure_by_input_request(error, root)
-    elif isinstance(error, KeyError) and _is_load_failure_raised_in(error, os.__file__):
-        found = _explain_load_failure_by_missing_variable(error, root)
-    elif _is_load_failure_out_of_processes(error):
-        found = _explain_load_failure_by_process_limit(error, root)
+        found = _explain_input_request(error, root)
+    elif isinstance(error, KeyError) and _is_raised_in(error, os.__file__):
+        found = _explain_missing_variable(error, root)
+    elif _is_out_of_processes(error):
+        found = _explain_process_limit(error, root)
     elif isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
-        found = _explain_load_failure_by_missing_file(error, error.filename, root)
+        found = _explain_missing_file(error, error.filename, root)
     return found
 
 
-def _explain_load_failure_by_missing_engine(
+def _explain_missing_engine(
     name: str, extra: str | None, chain: Iterable[BaseException]
 ) -> LoadCause:
     """Explains a missing library: SQLMesh imports that of every gateway, selected or not.
@@ -155,11 +155,7 @@ def _explain_load_failure_by_missing_engine(
             hint="Pin versions that fit in the file that the input `requirements` names.",
             reason_code="missing_module",
         )
-    add = (
-        f"`sqlmesh[{extra}]`"
-        if extra in _list_sqlmesh_extras_for_message()
-        else f"the library of `{name}`"
-    )
+    add = f"`sqlmesh[{extra}]`" if extra in _list_sqlmesh_extras() else f"the library of `{name}`"
     return LoadCause(
         message=f"{gateway} is not installed here.",
         hint=f"Add {add} to the file that the input `requirements` names.",
@@ -167,29 +163,27 @@ def _explain_load_failure_by_missing_engine(
     )
 
 
-def _list_sqlmesh_extras_for_message() -> frozenset[str]:
+def _list_sqlmesh_extras() -> frozenset[str]:
     return frozenset(metadata.metadata("sqlmesh").get_all("Provides-Extra") or ())
 
 
-def _explain_load_failure_by_missing_module(
-    error: BaseException, name: str, root: Path
-) -> LoadCause:
-    path, line = _find_innermost_position_of_load_failure(error, root)
+def _explain_missing_module(error: BaseException, name: str, root: Path) -> LoadCause:
+    path, line = _find_innermost_position(error, root)
     hint: str | None
     who = (
-        f"`{path}` {'imports' if _is_last_frame_of_load_failure_in(error, root) else 'needs'}"
+        f"`{path}` {'imports' if _is_last_frame_in(error, root) else 'needs'}"
         if path
         else "It needs"
     )
     top = name.partition(".")[0]
-    beside = _find_module_directory_for_message(top, root)
-    if beside is not None and _is_searched_for_message(root / beside):
+    beside = _find_module_directory(top, root)
+    if beside is not None and _is_searched(root / beside):
         hint = None
         message = f"{who} `{name}`, and there is no such module in `{beside}`."
     elif beside is not None:
         hint = f"The module lies in `{beside}`: name that directory in the input `python-path`."
         message = f"{who} `{name}`, which is not on the search path."
-    elif "." in name and _is_installed_for_message(top):
+    elif "." in name and _is_installed(top):
         hint = _PIN.format(top=top)
         message = f"{who} `{name}`, which the installed version of `{top}` does not have."
     else:
@@ -207,9 +201,9 @@ _PIN = (
 )
 
 
-def _explain_load_failure_by_missing_name(error: BaseException, root: Path) -> LoadCause | None:
+def _explain_missing_name(error: BaseException, root: Path) -> LoadCause | None:
     found = _NO_NAME.search(str(error))
-    path, line = _find_innermost_position_of_load_failure(error, root)
+    path, line = _find_innermost_position(error, root)
     if found is None or path is None:
         return None
     top = found["module"].partition(".")[0]
@@ -226,8 +220,8 @@ def _explain_load_failure_by_missing_name(error: BaseException, root: Path) -> L
     )
 
 
-def _explain_load_failure_by_process_exit(error: SystemExit, root: Path) -> LoadCause:
-    path, line = _find_innermost_position_of_load_failure(error, root)
+def _explain_process_exit(error: SystemExit, root: Path) -> LoadCause:
+    path, line = _find_innermost_position(error, root)
     who = f"`{path}` ends" if path else "The project's code ends"
     exit_text = f": {error.code}" if isinstance(error.code, str) else ""
     call = "sys.exit()" if error.code is None or exit_text else f"sys.exit({error.code!r})"
@@ -241,8 +235,8 @@ def _explain_load_failure_by_process_exit(error: SystemExit, root: Path) -> Load
     )
 
 
-def _explain_load_failure_by_input_request(error: BaseException, root: Path) -> LoadCause | None:
-    path, line = _find_innermost_position_of_load_failure(error, root)
+def _explain_input_request(error: BaseException, root: Path) -> LoadCause | None:
+    path, line = _find_innermost_position(error, root)
     if path is None:
         return None
     return LoadCause(
@@ -254,15 +248,15 @@ def _explain_load_failure_by_input_request(error: BaseException, root: Path) -> 
     )
 
 
-def _is_load_failure_out_of_processes(error: BaseException) -> bool:
+def _is_out_of_processes(error: BaseException) -> bool:
     """What Python raises if the kernel starts no process, or no thread."""
     if isinstance(error, BlockingIOError):
         return error.errno == errno.EAGAIN and error.filename is None
     return isinstance(error, RuntimeError) and str(error) == "can't start new thread"
 
 
-def _explain_load_failure_by_process_limit(error: BaseException, root: Path) -> LoadCause:
-    path, line = _find_innermost_position_of_load_failure(error, root)
+def _explain_process_limit(error: BaseException, root: Path) -> LoadCause:
+    path, line = _find_innermost_position(error, root)
     return LoadCause(
         path,
         line,
@@ -274,8 +268,8 @@ def _explain_load_failure_by_process_limit(error: BaseException, root: Path) -> 
     )
 
 
-def _explain_load_failure_by_missing_variable(error: KeyError, root: Path) -> LoadCause | None:
-    path, line = _find_innermost_position_of_load_failure(error, root)
+def _explain_missing_variable(error: KeyError, root: Path) -> LoadCause | None:
+    path, line = _find_innermost_position(error, root)
     name = error.args[0] if error.args else None
     if path is None or not isinstance(name, str):
         return None
@@ -288,14 +282,12 @@ def _explain_load_failure_by_missing_variable(error: KeyError, root: Path) -> Lo
     )
 
 
-def _explain_load_failure_by_missing_file(
-    error: BaseException, name: str, root: Path
-) -> LoadCause | None:
+def _explain_missing_file(error: BaseException, name: str, root: Path) -> LoadCause | None:
     """Explains a missing file with a relative path, which depends on the working directory."""
-    path, line = _find_innermost_position_of_load_failure(error, root)
+    path, line = _find_innermost_position(error, root)
     if path is None or Path(name).is_absolute():
         return None
-    here = _make_relative_path_in_message(str(Path.cwd()), root)
+    here = _make_relative_path(str(Path.cwd()), root)
     return LoadCause(
         path,
         line,
@@ -311,7 +303,7 @@ def _explain_model_file(error: BaseException, root: Path) -> LoadCause | None:
     """Explains a file of a model that Python cannot decode, or whose model has another file."""
     text = str(error)
     named = _MODEL_FILE.search(text)
-    path = _make_relative_path_in_message(named["file"], root) if named is not None else None
+    path = _make_relative_path(named["file"], root) if named is not None else None
     if path is not None and (found := _NO_UTF_8.search(text)) is not None:
         return LoadCause(
             path,
@@ -368,23 +360,21 @@ def _list_files_that_declare_model(model: str, root: Path) -> list[str]:
     return sorted(found)
 
 
-def _find_innermost_position_of_load_failure(
-    error: BaseException, root: Path
-) -> tuple[str | None, int | None]:
+def _find_innermost_position(error: BaseException, root: Path) -> tuple[str | None, int | None]:
     """Finds file and line of the innermost frame that runs code below `root`."""
     if isinstance(error, SyntaxError) and error.filename:
-        path = _make_relative_path_in_message(error.filename, root)
+        path = _make_relative_path(error.filename, root)
         if path is not None:
             return path, error.lineno
     found: tuple[str | None, int | None] = None, None
     for frame, line in traceback.walk_tb(error.__traceback__):
-        path = _make_relative_path_in_message(frame.f_code.co_filename, root)
+        path = _make_relative_path(frame.f_code.co_filename, root)
         if path is not None:
             found = path, line
     return found
 
 
-def _is_last_frame_of_load_failure_in(error: BaseException, root: Path) -> bool:
+def _is_last_frame_in(error: BaseException, root: Path) -> bool:
     """Whether code below `root` made the import itself, and not a package that it imports."""
     files = [
         frame.f_code.co_filename
@@ -392,10 +382,10 @@ def _is_last_frame_of_load_failure_in(error: BaseException, root: Path) -> bool:
         if not frame.f_code.co_filename.startswith("<frozen importlib")
         and frame.f_globals.get("__name__") != "importlib"
     ]
-    return bool(files) and _make_relative_path_in_message(files[-1], root) is not None
+    return bool(files) and _make_relative_path(files[-1], root) is not None
 
 
-def _is_load_failure_raised_in(error: BaseException, file: str) -> bool:
+def _is_raised_in(error: BaseException, file: str) -> bool:
     step: TracebackType | None = error.__traceback__
     last = None
     while step is not None:
@@ -404,7 +394,7 @@ def _is_load_failure_raised_in(error: BaseException, file: str) -> bool:
     return last == file or last == f"<frozen {Path(file).stem}>"
 
 
-def _make_relative_path_in_message(file: str, root: Path) -> str | None:
+def _make_relative_path(file: str, root: Path) -> str | None:
     path = Path(file)
     for top in (root, root.resolve()):
         if path.is_absolute() and path.is_relative_to(top):
@@ -412,14 +402,14 @@ def _make_relative_path_in_message(file: str, root: Path) -> str | None:
     return None
 
 
-def _is_installed_for_message(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try:
         return util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
 
 
-def _find_module_directory_for_message(module: str, root: Path) -> str | None:
+def _find_module_directory(module: str, root: Path) -> str | None:
     """Finds the directory below `root` in which an import would find `module`, the nearest
     first.
     """
@@ -428,27 +418,25 @@ def _find_module_directory_for_message(module: str, root: Path) -> str | None:
     while level:
         following: list[Path] = []
         for directory in level:
-            if (directory / f"{module}.py").is_file() or _is_package_for_message(
-                directory / module
-            ):
-                return _make_relative_path_in_message(str(directory), root)
+            if (directory / f"{module}.py").is_file() or _is_package(directory / module):
+                return _make_relative_path(str(directory), root)
             seen += 1
             if seen > MAX_DIRECTORIES:
                 return None
-            following += _list_files_below_for_message(directory)
+            following += _list_files_below(directory)
         level = sorted(following)
     return None
 
 
-def _is_package_for_message(directory: Path) -> bool:
+def _is_package(directory: Path) -> bool:
     return directory.is_dir() and next(directory.rglob("*.py"), None) is not None
 
 
-def _is_searched_for_message(directory: Path) -> bool:
+def _is_searched(directory: Path) -> bool:
     return any(Path(entry).resolve() == directory.resolve() for entry in sys.path if entry)
 
 
-def _list_files_below_for_message(directory: Path) -> list[Path]:
+def _list_files_below(directory: Path) -> list[Path]:
     try:
         return [
             Path(entry.path)

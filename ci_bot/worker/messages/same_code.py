@@ -77,7 +77,7 @@ def is_same_code(one: str, other: str) -> bool:
     text = one if trees[0] is not None else other
     different = {at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b}
     quotes = all({one[at], other[at]} == {"'", '"'} for at in different)
-    return quotes and different <= set(_find_f_string_quotes_in_same_code(text, known[0]))
+    return quotes and different <= set(_find_f_string_quotes(text, known[0]))
 
 
 def _parse_same_code(text: str) -> ast.Module | None:
@@ -87,7 +87,7 @@ def _parse_same_code(text: str) -> ast.Module | None:
         return None
 
 
-def _find_f_string_quotes_in_same_code(text: str, tree: ast.Module) -> Iterator[int]:
+def _find_f_string_quotes(text: str, tree: ast.Module) -> Iterator[int]:
     """Yields the positions of the single quotes that f-strings begin and end with."""
     lines = text.splitlines(keepends=True)
     starts = [0]

@@ -52,7 +52,7 @@ def answer_compared_queries_request(request: SameRequest) -> SameAnswer:
     Raises:
         BadInput: a file has no query, or several, or the schema cannot be read.
     """
-    schema = _read_schema_of_compared_queries(request)
+    schema = _read_schema(request)
     before = _load_compared_query(request.before, request.before_name, schema)
     after = _load_compared_query(request.after, request.after_name, schema)
     return compare_models(before, after)
@@ -80,7 +80,7 @@ def _read_compared_query(text: str, name: str) -> Any:
         ) from error
     for block in parsed:
         if isinstance(block, d.Model):
-            _check_dialect_of_compared_query(block, name)
+            _check_dialect(block, name)
     queries = [
         one for one in parsed if one is not None and not isinstance(one, d.Model | exp.Semicolon)
     ]
@@ -95,7 +95,7 @@ def _read_compared_query(text: str, name: str) -> Any:
     return queries[0]
 
 
-def _check_dialect_of_compared_query(block: Any, name: str) -> None:
+def _check_dialect(block: Any, name: str) -> None:
     for item in block.expressions:
         if item.name.lower() == "dialect":
             value = item.args["value"]
@@ -106,7 +106,7 @@ def _check_dialect_of_compared_query(block: Any, name: str) -> None:
                 )
 
 
-def _read_schema_of_compared_queries(request: SameRequest) -> MappingSchema:
+def _read_schema(request: SameRequest) -> MappingSchema:
     schema = MappingSchema(normalize=False)
     if request.schema_text is None:
         return schema
@@ -180,14 +180,14 @@ def add_witness_tests_to_review(
         made += 1
         test: WitnessTest | str = "the review makes tests of its first examples only"
         if made <= MOST_WITNESSES:
-            names = names or _name_tables_in_witness_test({**inputs.before, **inputs.after})
+            names = names or _name_tables({**inputs.before, **inputs.after})
             test = _make_witness_test(context, inputs, by_name[one.model], verdict.example, names)
         key = "no_witness" if isinstance(test, str) else "witness"
         found.append(one.model_copy(update={key: test}))
     return found
 
 
-def _name_tables_in_witness_test(models: Mapping[str, Model]) -> dict[str, str]:
+def _name_tables(models: Mapping[str, Model]) -> dict[str, str]:
     """Maps each model's report name to its table name; call it once, a large project takes time."""
     return {plain_name(fqn): one.name for fqn, one in models.items()}
 

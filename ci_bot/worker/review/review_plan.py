@@ -100,7 +100,7 @@ def run_review_checks(
     with clock.time_phase("lint"):
         linted = lint_project(context, names, repository)
     with clock.time_phase("format"):
-        touched = _list_files_touched_by_review(planned, changed_files, repository)
+        touched = _list_touched_files(planned, changed_files, repository)
         formatted = check_project_formatting(context, touched, repository)
     with clock.time_phase("tests"):
         tested = run_unit_tests(context, repository)
@@ -120,7 +120,7 @@ def run_review_checks(
     )
 
 
-def _list_files_touched_by_review(
+def _list_touched_files(
     planned: BuiltPlan | None, changed_files: list[str] | None, repository: Path
 ) -> set[Path]:
     """Returns the files of the diff, else those of the models that the plan changes directly."""
@@ -143,7 +143,7 @@ def count_audits_for_review(planned: BuiltPlan | None) -> AuditsCheck:
         if not snapshot.is_model:
             continue
         for audit, arguments in snapshot.model.audits_with_args:
-            if _is_blocking_audit_of_review(audit, arguments):
+            if _is_blocking_audit(audit, arguments):
                 blocking += 1
             else:
                 non_blocking += 1
@@ -155,7 +155,7 @@ def count_audits_for_review(planned: BuiltPlan | None) -> AuditsCheck:
     )
 
 
-def _is_blocking_audit_of_review(audit: ModelAudit | StandaloneAudit, arguments: Any) -> bool:
+def _is_blocking_audit(audit: ModelAudit | StandaloneAudit, arguments: Any) -> bool:
     """Whether an audit blocks; the argument `blocking` of a model overrides the audit's own."""
     override = arguments.get("blocking")
     return bool(audit.blocking) if override is None else str(override).lower() not in ("false", "0")
@@ -473,7 +473,7 @@ def run_base_tests_for_review(request: BaseTestsRequest, ports: ReviewPorts) -> 
                 result="absent"
                 if test is None
                 else "failed"
-                if (_get_path_of_reviewed_test(test, place.repository), test.test_name) in failed
+                if (_get_path(test, place.repository), test.test_name) in failed
                 else "passed",
             )
             for name, test in chosen.items()
@@ -488,10 +488,10 @@ def _find_test_on_base_branch(context: Context, wanted: TestName, repository: Pa
         for test in sqlmesh_compat.list_tests_that_sqlmesh_loaded(context)
         if test.test_name == wanted.name
     ]
-    same = [test for test in named if _get_path_of_reviewed_test(test, repository) == wanted.path]
+    same = [test for test in named if _get_path(test, repository) == wanted.path]
     return next(iter(same or named), None)
 
 
-def _get_path_of_reviewed_test(test: Any, repository: Path) -> str | None:
+def _get_path(test: Any, repository: Path) -> str | None:
     path = Path(test.path)
     return str(path.relative_to(repository)) if path.is_relative_to(repository) else path.name

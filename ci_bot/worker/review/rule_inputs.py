@@ -56,17 +56,17 @@ def make_rule_inputs_of_review(
     context = opened.context
     repository = Path(request.workplace.repository)
     after: dict[str, Model] = dict(context.models)
-    before = _list_models_before_review(opened, planned, after)
+    before = _list_models_before(opened, planned, after)
     kinds = (
         {s.name: find_planned_change_type(planned, s) for s in planned.changed_snapshots}
         if planned
         else {}
     )
-    removed = _list_models_that_review_removes(planned)
+    removed = _list_removed_models(planned)
     return RuleInputs(
         before=before,
         after=after,
-        standalone_before=_list_standalone_audits_before_review(planned, context.standalone_audits),
+        standalone_before=_list_standalone_audits_before(planned, context.standalone_audits),
         standalone_after=dict(context.standalone_audits),
         repository=repository,
         projects=tuple(name_file_in_message(Path(path), repository) for path in request.projects),
@@ -86,18 +86,18 @@ def make_rule_inputs_of_review(
         files_after=reading.make_head_reader(request.workplace, request.unread_files),
         config_before=config_before,
         config_after=ProjectConfigFacts.from_config(context.config, context.gateway),
-        statements=_list_statements_for_review(planned),
+        statements=_list_statements(planned),
         judged=tuple(judge_statement_effects_of_plan(context, planned)) if planned else (),
         opened=frozenset(
             path
             for path in load_trace.list_files_in_load_trace()
             if Path(path).is_relative_to(repository)
         ),
-        readers=_map_readers_of_reviewed_models(after),
+        readers=_map_readers(after),
         default_dialect=context.default_dialect or "",
         row_counts=row_counts,
         forward_only_plan=flags.forward_only,
-        allowed_destructive=_expand_allowed_destructive_for_review(context, flags),
+        allowed_destructive=_expand_allowed_destructive(context, flags),
         personal_schemas=None
         if request.personal_schemas is None
         else tuple(request.personal_schemas),
@@ -123,7 +123,7 @@ def make_rule_inputs_of_refused_review(
     )
     return replace(
         inputs,
-        before=_list_prod_models_for_review(opened),
+        before=_list_prod_models(opened),
         standalone_before={},
         judged=None,
         from_base=frozenset(
@@ -132,7 +132,7 @@ def make_rule_inputs_of_refused_review(
     )
 
 
-def _list_prod_models_for_review(opened: OpenProject) -> dict[str, Model]:
+def _list_prod_models(opened: OpenProject) -> dict[str, Model]:
     """Lists the models of prod by fully qualified name; empty without prod."""
     prod = opened.context.state_reader.get_environment(c.PROD)
     if prod is None:
@@ -153,7 +153,7 @@ def read_known_rows_for_review(
     return {full[name]: rows for name, rows in read_row_counts_for_cost(ledger, full).items()}
 
 
-def _expand_allowed_destructive_for_review(context: Context, flags: PlanFlags) -> frozenset[str]:
+def _expand_allowed_destructive(context: Context, flags: PlanFlags) -> frozenset[str]:
     """Expands `allow-destructive` to models: names, patterns, tags, as SQLMesh reads them."""
     found: set[str] = set()
     for selection in flags.allow_destructive:
@@ -161,7 +161,7 @@ def _expand_allowed_destructive_for_review(context: Context, flags: PlanFlags) -
     return frozenset(found)
 
 
-def _list_models_before_review(
+def _list_models_before(
     opened: OpenProject, planned: BuiltPlan | None, after: Mapping[str, Model]
 ) -> dict[str, Model]:
     if planned is None:
@@ -175,7 +175,7 @@ def _list_models_before_review(
     return found
 
 
-def _list_standalone_audits_before_review(
+def _list_standalone_audits_before(
     planned: BuiltPlan | None, after: Mapping[str, StandaloneAudit]
 ) -> dict[str, StandaloneAudit]:
     if planned is None:
@@ -187,7 +187,7 @@ def _list_standalone_audits_before_review(
     return found | {name: old.audit for name, (_, old) in changed if old.is_audit}
 
 
-def _list_models_that_review_removes(planned: BuiltPlan | None) -> list[str]:
+def _list_removed_models(planned: BuiltPlan | None) -> list[str]:
     if planned is None:
         return []
     return [info.name for info in planned.plan.context_diff.removed_snapshots.values()]
@@ -197,7 +197,7 @@ def _list_names_of_model_kinds(kinds: Mapping[str, str], wanted: str) -> frozens
     return frozenset(name for name, kind in kinds.items() if kind == wanted)
 
 
-def _list_statements_for_review(planned: BuiltPlan | None) -> tuple[tuple[str, str, str], ...]:
+def _list_statements(planned: BuiltPlan | None) -> tuple[tuple[str, str, str], ...]:
     return (
         tuple((s.when, s.sql, s.change) for s in list_environment_statements_of_plan(planned))
         if planned
@@ -205,7 +205,7 @@ def _list_statements_for_review(planned: BuiltPlan | None) -> tuple[tuple[str, s
     )
 
 
-def _map_readers_of_reviewed_models(models: Mapping[str, Model]) -> dict[str, set[str]]:
+def _map_readers(models: Mapping[str, Model]) -> dict[str, set[str]]:
     readers: dict[str, set[str]] = {}
     for name, model in models.items():
         for parent in model.depends_on:

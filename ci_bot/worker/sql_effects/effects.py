@@ -180,10 +180,10 @@ def read_table_name_of_effect(node: exp.Expr | None) -> ObjectName | None:
     alone = parts[0] if len(parts) == 1 else None
     if alone is not None and alone.key == "macrovar" and alone.name.lower() == "this_model":
         return THIS_MODEL
-    return _join_name_parts_of_effect(parts)
+    return _join_name_parts(parts)
 
 
-def _join_name_parts_of_effect(parts: list[exp.Expr]) -> ObjectName | None:
+def _join_name_parts(parts: list[exp.Expr]) -> ObjectName | None:
     found = []
     for part in parts:
         if part.key != "identifier" or "@" in part.this:
@@ -307,7 +307,7 @@ def list_create_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     if odd is not None:
         yield make_unknown_effect(f"CREATE {kind}", odd)
     elif kind in ("TABLE", "VIEW") and _is_effect_temporary(tree):
-        yield _read_temporary_object_of_effect(tree, kind, dialect)
+        yield _read_temporary_object(tree, kind, dialect)
     elif kind in ("TABLE", "VIEW"):
         action: Action = "replaces" if tree.args.get("replace") else "creates"
         yield SqlEffect(action, f"CREATE {kind}", read_table_name_of_effect(tree.this))
@@ -330,7 +330,7 @@ def _is_effect_temporary(tree: exp.Expr) -> bool:
     )
 
 
-def _read_temporary_object_of_effect(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
+def _read_temporary_object(tree: exp.Expr, kind: str, dialect: str) -> SqlEffect:
     """INSERT into a temporary view over files writes the files; one over a query is read-only."""
     target = read_table_name_of_effect(tree.this)
     query = tree.args.get("expression")
@@ -385,7 +385,7 @@ def _list_action_effects(
         yield SqlEffect(
             "creates",
             f"{kind} RENAME",
-            _complete_new_name_in_effect(target, read_table_name_of_effect(action.this)),
+            _complete_new_name(target, read_table_name_of_effect(action.this)),
         )
     elif action.key == "altercolumn" and set(action.args) <= {"this", "comment"}:
         yield SqlEffect("describes", f"{kind} COMMENT", target)
@@ -421,9 +421,7 @@ def _read_property_change_effect(
     return SqlEffect("describes", f"{kind} SET TBLPROPERTIES", target)
 
 
-def _complete_new_name_in_effect(
-    old: ObjectName | None, new: ObjectName | None
-) -> ObjectName | None:
+def _complete_new_name(old: ObjectName | None, new: ObjectName | None) -> ObjectName | None:
     """Completes the new name of a RENAME: without a schema it is in the schema of the old name."""
     if old is None or new is None or len(new) > 1:
         return new

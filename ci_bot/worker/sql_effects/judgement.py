@@ -240,12 +240,12 @@ def can_statement_effect_change_rows(text: str, dialect: str) -> bool:
         return True
     return any(
         not _does_effect_keep_rows(effect)
-        for part in _split_condition_of_statement(text, dialect)
+        for part in _split_condition(text, dialect)
         for effect in list_statement_effects(part, dialect)
     )
 
 
-def _split_condition_of_statement(text: str, dialect: str) -> Iterable[str]:
+def _split_condition(text: str, dialect: str) -> Iterable[str]:
     """The statements that SQLMesh's `@IF` chooses from; for any other text, the text itself."""
     if "@" not in text:
         return [text]

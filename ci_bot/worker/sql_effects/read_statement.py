@@ -139,7 +139,7 @@ def _list_nested_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     yield from list_code_effects(tree)
 
 
-def _is_macro_in_statement(node: exp.Expr) -> bool:
+def _is_macro(node: exp.Expr) -> bool:
     """Whether SQLMesh would replace a node; in names it does so even inside quotes."""
     return node.key.startswith(_MACROS) or (node.key == "identifier" and "@" in node.this)
 
@@ -152,10 +152,10 @@ def read_effects_of_unrendered_statement(
     Statements in a macro's arguments count, and strings that are SQL. If a macro computes the
     target of an effect, the effect is left out: only the running macro would show it.
     """
-    macros = [node for node in tree.walk() if _is_macro_in_statement(node)]
+    macros = [node for node in tree.walk() if _is_macro(node)]
     found = (
         []
-        if _is_macro_in_statement(tree) or tree.key in ("model", "audit")
+        if _is_macro(tree) or tree.key in ("model", "audit")
         else [*_list_node_effects(tree, dialect)]
     )
     found += _list_nested_effects(tree, dialect)
@@ -203,9 +203,7 @@ def _list_node_effects(tree: exp.Expr, dialect: str) -> Iterator[SqlEffect]:
     elif tree.key == "command":
         yield _read_command_effect(tree, dialect)
     elif tree.key == "set":
-        yield spark_settings.read_set_effect(
-            _drop_first_word_of_statement(tree, dialect), dialect, parsed=True
-        )
+        yield spark_settings.read_set_effect(_drop_first_word(tree, dialect), dialect, parsed=True)
     elif tree.key in _READERS:
         yield from _READERS[tree.key](tree, dialect)
     else:
@@ -326,7 +324,7 @@ def _name_statement(tree: exp.Expr) -> str:
     return {"truncatetable": "TRUNCATE", "loaddata": "LOAD DATA"}.get(key, key.upper())
 
 
-def _drop_first_word_of_statement(tree: exp.Expr, dialect: str) -> str:
+def _drop_first_word(tree: exp.Expr, dialect: str) -> str:
     text: str = tree.sql(dialect=dialect, comments=False)
     return text.partition(" ")[2]
 
@@ -410,7 +408,7 @@ def _read_create_function_effect(words: list[str]) -> SqlEffect | None:
 def _read_alter_effect(tokens: list[Token], words: list[str]) -> SqlEffect | None:
     if words[:2] not in (["ALTER", "TABLE"], ["ALTER", "VIEW"]):
         return None
-    target, at = _read_dotted_name_in_statement(tokens, 1)  # TABLE, and then the name
+    target, at = _read_dotted_name(tokens, 1)  # TABLE, and then the name
     for head, action in _ALTERS:
         if target is not None and tuple(words[at + 1 :][: len(head)]) == head:
             return SqlEffect(action, f"{words[0]} {words[1]} {' '.join(head)}", target)
@@ -419,16 +417,16 @@ def _read_alter_effect(tokens: list[Token], words: list[str]) -> SqlEffect | Non
 
 def _read_maintenance_effect(tokens: list[Token], words: list[str]) -> SqlEffect | None:
     if words[:3] == ["MSCK", "REPAIR", "TABLE"]:
-        target, at = _read_dotted_name_in_statement(tokens, 1)
+        target, at = _read_dotted_name(tokens, 1)
         return SqlEffect("describes", "MSCK REPAIR TABLE", target) if at == len(tokens) else None
     if words[:1] == ["OPTIMIZE"]:
-        return SqlEffect("describes", "OPTIMIZE", _read_dotted_name_in_statement(tokens, 0)[0])
+        return SqlEffect("describes", "OPTIMIZE", _read_dotted_name(tokens, 0)[0])
     if words[:1] == ["VACUUM"]:
-        return SqlEffect("alters", "VACUUM", _read_dotted_name_in_statement(tokens, 0)[0])
+        return SqlEffect("alters", "VACUUM", _read_dotted_name(tokens, 0)[0])
     return None
 
 
-def _read_dotted_name_in_statement(tokens: list[Token], at: int) -> tuple[ObjectName | None, int]:
+def _read_dotted_name(tokens: list[Token], at: int) -> tuple[ObjectName | None, int]:
     """Reads the dotted name that begins at token `at`, and returns the next position, too."""
     parts: list[str] = []
     if at < len(tokens) and tokens[at].token_type.name == "PARAMETER":

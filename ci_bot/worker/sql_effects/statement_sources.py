@@ -276,7 +276,7 @@ def list_inner_statements(
         yield from _list_audit_statements(model, audit, arguments, site, renderer)
     yield from _list_merge_statements(model, renderer)
     if renderer.dialect in SPARK:
-        yield from _list_table_clauses_of_statement(model, site, renderer)
+        yield from _list_table_clauses(model, site, renderer)
 
 
 def list_standalone_statements(
@@ -348,7 +348,7 @@ def _list_merge_statements(
     for name in ("merge_filter", "when_matched", "unique_key"):
         given = getattr(model, name, None)
         trees = given if isinstance(given, list) else [given] if given is not None else []
-        for part in (part for tree in trees for part in _iterate_expressions_of_statement(tree)):
+        for part in (part for tree in trees for part in _iterate_expressions(tree)):
             text = part.sql(dialect=renderer.dialect)
             if may_statement_run_code(text, model):
                 yield from renderer.render_statements(
@@ -362,26 +362,26 @@ def _wrap_statement_in_query(expression: str) -> str:
     return f"SELECT {expression}"
 
 
-def _iterate_expressions_of_statement(tree: exp.Expr) -> Iterator[exp.Expr]:
+def _iterate_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
     if tree.key != "whens":
         yield tree
         return
     for when in tree.expressions:
         for part in (
             when.args.get("condition"),
-            *_iterate_assignments_of_statement(when.args.get("then")),
+            *_iterate_assignments(when.args.get("then")),
         ):
             if part is not None:
                 yield part
 
 
-def _iterate_assignments_of_statement(then: exp.Expr) -> Iterator[exp.Expr]:
+def _iterate_assignments(then: exp.Expr) -> Iterator[exp.Expr]:
     for part in (then.args.get("expression"), *then.expressions) if then is not None else ():
         if part is not None:
             yield part
 
 
-def _list_table_clauses_of_statement(
+def _list_table_clauses(
     model: Model, site: StatementRenderSite, renderer: StatementRenderer
 ) -> Iterator[RenderedStatementWithEffects]:
     """Lists format and properties of the table and of the view, as clauses of CREATE."""

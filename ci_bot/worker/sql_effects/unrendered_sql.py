@@ -240,8 +240,8 @@ def _iterate_statement_pieces(trees: Iterable[Any], dialect: str) -> Iterator[_S
     for tree in trees:
         if tree.key in _BLOCKS:
             model, dialect = (
-                _read_name_of_statement_block(tree),
-                _read_dialect_of_statement_block(tree) or dialect,
+                _read_name(tree),
+                _read_dialect(tree) or dialect,
             )
             yield from _read_effects_of_model_block(tree, model, dialect)
         elif tree.key == "virtualupdatestatement":
@@ -267,12 +267,12 @@ def _read_effects_of_model_block(
 
 def _list_unsafe_properties_with_effects(block: exp.Expr) -> Iterator[str]:
     for name in ("storage_format", "table_format"):
-        value = _find_property_of_statement_block(block, name)
+        value = _find_property(block, name)
         why = find_unsafe_format_of_effect(value.name) if value is not None else None
         if why is not None:
             yield why
     for name in ("physical_properties", "virtual_properties"):
-        value = _find_property_of_statement_block(block, name)
+        value = _find_property(block, name)
         for pair in value.find_all(exp.EQ) if value is not None else ():
             why = find_unsafe_property_of_effect(pair.left.name)
             if why is not None:
@@ -286,18 +286,18 @@ def _make_statement_piece(
     return _StatementPiece(slot, model, tree.sql(dialect=dialect), effects, undecided)
 
 
-def _read_name_of_statement_block(block: exp.Expr) -> str | None:
-    value = _find_property_of_statement_block(block, "name")
+def _read_name(block: exp.Expr) -> str | None:
+    value = _find_property(block, "name")
     name = names.read_table_name_of_effect(value) if value is not None else None
     return ".".join(name) if name else None
 
 
-def _read_dialect_of_statement_block(block: exp.Expr) -> str | None:
-    value = _find_property_of_statement_block(block, "dialect")
+def _read_dialect(block: exp.Expr) -> str | None:
+    value = _find_property(block, "dialect")
     return value.name.lower() if value is not None else None
 
 
-def _find_property_of_statement_block(block: exp.Expr, name: str) -> exp.Expr | None:
+def _find_property(block: exp.Expr, name: str) -> exp.Expr | None:
     for item in block.expressions:
         if item.key == "property" and str(item.this).lower() == name:
             value = item.args.get("value")

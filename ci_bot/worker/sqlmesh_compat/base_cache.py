@@ -367,11 +367,11 @@ def list_known_files_of_sqlmesh(
         if _is_sqlmesh_model_defined_by_file(model, path) and _is_sqlmesh_model_as_stored(
             model, record, audits
         ):
-            made.append(_make_known_file_of_sqlmesh(model, path, record, settings, repository))
+            made.append(_make_known_file(model, path, record, settings, repository))
     return made
 
 
-def _make_known_file_of_sqlmesh(
+def _make_known_file(
     model: SqlModel, path: Path, record: StoredModel, settings: bytes, repository: Path
 ) -> KnownFile:
     return KnownFile(

@@ -113,11 +113,11 @@ class _SqlmeshMacroJudge:
             yield from self._find_call_objections(node, bound)
         elif isinstance(node, ast.Name):
             if not (self._may_read or node.id in bound) and (
-                node.id in _BUILT_IN | _ITS_OWN or _is_private_name_in_macro(node.id)
+                node.id in _BUILT_IN | _ITS_OWN or _is_private_name(node.id)
             ):
                 yield f"Python's `{node.id}` is read"
         elif isinstance(node, ast.Attribute):
-            if not _TYPES.fullmatch(_render_dotted_name_in_macro(node)):
+            if not _TYPES.fullmatch(_render_dotted_name(node)):
                 yield f"the attribute `{node.attr[:_LONGEST_SHOWN]}` is read"
         elif not isinstance(node, _PLAIN):
             yield f"there is Python ({type(node).__name__})"
@@ -128,7 +128,7 @@ class _SqlmeshMacroJudge:
                 yield from self.find_objections(child, bound)
 
     def _find_call_objections(self, call: ast.Call, bound: frozenset[str]) -> Iterator[str]:
-        name = _render_dotted_name_in_macro(call.func)
+        name = _render_dotted_name(call.func)
         arguments: list[ast.AST] = list(call.args)
         if name == "self.parse_one":
             arguments += [word for word in call.keywords if not _is_kind_that_macro_parses(word)]
@@ -147,7 +147,7 @@ class _SqlmeshMacroJudge:
                 return
         elif name == "DOT":
             # `a.b(1)` is read as an index; names alone are looked up there and never called.
-            arguments = [part for part in arguments if not _is_plain_name_in_macro(part)]
+            arguments = [part for part in arguments if not _is_plain_name(part)]
         elif (why := self._find_refusal(call, name, bound)) is not None:
             yield why
             return
@@ -164,11 +164,7 @@ class _SqlmeshMacroJudge:
         if name == "ARRAYANY":
             lambdas = all(isinstance(argument, ast.Lambda) for argument in call.args[1:])
             return None if lambdas else "`ARRAY_ANY` calls what is no lambda"
-        plain = (
-            isinstance(call.func, ast.Name)
-            and name not in bound
-            and not _is_private_name_in_macro(name)
-        )
+        plain = isinstance(call.func, ast.Name) and name not in bound and not _is_private_name(name)
         if plain and self._may_call(name):
             return None
         return f"`{name[:_LONGEST_SHOWN] or 'an expression'}` is called"
@@ -176,9 +172,7 @@ class _SqlmeshMacroJudge:
 
 def _is_kind_that_macro_parses(word: ast.keyword) -> bool:
     """`into=exp.Select`: what a text is parsed as."""
-    return word.arg == "into" and bool(
-        _PARSED_AS.fullmatch(_render_dotted_name_in_macro(word.value))
-    )
+    return word.arg == "into" and bool(_PARSED_AS.fullmatch(_render_dotted_name(word.value)))
 
 
 def _is_text_that_macro_parses(arguments: list[ast.AST]) -> bool:
@@ -186,20 +180,20 @@ def _is_text_that_macro_parses(arguments: list[ast.AST]) -> bool:
     return isinstance(first, ast.Constant) and isinstance(first.value, str)
 
 
-def _is_plain_name_in_macro(part: ast.AST) -> bool:
-    return isinstance(part, ast.Name) and not _is_private_name_in_macro(part.id)
+def _is_plain_name(part: ast.AST) -> bool:
+    return isinstance(part, ast.Name) and not _is_private_name(part.id)
 
 
-def _is_private_name_in_macro(name: str) -> bool:
+def _is_private_name(name: str) -> bool:
     return name.startswith("__")
 
 
-def _render_dotted_name_in_macro(node: ast.AST) -> str:
+def _render_dotted_name(node: ast.AST) -> str:
     """`a.b.c` as it is written; "" for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        inner = _render_dotted_name_in_macro(node.value)
+        inner = _render_dotted_name(node.value)
         return f"{inner}.{node.attr}" if inner else ""
     return ""
 

@@ -127,7 +127,7 @@ def read_column_types_of_sqlmesh(model: Model) -> Mapping[str, exp.DataType] | N
     types: Mapping[str, Any] | None = model.columns_to_types
     if types is None or sqlglot_keeps_digits():
         return types
-    computed = [name for name, kind in types.items() if _is_bare_decimal_of_sqlglot(kind)]
+    computed = [name for name, kind in types.items() if _is_bare_decimal(kind)]
     if not computed or _sqlmesh_model_writes_bare_decimal(model):
         return types
     return {**types, **dict.fromkeys(computed, exp.DataType.build("UNKNOWN"))}
@@ -140,7 +140,7 @@ def sqlglot_keeps_digits() -> bool:
     return bool(product.type.expressions)
 
 
-def _is_bare_decimal_of_sqlglot(kind: Any) -> bool:
+def _is_bare_decimal(kind: Any) -> bool:
     return bool(kind.this == _DECIMAL and not kind.expressions)
 
 
@@ -149,6 +149,4 @@ def _sqlmesh_model_writes_bare_decimal(model: Model) -> bool:
     if getattr(model, "columns_to_types_", None) or not model.is_sql:
         return True
     query = model.render_query()
-    return query is not None and any(
-        _is_bare_decimal_of_sqlglot(cast.to) for cast in query.find_all(exp.Cast)
-    )
+    return query is not None and any(_is_bare_decimal(cast.to) for cast in query.find_all(exp.Cast))

@@ -249,12 +249,12 @@ def let_sqlmesh_give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int
             continue
         # Past this moment SQLMesh fills nothing of the model. (`missing_intervals`)
         until = (builder._end_override_per_model or {}).get(snapshot.name, builder.end)
-        if _window_has_interval_for_sqlmesh(builder, snapshot, builder.start, until):
+        if _window_has_interval(builder, snapshot, builder.start, until):
             continue
         node, unit = snapshot.node, snapshot.node.interval_unit
         last = min(to_datetime(make_exclusive(until)), node.cron_floor(builder.execution_time))
         start, end = unit.cron_floor(node.cron_prev(last)), to_timestamp(unit.cron_floor(last))
-        if not _window_has_interval_for_sqlmesh(builder, snapshot, start, until):
+        if not _window_has_interval(builder, snapshot, start, until):
             continue  # it has none yet, in prod neither
         overrides[snapshot.name] = start
         given[snapshot.name] = (to_timestamp(start), end)
@@ -264,7 +264,7 @@ def let_sqlmesh_give_last_intervals(builder: PlanBuilder) -> dict[str, tuple[int
     return given
 
 
-def _window_has_interval_for_sqlmesh(
+def _window_has_interval(
     builder: PlanBuilder, snapshot: Snapshot, start: TimeLike, until: TimeLike
 ) -> bool:
     """Whether an empty table of `snapshot` gets an interval in a window, by SQLMesh itself: a

@@ -92,7 +92,7 @@ def has_hashes_of_fingerprint(model: SqlModel, fingerprint: SnapshotFingerprint)
     gives another hash.
     """
     if model.column_descriptions_ is None:
-        model.__dict__["column_descriptions"] = _read_column_comments_for_sqlmesh(model.query)
+        model.__dict__["column_descriptions"] = _read_column_comments(model.query)
     model._columns_to_types = {}
     try:
         if model.data_hash != fingerprint.data_hash:
@@ -113,7 +113,7 @@ def adopt_sqlmesh_fingerprint(model: SqlModel, fingerprint: SnapshotFingerprint)
     model._data_hash, model._metadata_hash = fingerprint.data_hash, fingerprint.metadata_hash
 
 
-def _read_column_comments_for_sqlmesh(query: Any) -> dict[str, str]:
+def _read_column_comments(query: Any) -> dict[str, str]:
     """The comments of columns as they stand in the text. (`SqlModel.column_descriptions`)"""
     selects: Iterable[Any] = query.selects if isinstance(query, exp.Query) else ()
     return {one.alias_or_name: one.comments[-1].strip() for one in selects if one.comments}

@@ -172,13 +172,11 @@ def read_spark_settings_of_sqlmesh(context: Context) -> dict[str, str]:
     defaults = next(
         (path for path in _list_spark_defaults_files(connection) if path.is_file()), None
     )
-    given = {
-        str(key): _format_spark_value_for_sqlmesh(value) for key, value in connection.config.items()
-    }
+    given = {str(key): _format_spark_value(value) for key, value in connection.config.items()}
     return {**(_read_spark_defaults(defaults) if defaults else {}), **given}
 
 
-def _format_spark_value_for_sqlmesh(value: object) -> str:
+def _format_spark_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

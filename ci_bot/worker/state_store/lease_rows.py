@@ -86,7 +86,7 @@ class HeldByAnother(RequestRefused):
 
     def __init__(self, wanted: str, held: HeldLease) -> None:
         who = (
-            f"{_choose_article_of_lease_activity(held.activity)} ({held.who}) since "
+            f"{_choose_article(held.activity)} ({held.who}) since "
             f"{report_times.format_iso_in_message(held.acquired_at)}"
         )
         if held.name == RECLAIM:
@@ -153,11 +153,11 @@ class LeaseRows:
             never = exp.Literal.number(_NEVER)
             self._create_once(
                 lambda: self._insert_row(
-                    _make_text_literal_of_lease_row(_COUNTER),
-                    _make_text_literal_of_lease_row(""),
+                    _make_text_literal(_COUNTER),
+                    _make_text_literal(""),
                     zero,
-                    _make_text_literal_of_lease_row(""),
-                    _make_text_literal_of_lease_row(""),
+                    _make_text_literal(""),
+                    _make_text_literal(""),
                     zero,
                     zero,
                     never,
@@ -177,9 +177,7 @@ class LeaseRows:
 
     def _has_counter(self) -> bool:
         return (
-            self._query_one(
-                exp.select("fencing").where(_make_condition_on_lease_column("name", _COUNTER))
-            )
+            self._query_one(exp.select("fencing").where(_make_column_condition("name", _COUNTER)))
             is not None
         )
 
@@ -189,11 +187,11 @@ class LeaseRows:
                 exp.update(
                     self._table,
                     {"fencing": exp.column("fencing") + 1},
-                    where=_make_condition_on_lease_column("name", _COUNTER),
+                    where=_make_column_condition("name", _COUNTER),
                 )
             )
             row = self._query_one(
-                exp.select("fencing").where(_make_condition_on_lease_column("name", _COUNTER))
+                exp.select("fencing").where(_make_column_condition("name", _COUNTER))
             )
             if row is None:
                 raise RuntimeError("the counter of the leases is gone")
@@ -203,16 +201,14 @@ class LeaseRows:
                     raise HeldByAnother(name, held)
             now = self.read_server_time()
             # An expired lease is lost, so these rows can go.
-            gone = exp.or_(
-                _make_condition_on_lease_column("name", name), exp.column("expires_at") <= now
-            )
+            gone = exp.or_(_make_column_condition("name", name), exp.column("expires_at") <= now)
             self._adapter.delete_from(self._table, gone)
             self._insert_row(
-                _make_text_literal_of_lease_row(name),
-                _make_text_literal_of_lease_row(token),
+                _make_text_literal(name),
+                _make_text_literal(token),
                 exp.Literal.number(fencing),
-                _make_text_literal_of_lease_row(holder.activity),
-                _make_text_literal_of_lease_row(holder.who),
+                _make_text_literal(holder.activity),
+                _make_text_literal(holder.who),
                 exp.Literal.number(now),
                 exp.Literal.number(now),
                 exp.Literal.number(now + int(expiry * _MS)),
@@ -223,9 +219,7 @@ class LeaseRows:
     def read_last_fencing_number(self) -> int:
         """Returns the fencing number of the newest lease; 0 if there was none yet."""
         row = (
-            self._query_one(
-                exp.select("fencing").where(_make_condition_on_lease_column("name", _COUNTER))
-            )
+            self._query_one(exp.select("fencing").where(_make_column_condition("name", _COUNTER)))
             if self.table_exists()
             else None
         )
@@ -233,7 +227,7 @@ class LeaseRows:
 
     def list_live(self) -> list[HeldLease]:
         wanted = exp.and_(
-            exp.column("name").neq(_make_text_literal_of_lease_row(_COUNTER)),
+            exp.column("name").neq(_make_text_literal(_COUNTER)),
             exp.column("expires_at") > self.read_server_time(),
         )
         query = exp.select(*self._columns).from_(self._table).where(wanted)
@@ -280,8 +274,8 @@ class LeaseRows:
 
     def request_stop(self, name: str) -> None:
         apply = exp.and_(
-            _make_condition_on_lease_column("name", name),
-            _make_condition_on_lease_column("activity", "apply"),
+            _make_column_condition("name", name),
+            _make_column_condition("activity", "apply"),
         )
         self._adapter.execute(
             exp.update(self._table, {"stop_requested": exp.Literal.number(1)}, where=apply)
@@ -319,19 +313,19 @@ def _is_overlapping_lease(name: str, activity: LeasedActivity, held: HeldLease) 
 
 def _is_own_lease_row(lease: TakenLease) -> exp.Condition:
     return exp.and_(
-        _make_condition_on_lease_column("name", lease.name),
-        _make_condition_on_lease_column("token", lease.token),
+        _make_column_condition("name", lease.name),
+        _make_column_condition("token", lease.token),
         exp.column("fencing").eq(exp.Literal.number(lease.fencing)),
     )
 
 
-def _make_condition_on_lease_column(column: str, value: str) -> exp.EQ:
-    return exp.column(column).eq(_make_text_literal_of_lease_row(value))
+def _make_column_condition(column: str, value: str) -> exp.EQ:
+    return exp.column(column).eq(_make_text_literal(value))
 
 
-def _make_text_literal_of_lease_row(value: str) -> exp.Literal:
+def _make_text_literal(value: str) -> exp.Literal:
     return exp.Literal.string(value)
 
 
-def _choose_article_of_lease_activity(activity: str) -> str:
+def _choose_article(activity: str) -> str:
     return f"an {activity}" if activity[:1] in "aeiou" else f"a {activity}"

@@ -241,9 +241,7 @@ class Ledger:
         query = (
             exp.select("document")
             .from_(table.table_expression)
-            .where(
-                exp.column("about").eq(_make_ledger_key_of_pull_request(repository, pull_request))
-            )
+            .where(exp.column("about").eq(_make_key_of_pull_request(repository, pull_request)))
             .order_by(exp.column("at", quoted=True))
         )
         return [str(row[0]) for row in self._adapter.fetchall(query)]
@@ -262,7 +260,7 @@ class Ledger:
         """
         import pandas as pd
 
-        about = _make_ledger_key_of_pull_request(row.repository, row.pull_request)
+        about = _make_key_of_pull_request(row.repository, row.pull_request)
         with self._adapter.transaction():
             self._adapter.delete_from(
                 table.table_expression,
@@ -295,7 +293,7 @@ class _PullRequestRow:
     item: str
 
 
-def _make_ledger_key_of_pull_request(repository: str, pull_request: int) -> exp.Literal:
+def _make_key_of_pull_request(repository: str, pull_request: int) -> exp.Literal:
     return exp.Literal.string(f"{repository}#{pull_request}")
 
 

@@ -237,7 +237,7 @@ def test_rewritten__believes_bad_news_and_not_good_news(
 def test_inside__is_about_whole_names_of_directories(
     files: list[str], projects: list[str], inside: list[str]
 ) -> None:
-    assert fork_report._list_fork_files_inside_projects(files, projects) == inside
+    assert fork_report._list_files_inside_projects(files, projects) == inside
 
 
 def test_rewrite__of_a_forged_report__has_no_words_of_the_team() -> None:

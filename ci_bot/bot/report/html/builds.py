@@ -27,7 +27,7 @@ _NOTE = (
 def make_building_section(sources: HtmlReportSources) -> list[PageItem]:
     """A row for each table and view that either plan builds."""
     report, env = sources.report, sources.report.environment
-    rows, axis = _make_html_build_rows(sources)
+    rows, axis = _make_build_rows(sources)
     if report.failure is not None and not rows:
         return []
     window = report.short_window
@@ -71,11 +71,11 @@ def make_building_section(sources: HtmlReportSources) -> list[PageItem]:
         ),
         *cells.make_html_table_part(
             [("When", "text"), ("Change", "text"), ("Statement", "text")],
-            [[s.when, s.change, _quote_statement_in_html(s.sql)] for s in report.statements],
+            [[s.when, s.change, _quote_statement(s.sql)] for s in report.statements],
             title=SENTENCES.statements_around,
             key="statements",
         ),
-        *(_make_prod_part_of_html_section(report.prod_plan, sources) if report.prod_plan else []),
+        *(_make_prod_part(report.prod_plan, sources) if report.prod_plan else []),
     ]
     return cells.make_html_section_part(
         "building", "What is built, and where", parts, len(rows), short="Work"
@@ -96,7 +96,7 @@ def describe_work_in_html_row(items: Iterable[Backfill], who: str) -> str:
     return f"{who} {tables} in {words.format_count(work.batches, 'batch')}{more}."
 
 
-def _make_html_build_rows(sources: HtmlReportSources) -> tuple[list[list[Any]], Extent]:
+def _make_build_rows(sources: HtmlReportSources) -> tuple[list[list[Any]], Extent]:
     report = sources.report
     plan = report.prod_plan
     here = {item.model: item for item in report.backfill}
@@ -104,21 +104,19 @@ def _make_html_build_rows(sources: HtmlReportSources) -> tuple[list[list[Any]], 
     left = {item.model: item for item in plan.backfill} if plan else {}
     held, gaps, lost = (
         (
-            _group_html_rows_by_model(plan.held),
-            _group_html_rows_by_model(plan.gaps),
-            _group_html_rows_by_model(plan.lost),
+            _group_rows_by_model(plan.held),
+            _group_rows_by_model(plan.gaps),
+            _group_rows_by_model(plan.lost),
         )
         if plan
         else ({}, {}, {})
     )
     spans: list[Extent] = [(item.start, item.end) for item in (*here.values(), *later.values())]
-    axis = _cover_extents_of_html_strip(
-        [*spans, *((one.start, one.end) for one in (plan.held if plan else []))]
-    )
+    axis = _cover_extents([*spans, *((one.start, one.end) for one in (plan.held if plan else []))])
     rows = []
     for model in sorted(
         here.keys() | later.keys(),
-        key=lambda m: _weigh_build_in_html_table(here.get(m), later.get(m)),
+        key=lambda m: _weigh_build(here.get(m), later.get(m)),
     ):
         mine, prods = here.get(model), later.get(model)
         one = mine or prods
@@ -128,38 +126,36 @@ def _make_html_build_rows(sources: HtmlReportSources) -> tuple[list[list[Any]], 
             [
                 sources.make_model_cell(model, "preview" if mine and mine.preview else ""),
                 words.KINDS.get(one.kind, one.kind),
-                _make_html_amount_cell(mine),
+                _make_amount_cell(mine),
                 mine.batches if mine else None,
-                _make_html_amount_cell(prods)
+                _make_amount_cell(prods)
                 if plan
                 else cells.make_html_value_cell("not planned", None),
                 {
-                    "axis": _list_moments_of_html_strip(axis),
+                    "axis": _list_moments(axis),
                     "held": held.get(model, []),
-                    "pr": _make_lane_of_html_strip(mine),
-                    "prod": _make_lane_of_html_strip(prods),
-                    "left": _make_lane_of_html_strip(left.get(model)),
+                    "pr": _make_lane(mine),
+                    "prod": _make_lane(prods),
+                    "left": _make_lane(left.get(model)),
                     "gaps": gaps.get(model, []),
                     "lost": lost.get(model, []),
-                    "says": _describe_html_strip(mine, prods, report),
+                    "says": _describe_strip(mine, prods, report),
                 },
-                _describe_html_row_after_merge(mine, left.get(model), prods),
+                _describe_row_after_merge(mine, left.get(model), prods),
                 f"`{one.table}`",
             ]
         )
     return rows, axis
 
 
-def _group_html_rows_by_model(ranges: Iterable[ModelRange]) -> dict[str, list[list[int | None]]]:
+def _group_rows_by_model(ranges: Iterable[ModelRange]) -> dict[str, list[list[int | None]]]:
     found: dict[str, list[list[int | None]]] = {}
     for one in ranges:
-        found.setdefault(one.model, []).append(_list_moments_of_html_strip((one.start, one.end)))
+        found.setdefault(one.model, []).append(_list_moments((one.start, one.end)))
     return found
 
 
-def _weigh_build_in_html_table(
-    here: Backfill | None, later: Backfill | None
-) -> tuple[bool, int, str]:
+def _weigh_build(here: Backfill | None, later: Backfill | None) -> tuple[bool, int, str]:
     one = later or here
     if one is None:
         return True, 0, ""
@@ -167,7 +163,7 @@ def _weigh_build_in_html_table(
     return one.action == "recreate_view", -most, one.model
 
 
-def _make_html_amount_cell(item: Backfill | None) -> list[str | float | None]:
+def _make_amount_cell(item: Backfill | None) -> list[str | float | None]:
     if item is None:
         return cells.make_html_value_cell("nothing", 0)
     if item.action == "recreate_view":
@@ -182,16 +178,16 @@ def _make_html_amount_cell(item: Backfill | None) -> list[str | float | None]:
     )
 
 
-def _make_lane_of_html_strip(item: Backfill | None) -> list[Any] | None:
-    return [item.action, *_list_moments_of_html_strip((item.start, item.end))] if item else None
+def _make_lane(item: Backfill | None) -> list[Any] | None:
+    return [item.action, *_list_moments((item.start, item.end))] if item else None
 
 
-def _list_moments_of_html_strip(span: Extent) -> list[int | None]:
+def _list_moments(span: Extent) -> list[int | None]:
     """Both ends as seconds since 1970."""
     return [None if end is None else int(words.parse_moment(end).timestamp()) for end in span]
 
 
-def _cover_extents_of_html_strip(spans: Iterable[Extent]) -> Extent:
+def _cover_extents(spans: Iterable[Extent]) -> Extent:
     found = list(spans)
     starts = [start for start, _ in found if start]
     ends = [end for _, end in found if end]
@@ -200,15 +196,13 @@ def _cover_extents_of_html_strip(spans: Iterable[Extent]) -> Extent:
     return min(starts, key=words.parse_moment), max(ends, key=words.parse_moment)
 
 
-def _describe_html_strip(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
+def _describe_strip(mine: Backfill | None, prods: Backfill | None, report: Report) -> str:
     """What the strip shows, for readers who cannot see it."""
-    later = (
-        f"; prod after the merge: {_make_html_amount_cell(prods)[0]}" if report.prod_plan else ""
-    )
-    return f"{report.environment}: {_make_html_amount_cell(mine)[0]}{later}"
+    later = f"; prod after the merge: {_make_amount_cell(prods)[0]}" if report.prod_plan else ""
+    return f"{report.environment}: {_make_amount_cell(mine)[0]}{later}"
 
 
-def _describe_html_row_after_merge(
+def _describe_row_after_merge(
     mine: Backfill | None, left: Backfill | None, prods: Backfill | None
 ) -> str:
     """What a table of the environment is to prod after the merge."""
@@ -222,7 +216,7 @@ def _describe_html_row_after_merge(
     return f"reuses it, builds {words.format_number(more)} more" if more else "reuses it"
 
 
-def _make_prod_part_of_html_section(plan: ProdPlan, sources: HtmlReportSources) -> list[PageItem]:
+def _make_prod_part(plan: ProdPlan, sources: HtmlReportSources) -> list[PageItem]:
     altered = [f"`{name}`" for name in plan.forward_only_schema_changes]
     return [
         *cells.make_html_prose_part(
@@ -257,7 +251,7 @@ def _make_prod_part_of_html_section(plan: ProdPlan, sources: HtmlReportSources) 
     ]
 
 
-def _quote_statement_in_html(sql: str) -> str:
+def _quote_statement(sql: str) -> str:
     """A statement as code; one with a backtick of its own stays as it is."""
     return sql if "`" in sql else f"`{sql}`"
 
@@ -279,9 +273,9 @@ def make_cost_section(report: Report | None, applied: ApplyDocument | None) -> l
         return []
     known = [c.executor_hours_high or c.executor_hours_mid for _, c in estimates] + [took]
     most = max((hours for hours in known if hours is not None), default=0.0) or 1.0
-    rows = [_make_html_bar_of_expected_cost(label, cost, most) for label, cost in estimates]
+    rows = [_make_bar_of_expected_cost(label, cost, most) for label, cost in estimates]
     if applied is not None:
-        rows.append(_make_html_bar_of_actual_cost(applied, most))
+        rows.append(_make_bar_of_actual_cost(applied, most))
     table = cells.make_html_table_part(
         [
             ("Figure", "text"),
@@ -297,7 +291,7 @@ def make_cost_section(report: Report | None, applied: ApplyDocument | None) -> l
     return cells.make_html_section_part("cost", "Cost", table)
 
 
-def _make_html_bar_of_expected_cost(label: str, cost: Cost, most: float) -> list[object]:
+def _make_bar_of_expected_cost(label: str, cost: Cost, most: float) -> list[object]:
     mid, low, high = cost.executor_hours_mid, cost.executor_hours_low, cost.executor_hours_high
     price = "–" if cost.price is None else f"{words.format_money(cost.price)} at your rate"
     return [
@@ -337,7 +331,7 @@ def describe_cost_in_html(cost: Cost) -> str:
     return f"about {hours}"
 
 
-def _make_html_bar_of_actual_cost(applied: ApplyDocument, most: float) -> list[object]:
+def _make_bar_of_actual_cost(applied: ApplyDocument, most: float) -> list[object]:
     hours = applied.executor_hours
     text = "not measured" if hours is None else words.executor_time(hours)
     return [

@@ -54,7 +54,7 @@ def make_html_checks_section(sources: HtmlReportSources) -> list[PageItem]:
     parts = [
         *cells.make_html_table_part(
             [("Check", "text"), ("Result", "chip"), ("Detail", "text")],
-            _make_html_check_rows(checks),
+            _make_check_rows(checks),
             key="checks",
         ),
         *cells.make_html_prose_part(*(risk.evidence for risk in gaps), title="Not checked"),
@@ -66,14 +66,14 @@ def make_html_checks_section(sources: HtmlReportSources) -> list[PageItem]:
         parts += cells.make_html_code_part(failure.message)
     parts += cells.make_html_table_part(
         [("Severity", "chip"), ("Rule", "text"), ("Where", "name"), ("What", "text")],
-        [_make_html_lint_row(finding, sources) for finding in checks.lint.findings],
+        [_make_lint_row(finding, sources) for finding in checks.lint.findings],
         title="What the linter found",
         key="lint",
     )
     return cells.make_html_section_part("checks", "Checks", parts)
 
 
-def _make_html_check_rows(checks: Checks) -> list[list[object]]:
+def _make_check_rows(checks: Checks) -> list[list[object]]:
     tests, lint, form = checks.tests, checks.lint, checks.formatting
     audits, diff = checks.audits, checks.table_diff
     need = "needs" if len(form.files) == 1 else "need"
@@ -88,41 +88,41 @@ def _make_html_check_rows(checks: Checks) -> list[list[object]]:
     amount = f"{audits.blocking} blocking, {audits.non_blocking} not blocking. " if some else ""
     audited = {"passed": "ok", "failed": "warn", "not_run": "not_run"}[audits.status]
     project: list[list[object]] = [
-        [c.name.capitalize(), _make_html_result_chip(c.status), f"{c.message} {c.fix or ''}"]
+        [c.name.capitalize(), _make_result_chip(c.status), f"{c.message} {c.fix or ''}"]
         for c in checks.project
     ]
     return [
         *project,
         [
             "Unit tests",
-            _make_html_result_chip(describe_tests(tests).result),
+            _make_result_chip(describe_tests(tests).result),
             tests.not_run_because or describe_tests(tests).text,
         ],
         [
             "Lint",
-            _make_html_result_chip(describe_lint_in_html_head(lint).result),
+            _make_result_chip(describe_lint_in_html_head(lint).result),
             describe_lint_in_html_head(lint).text,
         ],
         [
             "Format",
-            _make_html_result_chip(descriptions[form.status][0]),
+            _make_result_chip(descriptions[form.status][0]),
             descriptions[form.status][1],
         ],
-        ["Audits", _make_html_result_chip(audited), f"{amount}{audits.not_run_because or ''}"],
+        ["Audits", _make_result_chip(audited), f"{amount}{audits.not_run_because or ''}"],
         [
             "Data diff",
-            _make_html_result_chip("ok" if diff.status == "compared" else "not_run"),
+            _make_result_chip("ok" if diff.status == "compared" else "not_run"),
             diff.not_run_because or "",
         ],
     ]
 
 
-def _make_html_result_chip(result: str) -> list[str | int]:
+def _make_result_chip(result: str) -> list[str | int]:
     key, label = _RESULTS[result]
     return cells.make_html_chip_cell(key, label, [*_RESULTS].index(result))
 
 
-def _make_html_lint_row(finding: Finding, sources: HtmlReportSources) -> list[object]:
+def _make_lint_row(finding: Finding, sources: HtmlReportSources) -> list[object]:
     url = sources.links.file_url(finding.path, finding.line)
     where = cells.make_html_name_cell(finding.model or finding.path or "the project", url)
     return [
@@ -144,7 +144,7 @@ def make_html_history_section(
         *(
             [
                 e.decision or "none",
-                _get_decision_word_of_html_history(e.decision),
+                _get_decision_word(e.decision),
                 words.format_clock(e.at, now),
                 shorten_plan_id(e.plan),
                 e.head,
@@ -154,7 +154,7 @@ def make_html_history_section(
         ),
         [
             report.decision,
-            _get_decision_word_of_html_history(report.decision),
+            _get_decision_word(report.decision),
             words.format_clock(report.planned_at, now),
             shorten_plan_id(report.plan_id),
             report.head_sha,
@@ -181,7 +181,7 @@ def make_html_history_section(
     )
 
 
-def _get_decision_word_of_html_history(decision: str | None) -> str:
+def _get_decision_word(decision: str | None) -> str:
     found = {name: word for name, word in words.DECISIONS.items() if name == decision}
     return found.popitem()[1] if found else "no decision"
 
@@ -198,8 +198,8 @@ def make_html_details_section(sources: HtmlReportSources) -> list[PageItem]:
             report.environment_now,
             f"Options: {options}." if options else None,
             *report.notes,
-            _describe_versions_in_html_details(report),
-            _describe_timings_in_html_details(report),
+            _describe_versions(report),
+            _describe_timings(report),
         ),
         *cells.make_html_code_part(
             advice.describe_reproduction_in_view(report, sources.context), "The same on a laptop"
@@ -213,13 +213,13 @@ def make_html_details_section(sources: HtmlReportSources) -> list[PageItem]:
     return cells.make_html_section_part("details", "Details", parts)
 
 
-def _make_html_stages_part(stages: list[list[object]]) -> list[PageItem]:
+def _make_stages_part(stages: list[list[object]]) -> list[PageItem]:
     if not stages:
         return []
     return [{"type": "stages", "title": SENTENCES.apply_stages, "stages": stages}]
 
 
-def _describe_versions_in_html_details(report: Report) -> str:
+def _describe_versions(report: Report) -> str:
     found = report.versions
     named = [
         ("bot", found.ci_bot),
@@ -232,7 +232,7 @@ def _describe_versions_in_html_details(report: Report) -> str:
     return " · ".join(f"{name} {version}" for name, version in named if version)
 
 
-def _describe_timings_in_html_details(report: Report) -> str:
+def _describe_timings(report: Report) -> str:
     spent = (f"{phase} {words.duration(took)}" for phase, took in report.timings.items())
     return " · ".join(spent)
 
@@ -246,7 +246,7 @@ _STATES = {
 _COLUMNS_SHOWN = 12
 
 
-def _make_html_state_chip(diff: DiffView) -> list[str | int]:
+def _make_state_chip(diff: DiffView) -> list[str | int]:
     key, label, order = _STATES[diff.state]
     return cells.make_html_chip_cell(
         key, diff.key_fault if diff.state == "suspect" else label, order
@@ -270,7 +270,7 @@ def make_html_data_section(document: ApplyDocument) -> list[PageItem]:
                 ("Columns that differ, and their equal part", "bars"),
                 ("Schema", "text"),
             ],
-            [_make_html_diff_row(diff) for diff in view.compared],
+            [_make_diff_row(diff) for diff in view.compared],
             key="data",
         ),
         *cells.make_html_table_part(
@@ -280,11 +280,11 @@ def make_html_data_section(document: ApplyDocument) -> list[PageItem]:
                 ("Rows that change", "bars"),
                 ("How its values changed", "text"),
             ],
-            [_make_html_column_row(row) for row in view.columns],
+            [_make_column_row(row) for row in view.columns],
             title="How the columns changed, over the rows that were compared",
             key="columns",
         ),
-        *_make_html_verdict_part(document.verdict),
+        *_make_verdict_part(document.verdict),
         *cells.make_html_table_part(
             [("Model", "name"), ("Why it was not compared", "text")],
             [[cells.make_html_name_cell(d.model), d.skipped_because or ""] for d in view.skipped],
@@ -296,21 +296,19 @@ def make_html_data_section(document: ApplyDocument) -> list[PageItem]:
     )
 
 
-def _make_html_diff_row(diff: DiffView) -> list[Any]:
+def _make_diff_row(diff: DiffView) -> list[Any]:
     prod, here = diff.rows_prod, diff.rows_pr
     most = max(prod or 0, here or 0) or 1
     rows = [
         cells.make_html_bar_cell(
-            label, None if known is None else known / most, _format_count_in_html_cell(known), tone
+            label, None if known is None else known / most, _format_count(known), tone
         )
         for label, known, tone in (("prod", prod, "plain"), ("here", here, "accent"))
     ]
     equal = None if diff.changed_share is None else 1 - diff.changed_share
     unequal = diff.unequal_columns
     columns = [
-        cells.make_html_bar_cell(
-            c.name, c.match_rate, _format_share_in_html_cell(c.match_rate), "match"
-        )
+        cells.make_html_bar_cell(c.name, c.match_rate, _format_share(c.match_rate), "match")
         for c in unequal[:_COLUMNS_SHOWN]
     ]
     if len(unequal) > _COLUMNS_SHOWN:
@@ -318,27 +316,27 @@ def _make_html_diff_row(diff: DiffView) -> list[Any]:
             cells.make_html_bar_cell(f"and {len(unequal) - _COLUMNS_SHOWN} more", None, "")
         )
     return [
-        cells.make_html_name_cell(diff.model, None, _describe_comparison_in_html_row(diff)),
-        _make_html_state_chip(diff),
+        cells.make_html_name_cell(diff.model, None, _describe_comparison(diff)),
+        _make_state_chip(diff),
         rows,
-        [cells.make_html_bar_cell("", equal, _format_share_in_html_cell(equal), "match")],
+        [cells.make_html_bar_cell("", equal, _format_share(equal), "match")],
         diff.only_prod,
         diff.only_pr,
         columns,
-        _describe_schema_in_html_row(diff),
+        _describe_schema(diff),
     ]
 
 
-def _make_html_column_row(row: ColumnRowView) -> list[Any]:
+def _make_column_row(row: ColumnRowView) -> list[Any]:
     return [
         f"`{row.column.name}`",
         cells.make_html_name_cell(row.model),
-        [cells.make_html_bar_cell("", row.share, _format_share_in_html_cell(row.share), "accent")],
+        [cells.make_html_bar_cell("", row.share, _format_share(row.share), "accent")],
         row.how.replace("\u00a0", " "),
     ]
 
 
-def _make_html_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
+def _make_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
     """What the data did to the findings of the review."""
     if verdict is None:
         return []
@@ -368,15 +366,15 @@ def _make_html_verdict_part(verdict: ApplyVerdict | None) -> list[PageItem]:
     )
 
 
-def _format_count_in_html_cell(known: int | None) -> str:
+def _format_count(known: int | None) -> str:
     return "unknown" if known is None else words.format_number(known)
 
 
-def _format_share_in_html_cell(rate: float | None) -> str:
+def _format_share(rate: float | None) -> str:
     return "–" if rate is None else words.format_percent(rate)
 
 
-def _describe_schema_in_html_row(diff: DiffView) -> str:
+def _describe_schema(diff: DiffView) -> str:
     found = diff.schema_
     differences = [f"+`{n}`" for n in found.added] + [f"−`{n}`" for n in found.removed]
     return (
@@ -384,7 +382,7 @@ def _describe_schema_in_html_row(diff: DiffView) -> str:
     )
 
 
-def _describe_comparison_in_html_row(diff: DiffView) -> str:
+def _describe_comparison(diff: DiffView) -> str:
     keys = f"by {', '.join(diff.keys)}" if diff.keys else "without keys"
     if diff.coverage:
         return f"{diff.coverage[0]:,} of {words.format_count(diff.coverage[1], 'day')}, {keys}"
@@ -413,7 +411,7 @@ def make_html_built_section(document: ApplyDocument) -> list[PageItem]:
                 ("Time", "bars"),
                 ("Audits", "text"),
             ],
-            [_make_html_applied_row(model, slowest) for model in models],
+            [_make_applied_row(model, slowest) for model in models],
             key="built",
         ),
         *cells.make_html_table_part(
@@ -452,21 +450,21 @@ def make_html_built_section(document: ApplyDocument) -> list[PageItem]:
     )
 
 
-def _make_html_applied_row(model: AppliedModel, slowest: float) -> list[Any]:
+def _make_applied_row(model: AppliedModel, slowest: float) -> list[Any]:
     return [
         cells.make_html_name_cell(model.model, None, model.table),
         model.intervals if model.action != "recreate_view" else None,
         model.batches if model.action != "recreate_view" else None,
         model.rows,
         [cells.make_html_bar_cell("", model.seconds / slowest, words.duration(model.seconds))],
-        _describe_audits_in_html_row(model.audits),
+        _describe_audits(model.audits),
     ]
 
 
-def _describe_audits_in_html_row(audits: list[ModelAudit]) -> str:
+def _describe_audits(audits: list[ModelAudit]) -> str:
     failed = [
         f"failed: `{a.audit}`"
-        + (f" ({_describe_failed_rows_in_html_cell(a)})" if a.failed_rows is not None else "")
+        + (f" ({_describe_failed_rows(a)})" if a.failed_rows is not None else "")
         + (", blocking" if a.blocking else "")
         for a in audits
         if a.status == "failed"
@@ -477,7 +475,7 @@ def _describe_audits_in_html_row(audits: list[ModelAudit]) -> str:
     return "; ".join([*results, *([f"{skipped} not run"] if skipped else [])]) or "none"
 
 
-def _describe_failed_rows_in_html_cell(audit: ModelAudit) -> str:
+def _describe_failed_rows(audit: ModelAudit) -> str:
     rows = words.format_count(audit.failed_rows or 0, "row")
     if audit.prod_rows is None:
         return f"{rows}; prod could not be asked" if audit.prod_unknown_because else rows

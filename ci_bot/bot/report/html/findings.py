@@ -101,13 +101,13 @@ def make_html_findings_section(sources: HtmlReportSources) -> list[PageItem]:
             ],
             [
                 [
-                    *_make_first_html_row_of_finding(group, sources),
+                    *_make_first_row(group, sources),
                     [
-                        _describe_finding_in_html_row(group[0]),
-                        _list_other_html_places_of_finding(group, sources),
+                        _describe_finding(group[0]),
+                        _list_other_places(group, sources),
                     ],
                     group[0].clears_when,
-                    _list_owners_of_html_finding(group, sources),
+                    _list_owners(group, sources),
                 ]
                 for group in groups
             ],
@@ -123,8 +123,8 @@ def make_html_findings_section(sources: HtmlReportSources) -> list[PageItem]:
             ],
             [
                 [
-                    *_make_first_html_row_of_finding(group, sources),
-                    [group[0].evidence, _list_other_html_places_of_finding(group, sources)],
+                    *_make_first_row(group, sources),
+                    [group[0].evidence, _list_other_places(group, sources)],
                     markdown_text.describe_weight(group[0]),
                 ]
                 for group in aside
@@ -147,21 +147,13 @@ def sort_html_findings_by_weight(risks: Iterable[Risk]) -> list[Risk]:
     return sorted(risks, key=lambda r: (SEVERITIES.index(r.severity), r.rule, r.model or ""))
 
 
-def _make_first_html_row_of_finding(
-    group: Sequence[Risk], sources: HtmlReportSources
-) -> list[object]:
+def _make_first_row(group: Sequence[Risk], sources: HtmlReportSources) -> list[object]:
     risk, more = group[0], len(group) - 1
     url = sources.links.file_url(risk.path, risk.line)
     severity = cells.make_html_chip_cell(
         risk.severity, risk.severity, SEVERITIES.index(risk.severity)
     )
-    note = (
-        f"and {more:,} more"
-        if more
-        else _describe_file_position_in_html_row(risk)
-        if risk.model
-        else ""
-    )
+    note = f"and {more:,} more" if more else _describe_file_position(risk) if risk.model else ""
     return [
         severity,
         risk.rule,
@@ -169,9 +161,7 @@ def _make_first_html_row_of_finding(
     ]
 
 
-def _list_other_html_places_of_finding(
-    group: Sequence[Risk], sources: HtmlReportSources
-) -> list[list[str | None]]:
+def _list_other_places(group: Sequence[Risk], sources: HtmlReportSources) -> list[list[str | None]]:
     """The other places, each with its address and what is found there."""
     return [
         [
@@ -185,20 +175,20 @@ def _list_other_html_places_of_finding(
 
 def describe_location_in_html_row(risk: Risk) -> str:
     """The model, else the file and line, else the plan as a whole."""
-    return risk.model or _describe_file_position_in_html_row(risk) or "the plan"
+    return risk.model or _describe_file_position(risk) or "the plan"
 
 
-def _describe_file_position_in_html_row(risk: Risk) -> str:
+def _describe_file_position(risk: Risk) -> str:
     return f"{risk.path}:{risk.line}" if risk.path and risk.line else risk.path or ""
 
 
-def _describe_finding_in_html_row(risk: Risk) -> str:
+def _describe_finding(risk: Risk) -> str:
     weighed = markdown_text.describe_weight(risk)
     team_message = f"Your team says: {risk.message}" if risk.message else ""
     return " ".join(filter(None, (risk.evidence, weighed, team_message)))
 
 
-def _list_owners_of_html_finding(group: Sequence[Risk], sources: HtmlReportSources) -> str:
+def _list_owners(group: Sequence[Risk], sources: HtmlReportSources) -> str:
     found = (sources.name_owners(risk) for risk in group)
     return "; ".join(dict.fromkeys(owner for owner in found if owner))
 

@@ -84,20 +84,12 @@ def make_html_page_head(
         raise ValueError("a page shows a review, an apply, or both")
     view = ReviewView(report, context) if report is not None else None
     evidence = ApplyView(applied) if applied is not None else None
-    tone, icon, word = (
-        _describe_build_in_html_head(evidence)
-        if evidence
-        else _describe_decision_in_html_head(view)
-    )
+    tone, icon, word = _describe_build(evidence) if evidence else _describe_decision(view)
     reviewed = ""
     if report is not None and applied is not None:
         reviewed = f"The review said: {words.DECISIONS[report.decision]}"
-    points = (
-        _list_evidence_points_of_html_head(evidence)
-        if evidence
-        else _list_points_of_html_head(view)
-    )
-    following, command = _describe_next_step_in_html_head(view, context, applied)
+    points = _list_evidence_points(evidence) if evidence else _list_points(view)
+    following, command = _describe_next_step(view, context, applied)
     return HtmlPageHead(
         tone=tone,
         icon=icon,
@@ -106,27 +98,23 @@ def make_html_page_head(
         project=context.project,
         environment=context.environment,
         number=context.pr_number,
-        sentence=_make_sentence_of_html_head(view, evidence),
-        asked=_describe_applied_decision_in_html_head(applied)
-        if applied
-        else view.asked_people
-        if view
-        else "",
-        said="" if applied else _describe_no_plan_in_html_head(report),
+        sentence=_make_sentence(view, evidence),
+        asked=_describe_applied_decision(applied) if applied else view.asked_people if view else "",
+        said="" if applied else _describe_no_plan(report),
         points=points[:MOST_POINTS],
         more=max(len(points) - MOST_POINTS, 0),
-        facts=[*_list_applied_facts_of_html_head(evidence), *_list_facts_of_html_head(report)],
-        checks=_list_checks_of_html_head(report),
-        warnings=_list_warnings_of_html_head(report, context),
+        facts=[*_list_applied_facts(evidence), *_list_facts(report)],
+        checks=_list_checks(report),
+        warnings=_list_warnings(report, context),
         next=following,
         command=command,
-        meta=_list_meta_of_html_head(report, context, applied),
+        meta=_list_meta(report, context, applied),
         run_url=context.run_url,
         title=f"{word} · {context.project} → {context.environment}".replace("`", ""),
     )
 
 
-def _describe_decision_in_html_head(view: ReviewView | None) -> tuple[str, str, str]:
+def _describe_decision(view: ReviewView | None) -> tuple[str, str, str]:
     if view is None:
         return "no_changes", "", ""
     decision = view.report.decision
@@ -135,7 +123,7 @@ def _describe_decision_in_html_head(view: ReviewView | None) -> tuple[str, str, 
     return decision, words.DECISION_ICONS[decision], f"{words.DECISIONS[decision]}{more}"
 
 
-def _describe_build_in_html_head(view: ApplyView) -> tuple[str, str, str]:
+def _describe_build(view: ApplyView) -> tuple[str, str, str]:
     if view.doc.result != "applied":
         return _RESULTS[view.doc.result]
     word = f"Built in `{view.doc.environment}` · {view.heading}"
@@ -144,7 +132,7 @@ def _describe_build_in_html_head(view: ApplyView) -> tuple[str, str, str]:
     return ("no_changes", "⚪", word) if view.data == "nothing" else ("go", "✅", word)
 
 
-def _make_sentence_of_html_head(view: ReviewView | None, evidence: ApplyView | None) -> str:
+def _make_sentence(view: ReviewView | None, evidence: ApplyView | None) -> str:
     if evidence is not None:
         failure = evidence.doc.failure
         if failure is not None:
@@ -157,7 +145,7 @@ def _make_sentence_of_html_head(view: ReviewView | None, evidence: ApplyView | N
     return f"{view.head.sentence}{rest}"
 
 
-def _describe_applied_decision_in_html_head(applied: ApplyDocument) -> str:
+def _describe_applied_decision(applied: ApplyDocument) -> str:
     verdict = applied.verdict
     if verdict is None:
         return ""
@@ -166,14 +154,13 @@ def _describe_applied_decision_in_html_head(applied: ApplyDocument) -> str:
     return f"{decided}: {reasons}" if reasons else f"{decided}."
 
 
-def _list_points_of_html_head(view: ReviewView | None) -> list[HtmlHeadPoint]:
+def _list_points(view: ReviewView | None) -> list[HtmlHeadPoint]:
     """What to fix, and what to look at."""
     if view is None:
         return []
     found = [
         HtmlHeadPoint(
-            f"{fix.icon} `{describe_location_in_html_row(fix.shown)}`: "
-            f"{_describe_fix_in_html_head(fix)}",
+            f"{fix.icon} `{describe_location_in_html_row(fix.shown)}`: {_describe_fix(fix)}",
             fix.shown.rule,
         )
         for fix in view.findings.fixes
@@ -185,7 +172,7 @@ def _list_points_of_html_head(view: ReviewView | None) -> list[HtmlHeadPoint]:
     return found
 
 
-def _describe_fix_in_html_head(fix: BlockerFixView) -> str:
+def _describe_fix(fix: BlockerFixView) -> str:
     """What is wrong, how to fix it, and what fails because of it, in a comment's words."""
     revoke = f"{SENTENCES.revoke_now} {SENTENCES.revoke_rest}"
     how = revoke if fix.is_secret else fix.remedy
@@ -200,13 +187,13 @@ def _describe_fix_in_html_head(fix: BlockerFixView) -> str:
     return f"{what} {how}" + (f" {SENTENCES.fails_because} {others}{more}." if others else "")
 
 
-def _describe_no_plan_in_html_head(report: Report | None) -> str:
+def _describe_no_plan(report: Report | None) -> str:
     """What SQLMesh says if there is no plan."""
     failures = [report.failure, *report.base_failures] if report else []
     return next((failure.message for failure in failures if failure is not None), "")
 
 
-def _list_evidence_points_of_html_head(evidence: ApplyView) -> list[HtmlHeadPoint]:
+def _list_evidence_points(evidence: ApplyView) -> list[HtmlHeadPoint]:
     """What an apply shows that somebody should look at."""
     verdict = evidence.doc.verdict
     cleared = verdict.cleared if verdict else []
@@ -220,10 +207,10 @@ def _list_evidence_points_of_html_head(evidence: ApplyView) -> list[HtmlHeadPoin
     ]
 
 
-def _list_facts_of_html_head(report: Report | None) -> list[tuple[str, str]]:
+def _list_facts(report: Report | None) -> list[tuple[str, str]]:
     if report is None or report.failure is not None:
         return []
-    found = [("Changes", _describe_changes_in_html_head(report))]
+    found = [("Changes", _describe_changes(report))]
     if report.changes:
         env, plan = report.environment, report.prod_plan
         found.append(
@@ -244,7 +231,7 @@ def _list_facts_of_html_head(report: Report | None) -> list[tuple[str, str]]:
     return found
 
 
-def _describe_changes_in_html_head(report: Report) -> str:
+def _describe_changes(report: Report) -> str:
     counts: Counter[str] = Counter(
         change.change for change in report.changes if not change.from_base
     )
@@ -255,7 +242,7 @@ def _describe_changes_in_html_head(report: Report) -> str:
     return f"{' · '.join(named) or 'none'}, out of {models}{more}"
 
 
-def _list_applied_facts_of_html_head(view: ApplyView | None) -> list[tuple[str, str]]:
+def _list_applied_facts(view: ApplyView | None) -> list[tuple[str, str]]:
     if view is None or view.doc.result not in ("applied", "failed", "cancelled"):
         return []
     applied = view.doc
@@ -287,14 +274,14 @@ def _list_applied_facts_of_html_head(view: ApplyView | None) -> list[tuple[str, 
     return found
 
 
-def _list_checks_of_html_head(report: Report | None) -> list[str]:
+def _list_checks(report: Report | None) -> list[str]:
     if report is None:
         return []
     checks = (describe_tests(report.checks.tests), describe_lint_in_html_head(report.checks.lint))
     return [f"{MARKS[found.result]} {found.text}" for found in checks]
 
 
-def _list_warnings_of_html_head(report: Report | None, context: CommentViewContext) -> list[str]:
+def _list_warnings(report: Report | None, context: CommentViewContext) -> list[str]:
     found = []
     notice = None if report is None else make_baseline_notice_view(report)
     if notice is not None:
@@ -319,19 +306,17 @@ def _list_warnings_of_html_head(report: Report | None, context: CommentViewConte
     return found
 
 
-def _describe_next_step_in_html_head(
+def _describe_next_step(
     view: ReviewView | None, context: CommentViewContext, applied: ApplyDocument | None
 ) -> tuple[str, str]:
     if applied is not None:
         return (applied.failure.hint or "") if applied.failure else "", ""
     if view is None:
         return "", ""
-    return _describe_next_of_review_in_html_head(view, context)
+    return _describe_next_of_review(view, context)
 
 
-def _describe_next_of_review_in_html_head(
-    view: ReviewView, context: CommentViewContext
-) -> tuple[str, str]:
+def _describe_next_of_review(view: ReviewView, context: CommentViewContext) -> tuple[str, str]:
     report = view.report
     if report.failure is not None:
         return ("" if view.findings.tells_hint else report.failure.hint or ""), ""
@@ -349,7 +334,7 @@ def _describe_next_of_review_in_html_head(
     )
 
 
-def _list_meta_of_html_head(
+def _list_meta(
     report: Report | None, context: CommentViewContext, applied: ApplyDocument | None
 ) -> list[str]:
     plan = report.plan_id if report else applied.plan_id if applied else None

@@ -52,15 +52,15 @@ def place_models_in_html_picture(
     order = list(dict.fromkeys(nodes))
     known = set(order)
     pairs = list(dict.fromkeys(e for e in edges if e[0] != e[1] and {*e} <= known))
-    below, above = _list_neighbours_in_html_picture(pairs)
-    parts = _split_connected_parts_of_html_picture(order, below, above)
+    below, above = _list_neighbours(pairs)
+    parts = _split_connected_parts(order, below, above)
     drawn = [part for part in parts if len(part) > 1]
     alone = [part[0] for part in parts if len(part) == 1]
     tall = max(_FEWEST_ROWS, ceil(sqrt(len(order) * COLUMN / ROW / _SHAPE)))
     places: dict[str, PlacedModelInHtml] = {}
     top = 0.0
     for part in sorted(drawn, key=len, reverse=True):
-        rows, columns = _place_part_of_html_picture(part, below, above, tall)
+        rows, columns = _place_part(part, below, above, tall)
         high = max(rows.values()) - min(rows.values())
         first = min(rows.values())
         for node in part:
@@ -77,7 +77,7 @@ def place_models_in_html_picture(
 _Links = Mapping[str, Sequence[str]]
 
 
-def _list_neighbours_in_html_picture(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
+def _list_neighbours(pairs: Iterable[tuple[str, str]]) -> tuple[_Links, _Links]:
     below: dict[str, list[str]] = defaultdict(list)
     above: dict[str, list[str]] = defaultdict(list)
     for parent, reader in pairs:
@@ -86,9 +86,7 @@ def _list_neighbours_in_html_picture(pairs: Iterable[tuple[str, str]]) -> tuple[
     return below, above
 
 
-def _split_connected_parts_of_html_picture(
-    order: Sequence[str], below: _Links, above: _Links
-) -> list[list[str]]:
+def _split_connected_parts(order: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
     """The nodes, those together that are connected in some way; each list in the given order."""
     rank = {node: index for index, node in enumerate(order)}
     seen: set[str] = set()
@@ -110,12 +108,12 @@ def _split_connected_parts_of_html_picture(
     return parts
 
 
-def _place_part_of_html_picture(
+def _place_part(
     part: Sequence[str], below: _Links, above: _Links, tall: int
 ) -> tuple[dict[str, float], dict[str, int]]:
     """Row and column of each node of a connected part."""
-    layers = _layer_models_of_html_picture(part, below, above)
-    _untangle_layers_of_html_picture(layers, below, above)
+    layers = _layer_models(part, below, above)
+    _untangle_layers(layers, below, above)
     columns: dict[str, int] = {}
     groups: list[list[str]] = []
     for layer in layers:
@@ -130,18 +128,14 @@ def _place_part_of_html_picture(
         towards, turned = (above, groups) if sweep % 2 == 0 else (below, groups[::-1])
         for group in turned:
             wanted = [
-                _average_places_in_html_picture(
-                    [rows[n] for n in towards.get(node, ())], rows[node]
-                )
+                _average_places([rows[n] for n in towards.get(node, ())], rows[node])
                 for node in group
             ]
-            rows.update(zip(group, _spread_places_in_html_picture(wanted), strict=True))
+            rows.update(zip(group, _spread_places(wanted), strict=True))
     return rows, columns
 
 
-def _layer_models_of_html_picture(
-    part: Sequence[str], below: _Links, above: _Links
-) -> list[list[str]]:
+def _layer_models(part: Sequence[str], below: _Links, above: _Links) -> list[list[str]]:
     """Each node as far right as its longest way from a source; sources stand beside a reader."""
     missing = {node: len(above.get(node, ())) for node in part}
     depth: dict[str, int] = {}
@@ -169,25 +163,22 @@ def _layer_models_of_html_picture(
     return [layers[number] for number in sorted(layers)]
 
 
-def _untangle_layers_of_html_picture(layers: list[list[str]], below: _Links, above: _Links) -> None:
+def _untangle_layers(layers: list[list[str]], below: _Links, above: _Links) -> None:
     """Sorts each layer by where its neighbours stand, to and fro, so that few edges cross."""
     at = {n: index / len(layer) for layer in layers for index, n in enumerate(layer)}
     for sweep in range(2 * _SWEEPS):
         towards, turned = (above, layers) if sweep % 2 == 0 else (below, layers[::-1])
         for layer in turned:
-            wanted = {
-                n: _average_places_in_html_picture([at[o] for o in towards.get(n, ())], at[n])
-                for n in layer
-            }
+            wanted = {n: _average_places([at[o] for o in towards.get(n, ())], at[n]) for n in layer}
             layer.sort(key=wanted.__getitem__)
             at.update((node, index / len(layer)) for index, node in enumerate(layer))
 
 
-def _average_places_in_html_picture(values: Sequence[float], otherwise: float) -> float:
+def _average_places(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _spread_places_in_html_picture(wanted: Sequence[float]) -> list[float]:
+def _spread_places(wanted: Sequence[float]) -> list[float]:
     """Numbers near `wanted`, in the same order, each at least 1 from the next: least squares, by
     pooling neighbours that want the same place."""
     blocks: list[tuple[float, int]] = []  # sum and count of what is wanted, less the rank
@@ -214,17 +205,17 @@ def rank_changes_in_html_table(changes: list[Change]) -> list[Change]:
 def make_html_models_section(sources: HtmlReportSources) -> list[PageItem]:
     """All changed models in one table."""
     changes = rank_changes_in_html_table(sources.report.changes)
-    reached = _list_reached_in_html_row(sources.report.impact)
+    reached = _list_reached_models(sources.report.impact)
     rows = [
         [
-            sources.make_model_cell(change.model, _describe_notes_in_html_row(change)),
+            sources.make_model_cell(change.model, _describe_notes(change)),
             cells.make_html_chip_cell(
                 change.change, words.CHANGES[change.change], words.CHANGE_ORDER.index(change.change)
             ),
             words.CATEGORIES.get(change.category or "", "–"),
             words.KINDS.get(change.kind, change.kind),
             change.owner or "",
-            ", ".join(_describe_column_in_html_row(column) for column in change.columns),
+            ", ".join(_describe_column(column) for column in change.columns),
             reached.get(change.model, [] if change.change == "indirect" else None),
             change.model if change.diff else None,
         ]
@@ -247,19 +238,19 @@ def make_html_models_section(sources: HtmlReportSources) -> list[PageItem]:
     return cells.make_html_section_part(
         "models",
         "Changed models",
-        [*table, *_make_html_impact_part(sources), *_make_html_example_parts(sources)],
+        [*table, *_make_impact_part(sources), *_make_example_parts(sources)],
         len(rows),
         short="Models",
     )
 
 
-def _describe_notes_in_html_row(change: Change) -> str:
+def _describe_notes(change: Change) -> str:
     base = SENTENCES.from_base if change.from_base else ""
     also = f"also in {', '.join(change.also_in)}" if change.also_in else ""
     return "; ".join(text for text in (base, also, ", ".join(change.tags)) if text)
 
 
-def _describe_column_in_html_row(column: ColumnChange) -> str:
+def _describe_column(column: ColumnChange) -> str:
     readers = (
         f", read by {words.format_count(len(column.readers), 'model')}" if column.readers else ""
     )
@@ -270,14 +261,14 @@ def _describe_column_in_html_row(column: ColumnChange) -> str:
     return f"`{column.name}` {column.before} → {column.after}{readers}"
 
 
-def _list_reached_in_html_row(impact: Impact) -> dict[str, list[str]]:
+def _list_reached_models(impact: Impact) -> dict[str, list[str]]:
     found: dict[str, dict[str, None]] = {}
     for part in impact.changed:
         found.setdefault(part.model, {}).update(dict.fromkeys(r.model for r in part.reached))
     return {model: list(models) for model, models in found.items()}
 
 
-def _make_html_impact_part(sources: HtmlReportSources) -> list[PageItem]:
+def _make_impact_part(sources: HtmlReportSources) -> list[PageItem]:
     impact = sources.report.impact
     more = impact.more_changed
     return cells.make_html_table_part(
@@ -293,7 +284,7 @@ def _make_html_impact_part(sources: HtmlReportSources) -> list[PageItem]:
                 sources.make_model_cell(part.model),
                 f"`{part.column}`" if part.column else "all rows",
                 words.HOW_CHANGED[part.how],
-                _list_depending_in_html_row(part),
+                _list_depending_models(part),
                 part.why or "",
             ]
             for part in impact.changed
@@ -304,7 +295,7 @@ def _make_html_impact_part(sources: HtmlReportSources) -> list[PageItem]:
     )
 
 
-def _make_html_example_parts(sources: HtmlReportSources) -> list[PageItem]:
+def _make_example_parts(sources: HtmlReportSources) -> list[PageItem]:
     """What changed queries give on generated rows: a table of each input, and one of results."""
     report = sources.report
     examples = execution_examples.list_example_views(report)
@@ -344,7 +335,7 @@ def _make_html_example_parts(sources: HtmlReportSources) -> list[PageItem]:
     return parts
 
 
-def _list_depending_in_html_row(part: ChangedPart) -> list[str]:
+def _list_depending_models(part: ChangedPart) -> list[str]:
     found = []
     for reached in part.reached:
         names = [*(["rows"] if reached.rows else []), *reached.columns]

@@ -92,7 +92,7 @@ def make_html_cleanup_head(document: CleanupDocument, context: CommentViewContex
         said="",
         points=left[:MOST_POINTS],
         more=max(len(left) - MOST_POINTS, 0),
-        facts=_list_cleanup_facts_of_html_head(document),
+        facts=_list_cleanup_facts(document),
         checks=(),
         warnings=(),
         next=hint if failed else "",
@@ -103,7 +103,7 @@ def make_html_cleanup_head(document: CleanupDocument, context: CommentViewContex
     )
 
 
-def _list_cleanup_facts_of_html_head(document: CleanupDocument) -> list[tuple[str, str]]:
+def _list_cleanup_facts(document: CleanupDocument) -> list[tuple[str, str]]:
     views, schemas = len(document.views_dropped), len(document.schemas_dropped)
     tables, size = len(document.tables_reclaimed), document.bytes_reclaimed
     freed = f", {words.format_size(size)} freed" if size is not None else ""
@@ -119,12 +119,12 @@ def _list_cleanup_facts_of_html_head(document: CleanupDocument) -> list[tuple[st
     if document.foreign:
         found.append(("Not ours", words.format_count(len(document.foreign), "object")))
     if document.result != "refused":
-        found.append(("Checked after the drop", _describe_cleanup_check_in_html(document)))
-        found.append(("SQLMesh's record", _describe_cleanup_record_in_html(document)))
+        found.append(("Checked after the drop", _describe_cleanup_check(document)))
+        found.append(("SQLMesh's record", _describe_cleanup_record(document)))
     return found
 
 
-def _describe_cleanup_check_in_html(document: CleanupDocument) -> str:
+def _describe_cleanup_check(document: CleanupDocument) -> str:
     if document.leftovers:
         return f"{words.format_count(len(document.leftovers), 'object')} left over"
     if document.result == "incomplete":
@@ -132,7 +132,7 @@ def _describe_cleanup_check_in_html(document: CleanupDocument) -> str:
     return "Spark finds nothing left of the environment"
 
 
-def _describe_cleanup_record_in_html(document: CleanupDocument) -> str:
+def _describe_cleanup_record(document: CleanupDocument) -> str:
     if document.state_record_removed:
         return "removed, as the last step"
     if document.state_record_left:
@@ -142,7 +142,7 @@ def _describe_cleanup_record_in_html(document: CleanupDocument) -> str:
 
 def list_html_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
     """The proof: each object of the environment in one row, what needs a person first."""
-    rows = list(_list_objects_of_html_cleanup(document))
+    rows = list(_list_objects(document))
     yield from cells.make_html_section_part(
         "proof",
         "What became of each object",
@@ -165,7 +165,7 @@ def list_html_cleanup_sections(document: CleanupDocument) -> Iterator[PageItem]:
     yield from cells.make_html_section_part("details", "Time", cells.make_html_prose_part(*spent))
 
 
-def _list_objects_of_html_cleanup(document: CleanupDocument) -> Iterator[Sequence[Any]]:
+def _list_objects(document: CleanupDocument) -> Iterator[Sequence[Any]]:
     def make_row(
         name: str, kind: str, result: Any, why: str = "", until: str | None = None, size: Any = None
     ) -> Sequence[Any]:
@@ -241,7 +241,7 @@ def render_html_page_parts(
         ValueError: there is neither a report nor an apply.
     """
     sections = list_html_page_sections(report, context, applied, history)
-    return _generate_html_page(make_html_page_head(report, context, applied), sections)
+    return _generate_page(make_html_page_head(report, context, applied), sections)
 
 
 def render_html_page_of_document(
@@ -260,16 +260,16 @@ def render_html_page_of_document(
         return render_html_page_parts(document, context, history=history)
     if isinstance(document, ApplyDocument):
         return render_html_page_parts(review, context, applied=document, history=history)
-    return _generate_html_page(
+    return _generate_page(
         make_html_cleanup_head(document, context), list_html_cleanup_sections(document)
     )
 
 
-def _generate_html_page(head: HtmlPageHead, sections: Iterator[dict[str, object]]) -> Iterator[str]:
-    styles = [_read_source_of_html_page(name) for name in STYLES]
-    scripts = [_read_source_of_html_page(name) for name in SCRIPTS]
+def _generate_page(head: HtmlPageHead, sections: Iterator[dict[str, object]]) -> Iterator[str]:
+    styles = [_read_source(name) for name in STYLES]
+    scripts = [_read_source(name) for name in SCRIPTS]
     return (
-        _make_environment_of_html_page()
+        _make_environment()
         .get_template(TEMPLATE)
         .generate(
             head=head,
@@ -310,10 +310,10 @@ def list_html_page_sections(
     yield from make_html_checks_section(sources)
     yield from make_html_history_section(sources, history)
     yield from make_html_details_section(sources)
-    yield from make_html_rules_section(_list_rules_of_html_page(report, applied), context.rules_url)
+    yield from make_html_rules_section(_list_rules(report, applied), context.rules_url)
 
 
-def _list_rules_of_html_page(report: Report, applied: ApplyDocument | None) -> list[str]:
+def _list_rules(report: Report, applied: ApplyDocument | None) -> list[str]:
     verdict = applied.verdict if applied else None
     data = [*verdict.risks, *verdict.cleared] if verdict else []
     return [risk.rule for risk in (*report.risks, *report.set_aside, *data)]
@@ -321,20 +321,20 @@ def _list_rules_of_html_page(report: Report, applied: ApplyDocument | None) -> l
 
 def embed_json_in_html(data: Any) -> str:
     """JSON that can stand inside of an HTML element, all that is invisible in it made visible."""
-    text = json.dumps(_reveal_texts_in_html_data(data), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(_reveal_texts(data), ensure_ascii=False, separators=(",", ":"))
     for char in _HARMFUL:
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
 
 
-def _reveal_texts_in_html_data(data: Any) -> Any:
+def _reveal_texts(data: Any) -> Any:
     if isinstance(data, str):
         # Line by line, because a line that is plain costs nothing.
         return "\n".join(reveal_invisible(line, keep="\t") for line in data.split("\n"))
     if isinstance(data, dict):
-        return {key: _reveal_texts_in_html_data(value) for key, value in data.items()}
+        return {key: _reveal_texts(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_reveal_texts_in_html_data(item) for item in data]
+        return [_reveal_texts(item) for item in data]
     return data
 
 
@@ -343,8 +343,8 @@ def make_content_policy_of_html_page(scripts: Sequence[str], styles: Sequence[st
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src {' '.join(_hash_source_of_html_page(text) for text in scripts)}",
-            f"style-src {' '.join(_hash_source_of_html_page(text) for text in styles)}",
+            f"script-src {' '.join(_hash_source(text) for text in scripts)}",
+            f"style-src {' '.join(_hash_source(text) for text in styles)}",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -354,7 +354,7 @@ def make_content_policy_of_html_page(scripts: Sequence[str], styles: Sequence[st
     )
 
 
-def _hash_source_of_html_page(text: str) -> str:
+def _hash_source(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -364,7 +364,7 @@ def find_directory_of_html_page() -> Traversable:
 
 
 @cache
-def _read_source_of_html_page(name: str) -> str:
+def _read_source(name: str) -> str:
     return (find_directory_of_html_page() / name).read_text("utf-8")
 
 
@@ -380,7 +380,7 @@ def render_prose_html(text: str) -> Markup:
 
 
 @cache
-def _make_environment_of_html_page() -> SandboxedEnvironment:
+def _make_environment() -> SandboxedEnvironment:
     created = make_sandbox_of_comment_templates(find_directory_of_html_page())
     created.filters |= {"prose": render_prose_html}
     return created

@@ -244,7 +244,7 @@ def compose_markdown_text(
 
     pieces = make_first_markdown_pieces(shares, budget)
     frame = render_pieces({name: replace(p, text=SafeMarkdown("")) for name, p in pieces.items()})
-    head = _make_marker_line_of_comment(context, [])
+    head = _make_marker_line(context, [])
     reserved = len(head.encode()) + _CUT_NAMES_BYTES
     pieces = fit_markdown_sections(len(frame.encode()) + reserved, shares, pieces, budget)
     cut = list_cut_markdown_sections(pieces)
@@ -253,10 +253,10 @@ def compose_markdown_text(
         # Only names and reasons of absurd length get here; whole blocks go, from the end.
         text = trim_markdown_blocks(text, budget - reserved)[0] + "\n"
         cut = [*cut, "frame"]
-    return RenderedText(_make_marker_line_of_comment(context, cut) + text, cut)
+    return RenderedText(_make_marker_line(context, cut) + text, cut)
 
 
-def _make_marker_line_of_comment(context: CommentViewContext, cut: list[str]) -> str:
+def _make_marker_line(context: CommentViewContext, cut: list[str]) -> str:
     if context.marker is None:
         return ""
     return marker.encode_comment_marker(context.marker.model_copy(update={"cut": cut})) + "\n"

@@ -103,9 +103,9 @@ def make_check_run_markdown(
         name=name_check_run(context.project),
         head=report.head_sha,
         conclusion=choose_conclusion_of_check_run(view, apply_end),
-        title=_make_title_of_check_run(view, apply_end),
+        title=_make_title(view, apply_end),
         summary=trim_markdown_blocks(tidy_blank_markdown_lines(text), COMMENT_BYTES)[0],
-        annotations=tuple(_make_annotation_of_check_run(item) for item in placed),
+        annotations=tuple(_make_annotation(item) for item in placed),
         details_url=context.report_url,
     )
 
@@ -132,7 +132,7 @@ def choose_conclusion_of_check_run(
             return "action_required" if view.may_accept else "neutral"
 
 
-def _make_title_of_check_run(view: ReviewView, apply_end: ApplyEnd | None) -> str:
+def _make_title(view: ReviewView, apply_end: ApplyEnd | None) -> str:
     decision = words.DECISIONS[view.report.decision]
     if apply_end is not None and apply_end.failed:
         text = f"{decision}, but the apply failed: {apply_end.text.replace('`', '')}"
@@ -143,7 +143,7 @@ def _make_title_of_check_run(view: ReviewView, apply_end: ApplyEnd | None) -> st
     return clip_text(one_line(f"{decision}: {sentence.replace('`', '')}"), _TITLE)
 
 
-def _make_annotation_of_check_run(item: PlacedFindingView) -> CheckAnnotation:
+def _make_annotation(item: PlacedFindingView) -> CheckAnnotation:
     risk = item.risk
     clearing = words.describe_clearing(risk.clears_when)
     team_message = f"Your team says: {one_line(risk.message)}" if risk.message else ""

@@ -90,7 +90,7 @@ def render_review_comment(
     values, shares = make_parts_of_review_comment(report, context, budget_bytes)
     if last_good:
         values["carried"] = last_good
-    shares.insert(0, _make_older_share_of_comment(last_good, context))
+    shares.insert(0, _make_older_share(last_good, context))
     return compose_markdown_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
 
 
@@ -126,10 +126,10 @@ def make_earlier_parts_of_comment(
     values = make_base_values_of_comment_template(context)
     if review:
         values |= {"carried": review, "earlier_head": review.head}
-    return values, [_make_older_share_of_comment(review, context)]
+    return values, [_make_older_share(review, context)]
 
 
-def _make_older_share_of_comment(
+def _make_older_share(
     carried: CarriedCommentReview | None, context: CommentViewContext
 ) -> SectionShare:
     text = carried.text if carried else ""
@@ -191,12 +191,12 @@ def render_apply_comment(
     if document is None and phase in ("applied", "apply_failed"):
         raise ValueError(f"phase {phase!r} shows a document, and there is none")
     values, shares = make_earlier_parts_of_comment(review, context, budget_bytes)
-    shares += _make_shares_of_apply_comment(document, context, complete=budget_bytes is None)
-    values |= _make_values_of_apply_comment(document, context, values)
+    shares += _make_apply_shares(document, context, complete=budget_bytes is None)
+    values |= _make_apply_values(document, context, values)
     return compose_markdown_text(f"{phase}.md.j2", values, shares, context, budget_bytes)
 
 
-def _make_values_of_apply_comment(
+def _make_apply_values(
     document: ApplyDocument | None, context: CommentViewContext, values: dict[str, object]
 ) -> dict[str, object]:
     refusal, failure = context.refusal, document.failure if document else None
@@ -217,7 +217,7 @@ def _make_values_of_apply_comment(
     }
 
 
-def _make_shares_of_apply_comment(
+def _make_apply_shares(
     document: ApplyDocument | None, context: CommentViewContext, *, complete: bool
 ) -> list[SectionShare]:
     view = ApplyView(document) if document else None
@@ -286,7 +286,7 @@ def render_cleanup_comment(
         # What was refused is refused again, unless it was only somebody's turn.
         "retry": None if refused and why not in _TURNS else context.cleanup_command,
     }
-    shares += _make_shares_of_cleanup_comment(document, context, complete=budget_bytes is None)
+    shares += _make_cleanup_shares(document, context, complete=budget_bytes is None)
     return compose_markdown_text(f"{context.phase}.md.j2", values, shares, context, budget_bytes)
 
 
@@ -304,7 +304,7 @@ def count_kept_by_reason_in_comment(document: CleanupDocument) -> list[tuple[str
     return sorted(found, key=lambda group: -group[1])
 
 
-def _make_shares_of_cleanup_comment(
+def _make_cleanup_shares(
     document: CleanupDocument, context: CommentViewContext, *, complete: bool
 ) -> list[SectionShare]:
     full = full_report(context)
@@ -360,7 +360,7 @@ def render_sweep_markdown(report: SweepReport, context: CommentViewContext) -> s
             left=[row for row in [*rescued, *tables] if row.result not in _GONE],
             kept=kept,
             most=MOST_ROWS,
-            pull=lambda number: _link_pull_request_in_markdown(context, number),
+            pull=lambda number: _link_pull_request(context, number),
         )
     )
 
@@ -387,12 +387,12 @@ def render_drift_markdown(report: DriftReport, context: CommentViewContext) -> s
             d=report,
             commit=CommentLinks(context).link_commit(report.commit),
             most=_MOST_DRIFTED,
-            pull=lambda number: _link_pull_request_in_markdown(context, number),
+            pull=lambda number: _link_pull_request(context, number),
         )
     )
 
 
-def _link_pull_request_in_markdown(context: CommentViewContext, number: int | None) -> SafeMarkdown:
+def _link_pull_request(context: CommentViewContext, number: int | None) -> SafeMarkdown:
     if number is None:
         return SafeMarkdown("–")
     root = f"{context.server_url.rstrip('/')}/{context.repository}" if context.repository else None

@@ -37,14 +37,14 @@ def encode_comment_marker(marker: Marker) -> str:
 
     Where it would grow beyond `LONGEST` the oldest entries of its history (the first ones) go.
     """
-    line = _encode_document_of_comment_marker(marker)
+    line = _encode_document(marker)
     while len(line) > LONGEST and marker.history:
         marker = marker.model_copy(update={"history": marker.history[1:]})
-        line = _encode_document_of_comment_marker(marker)
+        line = _encode_document(marker)
     return line
 
 
-def _encode_document_of_comment_marker(marker: Marker) -> str:
+def _encode_document(marker: Marker) -> str:
     record = {"v": marker.v, **marker.model_dump(mode="json", by_alias=True, exclude_defaults=True)}
     return (
         OPENING + escape_json_of_comment_marker(json.dumps(record, separators=(",", ":"))) + CLOSING
@@ -58,15 +58,15 @@ def escape_json_of_comment_marker(text: str) -> str:
 
 def mark_news_comment(body: str, key: str) -> str:
     """A short comment with the news of a project, so that a later one can fold it."""
-    return f"{body.rstrip()}\n\n{_make_mark_of_news_comment(key)}\n"
+    return f"{body.rstrip()}\n\n{_make_news_mark(key)}\n"
 
 
 def is_claim_of_news_comment(body: str, key: str) -> bool:
     """Whether a body claims to be such a comment of this project. Anybody can paste the mark."""
-    return body.rstrip().endswith(f"\n{_make_mark_of_news_comment(key)}")
+    return body.rstrip().endswith(f"\n{_make_news_mark(key)}")
 
 
-def _make_mark_of_news_comment(key: str) -> str:
+def _make_news_mark(key: str) -> str:
     return _NOTE + escape_json_of_comment_marker(json.dumps(key)) + CLOSING
 
 

@@ -233,12 +233,12 @@ def render_status_comment(
         comment_url=comment_url,
         m=marker,
         phase_word=_PHASES[marker.phase] if marker else None,
-        next_command=_describe_next_step_in_comment(marker, context) if marker else None,
+        next_command=_describe_next_step(marker, context) if marker else None,
         links=CommentLinks(context),
     )
 
 
-def _describe_next_step_in_comment(marker: Marker, context: CommentViewContext) -> str | None:
+def _describe_next_step(marker: Marker, context: CommentViewContext) -> str | None:
     if marker.phase == "plan_failed":
         return context.plan_command
     if marker.phase == "cleanup_failed":

@@ -77,7 +77,7 @@ def cut_rule_of_reason_in_comment(reason: str) -> str:
     return found["rest"] if found else reason
 
 
-def _trust_own_words_in_comment(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
+def _trust_own_words(function: Callable[..., str]) -> Callable[..., SafeMarkdown]:
     """A filter whose words are all our own, for numbers and times."""
 
     def filter_value(*args: Any) -> SafeMarkdown:
@@ -86,7 +86,7 @@ def _trust_own_words_in_comment(function: Callable[..., str]) -> Callable[..., S
     return filter_value
 
 
-def _make_word_filter_of_comment(
+def _make_word_filter(
     vocabulary: Mapping[str, str],
 ) -> Callable[[str | None], SafeMarkdown]:
     """A filter for the words of the field; one that we do not know is untrusted text."""
@@ -138,33 +138,33 @@ SHORTENERS: dict[str, Callable[..., str]] = {
 WORDS: dict[str, Callable[..., SafeMarkdown]] = {
     "linked": link_own_words_in_comment,
     "maybe": format_optional_count_in_comment,
-    "money": _trust_own_words_in_comment(words.format_money),
-    "number": _trust_own_words_in_comment(words.format_number),
-    "count": _trust_own_words_in_comment(words.format_count),
-    "plural": _trust_own_words_in_comment(words.pluralize),
-    "and_more": _trust_own_words_in_comment(words.and_more),
-    "duration": _trust_own_words_in_comment(words.duration),
-    "executor_time": _trust_own_words_in_comment(words.executor_time),
-    "size": _trust_own_words_in_comment(words.format_size),
-    "percent": _trust_own_words_in_comment(words.format_percent),
-    "clock": _trust_own_words_in_comment(words.format_clock),
-    "bar": _trust_own_words_in_comment(words.render_text_bar),
-    "day": _trust_own_words_in_comment(words.format_day),
-    "window": _trust_own_words_in_comment(words.format_window),
-    "change": _make_word_filter_of_comment(words.CHANGES),
-    "category": _make_word_filter_of_comment(words.CATEGORIES),
-    "how_changed": _make_word_filter_of_comment(words.HOW_CHANGED),
-    "kind": _make_word_filter_of_comment(words.KINDS),
-    "action": _make_word_filter_of_comment(words.ACTIONS),
-    "decision": _make_word_filter_of_comment(_DECISIONS),
-    "severity": _make_word_filter_of_comment(_SEVERITIES),
-    "severity_icon": _make_word_filter_of_comment(words.SEVERITY_ICONS),
-    "severity_word": _make_word_filter_of_comment({key: key for key in SEVERITIES}),
-    "difference": _make_word_filter_of_comment(_DIFFERENCES),
-    "confidence": _make_word_filter_of_comment(_CONFIDENCE),
-    "tests": _trust_own_words_in_comment(lambda check: describe_tests(check).in_comment()),
-    "lint": _trust_own_words_in_comment(lambda check: describe_lint(check).in_comment()),
-    "baseline": _make_word_filter_of_comment(BASELINES),
+    "money": _trust_own_words(words.format_money),
+    "number": _trust_own_words(words.format_number),
+    "count": _trust_own_words(words.format_count),
+    "plural": _trust_own_words(words.pluralize),
+    "and_more": _trust_own_words(words.and_more),
+    "duration": _trust_own_words(words.duration),
+    "executor_time": _trust_own_words(words.executor_time),
+    "size": _trust_own_words(words.format_size),
+    "percent": _trust_own_words(words.format_percent),
+    "clock": _trust_own_words(words.format_clock),
+    "bar": _trust_own_words(words.render_text_bar),
+    "day": _trust_own_words(words.format_day),
+    "window": _trust_own_words(words.format_window),
+    "change": _make_word_filter(words.CHANGES),
+    "category": _make_word_filter(words.CATEGORIES),
+    "how_changed": _make_word_filter(words.HOW_CHANGED),
+    "kind": _make_word_filter(words.KINDS),
+    "action": _make_word_filter(words.ACTIONS),
+    "decision": _make_word_filter(_DECISIONS),
+    "severity": _make_word_filter(_SEVERITIES),
+    "severity_icon": _make_word_filter(words.SEVERITY_ICONS),
+    "severity_word": _make_word_filter({key: key for key in SEVERITIES}),
+    "difference": _make_word_filter(_DIFFERENCES),
+    "confidence": _make_word_filter(_CONFIDENCE),
+    "tests": _trust_own_words(lambda check: describe_tests(check).in_comment()),
+    "lint": _trust_own_words(lambda check: describe_lint(check).in_comment()),
+    "baseline": _make_word_filter(BASELINES),
 }
 
 

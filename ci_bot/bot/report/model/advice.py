@@ -82,7 +82,7 @@ def describe_reproduction_in_view(report: Report, context: CommentViewContext) -
     places = format_project_options_in_view(project.paths, project.python_path, project.gateway)
     lines.append(
         f"ci-bot review {places} --environment {_quote_for_shell(report.environment)}"
-        f"{baseline}{against}{_format_plan_inputs_in_view(report.options)}"
+        f"{baseline}{against}{_format_plan_inputs(report.options)}"
     )
     return "\n".join(lines)
 
@@ -126,7 +126,7 @@ def format_plan_flags_in_view(given: GivenFlags, start: str | None, end: str | N
     )
 
 
-def _format_plan_inputs_in_view(options: Sequence[PlanOption]) -> str:
+def _format_plan_inputs(options: Sequence[PlanOption]) -> str:
     """The inputs of a plan; what the project says, it says on a laptop as well."""
     given = [option for option in options if option.source != "project"]
     switches = {"true": True, "false": False}

@@ -141,7 +141,7 @@ class ApplyView:
             ColumnRowView(
                 diff.model,
                 column,
-                _get_column_share_of_view(column),
+                _get_column_share(column),
                 sentences.describe_value_change_in_view(
                     column, (diff.rows_prod or 0, diff.rows_pr or 0)
                 ),
@@ -239,7 +239,7 @@ class ApplyView:
         return self.failed_audit is not None and not more and text.startswith("Audits failed:")
 
 
-def _get_column_share_of_view(column: ColumnMatch) -> float | None:
+def _get_column_share(column: ColumnMatch) -> float | None:
     return None if column.match_rate is None else 1 - column.match_rate
 
 

@@ -42,28 +42,28 @@ def list_build_row_views(report: Report) -> list[BuildRowView]:
     rows = [
         (
             "Incremental",
-            _describe_history_in_view(here, kept),
-            _describe_history_in_view(later, kept),
+            _describe_history(here, kept),
+            _describe_history(later, kept),
         ),
         (
             "Forward-only",
-            _describe_previews_in_view(here, kept),
-            _describe_old_rows_in_view(report),
+            _describe_previews(here, kept),
+            _describe_old_rows(report),
         ),
         (
             "Whole tables",
-            _format_number(_count_whole_tables_of_view(here, kept)),
-            _format_number(_count_whole_tables_of_view(later, kept)),
+            _format_number(_count_whole_tables(here, kept)),
+            _format_number(_count_whole_tables(later, kept)),
         ),
         (
             "Views",
-            _format_number(_count_views_of_build_table(here)),
-            _format_number(_count_views_of_build_table(later)),
+            _format_number(_count_views(here)),
+            _format_number(_count_views(later)),
         ),
         (
             "Executor time",
-            _format_expected_time_in_view(report.cost),
-            _format_expected_time_in_view(_find_prod_cost_of_view(report)),
+            _format_expected_time(report.cost),
+            _format_expected_time(_find_prod_cost(report)),
         ),
     ]
     return [
@@ -73,7 +73,7 @@ def list_build_row_views(report: Report) -> list[BuildRowView]:
     ]
 
 
-def _describe_old_rows_in_view(report: Report) -> str:
+def _describe_old_rows(report: Report) -> str:
     """What becomes of the rows that prod's forward-only tables hold."""
     forward, kept = list_forward_only_models(report), list_history_keepers(report)
     if not forward:
@@ -83,25 +83,23 @@ def _describe_old_rows_in_view(report: Report) -> str:
     return f"history stays in {len(kept)} of {len(forward)}" if kept else "old rows can change"
 
 
-def _describe_history_in_view(items: Iterable[Backfill], kept: frozenset[str]) -> str:
-    return _describe_intervals_in_view(
-        [item for item in _list_incremental_of_view(items) if item.model not in kept]
+def _describe_history(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+    return _describe_intervals(
+        [item for item in _list_incremental_models(items) if item.model not in kept]
     )
 
 
-def _describe_previews_in_view(items: Iterable[Backfill], kept: frozenset[str]) -> str:
+def _describe_previews(items: Iterable[Backfill], kept: frozenset[str]) -> str:
     found = [item for item in select_tables(items) if item.model in kept]
-    return f"preview, {_describe_intervals_in_view(found)}" if found else ""
+    return f"preview, {_describe_intervals(found)}" if found else ""
 
 
-def _describe_intervals_in_view(items: Sequence[Backfill]) -> str:
+def _describe_intervals(items: Sequence[Backfill]) -> str:
     """ "365 days since 2013-01-01", "2 tables, 730 days since 2013-01-01", "3 tables"."""
     if not items:
         return ""
     tables = "" if len(items) == 1 else f"{words.format_count(len(items), 'table')}, "
-    amount = words.format_count(
-        sum(item.intervals for item in items), _name_interval_unit_in_view(items)
-    )
+    amount = words.format_count(sum(item.intervals for item in items), _name_interval_unit(items))
     starts = [item.start for item in items if item.start]
     if starts and amount == "1 day":
         return f"{amount}, {_format_day(starts[0])}"
@@ -114,7 +112,7 @@ def _format_day(moment: str) -> str:
     return words.format_day(moment).replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
-def _name_interval_unit_in_view(items: Sequence[Backfill]) -> str:
+def _name_interval_unit(items: Sequence[Backfill]) -> str:
     """What an interval is, where that can be known from the windows."""
     return "day" if all(map(_is_daily, items)) else "interval"
 
@@ -126,16 +124,16 @@ def _is_daily(item: Backfill) -> bool:
     return length.total_seconds() == item.intervals * _DAY_SECONDS
 
 
-def _list_incremental_of_view(items: Iterable[Backfill]) -> list[Backfill]:
+def _list_incremental_models(items: Iterable[Backfill]) -> list[Backfill]:
     return [item for item in select_tables(items) if item.action == "incremental"]
 
 
-def _count_whole_tables_of_view(items: Iterable[Backfill], kept: frozenset[str]) -> int:
+def _count_whole_tables(items: Iterable[Backfill], kept: frozenset[str]) -> int:
     tables = [item for item in select_tables(items) if item.model not in kept]
     return sum(item.action != "incremental" for item in tables)
 
 
-def _count_views_of_build_table(items: Iterable[Backfill]) -> int:
+def _count_views(items: Iterable[Backfill]) -> int:
     return sum_planned_work(items).views
 
 
@@ -143,11 +141,11 @@ def _format_number(value: int) -> str:
     return words.format_number(value) if value else ""
 
 
-def _find_prod_cost_of_view(report: Report) -> Cost | None:
+def _find_prod_cost(report: Report) -> Cost | None:
     return report.prod_plan.cost if report.prod_plan else None
 
 
-def _format_expected_time_in_view(cost: Cost | None) -> str:
+def _format_expected_time(cost: Cost | None) -> str:
     """The expected time in a few words; "" if nothing is known."""
     if cost is None or cost.executor_hours_mid is None:
         return ""
@@ -191,7 +189,7 @@ def describe_displayed_work_in_view(backfill: Sequence[Backfill]) -> DisplayWork
     )
 
 
-def _get_size_order_in_view(item: Backfill) -> tuple[bool, int, int, str]:
+def _get_size_order(item: Backfill) -> tuple[bool, int, int, str]:
     return item.action == "recreate_view", -item.intervals, -item.batches, item.model
 
 
@@ -204,7 +202,7 @@ class PlannedWorkView:
     @cached_property
     def backfill(self) -> list[Backfill]:
         """The largest first: intervals, then whole tables, then views."""
-        return sorted(self.report.backfill, key=_get_size_order_in_view)
+        return sorted(self.report.backfill, key=_get_size_order)
 
     @cached_property
     def reused(self) -> list[Backfill]:
@@ -263,7 +261,7 @@ class PlannedWorkView:
     @cached_property
     def prod_backfill(self) -> list[Backfill]:
         plan = self.report.prod_plan
-        return sorted(plan.full_backfill, key=_get_size_order_in_view) if plan else []
+        return sorted(plan.full_backfill, key=_get_size_order) if plan else []
 
     def describe_in_prod(self, item: Backfill) -> SafeMarkdown:
         """What a table of the environment is to prod after the merge."""

@@ -141,7 +141,7 @@ def list_short_example_views(report: Report) -> list[ShortExampleView]:
 
 
 def _shorten_example_view(model: str, example: ExecutionExample) -> ShortExampleView | None:
-    given = tuple(_list_facts_of_example_view(example))
+    given = tuple(_list_facts(example))
     changed = [pair for pair in example.outputs if pair.before != pair.after]
     if len(changed) != 1 or not 0 < len(given) <= _MOST_VALUES:
         return None
@@ -166,7 +166,7 @@ def _render_row_or_none(row: Iterable[str | None] | None) -> str | None:
     return None if row is None else ", ".join(map(show_example_value, row))
 
 
-def _list_facts_of_example_view(example: ExecutionExample) -> Iterator[ExampleFactView]:
+def _list_facts(example: ExecutionExample) -> Iterator[ExampleFactView]:
     for table in example.inputs:
         for row in table.rows:
             for name, value in zip(table.columns, row, strict=True):

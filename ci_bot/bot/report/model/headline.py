@@ -149,12 +149,12 @@ class _HeadlineViewFacts:
             return f"{what} {words.format_count(len(models), 'model')}"
         amounts: dict[str, tuple[int, str]] = {
             "retyped": (
-                len(self._list_column_changes(_is_column_retyped_in_view)),
+                len(self._list_column_changes(_is_column_retyped)),
                 "retyped column",
             ),
             "forward": (len(self._forward_only_models), "forward-only change"),
             "restated": (len(self._restated), "restatement of `prod`"),
-            "columns": (len(self._list_column_changes(_is_column_added_in_view)), "new column"),
+            "columns": (len(self._list_column_changes(_is_column_added)), "new column"),
             "models": (len(self._changes_of_kind("added")), "new model"),
             "metadata": (len(self._only_metadata), "metadata-only change"),
         }
@@ -198,7 +198,7 @@ class _HeadlineViewFacts:
     def _describe_loss(self) -> tuple[str, list[str]] | None:
         removed, dropped = (
             self._changes_of_kind("removed"),
-            self._list_column_changes(_is_column_dropped_in_view),
+            self._list_column_changes(_is_column_dropped),
         )
         parts = []
         if removed:
@@ -224,7 +224,7 @@ class _HeadlineViewFacts:
         return (describe_past_numbers_in_view(self._report), past.models) if past.changed else None
 
     def _describe_retyped(self) -> tuple[str, list[str]] | None:
-        found = self._list_column_changes(_is_column_retyped_in_view)
+        found = self._list_column_changes(_is_column_retyped)
         if not found:
             return None
         change, column = found[0]
@@ -275,7 +275,7 @@ class _HeadlineViewFacts:
         if not models:
             return None
         if len(held) == 1:
-            what = _describe_restated_model_in_headline_view(held[0])
+            what = _describe_restated_model(held[0])
         else:
             what = f"{list_names(models)} again, and what reads them"
         askers = words.describe_askers(item.recorded.by for item in held)
@@ -284,7 +284,7 @@ class _HeadlineViewFacts:
     # ------------------------------------------------------------------ what comes
 
     def _describe_columns(self) -> tuple[str, list[str]] | None:
-        found = self._list_column_changes(_is_column_added_in_view)
+        found = self._list_column_changes(_is_column_added)
         if not found:
             return None
         models = list(dict.fromkeys(change.model for change, _ in found))
@@ -363,7 +363,7 @@ def _list_names(changes: Sequence[Change]) -> list[str]:
     return [change.model for change in changes]
 
 
-def _describe_restated_model_in_headline_view(item: ProdRestatement) -> str:
+def _describe_restated_model(item: ProdRestatement) -> str:
     """What one restatement builds again, and for which dates, after "prod builds"."""
     name, span = (
         quote_name(item.recorded.model),
@@ -386,15 +386,15 @@ def _list_read_tables(readers: int, gone: int) -> str:
     )
 
 
-def _is_column_dropped_in_view(column: ColumnChange) -> bool:
+def _is_column_dropped(column: ColumnChange) -> bool:
     return column.before is not None and column.after is None
 
 
-def _is_column_retyped_in_view(column: ColumnChange) -> bool:
+def _is_column_retyped(column: ColumnChange) -> bool:
     return column.before is not None and column.after is not None
 
 
-def _is_column_added_in_view(column: ColumnChange) -> bool:
+def _is_column_added(column: ColumnChange) -> bool:
     return column.before is None
 
 

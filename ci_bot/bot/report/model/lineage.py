@@ -87,13 +87,13 @@ def make_lineage_notes_of_view(impact: Impact) -> dict[str, str]:
     notes |= {m.model: "?" for m in impact.indirect if m.reached == "unknown"}
     notes |= {part.model: "?" for part in impact.changed if part.how == "unknown"}
     for model in (*columns, *sorted(rows)):
-        note = _describe_impact_in_view(list(columns.get(model, ())), has_rows=model in rows)
+        note = _describe_impact(list(columns.get(model, ())), has_rows=model in rows)
         if note:
             notes[model] = f"{note}, ?" if notes.get(model) == "?" else note
     return notes
 
 
-def _describe_impact_in_view(columns: list[str], *, has_rows: bool) -> str:
+def _describe_impact(columns: list[str], *, has_rows: bool) -> str:
     shown = [*(["rows"] if has_rows else []), *columns[:_NOTED_COLUMNS]]
     rest = len(columns) - _NOTED_COLUMNS
     return ", ".join(shown) + (f" +{rest}" if rest > 0 else "")
@@ -163,7 +163,7 @@ def draw_lineage_view(
     for parent, reader in lineage.edges:
         if parent in changes and reader in changes:
             readers[parent].append(reader)
-    drawn = _choose_models_of_lineage_view(changes, readers, max_nodes)
+    drawn = _choose_models(changes, readers, max_nodes)
     ids = {model: f"n{index}" for index, model in enumerate(drawn)}
     lines = ["flowchart LR"]
     for model in drawn:
@@ -192,9 +192,7 @@ def draw_lineage_view(
     )
 
 
-def _choose_models_of_lineage_view(
-    changes: dict[str, str], readers: dict[str, list[str]], limit: int
-) -> list[str]:
+def _choose_models(changes: dict[str, str], readers: dict[str, list[str]], limit: int) -> list[str]:
     """The models to draw: changed ones by weight and reach, then readers of those, and so on."""
 
     def sort_by_reach(models: Iterable[str]) -> list[str]:

@@ -54,19 +54,19 @@ def make_sarif_view_of_report(report: Report, context: CommentViewContext) -> st
     driver: dict[str, object] = {
         "name": TOOL,
         "semanticVersion": __version__,
-        "rules": [_describe_rule_in_sarif_view(rule, context) for rule in rules],
+        "rules": [_describe_rule(rule, context) for rule in rules],
     }
     run: dict[str, object] = {
         "tool": {"driver": driver},
         # Code scanning keeps the alerts of one project apart from those of another by this.
         "automationDetails": {"id": f"{TOOL}/{one_line(context.project, 100)}/"},
         "columnKind": "unicodeCodePoints",
-        "results": _describe_results_in_sarif_view(placed, rules),
+        "results": _describe_results(placed, rules),
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _describe_rule_in_sarif_view(rule: str, context: CommentViewContext) -> dict[str, object]:
+def _describe_rule(rule: str, context: CommentViewContext) -> dict[str, object]:
     """A rule with its page as help; the linter's rules have none."""
     if rule not in RULES:
         return {"id": rule, "shortDescription": {"text": rule}, "fullDescription": {"text": rule}}
@@ -82,7 +82,7 @@ def _describe_rule_in_sarif_view(rule: str, context: CommentViewContext) -> dict
         "properties": {
             "tags": ["sqlmesh", *([spec.topic] if spec.topic else [])],
             "precision": "high",
-            "problem.severity": _map_severity_in_sarif_view(spec.severity),
+            "problem.severity": _map_severity(spec.severity),
         },
     }
     if context.rules_url is not None:
@@ -90,13 +90,13 @@ def _describe_rule_in_sarif_view(rule: str, context: CommentViewContext) -> dict
     return found
 
 
-def _map_severity_in_sarif_view(severity: Severity) -> str:
+def _map_severity(severity: Severity) -> str:
     """GitHub's word for a level."""
     level = _LEVELS[severity]
     return "recommendation" if level == "note" else level
 
 
-def _describe_results_in_sarif_view(
+def _describe_results(
     placed: Sequence[PlacedFindingView], rules: Sequence[str]
 ) -> list[dict[str, object]]:
     """The results; findings about the same thing are counted in the order of their lines."""
@@ -105,13 +105,11 @@ def _describe_results_in_sarif_view(
     for at, item in sorted(enumerate(placed), key=lambda each: each[1].risk.line or 0):
         fingerprint = fingerprint_finding_in_sarif_view(item.risk, item.path)
         seen[fingerprint] += 1
-        found[at] = _describe_result_in_sarif_view(
-            item, rules, f"{fingerprint}:{seen[fingerprint]}"
-        )
+        found[at] = _describe_result(item, rules, f"{fingerprint}:{seen[fingerprint]}")
     return [found[at] for at in range(len(placed))]
 
 
-def _describe_result_in_sarif_view(
+def _describe_result(
     item: PlacedFindingView, rules: Sequence[str], fingerprint: str
 ) -> dict[str, object]:
     risk = item.risk

@@ -98,17 +98,17 @@ def describe_past_numbers_in_view(report: Report) -> str:
     """What is computed differently, how many models read that, and how many are rebuilt."""
     past = read_past_numbers(report)
     change = "Past numbers change" if past.certain else "Past numbers may change"
-    return f"{change}: {_describe_change_in_view(report)}{_describe_readers_in_view(past)}."
+    return f"{change}: {_describe_change(report)}{_describe_readers(past)}."
 
 
-def _describe_change_in_view(report: Report) -> str:
+def _describe_change(report: Report) -> str:
     past = read_past_numbers(report)
     if len(past.changed) > 1:
         return f"{list_names(past.models)} are computed differently"
     [rows] = past.changed
-    model, history = quote_name(rows.model), _describe_history_in_view(report, rows.model)
+    model, history = quote_name(rows.model), _describe_history(report, rows.model)
     if rows.columns:
-        return _describe_columns_in_view(report, rows)
+        return _describe_columns(report, rows)
     if rows.rows:
         of_a_seed = rows.why is not None and rows.why.startswith(_OF_SEEDS)
         reason = (rows.why or "").removeprefix("It ").rstrip(".")
@@ -118,40 +118,40 @@ def _describe_change_in_view(report: Report) -> str:
     return f"{model} is computed again{history}"
 
 
-def _describe_columns_in_view(report: Report, rows: ChangedRows) -> str:
+def _describe_columns(report: Report, rows: ChangedRows) -> str:
     one, where = len(rows.columns) == 1, f"{list_names(rows.columns)} in {quote_name(rows.model)}"
     if any(change.model == rows.model and change.kind == "SEED" for change in report.changes):
         return f"{where} {'holds' if one else 'hold'} other values"
     what = (
         f"{where} {'is' if one else 'are'} computed "
-        f"differently{_describe_history_in_view(report, rows.model)}"
+        f"differently{_describe_history(report, rows.model)}"
     )
     return f"{what}, with other rows" if rows.rows else what
 
 
-def _describe_history_in_view(report: Report, model: str) -> str:
+def _describe_history(report: Report, model: str) -> str:
     plan = report.prod_plan
     built = plan.full_backfill if plan else []
     whole = any(item.model == model and item.action == "incremental" for item in built)
     return " for all of its history" if whole else ""
 
 
-def _describe_readers_in_view(past: PastNumbers) -> str:
+def _describe_readers(past: PastNumbers) -> str:
     """Models that read what changes, and models that are rebuilt: the two are not the same."""
     more = past.rebuilt - past.readers - past.maybe_readers
     if not past.readers_known:
-        return f"; {_describe_rebuilt_in_view(past.rebuilt)}" if past.rebuilt else ""
+        return f"; {_describe_rebuilt(past.rebuilt)}" if past.rebuilt else ""
     if not (past.readers or past.maybe_readers):
         none = "; no other model reads what changes"
-        return f"{none}, and {_describe_rebuilt_in_view(more)} anyway" if more > 0 else none
+        return f"{none}, and {_describe_rebuilt(more)} anyway" if more > 0 else none
     if not past.rebuilt and past.readers:
-        return f"; {_describe_read_models_in_view(past)}, and no other model is rebuilt"
-    return f"; {_describe_read_models_in_view(past)}" + (
-        f", and {_describe_rebuilt_in_view(more, ' more')} anyway" if more > 0 else ""
+        return f"; {_describe_read_models(past)}, and no other model is rebuilt"
+    return f"; {_describe_read_models(past)}" + (
+        f", and {_describe_rebuilt(more, ' more')} anyway" if more > 0 else ""
     )
 
 
-def _describe_read_models_in_view(past: PastNumbers) -> str:
+def _describe_read_models(past: PastNumbers) -> str:
     if not past.readers:
         return f"{words.format_count(past.maybe_readers, 'other model')} may read what changes"
     read = "reads" if past.readers == 1 else "read"
@@ -163,7 +163,7 @@ def _describe_read_models_in_view(past: PastNumbers) -> str:
     )
 
 
-def _describe_rebuilt_in_view(number: int, more: str = "") -> str:
+def _describe_rebuilt(number: int, more: str = "") -> str:
     noun = "model" if number == 1 else "models"
     return f"{words.format_number(number)}{more} {noun} {'is' if number == 1 else 'are'} rebuilt"
 
@@ -261,15 +261,15 @@ def describe_main_difference_in_view(main: DiffView) -> SafeMarkdown:
     """What the one model shows that a reader should know first; it differs."""
     model = make_code_span(main.model)
     if main.state == "suspect":
-        return SafeMarkdown(_describe_keys_in_diff_view(main, model))
-    rows = _describe_rows_in_diff_view(main)
+        return SafeMarkdown(_describe_keys(main, model))
+    rows = _describe_rows(main)
     if not main.matched:
         return SafeMarkdown(f"No row of {model} has a key that `prod` has; {rows}")
     if main.full_match is None:
         return SafeMarkdown(f"The columns of {model} could not be compared; {rows}")
     if main.changed_share:
         changed = words.format_percent(main.changed_share)
-        names, many = _describe_changed_columns_in_view(main.unequal_columns)
+        names, many = _describe_changed_columns(main.unequal_columns)
         verb = "change" if many else "changes"
         return SafeMarkdown(f"{names} {verb} in {changed} of the rows of {model}; {rows}")
     if main.only_prod or main.only_pr:
@@ -281,7 +281,7 @@ def describe_main_difference_in_view(main: DiffView) -> SafeMarkdown:
     return SafeMarkdown(f"{names} {what} in {model}; all rows are equal in the other columns")
 
 
-def _describe_keys_in_diff_view(main: DiffView, model: str) -> str:
+def _describe_keys(main: DiffView, model: str) -> str:
     twice, absent = main.duplicate_keys or 0, main.null_keys or 0
     rows = f"{words.format_count(absent, 'row')} {'has' if absent == 1 else 'have'} no key"
     if not twice:
@@ -301,7 +301,7 @@ def describe_all_same_in_view(compared: Sequence[DiffView]) -> SafeMarkdown:
     return SafeMarkdown(f"0 of {words.format_count(rows, 'row')} differ from `prod` in {where}")
 
 
-def _describe_rows_in_diff_view(diff: DiffView) -> str:
+def _describe_rows(diff: DiffView) -> str:
     gone, new = diff.only_prod or 0, diff.only_pr or 0
     if not gone and not new:
         return "no row is gone or new"
@@ -318,7 +318,7 @@ def _choose_verb(number: int) -> str:
     return f"{words.format_count(number, 'row')} {'is' if number == 1 else 'are'}"
 
 
-def _describe_changed_columns_in_view(columns: Sequence[ColumnMatch]) -> tuple[str, bool]:
+def _describe_changed_columns(columns: Sequence[ColumnMatch]) -> tuple[str, bool]:
     names = [column.name for column in columns]
     return _list_names(names), len(names) > 1
 
@@ -355,7 +355,7 @@ def describe_columns_changed_in_diff_view(diff: DiffView) -> SafeMarkdown:
             listed = ", ".join(make_table_cell(name) for name in names[:3])
             parts.append(f"{label}{listed}{words.and_more(names, 3)}")
     if diff.window and not diff.complete:
-        parts.append(_describe_part_in_view(diff.coverage))
+        parts.append(_describe_part(diff.coverage))
     return SafeMarkdown("<br>".join(parts))
 
 
@@ -366,10 +366,10 @@ def render_row_bar_of_diff_view(diff: DiffView) -> SafeMarkdown:
     counts = f"{_format_number(diff.only_prod)} gone, {_format_number(diff.only_pr)} new"
     total = "–" if diff.rows_pr is None else words.format_count(diff.rows_pr, "row")
     of = "<br>of" if diff.changed_share else " of"
-    return SafeMarkdown(f"{_render_bar_of_diff_view(diff)}{of} {total}<br>{counts}")
+    return SafeMarkdown(f"{_render_bar(diff)}{of} {total}<br>{counts}")
 
 
-def _render_bar_of_diff_view(diff: DiffView) -> str:
+def _render_bar(diff: DiffView) -> str:
     if diff.full_match is None:
         return "not known,"
     if not diff.matched:
@@ -388,7 +388,7 @@ def _format_number(value: int | None) -> str:
     return "–" if value is None else words.format_number(value)
 
 
-def _describe_part_in_view(days: tuple[int, int] | None) -> str:
+def _describe_part(days: tuple[int, int] | None) -> str:
     if days is None or days[0] >= days[1]:
         return "not all of `prod`'s intervals"
     return f"compared: {words.format_number(days[0])} of {words.format_count(days[1], 'day')}"
@@ -457,7 +457,7 @@ def list_failed_audits_of_view(
     return [
         SafeMarkdown(
             f"{make_table_cell(audit.audit)} on {make_table_cell(model.model)}"
-            f"{_describe_audit_in_view(audit)}"
+            f"{_describe_audit(audit)}"
         )
         for model in models
         for audit in model.audits
@@ -465,7 +465,7 @@ def list_failed_audits_of_view(
     ]
 
 
-def _describe_audit_in_view(audit: ModelAudit) -> str:
+def _describe_audit(audit: ModelAudit) -> str:
     rows = "" if audit.failed_rows is None else f", {words.format_count(audit.failed_rows, 'row')}"
     if audit.prod_rows is None:
         return f"{rows} (`prod` could not be asked)" if audit.prod_unknown_because else rows

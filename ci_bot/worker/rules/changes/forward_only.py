@@ -34,7 +34,7 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
         return
     if pair.before.data_hash == after.data_hash:
         return  # SQLMesh compares columns only if the data change
-    lost, compared = _list_columns_dropped_by_change(pair.before, after)
+    lost, compared = _list_dropped_columns(pair.before, after)
     if not lost:
         return
     by_input = after.fqn in inputs.allowed_destructive
@@ -50,9 +50,7 @@ def find_destructive_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[Ru
             anchors=("forward_only", "kind"),
         )
         return
-    lost = [
-        name for name in lost if not _is_column_stored_alike_after_change(name, pair.before, after)
-    ]
+    lost = [name for name in lost if not _is_column_stored_alike(name, pair.before, after)]
     if not lost:
         return  # only the type's name changed: SQLMesh does not refuse that
     if compared and allowed is not None and allowed.is_ignore:
@@ -87,7 +85,7 @@ def _explain_refusal(lost: list[str], before: Model, after: Model) -> str:
             " (It reads the type of these columns back from its state as another one, so any "
             "change of such a model is refused.)"
         )
-    if all(_is_column_stored_alike_after_change(name, before, after) for name in lost):
+    if all(_is_column_stored_alike(name, before, after) for name in lost):
         return (
             " (It infers another name of the same type, such as VARCHAR of a function for the "
             "STRING of a source: a cast to the type of the table keeps the columns.)"
@@ -104,7 +102,7 @@ def _explain_acceptance(allowed: Any, compared: bool, by_input: bool) -> str:
     return f"with on_destructive_change {allowed.value.lower()}"
 
 
-def _is_column_stored_alike_after_change(name: str, before: Model, after: Model) -> bool:
+def _is_column_stored_alike(name: str, before: Model, after: Model) -> bool:
     """Whether a column is on both sides, with one type in the engine's dialect."""
     old, new = (
         {column.lower(): kind for column, kind in (model.columns_to_types or {}).items()}.get(
@@ -125,7 +123,7 @@ def find_columns_not_added(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
     allowed = getattr(after.kind, "on_additive_change", None)
     if allowed is None or not allowed.is_ignore or not _is_altered_in_place(pair, inputs):
         return
-    added = _list_columns_added_by_change(pair.before, after)
+    added = _list_added_columns(pair.before, after)
     if added:
         yield RuleObservation(
             NOT_ADDED,
@@ -152,14 +150,14 @@ def _is_altered_in_place(pair: ModelPair, inputs: RuleInputs) -> bool:
     )
 
 
-def _list_columns_added_by_change(before: Model, after: Model) -> list[str]:
+def _list_added_columns(before: Model, after: Model) -> list[str]:
     """Lists new columns and new fields of columns; by name only if types are unknown."""
-    known = _list_types_of_both_sides_of_change(before, after)
+    known = _list_types_of_both_sides(before, after)
     if known is None:
         return []
     old, new = known
     own = list_validity_columns(after)
-    if not _are_both_sides_of_change_typed(old, new):
+    if not _are_both_sides_typed(old, new):
         return sorted(set(new) - set(old) - own)
     try:
         operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
@@ -176,16 +174,16 @@ def list_validity_columns(model: Model) -> set[str]:
     return {kind.valid_from_name.name.lower(), kind.valid_to_name.name.lower()}
 
 
-def _list_columns_dropped_by_change(before: Model, after: Model) -> tuple[list[str], bool]:
+def _list_dropped_columns(before: Model, after: Model) -> tuple[list[str], bool]:
     """Lists columns that go or change type; true if SQLMesh compares them, too.
 
     SQLMesh compares definitions only if all types are known; then its own operations count.
     """
-    known = _list_types_of_both_sides_of_change(before, after)
+    known = _list_types_of_both_sides(before, after)
     if known is None:
         return [], False
     old, new = known
-    if not _are_both_sides_of_change_typed(old, new):
+    if not _are_both_sides_typed(old, new):
         return sorted(set(old) - set(new)), False
     try:
         operations = get_schema_differ(after.dialect).compare_columns(after.fqn, old, new)
@@ -197,7 +195,7 @@ def _list_columns_dropped_by_change(before: Model, after: Model) -> tuple[list[s
     return sorted(set(found)), True
 
 
-def _list_types_of_both_sides_of_change(
+def _list_types_of_both_sides(
     before: Model, after: Model
 ) -> tuple[dict[str, exp.DataType], dict[str, exp.DataType]] | None:
     """Columns and types of both sides, the old one as in the state; None if a side hides them."""
@@ -207,7 +205,7 @@ def _list_types_of_both_sides_of_change(
     return old, new
 
 
-def _are_both_sides_of_change_typed(*sides: dict[str, exp.DataType]) -> bool:
+def _are_both_sides_typed(*sides: dict[str, exp.DataType]) -> bool:
     return not any(kind.is_type("UNKNOWN") for side in sides for kind in side.values())
 
 

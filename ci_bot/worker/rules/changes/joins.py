@@ -26,14 +26,10 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     old, new = pair.both_meanings
     called = inputs.names.shorten_in_text
     before = [
-        join
-        for join in old.joins
-        if join not in new.joins and not _is_join_kept_in_change(join, old, new)
+        join for join in old.joins if join not in new.joins and not _is_join_kept(join, old, new)
     ]
     after = [
-        join
-        for join in new.joins
-        if join not in old.joins and not _is_join_kept_in_change(join, new, old)
+        join for join in new.joins if join not in old.joins and not _is_join_kept(join, new, old)
     ]
     for was in before:
         now = next((join for join in after if join.target == was.target), None)
@@ -49,7 +45,7 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
             f"The join of `{called(was.target)}` changes: {'; '.join(differences)}.",
             "the owner confirms which rows meet, and which are dropped or kept",
             model=pair.after,
-            subject=(_make_subject_of_changed_join(was, old, inputs),),
+            subject=(_make_subject(was, old, inputs),),
             anchors=(f"JOIN {called(was.target)}", called(was.target), "JOIN"),
         )
     for new_join in after:
@@ -61,12 +57,12 @@ def find_changed_joins(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
                 "every row has a match, or the others are meant to go",
                 severity="medium",
                 model=pair.after,
-                subject=(_make_subject_of_changed_join(new_join, new, inputs),),
+                subject=(_make_subject(new_join, new, inputs),),
                 anchors=(f"JOIN {partner}", partner, "JOIN"),
             )
 
 
-def _is_join_kept_in_change(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bool:
+def _is_join_kept(join: JoinMeaning, its: QueryMeaning, other: QueryMeaning) -> bool:
     """Whether the other version reads the partner with the conditions of the inner join, too.
 
     It may read the partner first and join the others to it, or have the conditions in WHERE.
@@ -91,13 +87,13 @@ def _describe_changed_join(
         differences = [f"{was.how} JOIN becomes {now.how} JOIN"] if was.how != now.how else []
     if not differences and not gone:
         # Both tables got the column, so no join could compare it before.
-        added = {key for key in added if not _does_change_compare_new_columns(now.places[key], old)}
+        added = {key for key in added if not _compares_new_columns(now.places[key], old)}
     differences += sorted(f"no longer on {old.show_key(key)}" for key in gone)
     differences += sorted(f"now on {new.show_key(key)}" for key in added)
     return differences
 
 
-def _does_change_compare_new_columns(places: frozenset[tuple[str, str]], old: QueryMeaning) -> bool:
+def _compares_new_columns(places: frozenset[tuple[str, str]], old: QueryMeaning) -> bool:
     return bool(places) and all(
         target in old.columns and column not in old.columns[target] for target, column in places
     )
@@ -116,12 +112,12 @@ def _observe_gone_join(
         "the owner confirms that the partner is not needed",
         severity=None if filters else "medium",
         model=pair.after,
-        subject=(_make_subject_of_changed_join(was, old, inputs),),
+        subject=(_make_subject(was, old, inputs),),
         anchors=("FROM",),
     )
 
 
-def _make_subject_of_changed_join(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
+def _make_subject(join: JoinMeaning, its: QueryMeaning, inputs: RuleInputs) -> str:
     """Makes the identity of a join: one partner may be joined twice, with different conditions."""
     return inputs.names.shorten_in_text(
         " ".join([join.target, *sorted(map(its.show_key, join.on))])

@@ -89,9 +89,7 @@ def observe_exposed_columns(
         exposed = {
             name: source
             for name, source in exposed.items()
-            if not _does_changed_column_stay_inside(
-                name, source, after, inputs, is_new=before is None
-            )
+            if not _does_column_stay_inside(name, source, after, inputs, is_new=before is None)
         }
     if not exposed:
         return
@@ -103,7 +101,7 @@ def observe_exposed_columns(
     }
     # To take in what the source had, and the model did not take until now, is a decision, too.
     if before is not None and any(
-        _was_column_declined_before_change(source, inputs) for source in exposed.values()
+        _was_column_declined(source, inputs) for source in exposed.values()
     ):
         kept_back |= set(exposed)
     hiding = {
@@ -139,11 +137,11 @@ def observe_exposed_columns(
 
 def _is_passing_schema(after: Model, inputs: RuleInputs) -> bool:
     """Whether most of prod's models in the schema read models, so that it is no staging area."""
-    schema = _read_schema_of_changed_table(after.fqn)
+    schema = _read_schema(after.fqn)
     there = [
         model
         for name, model in inputs.before.items()
-        if not model.kind.is_external and _read_schema_of_changed_table(name) == schema
+        if not model.kind.is_external and _read_schema(name) == schema
     ]
     passing = [
         model
@@ -157,7 +155,7 @@ def _is_passing_schema(after: Model, inputs: RuleInputs) -> bool:
     return 2 * len(passing) > len(there)
 
 
-def _was_column_declined_before_change(source: str, inputs: RuleInputs) -> bool:
+def _was_column_declined(source: str, inputs: RuleInputs) -> bool:
     """Whether prod's source has the column already, and no model of prod shows it."""
     table, _, column = source.rpartition(".")
     end = f".{plain_name(table)}"
@@ -187,7 +185,7 @@ def _list_hiding_models(source: str, inputs: RuleInputs) -> Iterator[str]:
             yield name
 
 
-def _does_changed_column_stay_inside(
+def _does_column_stay_inside(
     name: str, source: str, after: Model, inputs: RuleInputs, *, is_new: bool
 ) -> bool:
     """Whether a column stays inside a schema that has it already.
@@ -195,8 +193,8 @@ def _does_changed_column_stay_inside(
     A new model in that schema shows it to nobody else. If the source has just got the column, the
     source has the finding, unless it only takes the data in.
     """
-    schema, table = _read_schema_of_changed_table(after.fqn), plain_name(source.rpartition(".")[0])
-    if _read_schema_of_changed_table(table) != schema:
+    schema, table = _read_schema(after.fqn), plain_name(source.rpartition(".")[0])
+    if _read_schema(table) != schema:
         return is_new and (schema, name) in inputs.columns_by_schema
     if is_new:
         return True
@@ -217,7 +215,7 @@ def _reads_only_sources(model: Model, inputs: RuleInputs) -> bool:
     return bool(parents) and all(parent is None or parent.kind.is_external for parent in parents)
 
 
-def _read_schema_of_changed_table(table: str) -> str:
+def _read_schema(table: str) -> str:
     """Reads the schema from a table's name, in lower case; empty if it has none."""
     return plain_name(table).rpartition(".")[0].rpartition(".")[2].lower()
 
@@ -230,7 +228,7 @@ def _list_leaving_columns(
     queries: ModelQueries | None,
 ) -> dict[str, str]:
     """Lists the columns that leave the allowed schemas in this model, and not in a model above."""
-    if _may_schema_hold_changed_column(after, allowed):
+    if _may_schema_hold_column(after, allowed):
         return {}
     above = [inputs.after.get(name) for name in after.depends_on]
     outside = [
@@ -238,7 +236,7 @@ def _list_leaving_columns(
         for model in above
         if model is not None
         and not model.kind.is_external
-        and not _may_schema_hold_changed_column(model, allowed)
+        and not _may_schema_hold_column(model, allowed)
     ]
     computed = trace_column_sources(after, queries)
 
@@ -252,7 +250,7 @@ def _list_leaving_columns(
     return {name: source for name, source in exposed.items() if not leaves_above(name)}
 
 
-def _may_schema_hold_changed_column(model: Model, allowed: Sequence[str]) -> bool:
+def _may_schema_hold_column(model: Model, allowed: Sequence[str]) -> bool:
     schema = model.fully_qualified_table.db.lower()
     return any(fnmatchcase(schema, pattern.lower()) for pattern in allowed)
 
@@ -294,7 +292,7 @@ def _list_gone_promises(pair: ModelPair) -> tuple[list[str], bool]:
 def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Audits that the model no longer has."""
     lost, blocking = _list_gone_promises(pair)
-    weaker = _list_keys_widened_by_change(pair) | _list_changed_conditions_of_promises(pair).keys()
+    weaker = _list_widened_keys(pair) | _list_changed_conditions(pair).keys()
     lost = [item for item in lost if item not in weaker]
     if lost:
         yield RuleObservation(
@@ -309,7 +307,7 @@ def find_removed_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
         )
 
 
-def _list_keys_widened_by_change(pair: ModelPair) -> set[str]:
+def _list_widened_keys(pair: ModelPair) -> set[str]:
     """Lists lost promises whose key is now checked with more columns: weaker, not gone."""
     old, new = pair.both_promises
     return {
@@ -319,7 +317,7 @@ def _list_keys_widened_by_change(pair: ModelPair) -> set[str]:
     }
 
 
-def _list_changed_conditions_of_promises(pair: ModelPair) -> dict[str, str]:
+def _list_changed_conditions(pair: ModelPair) -> dict[str, str]:
     """Lists lost promises that now hold for a part of the rows, with that part's condition."""
     old, new = pair.both_promises
     found: dict[str, str] = {}
@@ -355,12 +353,11 @@ def find_weakened_audits(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleOb
         if stops and key in new.unique and not new.unique[key]
     ]
     weaker += [
-        f"{item} is checked with more columns only"
-        for item in sorted(_list_keys_widened_by_change(pair))
+        f"{item} is checked with more columns only" for item in sorted(_list_widened_keys(pair))
     ]
     weaker += [
         f"{item} is checked for rows with {condition} only"
-        for item, condition in sorted(_list_changed_conditions_of_promises(pair).items())
+        for item, condition in sorted(_list_changed_conditions(pair).items())
     ]
     if weaker:
         yield RuleObservation(
@@ -381,9 +378,7 @@ def _find_rewritten_audits(pair: ModelPair) -> Iterator[RuleObservation]:
     rewritten = {
         name
         for name, text in old.queries.items()
-        if name in new.queries
-        and _strip_blanks_of_changed_audit(new.queries[name])
-        != _strip_blanks_of_changed_audit(text)
+        if name in new.queries and _strip_blanks(new.queries[name]) != _strip_blanks(text)
     }
     for call, arguments in old.arguments.items():
         name = call.partition("(")[0]
@@ -465,5 +460,5 @@ def _observe_rarer_audit(
         )
 
 
-def _strip_blanks_of_changed_audit(text: str) -> str:
+def _strip_blanks(text: str) -> str:
     return "".join(text.split()).rstrip(";")

@@ -85,7 +85,7 @@ def _does_change_keep_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) 
     query: one of SQLMesh's own, or one whose code shows that. No argument may be a time, because
     the macro could compare it with another.
     """
-    before, after = _count_calls_in_changed_query(old), _count_calls_in_changed_query(new)
+    before, after = _count_calls(old), _count_calls(new)
     if not before and not after:
         return True
     if _list_changed_definitions(pair.before) != _list_changed_definitions(pair.after):
@@ -105,24 +105,24 @@ def _does_change_keep_macros(pair: ModelPair, old: ModelQuery, new: ModelQuery) 
         for call in query.written_tree.find_all(d.MacroFunc)
     }
     return not any(
-        _does_changed_call_mention_time(calls[text])
+        _does_call_mention_time(calls[text])
         or (
-            (own := projects_own.get(_name_call_in_changed_query(calls[text]))) is not None
+            (own := projects_own.get(_name_call(calls[text]))) is not None
             and not is_pure_macro(own)
         )
         for text in differing
     )
 
 
-def _count_calls_in_changed_query(query: ModelQuery) -> Counter[str]:
+def _count_calls(query: ModelQuery) -> Counter[str]:
     return Counter(call.sql() for call in query.written_tree.find_all(d.MacroFunc))
 
 
-def _name_call_in_changed_query(call: exp.Expr) -> str:
+def _name_call(call: exp.Expr) -> str:
     return str(call.this.name or call.name).lower()
 
 
-def _does_changed_call_mention_time(call: exp.Expr) -> bool:
+def _does_call_mention_time(call: exp.Expr) -> bool:
     return any(var.name.lower().startswith(_TIMES) for var in call.find_all(d.MacroVar))
 
 
@@ -236,8 +236,8 @@ def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
     if pair.query_before is None or pair.query_after is None or pair.has_same_query:
         return
     old, new = (
-        _list_casts_in_changed_query(pair.query_before),
-        _list_casts_in_changed_query(pair.query_after),
+        _list_casts(pair.query_before),
+        _list_casts(pair.query_after),
     )
     dialect = pair.after.dialect
     found = {
@@ -256,7 +256,7 @@ def find_changed_casts(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObse
         )
 
 
-def _list_casts_in_changed_query(query: ModelQuery) -> dict[str, exp.DataType]:
+def _list_casts(query: ModelQuery) -> dict[str, exp.DataType]:
     """Lists the type to which each expression is cast, if it is only one type."""
     found: dict[str, exp.DataType | None] = {}
     for node in query.tree.find_all(exp.Cast, exp.TryCast):
@@ -308,8 +308,7 @@ def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
         return
     old, new = (side.list_totals for side in pair.both_meanings)
     changed = {
-        name: f"{name} from {_describe_joins_in_changed_query(old[name])} to "
-        f"{_describe_joins_in_changed_query(new[name])}"
+        name: f"{name} from {_describe_joins(old[name])} to {_describe_joins(new[name])}"
         for name in sorted(set(old) & set(new))
         if set(old[name]) != set(new[name]) and old[name]
     }
@@ -324,7 +323,7 @@ def find_changed_aggregates(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rul
         )
 
 
-def _describe_joins_in_changed_query(bag: Counter[str]) -> str:
+def _describe_joins(bag: Counter[str]) -> str:
     return "+".join(sorted(bag)) or "none"
 
 

@@ -61,7 +61,7 @@ def _observe_numbers(
 ) -> Iterator[RuleObservation]:
     models = {plain_name(fqn): one for fqn, one in inputs.after.items()}
     for name, window in _list_changed_row_numbers(query).items():
-        if name not in known and _does_changed_window_leave_ties(window, models):
+        if name not in known and _does_window_leave_ties(window, models):
             yield RuleObservation(
                 TIES,
                 f"`{name}` hangs on an order that does not tell every row from the others: of "
@@ -84,7 +84,7 @@ def _list_changed_row_numbers(query: ModelQuery) -> dict[str, exp.Expr]:
     }
 
 
-def _does_changed_window_leave_ties(window: exp.Expr, models: Mapping[str, Model]) -> bool:
+def _does_window_leave_ties(window: exp.Expr, models: Mapping[str, Model]) -> bool:
     """Whether known keys show that rows may be equal in a window: no table's key is in it."""
     select = window.find_ancestor(exp.Select)
     source = select.args.get(FROM) if select is not None else None

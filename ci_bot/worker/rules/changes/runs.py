@@ -142,12 +142,12 @@ def _list_renderings(before: SqlModel, after: SqlModel) -> Iterator[RunRendering
     for stage in _STAGES:
         for start, end in _INTERVALS:
             run = {"start": start, "end": end, "execution_time": end, "runtime_stage": stage}
-            yield partial(_render_both_sides_of_change, run)
+            yield partial(_render_both_sides, run)
     if isinstance(before.query, d.JinjaQuery) or isinstance(after.query, d.JinjaQuery):
         yield lambda model: [sqlmesh_compat.render_sqlmesh_model_on_earlier_runs(model)]
 
 
-def _render_both_sides_of_change(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:
+def _render_both_sides(run: Mapping[str, Any], model: Model) -> list[exp.Expr | None]:
     return [
         *model.render_pre_statements(**run),
         model.render_query(**run),
@@ -185,12 +185,12 @@ def _iterate_parsed(model: SqlModel) -> Iterator[exp.Expr]:
 def _is_one_template(before: str, after: str) -> bool:
     """Whether two templates differ only in blanks and comments."""
     try:
-        return _split_parts_of_changed_template(before) == _split_parts_of_changed_template(after)
+        return _split_parts(before) == _split_parts(after)
     except Exception:  # a template that cannot be split is the same only if its text is
         return before == after
 
 
-def _split_parts_of_changed_template(text: str) -> list[object]:
+def _split_parts(text: str) -> list[object]:
     parts: list[object] = []
     tree = JINJA_PARSER.parse(text)
     for data in tree.find_all(nodes.TemplateData):
@@ -241,13 +241,13 @@ def find_lost_dependencies(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
     lost = {name for name in before.depends_on - after.depends_on if name in inputs.after}
     sure: set[str] = set()
     if is_sql_model(after):
-        known = set(_list_unwaited_after_change(before, inputs)) if is_sql_model(before) else set()
-        sure = set(_list_unwaited_after_change(after, inputs)) - known
-        sure |= lost & set(_list_models_read_after_change(_list_audited_tables(after), inputs))
+        known = set(_list_unwaited_tables(before, inputs)) if is_sql_model(before) else set()
+        sure = set(_list_unwaited_tables(after, inputs)) - known
+        sure |= lost & set(_list_read_models(_list_audited_tables(after), inputs))
         if sure:
             yield _observe_unwaited(after, sure, inputs)
     # SQLMesh adds the tables of the query to the written list.
-    named = lost & (before.depends_on_ or set()) - sure - _list_tables_queried_after_change(before)
+    named = lost & (before.depends_on_ or set()) - sure - _list_queried_tables(before)
     may_read = {name for name in named if _may_be_read(after, name, inputs)}
     if may_read:
         yield _make_missing_after_change(after, may_read, inputs, _MAY_READ)
@@ -260,7 +260,7 @@ def find_lost_dependencies(pair: ModelPair, inputs: RuleInputs) -> Iterator[Rule
 @on_new_model(MISSING)
 def find_missing_dependencies(model: Model, inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Models that statements of a new model read, and that it does not wait for."""
-    if is_sql_model(model) and (unwaited := set(_list_unwaited_after_change(model, inputs))):
+    if is_sql_model(model) and (unwaited := set(_list_unwaited_tables(model, inputs))):
         yield _observe_unwaited(model, unwaited, inputs)
 
 
@@ -289,15 +289,15 @@ def _make_missing_after_change(
     )
 
 
-def _list_unwaited_after_change(model: SqlModel, inputs: RuleInputs) -> Iterator[str]:
+def _list_unwaited_tables(model: SqlModel, inputs: RuleInputs) -> Iterator[str]:
     """Lists the models that its statements read, and that it does not depend on."""
     waited = {plain_name(name) for name in (*model.depends_on, model.fqn)}
-    for name in _list_models_read_after_change(_list_statement_tables(model), inputs):
+    for name in _list_read_models(_list_statement_tables(model), inputs):
         if plain_name(name) not in waited:
             yield name
 
 
-def _list_tables_queried_after_change(model: Model) -> set[str]:
+def _list_queried_tables(model: Model) -> set[str]:
     """Lists the tables that the model's query reads, by full name."""
     if not is_sql_model(model):
         return set()
@@ -311,7 +311,7 @@ def _list_tables_queried_after_change(model: Model) -> set[str]:
     return set(found)
 
 
-def _list_models_read_after_change(tables: Iterator[str], inputs: RuleInputs) -> Iterator[str]:
+def _list_read_models(tables: Iterator[str], inputs: RuleInputs) -> Iterator[str]:
     """Lists the models of the head among the tables, by full name; a seed is a model, too."""
     for name in {plain_name(table) for table in tables}:
         yield from inputs.models_by_plain_name.get(name, ())

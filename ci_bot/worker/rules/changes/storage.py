@@ -140,12 +140,11 @@ def find_layout_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[RuleObs
     for name in ("table_format", "storage_format"):
         if getattr(pair.before, name) != getattr(pair.after, name):
             changed.append(f"{name} {getattr(pair.after, name) or 'default'}")
-    if _list_changed_texts_of_storage(pair.before.clustered_by) != _list_changed_texts_of_storage(
+    if _list_changed_texts(pair.before.clustered_by) != _list_changed_texts(
         pair.after.clustered_by
     ):
         changed.append(
-            f"clustered_by "
-            f"{', '.join(_list_changed_texts_of_storage(pair.after.clustered_by)) or 'none'}"
+            f"clustered_by {', '.join(_list_changed_texts(pair.after.clustered_by)) or 'none'}"
         )
     replaced = pair.after.kind.is_incremental_by_partition and before != after
     left = _list_partitions_beside_time(pair, set(after) - set(before))
@@ -203,7 +202,7 @@ def _list_partitions(model: Model) -> list[str]:
     return sorted(list_column_names(list(model.partitioned_by)))
 
 
-def _list_changed_texts_of_storage(items: Any) -> list[str]:
+def _list_changed_texts(items: Any) -> list[str]:
     return [item.sql() for item in items or []]
 
 

@@ -37,15 +37,15 @@ def flatten_configuration_file(text: str | None) -> dict[str, object] | None:
     if text is None:
         return None
     found = load_yaml(replace_templates_in_configuration_file(text))
-    return dict(_iterate_flat_keys_of_file(found, ())) if isinstance(found, dict) else None
+    return dict(_iterate_flat_keys(found, ())) if isinstance(found, dict) else None
 
 
 def replace_templates_in_configuration_file(text: str) -> str:
     """Replaces each template by a word. A condition in one line counts as one value."""
-    return replace_templates(text, _make_placeholder_of_file_template, whole_conditions=True)
+    return replace_templates(text, _make_placeholder, whole_conditions=True)
 
 
-def _make_placeholder_of_file_template(template: str) -> str:
+def _make_placeholder(template: str) -> str:
     """Makes a word for a template, always the same one; empty for a comment."""
     if template.startswith(REMARK):
         return ""
@@ -55,10 +55,10 @@ def _make_placeholder_of_file_template(template: str) -> str:
     return f"jinja{sha256(words.encode()).hexdigest()[:_DIGITS]}"
 
 
-def _iterate_flat_keys_of_file(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+def _iterate_flat_keys(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict) and value:
         for key, inner in value.items():
-            yield from _iterate_flat_keys_of_file(inner, (*path, str(key)))
+            yield from _iterate_flat_keys(inner, (*path, str(key)))
     else:
         yield "\x00".join(path), value
 
@@ -119,7 +119,7 @@ def find_program_settings_in_file(inputs: RuleInputs) -> Iterator[RuleObservatio
         found = [
             key.split("\x00")
             for key, value in new.items()
-            if old.get(key) != value and _does_file_setting_start_program(key.split("\x00"), value)
+            if old.get(key) != value and _does_setting_start_program(key.split("\x00"), value)
         ]
         if found:
             yield RuleObservation(
@@ -136,7 +136,7 @@ def find_program_settings_in_file(inputs: RuleInputs) -> Iterator[RuleObservatio
             )
 
 
-def _does_file_setting_start_program(parts: list[str], value: Any) -> bool:
+def _does_setting_start_program(parts: list[str], value: Any) -> bool:
     if "env_vars" in parts:
         return True  # JAVA_TOOL_OPTIONS, PYSPARK_PYTHON, and others that a started program reads
     place = next((n for n, part in enumerate(parts) if _CONNECTIONS.search(part)), len(parts))
@@ -144,29 +144,27 @@ def _does_file_setting_start_program(parts: list[str], value: Any) -> bool:
     if not setting or value in (None, "", [], {}):
         return False
     if setting[0] in _PASTED:
-        breaks_out = any(
-            map(_BREAKS_OUT.search, [*setting[1:], *_iterate_texts_of_file_setting(value)])
-        )
+        breaks_out = any(map(_BREAKS_OUT.search, [*setting[1:], *_iterate_texts(value)]))
         return breaks_out or any(map(_DUCKDB.search, setting[1:]))
     if setting[0] == "config":
-        return _does_file_setting_start_from_spark(".".join(setting[1:]), str(value))
+        return _does_setting_start_from_spark(".".join(setting[1:]), str(value))
     return setting[0] in _LOADERS
 
 
-def _iterate_texts_of_file_setting(value: Any) -> Iterator[str]:
+def _iterate_texts(value: Any) -> Iterator[str]:
     """Yields every key and value inside a list or mapping."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield str(key)
-            yield from _iterate_texts_of_file_setting(inner)
+            yield from _iterate_texts(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _iterate_texts_of_file_setting(inner)
+            yield from _iterate_texts(inner)
     else:
         yield str(value)
 
 
-def _does_file_setting_start_from_spark(name: str, value: str) -> bool:
+def _does_setting_start_from_spark(name: str, value: str) -> bool:
     if _JAVA_OPTIONS.match(name):
         return bool(_STARTING_OPTION.search(value))
     return bool(_SPARK.match(name))
@@ -232,14 +230,14 @@ _DEFAULTS: dict[str, Any] = {
 _LONGEST_WAIT = 6 * 60 * 60
 
 
-def _read_default_of_file_setting(name: str, value: Any) -> Any:
+def _read_default(name: str, value: Any) -> Any:
     """A setting's value; without a name the bot deploys main."""
     if name == "prod_branch_name" and value in (None, "main"):
         return "main"
     return _DEFAULTS.get(name) if value is None else value
 
 
-def _judge_run_setting_in_file(name: str, before: Any, after: Any) -> OtherJudgement:
+def _judge_run_setting(name: str, before: Any, after: Any) -> OtherJudgement:
     if name != "environment_check_max_wait":
         return "info", "how often a run asks whether a plan has ended", _NOTHING
     was, now = (_LONGEST_WAIT if one is None else one for one in (before, after))
@@ -264,22 +262,20 @@ def judge_other_setting_in_file(
     """
     if head == "cicd_bot" and name in _DEPLOYS:
         # A new setting often only repeats SQLMesh's default.
-        same = _read_default_of_file_setting(name, before) == _read_default_of_file_setting(
-            name, after
-        )
+        same = _read_default(name, before) == _read_default(name, after)
         return "low" if same else "high", _DEPLOYS[name], CONFIRM
     if head == "run":
-        return _judge_run_setting_in_file(name, before, after)
-    guard = _find_guard_lost_from_file(head, before, after)
+        return _judge_run_setting(name, before, after)
+    guard = _find_lost_guard(head, before, after)
     if guard is not None:
         return "high", guard, CONFIRM
     if head in _LIFETIMES:
-        return _judge_lifetime_setting_in_file(_LIFETIMES[head], before, after)
+        return _judge_lifetime_setting(_LIFETIMES[head], before, after)
     return _EFFECTS.get(head, ("info", "a setting of the project", _NOTHING))
 
 
-def _judge_lifetime_setting_in_file(what: str, before: Any, after: Any) -> OtherJudgement:
-    was, now = _read_hours_of_file_setting(before), _read_hours_of_file_setting(after)
+def _judge_lifetime_setting(what: str, before: Any, after: Any) -> OtherJudgement:
+    was, now = _read_hours(before), _read_hours(after)
     if was is None or now is None:
         return "medium", f"{what} are kept for another time", CONFIRM
     if now >= was:
@@ -287,56 +283,54 @@ def _judge_lifetime_setting_in_file(what: str, before: Any, after: Any) -> Other
     return "medium", f"{what} are deleted sooner", CONFIRM
 
 
-def _read_hours_of_file_setting(lifetime: Any) -> float | None:
+def _read_hours(lifetime: Any) -> float | None:
     """Reads a lifetime in hours; None if its form is not the one in SQLMesh's documentation."""
     found = _LIFETIME.fullmatch(" ".join(str(lifetime or _DEFAULT_LIFETIME).lower().split()))
     return None if found is None else int(found[1]) * _HOURS[found[2]]
 
 
-def _find_guard_lost_from_file(head: str, before: Any, after: Any) -> str | None:
+def _find_lost_guard(head: str, before: Any, after: Any) -> str | None:
     """Describes a lost guard: an approval, a notification of failures, a pinned environment."""
     if head == "pinned_environments":
-        if _list_texts_of_file_setting(before) - _list_texts_of_file_setting(after):
+        if _list_texts(before) - _list_texts(after):
             return "the janitor deletes an environment that is not pinned once its time is over"
     elif head == "users":
-        lost = _list_approvers_in_file(before) - _list_approvers_in_file(after)
-        if lost and not _list_approvers_in_file(after):
+        lost = _list_approvers(before) - _list_approvers(after)
+        if lost and not _list_approvers(after):
             return "SQLMesh's own bot asks nobody for an approval before it deploys"
         if lost:
             return "SQLMesh's own bot no longer asks them for an approval before it deploys"
     if head in {"users", "notification_targets"}:
-        silent = _list_failures_heard_by_file_setting(
-            before
-        ) - _list_failures_heard_by_file_setting(after)
+        silent = _list_heard_failures(before) - _list_heard_failures(after)
         if silent:
             return f"nobody here gets notice of {', '.join(sorted(silent))} any more"
     return None
 
 
-def _list_texts_of_file_setting(value: Any) -> set[str]:
+def _list_texts(value: Any) -> set[str]:
     items = value if isinstance(value, list) else [value] if value else []
     return {str(item).lower() for item in items}
 
 
-def _list_mappings_of_file_setting(value: Any) -> Iterable[Mapping[str, Any]]:
+def _list_mappings(value: Any) -> Iterable[Mapping[str, Any]]:
     items = value if isinstance(value, list) else [value]
     return [item for item in items if isinstance(item, dict)]
 
 
-def _list_approvers_in_file(users: Any) -> set[str]:
+def _list_approvers(users: Any) -> set[str]:
     return {
         str(user.get("github_username") or user.get("username")).lower()
-        for user in _list_mappings_of_file_setting(users)
-        if _APPROVER in _list_texts_of_file_setting(user.get("roles"))
+        for user in _list_mappings(users)
+        if _APPROVER in _list_texts(user.get("roles"))
     }
 
 
-def _list_failures_heard_by_file_setting(targets: Any) -> set[str]:
+def _list_heard_failures(targets: Any) -> set[str]:
     """Lists the failures of which notification targets, or those of the users, get notice."""
     heard: set[str] = set()
-    for one in _list_mappings_of_file_setting(targets):
-        heard |= _list_texts_of_file_setting(one.get("notify_on")) & _FAILURES
-        heard |= _list_failures_heard_by_file_setting(one.get("notification_targets"))
+    for one in _list_mappings(targets):
+        heard |= _list_texts(one.get("notify_on")) & _FAILURES
+        heard |= _list_heard_failures(one.get("notification_targets"))
     return heard
 
 

@@ -167,19 +167,19 @@ def _list_credentials(
     for shape, (start, end) in find_issued_credentials(line, shapes):
         if not is_sample_of_secret(line[start:end]):
             yield FoundCredential(FoundSecret(shape.what, sure=True), line[start:end])
-    key = _find_begin_of_key_in_file(lines, number)
+    key = _find_begin_of_key(lines, number)
     if key is not None:
         yield FoundCredential(FoundSecret("a private key", sure=True), key)
     if len(line) > LONGEST_LINE:
         return
-    yield from _list_file_credentials_by_place(lines, number, path, shapes)
+    yield from _list_credentials_by_place(lines, number, path, shapes)
     yield from _list_credentials_by_file(lines, number, path.rpartition("/")[2])
     if _QUICK.search(line.lower()):
-        yield from _list_default_values_in_file(line)
-        yield from _list_file_credentials_by_name(line, path)
+        yield from _list_default_values(line)
+        yield from _list_credentials_by_name(line, path)
 
 
-def _find_begin_of_key_in_file(lines: Sequence[str], number: int) -> str | None:
+def _find_begin_of_key(lines: Sequence[str], number: int) -> str | None:
     """Finds the first line of a private key that begins here; None for a sentence about keys."""
     begin = BEGIN_KEY.search(lines[number])
     if begin is None:
@@ -191,7 +191,7 @@ def _find_begin_of_key_in_file(lines: Sequence[str], number: int) -> str | None:
     return None if found is None else rest[found.start() :].strip()
 
 
-def _list_file_credentials_by_place(
+def _list_credentials_by_place(
     lines: Sequence[str], number: int, path: str, shapes: CredentialShapeSet
 ) -> Iterator[FoundCredential]:
     text, offset = lines[number], 0
@@ -202,7 +202,7 @@ def _list_file_credentials_by_place(
         if start >= offset:
             # A header without a scheme may as well be an expression.
             header = shape.marks == ("authorization",)
-            grade = _grade_credential_placed_in_file(
+            grade = _grade_placed_credential(
                 text[start:end], header=header, address=shape.marks == ("://",)
             )
             address = shape.marks == ("://",) and _LOOPBACK.match(text, end) is not None
@@ -213,10 +213,10 @@ def _list_file_credentials_by_place(
             ):
                 yield FoundCredential(FoundSecret(OF_SAME_MACHINE, sure=False), text[start:end])
             else:
-                yield from _grade_credential_in_file(shape.what, grade, text[start:end])
+                yield from _grade_credential(shape.what, grade, text[start:end])
 
 
-def _grade_credential_placed_in_file(value: str, *, header: bool, address: bool) -> SecretLikeness:
+def _grade_placed_credential(value: str, *, header: bool, address: bool) -> SecretLikeness:
     scheme = _SCHEME.match(value)
     if scheme is None:
         return judge_likeness_to_secret(value, made_by_people=not header, may_be_path=not address)
@@ -239,25 +239,25 @@ def _list_credentials_by_file(
         found = [match.span(1) for match in re.finditer(r"\bpassword\s+(\S+)", line)]
     for start, end in found:
         value = line[start:end]
-        yield from _grade_credential_in_file(
+        yield from _grade_credential(
             "a password", judge_likeness_to_secret(value, made_by_people=True), value
         )
     if name in _PGPASS:
         parts = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
         if len(parts) == 5 and not line.startswith("#"):  # noqa: PLR2004 - host to password
             grade = judge_likeness_to_secret(parts[4], made_by_people=True)
-            yield from _grade_credential_in_file("a password", grade, parts[4])
+            yield from _grade_credential("a password", grade, parts[4])
 
 
-def _list_default_values_in_file(line: str) -> Iterator[FoundCredential]:
+def _list_default_values(line: str) -> Iterator[FoundCredential]:
     for pattern in (_DEFAULT, _SHELL_DEFAULT):
         for found in pattern.finditer(line):
-            grade = _grade_literal_in_file(found["name"], found["value"])
+            grade = _grade_literal(found["name"], found["value"])
             what = "a credential as the default of an environment variable"
-            yield from _grade_credential_in_file(what, grade, found["value"])
+            yield from _grade_credential(what, grade, found["value"])
 
 
-def _list_file_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]:
+def _list_credentials_by_name(line: str, path: str) -> Iterator[FoundCredential]:
     suffix = PurePosixPath(path).suffix.lower()
     settings = suffix not in _CODE | _SQL
     comment = "--" if suffix in _SQL else "//" if suffix in _CODE else ";"
@@ -270,26 +270,26 @@ def _list_file_credentials_by_name(line: str, path: str) -> Iterator[FoundCreden
     for pattern in patterns:
         for found in pattern.finditer(line):
             value = found["value"]
-            literal = _parse_literal_in_file(value)
+            literal = _parse_literal(value)
             if literal is None and (settings or pattern is _IN_SQL):
                 literal = value.strip("\"'")
             if literal is None:
                 continue
-            grade = _grade_literal_in_file(found["name"], literal)
+            grade = _grade_literal(found["name"], literal)
             if pattern is _ARGUMENTS and grade is SecretLikeness.WORD:
                 continue  # `IN ('password', 'magic_link')`
-            if suffix in _SQL and pattern is _NAMED and not _is_setting_in_file(found["name"]):
+            if suffix in _SQL and pattern is _NAMED and not _is_setting(found["name"]):
                 # A column with any name, compared with a literal.
                 grade = SecretLikeness.WORD if grade is SecretLikeness.YES else SecretLikeness.NO
-            yield from _grade_credential_in_file(what, grade, literal)
+            yield from _grade_credential(what, grade, literal)
 
 
-def _is_setting_in_file(name: str) -> bool:
+def _is_setting(name: str) -> bool:
     """Whether a name in SQL is an option: `'password' = 'x'`, `AWS_SECRET_KEY = 'x'`."""
     return name.startswith("'") or name.upper().startswith(_STORES)
 
 
-def _parse_literal_in_file(value: str) -> str | None:
+def _parse_literal(value: str) -> str | None:
     """Parses a quoted literal; None for an expression, also for one inside quotes."""
     bare = value.lstrip("rbfuRBFU")
     if bare[:1] not in ("'", '"'):
@@ -299,16 +299,14 @@ def _parse_literal_in_file(value: str) -> str | None:
     return bare[1:-1]
 
 
-def _grade_literal_in_file(name: str, literal: str) -> SecretLikeness:
+def _grade_literal(name: str, literal: str) -> SecretLikeness:
     kind = classify_secret_setting(name)
     if kind is SettingContent.NOTHING:
         return SecretLikeness.NO
     return judge_likeness_to_secret(literal, made_by_people=kind is SettingContent.PASSWORD)
 
 
-def _grade_credential_in_file(
-    what: str, grade: SecretLikeness, value: str
-) -> Iterator[FoundCredential]:
+def _grade_credential(what: str, grade: SecretLikeness, value: str) -> Iterator[FoundCredential]:
     if grade is not SecretLikeness.NO:
         yield FoundCredential(FoundSecret(what, sure=grade is SecretLikeness.YES), value.strip())
 
@@ -340,23 +338,23 @@ def find_secrets_hardcoded_in_files(inputs: RuleInputs) -> Iterator[RuleObservat
             here = [] if line in known else list_credentials_in_file(lines, number, path, shapes)
             if here:
                 credential = here[0].credential
-                held = credential.sure and _is_file_credential_held_by_base(inputs, here)
+                held = credential.sure and _is_credential_held_by_base(inputs, here)
                 found.setdefault((credential, held), []).append(number + 1)
         for (credential, held), numbers in found.items():
-            yield _observe_credential_in_file(inputs, path, numbers, credential, held=held)
+            yield _observe_credential(inputs, path, numbers, credential, held=held)
 
 
-def _is_file_credential_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bool:
+def _is_credential_held_by_base(inputs: RuleInputs, found: Iterable[FoundCredential]) -> bool:
     """Whether the base branch contains all of these values as credentials already.
 
     The search covers the old side of every changed file, because a value may have moved, or only
     the rest of its line was edited; and the files from which a new line may be copied.
     """
     values = {one.value for one in found if one.credential.sure}
-    return values <= inputs.compute_once(_list_file_credentials_before)
+    return values <= inputs.compute_once(_list_credentials_before)
 
 
-def _list_file_credentials_before(inputs: RuleInputs) -> frozenset[str]:
+def _list_credentials_before(inputs: RuleInputs) -> frozenset[str]:
     """Lists the credentials of the base in the changed files, and in the files to copy from."""
     paths = (*(inputs.changed_files or ()), *inputs.copied_from)
     texts = ((inputs.read_text_before(path), path) for path in paths)
@@ -364,11 +362,11 @@ def _list_file_credentials_before(inputs: RuleInputs) -> frozenset[str]:
         value
         for text, path in texts
         if text is not None
-        for value in _list_credential_values_in_file(text, path)
+        for value in _list_credential_values(text, path)
     )
 
 
-def _list_credential_values_in_file(text: str, path: str) -> Iterator[str]:
+def _list_credential_values(text: str, path: str) -> Iterator[str]:
     shapes = CredentialShapeSet.select_for_text(text)
     if may_file_hold_credential(text, path, shapes):
         lines = text.splitlines()
@@ -377,7 +375,7 @@ def _list_credential_values_in_file(text: str, path: str) -> Iterator[str]:
                 yield one.value
 
 
-def _observe_credential_in_file(
+def _observe_credential(
     inputs: RuleInputs, path: str, numbers: list[int], credential: FoundSecret, *, held: bool
 ) -> RuleObservation:
     models = inputs.models_by_file.get(path, [])
@@ -442,7 +440,7 @@ def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
             continue
         filled = any(
             not line.lstrip().startswith("#")
-            and _is_env_file_line_filled(line.partition("=")[2].strip("\"' "))
+            and _is_env_line_filled(line.partition("=")[2].strip("\"' "))
             for line in after.splitlines()
             if "=" in line
         )
@@ -459,7 +457,7 @@ def find_tracked_env_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     yield from _find_unignored_env_file(inputs)
 
 
-def _is_env_file_line_filled(value: str) -> bool:
+def _is_env_line_filled(value: str) -> bool:
     return len(value) >= SHORTEST and not is_stand_in_for_secret(value)
 
 

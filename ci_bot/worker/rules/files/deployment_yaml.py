@@ -71,13 +71,13 @@ def list_differences_of_workflow_file(
         return
     new = read_pairs(after)
     if before is None:
-        if _does_workflow_file_run_foreign_code(new) and "secrets." in after:
+        if _does_workflow_run_foreign_code(new) and "secrets." in after:
             yield Difference("pull_request_target", _OTHERS_CODE)
         return
     old = read_pairs(before)
     if old is None or new is None:
         return
-    if _does_workflow_file_run_foreign_code(new) and not _does_workflow_file_run_foreign_code(old):
+    if _does_workflow_run_foreign_code(new) and not _does_workflow_run_foreign_code(old):
         yield Difference("pull_request_target", _OTHERS_CODE)
     changes_prod = any(map(SQLMESH_RUNS.search, texts))
     for path, was, now in list_changed_pairs(old, new):
@@ -92,7 +92,7 @@ _OTHERS_CODE = (
 )
 
 
-def _does_workflow_file_run_foreign_code(pairs: Counter[_Pair] | None) -> bool:
+def _does_workflow_run_foreign_code(pairs: Counter[_Pair] | None) -> bool:
     return any(
         path[0] == "on" and "pull_request_target" in (*path, value) for path, value in pairs or ()
     )
@@ -104,7 +104,7 @@ def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads
     key = path[-1]
     shown = show_change_of_deployment_file(path, was, now)
     if path[0] == "on":
-        return _judge_trigger_of_workflow_file(path, was, now, shown)
+        return _judge_trigger(path, was, now, shown)
     if "permissions" in path:
         is_more = now not in {None, "{}", "none"} and (was is None or "write" in str(now))
         return Difference(key, f"{shown}: what its token may do") if is_more else None
@@ -117,10 +117,7 @@ def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads
         return Difference(key, f"{shown}: which runs wait for each other, or end one another")
     if key == "uses":
         is_loose = now is not None and "@" in now and not _PINNED.search(now)
-        is_other = (
-            _name_action_in_workflow_file(was) != _name_action_in_workflow_file(now)
-            and changes_prod
-        )
+        is_other = _name_action(was) != _name_action(now) and changes_prod
         if is_loose or is_other:
             return Difference(key, f"{shown}: code that others may change runs there")
         return None
@@ -138,7 +135,7 @@ def _judge_workflow_file(  # noqa: PLR0911 - one line for each kind of key reads
     return None
 
 
-def _judge_trigger_of_workflow_file(
+def _judge_trigger(
     path: tuple[str, ...], was: str | None, now: str | None, shown: str
 ) -> Difference | None:
     key = path[-1]
@@ -154,7 +151,7 @@ def _judge_trigger_of_workflow_file(
     )
 
 
-def _name_action_in_workflow_file(uses: str | None) -> str | None:
+def _name_action(uses: str | None) -> str | None:
     return None if uses is None else uses.partition("@")[0]
 
 
@@ -194,7 +191,7 @@ def read_pairs(text: str) -> Counter[_Pair] | None:
         if found is None:
             return None
         is_secret = isinstance(found, dict) and found.get("kind") == "Secret"
-        pairs.update(_iterate_pairs_of_yaml_file(found, ("Secret",) if is_secret else ()))
+        pairs.update(_iterate_pairs(found, ("Secret",) if is_secret else ()))
     return pairs
 
 
@@ -203,24 +200,22 @@ def list_template_words_of_file(template: str) -> str:
     return " ".join(template.split()).replace("'", "\u2019")
 
 
-def _iterate_pairs_of_yaml_file(value: Any, path: tuple[str, ...]) -> Iterator[_Pair]:
+def _iterate_pairs(value: Any, path: tuple[str, ...]) -> Iterator[_Pair]:
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             if str(key).lower() not in _OF_PEOPLE or isinstance(inner, dict | list) is (
                 str(key) == "name"
             ):
-                yield from _iterate_pairs_of_yaml_file(inner, (*path, str(key)))
+                yield from _iterate_pairs(inner, (*path, str(key)))
     elif isinstance(value, list) and value:
-        for option, inner in pairwise(("", *map(_name_variable_in_manifest_file, value))):
+        for option, inner in pairwise(("", *map(_name_variable, value))):
             takes_secret = str(option).startswith("-") and is_name_of_secret(str(option))
-            yield from _iterate_pairs_of_yaml_file(
-                inner, (*path, str(option)) if takes_secret else path
-            )
+            yield from _iterate_pairs(inner, (*path, str(option)) if takes_secret else path)
     elif path:
         yield path, " ".join(str(value).split())
 
 
-def _name_variable_in_manifest_file(item: Any) -> Any:
+def _name_variable(item: Any) -> Any:
     """`{name: X, value: y}` of Kubernetes as `{X: y}`: the name says what the value is."""
     if isinstance(item, Mapping) and set(item) <= {"name", "value", "valueFrom"} and "name" in item:
         return {str(item["name"]): item.get("value", item.get("valueFrom"))}
@@ -246,7 +241,7 @@ def list_changed_pairs(
 def show_change_of_deployment_file(path: tuple[str, ...], was: str | None, now: str | None) -> str:
     """A changed setting for a report, by the names that lead to it; it shows no secret."""
     name = ".".join(path[-2:])
-    before, after = (_show_value_of_deployment_file(path, one) for one in (was, now))
+    before, after = (_show_value(path, one) for one in (was, now))
     return f"`{name}` goes from {before} to {after}"
 
 
@@ -257,7 +252,7 @@ _SIGNED_IN = re.compile(r"(?<=://)[^/\s@]{1,200}@")
 _SWITCHES = frozenset({"true", "false", "read", "write", "none", "{}", "0", "1"})
 
 
-def _show_value_of_deployment_file(names: tuple[str, ...], value: str | None) -> str:
+def _show_value(names: tuple[str, ...], value: str | None) -> str:
     # These files hold commands and lines of any form, where no pattern finds each secret.
     if value is None:
         return "nothing"

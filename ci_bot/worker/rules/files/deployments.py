@@ -56,28 +56,26 @@ _OF_LOGS = re.compile(r"^ENV\s+(PYTHON\w+|PIP_\w+|LOG\w*|DEBIAN_FRONTEND)[= ]", 
 
 def list_differences_of_image_file(before: str, after: str) -> Iterator[Difference]:
     """Instructions of a Dockerfile that are not as they were."""
-    old, new = (Counter(_list_instructions_of_image_file(text)) for text in (before, after))
-    yield from _list_changed_lines_of_file(old, new, "the image that prod runs is built otherwise")
+    old, new = (Counter(_list_instructions(text)) for text in (before, after))
+    yield from _list_changed_lines(old, new, "the image that prod runs is built otherwise")
 
 
-def _list_instructions_of_image_file(text: str) -> Iterator[str]:
-    joined = re.sub(r"\\[^\S\n]*\n", " ", _drop_hash_comments_of_file(text))
+def _list_instructions(text: str) -> Iterator[str]:
+    joined = re.sub(r"\\[^\S\n]*\n", " ", _drop_hash_comments(text))
     for line in joined.splitlines():
         words = line.split()
         if words and words[0].upper() not in _NO_INSTRUCTION and not _OF_LOGS.match(line.strip()):
             yield " ".join([words[0].upper(), *words[1:]])
 
 
-def _drop_hash_comments_of_file(text: str) -> str:
+def _drop_hash_comments(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
 
 
 _MOST_TOLD = 4
 
 
-def _list_changed_lines_of_file(
-    old: Counter[str], new: Counter[str], effect: str
-) -> Iterator[Difference]:
+def _list_changed_lines(old: Counter[str], new: Counter[str], effect: str) -> Iterator[Difference]:
     """One difference for all lines that go or come."""
     lost, gained = (list((a - b).elements()) for a, b in ((old, new), (new, old)))
     if not lost and not gained:
@@ -102,13 +100,13 @@ _REMARK = re.compile(r"^[^\S\n]*(#|//)[^\n]*$", re.MULTILINE)
 
 def list_differences_of_terraform_file(before: str, after: str) -> Iterator[Difference]:
     """Lines of Terraform that are not as they were."""
-    old, new = (Counter(_list_settings_of_terraform_file(text)) for text in (before, after))
-    yield from _list_changed_lines_of_file(
+    old, new = (Counter(_list_settings(text)) for text in (before, after))
+    yield from _list_changed_lines(
         old, new, "what prod stands on changes, which no plan of SQLMesh shows; Terraform's does"
     )
 
 
-def _list_settings_of_terraform_file(text: str) -> Iterator[str]:
+def _list_settings(text: str) -> Iterator[str]:
     for line in _TAG_BLOCK.sub("", _REMARK.sub("", text)).splitlines():
         words = " ".join(line.split())
         if words.strip("{}[](), ") and not _OF_PEOPLE.match(words):
@@ -128,7 +126,7 @@ _OF_SPEED = re.compile(
 
 def list_differences_of_hadoop_file(before: str, after: str) -> Iterator[Difference]:
     """Properties of Hadoop, Hive or HDFS that have another value."""
-    old, new = (_read_properties_of_hadoop_file(text) for text in (before, after))
+    old, new = (_read_properties(text) for text in (before, after))
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
         if was != now and not _OF_SPEED.search(name):
@@ -140,7 +138,7 @@ def list_differences_of_hadoop_file(before: str, after: str) -> Iterator[Differe
             )
 
 
-def _read_properties_of_hadoop_file(text: str) -> dict[str, str]:
+def _read_properties(text: str) -> dict[str, str]:
     return {found["name"]: found["value"].strip() for found in _PROPERTY.finditer(text)}
 
 
@@ -170,17 +168,17 @@ def list_files_excluded_from_image(
 ) -> Iterator[Difference]:
     """Patterns of a .dockerignore that leave files of the project out of the image from now on."""
     old, new = (
-        _list_patterns_of_dockerignore_file(before or ""),
-        _list_patterns_of_dockerignore_file(after),
+        _list_patterns(before or ""),
+        _list_patterns(after),
     )
     if len(old) + len(new) > _MOST_PATTERNS:
         yield Difference("", "It has so many lines that nobody compared what it leaves out")
         return
-    already = [_read_exclusion_of_dockerignore_file(pattern) for pattern in old]
+    already = [_read_exclusion(pattern) for pattern in old]
     for pattern in new:
         if pattern in old or pattern.startswith("!"):
             continue
-        excluded = _read_exclusion_of_dockerignore_file(pattern)
+        excluded = _read_exclusion(pattern)
         hidden = [
             path
             for path in files
@@ -198,12 +196,12 @@ def list_files_excluded_from_image(
             )
 
 
-def _read_exclusion_of_dockerignore_file(pattern: str) -> FilePattern:
+def _read_exclusion(pattern: str) -> FilePattern:
     # A pattern is anchored at the root there, with or without a slash before it.
     return read_pattern(f"/{pattern.lstrip('/')}")
 
 
-def _list_patterns_of_dockerignore_file(text: str) -> list[str]:
+def _list_patterns(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and line.lstrip()[0] != "#"]
 
 
@@ -214,8 +212,8 @@ def list_differences_of_gitattributes_file(
     before: str | None, after: str, files: Iterable[str]
 ) -> Iterator[Difference]:
     """Attributes of git's by which files are checked out as something else than is committed."""
-    known = set(_list_patterns_of_dockerignore_file(before or ""))
-    every, lines = list(files), _list_patterns_of_dockerignore_file(after)
+    known = set(_list_patterns(before or ""))
+    every, lines = list(files), _list_patterns(after)
     if len(lines) > _MOST_PATTERNS:
         yield Difference("", "It has so many lines that nobody compared which files they mean")
         return
@@ -254,7 +252,7 @@ def is_requirements_file(path: str) -> bool:
 
 def list_differences_of_requirements_file(before: str, after: str) -> Iterator[Difference]:
     """Other sources of packages, and packages that are gone."""
-    old, new = (_list_lines_of_requirements_file(text) for text in (before, after))
+    old, new = (_list_requirement_lines(text) for text in (before, after))
     for line in new:
         if line not in old and _OPTION.match(line):
             yield Difference(
@@ -267,23 +265,23 @@ def list_differences_of_requirements_file(before: str, after: str) -> Iterator[D
                 f"{show_line_of_deployment_file(line)} is new: this code comes from no package "
                 f"index",
             )
-    names = {_name_package_of_requirements_file(line) for line in new}
+    names = {_name_package(line) for line in new}
     for line in old:
-        name = _name_package_of_requirements_file(line)
+        name = _name_package(line)
         if name is not None and name not in names and not _OPTION.match(line):
             yield Difference(
                 "", f"`{name}` is no longer installed: what needs it fails, or does without"
             )
 
 
-def _list_lines_of_requirements_file(text: str) -> list[str]:
+def _list_requirement_lines(text: str) -> list[str]:
     joined = re.sub(r"\\[^\S\n]*\n", " ", text)
     lines = (line.partition(" #")[0].strip() for line in joined.splitlines())
     # A hash is a form of the same package.
     return [re.sub(r"\s+--hash=\S+", "", line) for line in lines if line and line[0] != "#"]
 
 
-def _name_package_of_requirements_file(line: str) -> str | None:
+def _name_package(line: str) -> str | None:
     found = _PACKAGE.match(line)
     return re.sub(r"[-_.]+", "-", found[1]).lower() if found is not None else None
 
@@ -362,7 +360,7 @@ def find_changed_deployment_files(inputs: RuleInputs) -> Iterator[RuleObservatio
         if not is_file_read_by_a_rule(path):
             continue
         before, after = inputs.read_text_before(path), inputs.read_text_after(path)
-        for difference in _list_differences_of_deployment_file(inputs, path, before, after):
+        for difference in _list_differences_of_file(inputs, path, before, after):
             yield RuleObservation(
                 CHANGED,
                 f"{difference.sentence}.",
@@ -386,7 +384,7 @@ def _observe_binary_file(inputs: RuleInputs, path: str) -> Iterator[RuleObservat
         )
 
 
-def _list_differences_of_deployment_file(  # noqa: PLR0911, PLR0912 - one line for each kind of file reads best
+def _list_differences_of_file(  # noqa: PLR0911, PLR0912 - one line for each kind of file reads best
     inputs: RuleInputs, path: str, before: str | None, after: str | None
 ) -> Iterator[Difference]:
     name = PurePosixPath(path).name
@@ -451,7 +449,7 @@ def find_spark_file_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
         )
         for key in sorted(old.keys() | new.keys()):
             was, now = old.get(key), new.get(key)
-            if was == now or not _does_spark_file_setting_reach_data(
+            if was == now or not _does_spark_setting_reach_data(
                 key, str(was if now is None else now)
             ):
                 continue
@@ -467,7 +465,7 @@ def find_spark_file_settings(inputs: RuleInputs) -> Iterator[RuleObservation]:
             )
 
 
-def _does_spark_file_setting_reach_data(key: str, value: str) -> bool:
+def _does_spark_setting_reach_data(key: str, value: str) -> bool:
     meaning = find_effect_of_setting(key, value)
     unknown = meaning == "unknown" and key.lower().startswith("spark.sql.")
     return unknown or meaning in ("values", "places")

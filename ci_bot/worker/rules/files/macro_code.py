@@ -43,28 +43,20 @@ SIDE_EFFECT = find_rule("macro-side-effect")
 def find_changed_macro_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     """Changed macro files: each rule checks only the calls that the change adds."""
     for path in inputs.changed_files or ():
-        tree, old = _parse_both_sides_of_macro_file(inputs, path)
+        tree, old = _parse_both_sides(inputs, path)
         if tree is not None:
-            yield from _observe_call_in_macro_file(
-                path, inputs.read_text_after(path) or "", tree, old
-            )
+            yield from _observe_call(path, inputs.read_text_after(path) or "", tree, old)
 
 
 def list_new_calls_in_macro_file(
     inputs: RuleInputs, path: str, calls_in: Callable[[list[ast.AST]], list[str]]
 ) -> list[str]:
     """Lists the calls that a changed file of macros has more often than before."""
-    tree, old = _parse_both_sides_of_macro_file(inputs, path)
-    return (
-        _list_calls_more_often_in_file(calls_in([tree]), calls_in([old]))
-        if tree is not None
-        else []
-    )
+    tree, old = _parse_both_sides(inputs, path)
+    return _list_calls_more_often(calls_in([tree]), calls_in([old])) if tree is not None else []
 
 
-def _parse_both_sides_of_macro_file(
-    inputs: RuleInputs, path: str
-) -> tuple[ast.AST | None, ast.AST]:
+def _parse_both_sides(inputs: RuleInputs, path: str) -> tuple[ast.AST | None, ast.AST]:
     """Parses a file of macros after and before the change; None if it is no macro file."""
     nothing = ast.Module(body=[], type_ignores=[])
     inside = inputs.find_path_in_project(path)
@@ -76,10 +68,8 @@ def _parse_both_sides_of_macro_file(
     return tree, parse_python(inputs.read_text_before(path) or "") or nothing
 
 
-def _observe_call_in_macro_file(
-    path: str, text: str, tree: ast.AST, old: ast.AST
-) -> Iterator[RuleObservation]:
-    effects = _list_calls_more_often_in_file(find_side_effects(tree), find_side_effects(old))
+def _observe_call(path: str, text: str, tree: ast.AST, old: ast.AST) -> Iterator[RuleObservation]:
+    effects = _list_calls_more_often(find_side_effects(tree), find_side_effects(old))
     if effects:
         yield RuleObservation(
             SIDE_EFFECT,
@@ -87,10 +77,10 @@ def _observe_call_in_macro_file(
             "that uses them, also on laptops and in CI.",
             "the macro returns SQL and does nothing else",
             path=path,
-            line=find_anchor_line(text, _list_anchors_in_macro_file(effects)),
+            line=find_anchor_line(text, _list_anchors(effects)),
             subject=tuple(effects),
         )
-    clocks = _list_calls_more_often_in_file(find_clock_calls_in([tree]), find_clock_calls_in([old]))
+    clocks = _list_calls_more_often(find_clock_calls_in([tree]), find_clock_calls_in([old]))
     if clocks:
         yield RuleObservation(
             CurrentTime.spec,
@@ -98,29 +88,27 @@ def _observe_call_in_macro_file(
             "fingerprint of each model that uses it, changes from load to load.",
             "the macro uses @execution_ts or start and end",
             path=path,
-            line=find_anchor_line(text, _list_anchors_in_macro_file(clocks)),
+            line=find_anchor_line(text, _list_anchors(clocks)),
             subject=tuple(clocks),
         )
-    chances = _list_calls_more_often_in_file(
-        find_random_calls_in([tree]), find_random_calls_in([old])
-    )
+    chances = _list_calls_more_often(find_random_calls_in([tree]), find_random_calls_in([old]))
     if chances:
         yield RuleObservation(
             RandomValue.spec,
             f"A macro uses chance ({quote_names(chances)}), so each load makes another query.",
             _FROM_ITS_ARGUMENTS,
             path=path,
-            line=find_anchor_line(text, _list_anchors_in_macro_file(chances)),
+            line=find_anchor_line(text, _list_anchors(chances)),
             subject=tuple(chances),
         )
 
 
-def _list_calls_more_often_in_file(new: list[str], old: list[str]) -> list[str]:
+def _list_calls_more_often(new: list[str], old: list[str]) -> list[str]:
     """Lists the calls that occur more often than before."""
     return list((Counter(new) - Counter(old)).elements())
 
 
-def _list_anchors_in_macro_file(calls: list[str]) -> tuple[str, ...]:
+def _list_anchors(calls: list[str]) -> tuple[str, ...]:
     return tuple(part for call in calls for part in (call, call.rpartition(".")[2]))
 
 
@@ -146,10 +134,9 @@ def find_settings_in_python_files(inputs: RuleInputs) -> Iterator[RuleObservatio
         if PurePosixPath(path).suffix != ".py" or inputs.find_path_in_project(path) is None:
             continue
         old = Counter(
-            (found.key, found.value)
-            for found in _iterate_settings_in_python_file(inputs.read_text_before(path))
+            (found.key, found.value) for found in _iterate_settings(inputs.read_text_before(path))
         )
-        for found in _iterate_settings_in_python_file(inputs.read_text_after(path)):
+        for found in _iterate_settings(inputs.read_text_after(path)):
             old[found.key, found.value] -= 1
             if old[found.key, found.value] >= 0:
                 continue
@@ -167,23 +154,21 @@ def find_settings_in_python_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             )
 
 
-def _iterate_settings_in_python_file(text: str | None) -> Iterator[_SettingCall]:
+def _iterate_settings(text: str | None) -> Iterator[_SettingCall]:
     """Yields the calls in a file that change a setting, unless it is known as harmless."""
     tree = parse_python(text) if text is not None else None
     for node in ast.walk(tree) if tree is not None else ():
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
-        for key, value in _list_settings_of_call_in_file(node, node.func):
+        for key, value in _list_settings_of_call(node, node.func):
             if not key or find_effect_of_setting(key, value) in ("values", "places", "unknown"):
                 yield _SettingCall(key, value, node.lineno)
 
 
-def _list_settings_of_call_in_file(
-    call: ast.Call, function: ast.Attribute
-) -> Iterator[tuple[str, str]]:
+def _list_settings_of_call(call: ast.Call, function: ast.Attribute) -> Iterator[tuple[str, str]]:
     """Lists (key, value) of the settings in a call; the key is empty if the code computes it."""
-    first, second = (_read_constant_argument_in_file(call, at) for at in (0, 1))
-    if function.attr == "set" and _is_spark_conf_in_file(function.value) and call.args:
+    first, second = (_read_constant_argument(call, at) for at in (0, 1))
+    if function.attr == "set" and _is_spark_conf(function.value) and call.args:
         yield first or "", second or ""
     elif function.attr in ("set", "config") and first is not None and first.startswith("spark."):
         yield first, second or ""
@@ -193,12 +178,12 @@ def _list_settings_of_call_in_file(
                 yield effect.detail.partition(":")[0], ""
 
 
-def _read_constant_argument_in_file(call: ast.Call, at: int) -> str | None:
+def _read_constant_argument(call: ast.Call, at: int) -> str | None:
     argument = call.args[at] if at < len(call.args) else None
     return str(argument.value) if isinstance(argument, ast.Constant) else None
 
 
-def _is_spark_conf_in_file(node: ast.expr) -> bool:
+def _is_spark_conf(node: ast.expr) -> bool:
     """Whether a node is `spark.conf`, `context.spark.conf`, or `conf`."""
     return (isinstance(node, ast.Attribute) and node.attr == "conf") or (
         isinstance(node, ast.Name) and node.id == "conf"
@@ -250,12 +235,12 @@ def _observe_macro_files_of_pair(
         (CurrentTime.spec, find_clock_calls_in, "reads the clock", _FROM_THE_RUN),
         (RandomValue.spec, find_random_calls_in, "uses chance", _FROM_ITS_ARGUMENTS),
     ):
-        old = Counter(_list_calls_in_macro_files(was.values(), calls_in))
+        old = Counter(_list_calls(was.values(), calls_in))
         found: dict[str, list[str]] = {}
         for name, macro in now.items():
-            calls = Counter(_list_calls_in_macro_files([macro], calls_in)) - old
+            calls = Counter(_list_calls([macro], calls_in)) - old
             # A changed file of macros has one finding for all models that use it.
-            if calls and (own_file or not _has_new_calls_in_file(macro, inputs, calls_in)):
+            if calls and (own_file or not _has_new_calls(macro, inputs, calls_in)):
                 found[name] = sorted(calls)
         if found:
             yield RuleObservation(
@@ -313,14 +298,14 @@ def _name_macro_kind(item: Any) -> str:
     return str(getattr(item.kind, "value", item.kind))
 
 
-def _list_calls_in_macro_files(
+def _list_calls(
     macros: Iterable[MacroFunction], calls_in: Callable[[list[Any]], list[str]]
 ) -> list[str]:
     texts = [text for macro in macros for text in (macro.imports, macro.source)]
     return calls_in([tree for tree in map(parse_python, texts) if tree is not None])
 
 
-def _has_new_calls_in_file(
+def _has_new_calls(
     macro: MacroFunction, inputs: RuleInputs, calls_in: Callable[[list[Any]], list[str]]
 ) -> bool:
     return any(

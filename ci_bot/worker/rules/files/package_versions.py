@@ -106,7 +106,7 @@ def find_version_changes_in_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             list_version_bounds_in_file(path, after),
         )
         for name in sorted(old.keys() & new.keys()):
-            difference = _compare_versions_in_files(name, old[name], new[name])
+            difference = _compare_versions(name, old[name], new[name])
             if difference is None:
                 continue
             evidence, severity = difference
@@ -121,7 +121,7 @@ def find_version_changes_in_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             )
 
 
-def _compare_versions_in_files(
+def _compare_versions(
     name: str, old: VersionBound, new: VersionBound
 ) -> tuple[str, Severity | None] | None:
     why = _PACKAGES.get(name, _SPARK)
@@ -155,51 +155,41 @@ def list_version_bounds_in_file(path: str, text: str) -> Mapping[str, VersionBou
     name = PurePosixPath(path).name.lower()
     if name in _LOCKS:
         found = _LOCKED.finditer(text)
-        return {
-            _name_package_in_version_file(one): _parse_bound_in_version_file(
-                one["asked"], is_exact=True
-            )
-            for one in found
-        }
+        return {_name_package(one): _parse_bound(one["asked"], is_exact=True) for one in found}
     if name == "pipfile.lock":
         found = _PIPFILE_LOCK.finditer(text)
-        return {
-            _name_package_in_version_file(one): _parse_bound_in_version_file(
-                one["asked"], is_exact=True
-            )
-            for one in found
-        }
+        return {_name_package(one): _parse_bound(one["asked"], is_exact=True) for one in found}
     bare = "\n".join(line.partition(" #")[0] for line in text.splitlines() if line[:1] != "#")
     held: dict[str, VersionBound] = {}
     for one in _REQUIREMENT.finditer(bare):
-        if one["asked"] is not None or _is_requirement_in_version_file(one, bare):
+        if one["asked"] is not None or _is_requirement(one, bare):
             held.setdefault(
-                _name_package_in_version_file(one),
-                _parse_bound_in_version_file((one["asked"] or "").strip(" (,"), is_exact=False),
+                _name_package(one),
+                _parse_bound((one["asked"] or "").strip(" (,"), is_exact=False),
             )
     if name in {"pyproject.toml", "pipfile"}:
         for one in _KEY.finditer(bare):
             # For Poetry a plain version means a caret: up to the next major version.
-            held[_name_package_in_version_file(one)] = _parse_bound_in_version_file(
+            held[_name_package(one)] = _parse_bound(
                 one["asked"], is_exact=one["asked"][:1].isdigit()
             )
     for pattern in (_SPARK_IMAGE, _SPARK_NAMED):
         for one in pattern.finditer(bare):
-            held.setdefault("spark", _parse_bound_in_version_file(one["asked"], is_exact=True))
+            held.setdefault("spark", _parse_bound(one["asked"], is_exact=True))
     return held
 
 
-def _name_package_in_version_file(match: re.Match[str]) -> str:
+def _name_package(match: re.Match[str]) -> str:
     return match["name"].lower()
 
 
-def _is_requirement_in_version_file(match: re.Match[str], text: str) -> bool:
+def _is_requirement(match: re.Match[str], text: str) -> bool:
     """Whether a name without a version is a requirement: a line, or an item of a list."""
     before, after = text[: match.start()], text[match.end() :]
     return before[-1:] in {"", "\n", '"', "'"} and after[:1] in {"", "\n", '"', "'", "\r"}
 
 
-def _parse_bound_in_version_file(text: str, *, is_exact: bool) -> VersionBound:
+def _parse_bound(text: str, *, is_exact: bool) -> VersionBound:
     version = _VERSION.search(text)
     major = int(version[1]) if version is not None else None
     if is_exact or re.match(r"\s*(===|==|\^|~)", text):

@@ -72,8 +72,8 @@ def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservatio
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
-        before = _list_heads_of_audit_file(inputs.read_text_before(path))
-        after = _list_heads_of_audit_file(inputs.read_text_after(path))
+        before = _list_audit_heads(inputs.read_text_before(path))
+        after = _list_audit_heads(inputs.read_text_after(path))
         for name, head in before.items():
             if not re.search(r"\bstandalone\s+true\b", head, re.IGNORECASE):
                 continue
@@ -87,7 +87,7 @@ def find_standalone_audit_changes(inputs: RuleInputs) -> Iterator[RuleObservatio
                     line=1,
                     subject=(name,),
                 )
-            elif _is_audit_skipped_in_file(new) and not _is_audit_skipped_in_file(head):
+            elif _is_audit_skipped(new) and not _is_audit_skipped(head):
                 yield RuleObservation(
                     AUDIT_WEAKENED,
                     f"The standalone audit `{name}` is skipped from now on.",
@@ -107,8 +107,8 @@ def find_other_defaults_in_audit_file(inputs: RuleInputs) -> Iterator[RuleObserv
     for path in inputs.changed_files or ():
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
-        before = _list_bound_queries_of_audit_file(inputs.read_text_before(path))
-        after = _list_bound_queries_of_audit_file(inputs.read_text_after(path))
+        before = _list_bound_queries(inputs.read_text_before(path))
+        after = _list_bound_queries(inputs.read_text_after(path))
         for name in before.keys() & after.keys():
             (old_defaults, old), (new_defaults, new) = before[name], after[name]
             if old_defaults == new_defaults:
@@ -135,7 +135,7 @@ class _AuditBlock(NamedTuple):
     end: int
 
 
-def _iterate_audit_blocks_of_file(text: str) -> Iterator[_AuditBlock]:
+def _iterate_audit_blocks(text: str) -> Iterator[_AuditBlock]:
     at = 0
     while (begun := _AUDIT.search(text, at)) is not None:
         ended = _HEAD_ENDS.search(text, begun.end())
@@ -156,14 +156,11 @@ def find_audits_replaced_by_file(inputs: RuleInputs) -> Iterator[RuleObservation
         if PurePosixPath(path).suffix.lower() != ".sql":
             continue
         before = {
-            (name, *map(_list_lines_of_audit_file, parts))
-            for name, parts in _iterate_audits_of_file(inputs.read_text_before(path))
+            (name, *map(_list_audit_lines, parts))
+            for name, parts in _iterate_audits(inputs.read_text_before(path))
         }
-        for name, parts in _iterate_audits_of_file(inputs.read_text_after(path)):
-            if (
-                name in BUILT_IN_AUDITS
-                and (name, *map(_list_lines_of_audit_file, parts)) not in before
-            ):
+        for name, parts in _iterate_audits(inputs.read_text_after(path)):
+            if name in BUILT_IN_AUDITS and (name, *map(_list_audit_lines, parts)) not in before:
                 yield RuleObservation(
                     AUDIT_WEAKENED,
                     f"The audit `{name}` has the name of one of SQLMesh's own and takes its place "
@@ -176,24 +173,24 @@ def find_audits_replaced_by_file(inputs: RuleInputs) -> Iterator[RuleObservation
                 )
 
 
-def _iterate_audits_of_file(text: str | None) -> Iterator[tuple[str, tuple[str, str]]]:
+def _iterate_audits(text: str | None) -> Iterator[tuple[str, tuple[str, str]]]:
     """The name of each audit in a file, in lower case, with its head and its query as written."""
-    audits = list(_iterate_audit_blocks_of_file(text or ""))
+    audits = list(_iterate_audit_blocks(text or ""))
     for audit, following in zip_longest(audits, audits[1:]):
         if (name := _NAME.search(audit.head)) is not None:
             query = (text or "")[audit.end : following.start if following else None]
             yield name.group(1).lower(), (audit.head, query.strip().rstrip(";"))
 
 
-def _list_lines_of_audit_file(text: str) -> tuple[str, ...]:
+def _list_audit_lines(text: str) -> tuple[str, ...]:
     """The lines without the blanks around them; a comment ends with its line."""
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _list_bound_queries_of_audit_file(text: str | None) -> dict[str, tuple[str, str]]:
+def _list_bound_queries(text: str | None) -> dict[str, tuple[str, str]]:
     """Lists (defaults, query with these defaults) of each audit that has some, by name."""
     found: dict[str, tuple[str, str]] = {}
-    for name, (head, query) in _iterate_audits_of_file(text):
+    for name, (head, query) in _iterate_audits(text):
         defaults = re.search(r"\bdefaults\s*\((?P<pairs>[^()]*)\)?", head, re.IGNORECASE)
         if defaults is None:
             continue
@@ -204,13 +201,13 @@ def _list_bound_queries_of_audit_file(text: str | None) -> dict[str, tuple[str, 
     return found
 
 
-def _is_audit_skipped_in_file(head: str) -> bool:
+def _is_audit_skipped(head: str) -> bool:
     return bool(re.search(r"\bskip\s+true\b", head, re.IGNORECASE))
 
 
-def _list_heads_of_audit_file(text: str | None) -> dict[str, str]:
+def _list_audit_heads(text: str | None) -> dict[str, str]:
     found: dict[str, str] = {}
-    for audit in _iterate_audit_blocks_of_file(text or ""):
+    for audit in _iterate_audit_blocks(text or ""):
         name = _NAME.search(audit.head)
         if name:
             found[name.group(1).lower()] = audit.head
@@ -269,13 +266,13 @@ def find_metrics_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservatio
     for path in _list_metric_files(inputs):
         after = inputs.read_text_after(path) or ""
         dialect = inputs.default_dialect or "spark"
-        old = _read_metrics_of_file(inputs.read_text_before(path) or "", dialect)
-        new = _read_metrics_of_file(after, dialect)
+        old = _read_metrics(inputs.read_text_before(path) or "", dialect)
+        new = _read_metrics(after, dialect)
         if old is None or new is None:
             continue  # a file that cannot be parsed fails the load
         for name, expression in old.items():
             if new.get(name) == expression or (name, expression) in inputs.compute_once(
-                _list_metrics_in_files_after
+                _list_metrics_after
             ):
                 continue
             now = f"is `{new[name]}`, and was `{expression}`" if name in new else "is gone"
@@ -298,16 +295,14 @@ def _list_metric_files(inputs: RuleInputs) -> list[str]:
     ]
 
 
-def _list_metrics_in_files_after(inputs: RuleInputs) -> frozenset[tuple[str, str]]:
+def _list_metrics_after(inputs: RuleInputs) -> frozenset[tuple[str, str]]:
     """Lists (name, expression) of the metrics in changed files: a metric may move between them."""
     dialect = inputs.default_dialect or "spark"
     texts = (inputs.read_text_after(path) or "" for path in _list_metric_files(inputs))
-    return frozenset(
-        one for text in texts for one in (_read_metrics_of_file(text, dialect) or {}).items()
-    )
+    return frozenset(one for text in texts for one in (_read_metrics(text, dialect) or {}).items())
 
 
-def _read_metrics_of_file(text: str, dialect: str) -> Mapping[str, str] | None:
+def _read_metrics(text: str, dialect: str) -> Mapping[str, str] | None:
     """Reads the expressions of the metrics in a file, by name; None if it cannot be parsed."""
     with silence_worker_log("sqlglot"):
         try:
@@ -318,12 +313,11 @@ def _read_metrics_of_file(text: str, dialect: str) -> Mapping[str, str] | None:
             str(fields["name"]): fields["expression"]
             for tree in trees
             if isinstance(tree, d.Metric)
-            and (fields := _read_fields_of_metric_file(tree, dialect)).keys()
-            >= {"name", "expression"}
+            and (fields := _read_metric_fields(tree, dialect)).keys() >= {"name", "expression"}
         }
 
 
-def _read_fields_of_metric_file(tree: exp.Expr, dialect: str) -> dict[str, str]:
+def _read_metric_fields(tree: exp.Expr, dialect: str) -> dict[str, str]:
     return {
         each.name.lower(): each.args["value"].sql(dialect=dialect, comments=False)
         for each in tree.expressions

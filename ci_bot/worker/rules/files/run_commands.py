@@ -171,28 +171,25 @@ def read_run_file(text: str) -> RunFile | None:
         options.update(_ALIASES.get(one, one) for one in keywords)
     return RunFile(
         Counter(
-            [
-                (one["name"], _read_environment_in_run_file(one["name"], one["rest"]))
-                for one in found
-            ]
+            [(one["name"], _read_environment(one["name"], one["rest"])) for one in found]
             + [(one["name"].removeprefix("run_"), "") for one in calls]
         ),
         options,
         Counter(" ".join(one[0].split()) for one in _GOES_ON.finditer(bare)),
         len(_STOPS.findall(bare)),
-        Counter(_read_schedule_in_run_file(one) for one in _SCHEDULE.finditer(bare)),
+        Counter(_read_schedule(one) for one in _SCHEDULE.finditer(bare)),
         Counter(" ".join(one.split()) for one in _HELD.findall(bare)),
     )
 
 
-def _read_environment_in_run_file(name: str, rest: str) -> str:
+def _read_environment(name: str, rest: str) -> str:
     match = _ENVIRONMENT.match(rest)
     if name not in ("plan", "run", "invalidate", "check_intervals") or match is None:
         return ""
     return match[1]
 
 
-def _read_schedule_in_run_file(match: re.Match[str]) -> str:
+def _read_schedule(match: re.Match[str]) -> str:
     written = " ".join((match["when"] or match["dagster"] or match["tab"]).split())
     return written.removesuffix(",").strip("\"' ")
 
@@ -209,7 +206,7 @@ def find_run_commands_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObser
             continue
         # A command and its options that go together are one finding.
         found = list(_compare_files(old or _NOTHING, new, is_new=old is None)) if new else []
-        found += _list_commands_lost_from_files(old, inputs) if old is not None else []
+        found += _list_lost_commands(old, inputs) if old is not None else []
         for subject, sentence, severity in found:
             yield RuleObservation(
                 CHANGED,
@@ -249,7 +246,7 @@ def _compare_files(old: RunFile, new: RunFile, *, is_new: bool) -> Iterator[Comm
         yield "set -e", "It no longer ends at the first failure.", None
     if not is_new and new.changes_prod:
         if old.schedules != new.schedules:
-            was, now = (_list_commands_counted_in_files(one.schedules) for one in (old, new))
+            was, now = (_list_counted_commands(one.schedules) for one in (old, new))
             yield (
                 "schedule",
                 f"It runs by {quote_names(now) or 'no schedule'}, and ran by "
@@ -266,15 +263,15 @@ def _compare_files(old: RunFile, new: RunFile, *, is_new: bool) -> Iterator[Comm
             )
 
 
-def _list_commands_counted_in_files(counted: Counter[str]) -> list[str]:
+def _list_counted_commands(counted: Counter[str]) -> list[str]:
     return sorted(counted.elements())
 
 
-def _list_commands_lost_from_files(old: RunFile, inputs: RuleInputs) -> Iterator[CommandDifference]:
+def _list_lost_commands(old: RunFile, inputs: RuleInputs) -> Iterator[CommandDifference]:
     """Lists commands that all changed files together no longer run; a command may move between
     them.
     """
-    lost = inputs.compute_once(_count_commands_lost_from_files)
+    lost = inputs.compute_once(_count_lost_commands)
     for name, environment in sorted(lost.keys() & old.commands.keys()):
         if name not in _WANTED:
             continue
@@ -286,15 +283,15 @@ def _list_commands_lost_from_files(old: RunFile, inputs: RuleInputs) -> Iterator
         )
 
 
-def _count_commands_lost_from_files(inputs: RuleInputs) -> Counter[tuple[str, str]]:
+def _count_lost_commands(inputs: RuleInputs) -> Counter[tuple[str, str]]:
     """Counts the commands that all changed files together run less often than before."""
     paths = [path for path in inputs.changed_files or () if _may_file_run_commands(path)]
-    return _count_commands_in_files(map(inputs.read_text_before, paths)) - _count_commands_in_files(
+    return _count_commands(map(inputs.read_text_before, paths)) - _count_commands(
         map(inputs.read_text_after, paths)
     )
 
 
-def _count_commands_in_files(texts: Iterable[str | None]) -> Counter[tuple[str, str]]:
+def _count_commands(texts: Iterable[str | None]) -> Counter[tuple[str, str]]:
     counted: Counter[tuple[str, str]] = Counter()
     for text in texts:
         found = read_run_file(text) if text is not None else None

@@ -210,13 +210,13 @@ def find_overwritten_rows(inputs: RuleInputs) -> Iterator[RuleObservation]:
         key = _choose_row_key(model, before, after)
         if key is None:
             continue
-        old, new = _map_seed_file_rows_by_key(before, key), _map_seed_file_rows_by_key(after, key)
+        old, new = _map_rows_by_key(before, key), _map_rows_by_key(after, key)
         changed: dict[str, list[tuple[str, str]]] = {}
         for value in old.keys() & new.keys():
             for name, cell in new[value].items():
                 if name in old[value] and old[value][name] != cell:
                     changed.setdefault(name, []).append((old[value][name], cell))
-        texts = {name for name in changed if _is_text_in_seed_file(name, model, before, after)}
+        texts = {name for name in changed if _is_text_in_seed(name, model, before, after)}
         # SQLMesh reads 0.190 and 0.19 as one number, and builds nothing again.
         rewritten = {
             name
@@ -277,13 +277,13 @@ def _choose_row_key(model: Model, *sides: list[list[str]]) -> tuple[str, ...] | 
     grains = [tuple(sorted(grain)) for grain in list_grains_of_model(model) if grain]
     for key in [*grains[:1], *((name,) for name in both[:1])]:
         if set(key) <= set(both) and all(
-            len(_map_seed_file_rows_by_key(side, key)) == len(side) - 1 for side in sides
+            len(_map_rows_by_key(side, key)) == len(side) - 1 for side in sides
         ):
             return key
     return None
 
 
-def _map_seed_file_rows_by_key(
+def _map_rows_by_key(
     rows: list[list[str]], key: tuple[str, ...]
 ) -> dict[tuple[str, ...], dict[str, str]]:
     header = [name.strip().lower() for name in rows[0]]
@@ -294,7 +294,7 @@ def _map_seed_file_rows_by_key(
     return found
 
 
-def _is_text_in_seed_file(name: str, model: Model, *sides: list[list[str]]) -> bool:
+def _is_text_in_seed(name: str, model: Model, *sides: list[list[str]]) -> bool:
     declared = getattr(model, "columns_to_types_", None) or {}
     kind = next((kind for column, kind in declared.items() if column.lower() == name), None)
     if kind is not None:
@@ -348,14 +348,14 @@ def compare_seed_rows(inputs: RuleInputs) -> dict[str, SeedRows]:
         before, after = (
             read_table_of_seed_file(inputs, path, model, before=side) for side in (True, False)
         )
-        if before and after and _is_content_of_seed_file(inputs, path, old):
-            rows = _compare_rows_of_seed_file(before, after)
+        if before and after and _is_content_of_seed(inputs, path, old):
+            rows = _compare_rows(before, after)
             if rows is not None:
                 found[model.fqn] = rows
     return found
 
 
-def _is_content_of_seed_file(inputs: RuleInputs, path: str, model: SeedModel) -> bool:
+def _is_content_of_seed(inputs: RuleInputs, path: str, model: SeedModel) -> bool:
     """Whether the old seed was loaded from the file before the change."""
     content = inputs.files_before(path)
     settings = model.kind.csv_settings or CsvSettings()
@@ -367,9 +367,9 @@ def _is_content_of_seed_file(inputs: RuleInputs, path: str, model: SeedModel) ->
     return bool(hashes == model.column_hashes)
 
 
-def _compare_rows_of_seed_file(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
+def _compare_rows(before: list[list[str]], after: list[list[str]]) -> SeedRows | None:
     """Compares the rows of both versions; None if the header is not clear."""
-    old, new = (_read_records_of_seed_file(rows) for rows in (before, after))
+    old, new = (_read_records(rows) for rows in (before, after))
     if old is None or new is None:
         return None
     common = [name for name in old.header if name in new.header]
@@ -378,14 +378,12 @@ def _compare_rows_of_seed_file(before: list[list[str]], after: list[list[str]]) 
     if len(left) != len(right):
         return SeedRows((), come.total(), gone.total())
     # The number of rows is the same: the first lost row became the first new row, and so on.
-    pairs = list(
-        zip(_take_rows_of_seed_file(left, gone), _take_rows_of_seed_file(right, come), strict=True)
-    )
+    pairs = list(zip(_take_rows(left, gone), _take_rows(right, come), strict=True))
     differ = [any(one[i] != other[i] for one, other in pairs) for i in range(len(common))]
     return SeedRows(tuple(name for name, yes in zip(common, differ, strict=True) if yes))
 
 
-def _take_rows_of_seed_file(
+def _take_rows(
     rows: list[tuple[str, ...]], wanted: Counter[tuple[str, ...]]
 ) -> list[tuple[str, ...]]:
     """Lists the rows that `wanted` counts, in the order of the file."""
@@ -407,7 +405,7 @@ class _SeedRecords:
         return [tuple(row[self.header[name]] for name in names) for row in self.rows]
 
 
-def _read_records_of_seed_file(rows: list[list[str]]) -> _SeedRecords | None:
+def _read_records(rows: list[list[str]]) -> _SeedRecords | None:
     header = [name.strip().lower() for name in rows[0]]
     whole = all(len(row) == len(header) for row in rows[1:])
     return (
@@ -436,8 +434,7 @@ def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[
         columns = found.subject
         yield replace(
             found,
-            evidence=found.described_text
-            + _describe_cause_in_seed_file(pair.after, columns, inputs),
+            evidence=found.described_text + _describe_cause(pair.after, columns, inputs),
             clears=f"{found.clears}, or the seed's model declares its `columns`",
             severity=found.severity
             if any(_needs_whole_numbers(pair, name) for name in columns)
@@ -445,7 +442,7 @@ def find_inferred_type_changes(pair: ModelPair, inputs: RuleInputs) -> Iterator[
         )
 
 
-def _describe_cause_in_seed_file(model: Model, columns: Iterable[str], inputs: RuleInputs) -> str:
+def _describe_cause(model: Model, columns: Iterable[str], inputs: RuleInputs) -> str:
     """Describes the values that change the types of a seed without declared types."""
     sentence = " The model declares no `columns`, so SQLMesh takes the types from the values"
     found = next((one for one in iterate_changed_seed_files(inputs) if one[1] is model), None)

@@ -74,7 +74,7 @@ class _SeedReaders:
             defined = inputs.find_path(model)
             if defined is not None and not own.is_absolute() and "$root" not in str(own):
                 joined = PurePosixPath(defined).parent / own
-                self._by_path.setdefault(tuple(_normalize_parts_of_seed_file(joined.parts)), model)
+                self._by_path.setdefault(tuple(_normalize_parts(joined.parts)), model)
             else:
                 # A model from the state does not know its file, so the end of the path is compared.
                 tail = tuple(part for part in own.parts if part not in {"..", ".", "/", "$root"})
@@ -88,7 +88,7 @@ class _SeedReaders:
         return found if found is not None else next((m for m in tails if m is not None), None)
 
 
-def _normalize_parts_of_seed_file(parts: tuple[str, ...]) -> list[str]:
+def _normalize_parts(parts: tuple[str, ...]) -> list[str]:
     found: list[str] = []
     for part in parts:
         if part == ".." and found:
@@ -105,7 +105,7 @@ def find_unreadable_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
         content = inputs.files_after(path)
         if content is None:
             continue
-        encoding = _read_encoding_of_seed_file(model)
+        encoding = _read_encoding(model)
         try:
             content.decode(encoding)
         except (UnicodeDecodeError, LookupError) as error:
@@ -117,24 +117,24 @@ def find_unreadable_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
                 "load.",
                 "the file is saved as UTF-8",
                 model=model,
-                model_name=None if inputs.loaded else _find_model_of_seed_file(inputs, path),
+                model_name=None if inputs.loaded else _find_model(inputs, path),
                 path=path,
                 line=line,
             )
 
 
-def _find_model_of_seed_file(inputs: RuleInputs, path: str) -> str | None:
+def _find_model(inputs: RuleInputs, path: str) -> str | None:
     """Finds the seed model that names this file, in the texts of the project."""
     for project in inputs.projects:
         for file in sorted((inputs.repository / project / "models").rglob("*.sql")):
             text = file.read_text(encoding="utf-8", errors="replace")
-            name = _read_model_of_seed_file(text) if PurePosixPath(path).name in text else None
+            name = _read_model(text) if PurePosixPath(path).name in text else None
             if name is not None:
                 return name
     return None
 
 
-def _read_model_of_seed_file(text: str) -> str | None:
+def _read_model(text: str) -> str | None:
     model = _MODEL.search(text)
     name = _NAME.search(text, model.end()) if model is not None else None
     is_seed = name is not None and _SEED.search(text, name.end()) is not None
@@ -153,7 +153,7 @@ def _measure_file(inputs: RuleInputs, path: str, content: bytes | None) -> tuple
     return size, int(part.count(b"\n") * size / max(len(part), 1))
 
 
-def _read_encoding_of_seed_file(model: SeedModel | None) -> str:
+def _read_encoding(model: SeedModel | None) -> str:
     settings = getattr(getattr(model, "kind", None), "csv_settings", None)
     return str(getattr(settings, "encoding", None) or "utf-8")
 
@@ -165,7 +165,7 @@ def read_table_of_seed_file(
     if content is None or len(content) > LARGE_BYTES:
         return None
     try:
-        text = content.removeprefix(_BOM).decode(_read_encoding_of_seed_file(model))
+        text = content.removeprefix(_BOM).decode(_read_encoding(model))
     except (UnicodeDecodeError, LookupError):
         return None
     settings = getattr(getattr(model, "kind", None), "csv_settings", None)
@@ -203,10 +203,10 @@ def find_content_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObserv
             )
         rows = read_table_of_seed_file(inputs, path, model, before=False)
         if rows is not None:
-            yield from _find_shape_faults_of_seed_file(inputs, path, model, rows)
+            yield from _find_shape_faults(inputs, path, model, rows)
 
 
-def _find_shape_faults_of_seed_file(
+def _find_shape_faults(
     inputs: RuleInputs, path: str, model: SeedModel | None, rows: list[list[str]]
 ) -> Iterator[RuleObservation]:
     def make_fault(
@@ -218,7 +218,7 @@ def _find_shape_faults_of_seed_file(
             "the file has the columns and types that the model declares",
             severity=severity,
             model=model,
-            model_name=_find_model_of_seed_file(inputs, path) if model is None else None,
+            model_name=_find_model(inputs, path) if model is None else None,
             path=path,
             line=line,
             subject=(what,),
@@ -252,13 +252,13 @@ def _find_shape_faults_of_seed_file(
         yield make_fault(
             "columns", f"The model declares {quote_names(gone)}, which the header does not have.", 1
         )
-    yield from _find_type_faults_of_seed_file(declared, lowered, rows, make_fault)
+    yield from _find_type_faults(declared, lowered, rows, make_fault)
     if model is not None:
         before = read_table_of_seed_file(inputs, path, model, before=True)
-        yield from _find_empty_values_in_seed_file(model, before or [], rows, make_fault)
+        yield from _find_empty_values(model, before or [], rows, make_fault)
 
 
-def _find_type_faults_of_seed_file(
+def _find_type_faults(
     declared: Any, header: list[str], rows: list[list[str]], make_fault: Any
 ) -> Iterator[RuleObservation]:
     for name, kind in declared.items():
@@ -278,16 +278,14 @@ def _find_type_faults_of_seed_file(
                 break
 
 
-def _find_empty_values_in_seed_file(
+def _find_empty_values(
     model: SeedModel, before: list[list[str]], after: list[list[str]], make_fault: Any
 ) -> Iterator[RuleObservation]:
     """Empty values, which are NULL, in columns whose audit lets no NULL pass; new ones alone."""
     if getattr(model.kind.csv_settings, "keep_default_na", None) is False:
         return
-    had = _find_empty_rows_in_seed_file(before)
-    new = {
-        name: row for name, row in _find_empty_rows_in_seed_file(after).items() if name not in had
-    }
+    had = _find_empty_rows(before)
+    new = {name: row for name, row in _find_empty_rows(after).items() if name not in had}
     promised = read_audit_promises(model).not_null if new else {}
     for name, row in new.items():
         stops = promised.get(name)
@@ -301,7 +299,7 @@ def _find_empty_values_in_seed_file(
             )
 
 
-def _find_empty_rows_in_seed_file(rows: list[list[str]]) -> dict[str, int]:
+def _find_empty_rows(rows: list[list[str]]) -> dict[str, int]:
     """By column, in lower case, the first row in which it is empty."""
     found: dict[str, int] = {}
     header = [name.strip().lower() for name in rows[0]] if rows else []
@@ -327,7 +325,7 @@ def find_key_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservatio
             for name, kind in (model.columns_to_types_ or {}).items()
             if kind.this.value in _NUMBER
         }
-        new = _list_keys_of_seed_file(after, grains[0], numbers)
+        new = _list_keys(after, grains[0], numbers)
         if new is None:
             continue
         repeated = [key for key, count in Counter(new).items() if count > 1]
@@ -346,7 +344,7 @@ def find_key_faults_of_seed_files(inputs: RuleInputs) -> Iterator[RuleObservatio
                 subject=("repeated",),
             )
         before = read_table_of_seed_file(inputs, path, model, before=True)
-        old = _list_keys_of_seed_file(before, grains[0], numbers) if before else None
+        old = _list_keys(before, grains[0], numbers) if before else None
         gone = set(old or ()) - set(new)
         if old and gone:
             share = len(gone) / len(set(old))
@@ -369,7 +367,7 @@ def parse_number(text: str) -> Decimal | None:
     return Decimal(text.strip()) if _NUMERIC.match(text) else None
 
 
-def _list_keys_of_seed_file(
+def _list_keys(
     rows: list[list[str]], grain: Iterable[str], numbers: Collection[str]
 ) -> list[tuple[str | Decimal, ...]] | None:
     """The key of each row; what is declared as a number counts by its value: 1000.0 is 1000.00."""

@@ -116,15 +116,15 @@ def judge_setting_in_file(  # noqa: PLR0911 - one line for each kind of setting 
             CONFIRM,
         )
     if head == "model_defaults":
-        return _judge_default_in_file(parts, before, after)
+        return _judge_default(parts, before, after)
     if head in {"gateways", "gateway"}:
-        return _judge_gateway_in_file(parts, before, after)
+        return _judge_gateway(parts, before, after)
     if head in {"default_gateway", "default_connection"}:
         return GATEWAY, None, "every model runs in another place", CONFIRM
     if head in {"state_connection", "default_state_connection", "state_schema"}:
-        return _judge_state_in_file()
+        return _judge_state()
     if head == "linter":
-        return _judge_linter_in_file(parts, before, after)
+        return _judge_linter(parts, before, after)
     if head == "physical_table_naming_convention":
         return (
             NAMING,
@@ -143,14 +143,14 @@ def judge_setting_in_file(  # noqa: PLR0911 - one line for each kind of setting 
         effect = "a plan or run that names no environment, also one by night, goes there"
         return SCHEMA, None, effect, CONFIRM
     if head == "plan":
-        return _judge_plan_in_file(parts, after)
+        return _judge_plan(parts, after)
     if head in {"before_all", "after_all"}:
         return None  # the statements themselves are judged
     name = parts[1] if len(parts) > 1 else ""
     return OTHER, *judge_other_setting_in_file(head, before, after, name=name)
 
 
-def _judge_default_in_file(parts: list[str], before: Any, after: Any) -> SettingJudgement:
+def _judge_default(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "dialect":
         return (
@@ -174,29 +174,29 @@ def _judge_default_in_file(parts: list[str], before: Any, after: Any) -> Setting
     return DEFAULTS, None, _FOR_EVERY_MODEL, CONFIRM
 
 
-def _judge_gateway_in_file(  # noqa: PLR0911 - one line for each part of a gateway reads best
+def _judge_gateway(  # noqa: PLR0911 - one line for each part of a gateway reads best
     parts: list[str], before: Any, after: Any
 ) -> SettingJudgement | None:
     rest = parts[2:] if parts[0] == "gateways" else parts[1:]
     if not rest:
         return GATEWAY, None, "the gateway itself comes or goes", CONFIRM
     if rest[0] == "state_connection" and rest[-1] in _OF_THE_CONNECTION:
-        return _judge_connection_in_file(rest[-1], rest[-1])
+        return _judge_connection(rest[-1], rest[-1])
     if rest[0] in {"state_connection", "state_schema"}:
-        return _judge_state_in_file()
+        return _judge_state()
     if rest[0] == "test_connection":
         return OTHER, "low", "unit tests run on another engine", "the tests still mean the same"
     if rest[0] == "variables":
         return OTHER, *judge_other_setting_in_file("variables")
     if rest[0] == "model_defaults":
-        return _judge_default_in_file(rest, before, after)
+        return _judge_default(rest, before, after)
     if len(rest) > 2 and rest[1] in _SESSIONS:  # noqa: PLR2004 - connection, mapping, key
-        return _judge_session_in_file(".".join(rest[2:]), before if after is None else after)
+        return _judge_session(".".join(rest[2:]), before if after is None else after)
     # A nested key belongs to a setting with a known meaning: `catalogs`, `session_properties`.
-    return _judge_connection_in_file(rest[1] if len(rest) > 1 else rest[0], rest[-1])
+    return _judge_connection(rest[1] if len(rest) > 1 else rest[0], rest[-1])
 
 
-def _judge_session_in_file(name: str, value: Any) -> SettingJudgement:
+def _judge_session(name: str, value: Any) -> SettingJudgement:
     meaning = find_effect_of_setting(name, str(value))
     if meaning in ("values", "places"):
         return SPARK, None, "the same query gives other results, or writes elsewhere", CONFIRM
@@ -206,7 +206,7 @@ def _judge_session_in_file(name: str, value: Any) -> SettingJudgement:
     return OTHER, "info", "a setting of the session", "nothing to do"
 
 
-def _judge_connection_in_file(  # noqa: PLR0911 - one line for each kind of setting reads best
+def _judge_connection(  # noqa: PLR0911 - one line for each kind of setting reads best
     name: str, last: str
 ) -> SettingJudgement:
     """Judges a setting of a connection.
@@ -230,7 +230,7 @@ def _judge_connection_in_file(  # noqa: PLR0911 - one line for each kind of sett
     return GATEWAY, None, "models are named for, or built in, another place", CONFIRM
 
 
-def _judge_state_in_file() -> SettingJudgement:
+def _judge_state() -> SettingJudgement:
     return (
         STATE,
         None,
@@ -239,7 +239,7 @@ def _judge_state_in_file() -> SettingJudgement:
     )
 
 
-def _judge_linter_in_file(parts: list[str], before: Any, after: Any) -> SettingJudgement:
+def _judge_linter(parts: list[str], before: Any, after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "enabled" or not name:
         off = after is False or after is None
@@ -249,7 +249,7 @@ def _judge_linter_in_file(parts: list[str], before: Any, after: Any) -> SettingJ
             "no model is checked any more" if off else "models are checked from now on",
             "the linter is on",
         )
-    old, new = _list_items_of_file_setting(before), _list_items_of_file_setting(after)
+    old, new = _list_items(before), _list_items(after)
     loosened = bool(new - old) if name == "ignored_rules" else bool(old - new)
     if name == "warn_rules":
         return LINTER, "medium" if loosened else "info", "which rules warn", "a reviewer agrees"
@@ -261,12 +261,12 @@ def _judge_linter_in_file(parts: list[str], before: Any, after: Any) -> SettingJ
     )
 
 
-def _list_items_of_file_setting(value: Any) -> set[str]:
+def _list_items(value: Any) -> set[str]:
     items = value if isinstance(value, list) else [value] if value else []
     return {str(item).lower() for item in items}
 
 
-def _judge_plan_in_file(parts: list[str], after: Any) -> SettingJudgement:
+def _judge_plan(parts: list[str], after: Any) -> SettingJudgement:
     name = parts[1] if len(parts) > 1 else ""
     if name == "forward_only" and after is True:
         return (
@@ -311,14 +311,13 @@ def find_settings_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservati
         text = inputs.read_text_after(path) or ""
         if old is None or new is None:
             continue  # new projects have nothing to compare; broken files fail the load
-        added = _list_gateways_added_in_file(old, new)
+        added = _list_added_gateways(old, new)
         settings = [
             (key, old.get(key), new.get(key))
             for key in sorted(old.keys() | new.keys())
-            if old.get(key) != new.get(key)
-            and _parse_gateway_name_of_file_setting(key) not in added
+            if old.get(key) != new.get(key) and _parse_gateway_name(key) not in added
         ]
-        yield from _list_observations_on_file_settings(settings, path, text)
+        yield from _list_observations_on_settings(settings, path, text)
         for name in sorted(added):
             yield RuleObservation(
                 OTHER,
@@ -332,27 +331,26 @@ def find_settings_changed_in_files(inputs: RuleInputs) -> Iterator[RuleObservati
             )
 
 
-def _list_gateways_added_in_file(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+def _list_added_gateways(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
     """Lists gateways that only the new configuration has, without the default gateway.
 
     A model that names a new gateway is a changed model, and other rules judge it.
     """
     before, after = (
-        list(dict.fromkeys(filter(None, map(_parse_gateway_name_of_file_setting, side))))
-        for side in (old, new)
+        list(dict.fromkeys(filter(None, map(_parse_gateway_name, side)))) for side in (old, new)
     )
     # If no gateway is named, SQLMesh takes the first one.
     default = new.get("default_gateway") or next(iter(after), None)
     return set(after) - set(before) - {default} if before else set()
 
 
-def _parse_gateway_name_of_file_setting(key: str) -> str | None:
+def _parse_gateway_name(key: str) -> str | None:
     """Parses the gateway's name from a setting's key; None for other settings."""
     parts = key.split("\x00")
     return parts[1] if parts[0] == "gateways" and len(parts) > 1 else None
 
 
-def _list_observations_on_file_settings(
+def _list_observations_on_settings(
     settings: Iterable[Setting], path: str, text: str
 ) -> Iterator[RuleObservation]:
     """Makes one observation for all settings with the same effect."""
@@ -380,13 +378,13 @@ def _list_observations_on_file_settings(
 
 def _describe_setting_change(key: str, before: Any, after: Any) -> str:
     name = key.replace("\x00", ".")
-    old, new = _render_setting_of_file(name, before), _render_setting_of_file(name, after)
+    old, new = _render_setting(name, before), _render_setting(name, after)
     if old == new and STAND_IN.search(str(after)):
         new = "another template"
     return f"`{name}` from {old} to {new}"
 
 
-def _render_setting_of_file(name: str, value: Any) -> str:
+def _render_setting(name: str, value: Any) -> str:
     if value is None:
         return "nothing"
     if is_name_of_secret(name):
@@ -413,7 +411,7 @@ def find_objects_changed_in_config_file(inputs: RuleInputs) -> Iterator[RuleObse
         if value != new.settings[key]
     ]
     text = inputs.read_text_after(path) or ""
-    yield from _list_observations_on_file_settings(settings, path, text)
+    yield from _list_observations_on_settings(settings, path, text)
 
 
 @on_file(SINGLE_WRITER)

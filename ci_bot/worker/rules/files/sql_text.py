@@ -59,35 +59,33 @@ def list_dialects_of_sql_file(inputs: RuleInputs, path: str) -> tuple[str, ...]:
 
     If a MODEL block names its own dialect, the parser uses that.
     """
-    found = _find_default_dialect_of_sql_file(inputs, path)
+    found = _find_default_dialect(inputs, path)
     return (found,) if found in _KNOWN else _UNKNOWN
 
 
-def _find_default_dialect_of_sql_file(inputs: RuleInputs, path: str) -> str | None:
+def _find_default_dialect(inputs: RuleInputs, path: str) -> str | None:
     if inputs.default_dialect:
-        return _read_dialect_name_in_file(inputs.default_dialect)
+        return _read_dialect_name(inputs.default_dialect)
     inside = inputs.find_path_in_project(path)
     root = PurePosixPath(path[: len(path) - len(inside)] if inside is not None else "")
     for name in ("config.yaml", "config.yml"):
         text = inputs.read_text_after(str(root / name))
         if text is not None:
-            return _read_dialect_in_yaml_file(text)
-    return _read_dialect_in_python_file(inputs.read_text_after(str(root / "config.py")) or "")
+            return _read_dialect_in_yaml(text)
+    return _read_dialect_in_python(inputs.read_text_after(str(root / "config.py")) or "")
 
 
 # All changed files of a project need the same configuration.
 @lru_cache(maxsize=_PROJECTS)
-def _read_dialect_in_yaml_file(text: str) -> str | None:
+def _read_dialect_in_yaml(text: str) -> str | None:
     """Reads `model_defaults: {dialect: spark}` in a config.yaml."""
     settings = load_yaml(replace_templates(text, lambda _: "jinja", (EXPRESSION, BLOCK)))
     defaults = settings.get("model_defaults") if isinstance(settings, dict) else None
-    return _read_dialect_name_in_file(
-        defaults.get("dialect") if isinstance(defaults, dict) else None
-    )
+    return _read_dialect_name(defaults.get("dialect") if isinstance(defaults, dict) else None)
 
 
 @lru_cache(maxsize=_PROJECTS)
-def _read_dialect_in_python_file(text: str) -> str | None:
+def _read_dialect_in_python(text: str) -> str | None:
     """Reads `dialect="spark"` or `"dialect": "spark"` in a config.py, without running it."""
     try:
         tree = ast.parse(text)
@@ -106,11 +104,11 @@ def _read_dialect_in_python_file(text: str) -> str | None:
             ]
         for value in values:
             if isinstance(value, ast.Constant):
-                return _read_dialect_name_in_file(value.value)
+                return _read_dialect_name(value.value)
     return None
 
 
-def _read_dialect_name_in_file(value: object) -> str | None:
+def _read_dialect_name(value: object) -> str | None:
     """Reads `spark` from `spark, normalization_strategy=lowercase`."""
     return value.split(",")[0].strip().lower() if isinstance(value, str) else None
 
@@ -131,16 +129,16 @@ def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObserva
         ):
             continue
         after = inputs.read_text_after(path)
-        new = _list_blockers_in_sql_file(inputs, path, after)
+        new = _list_blockers(inputs, path, after)
         if after is None or not new:
             continue
         old = Counter(
-            _make_statement_key_of_file(item)
-            for item in _list_blockers_in_sql_file(inputs, path, inputs.read_text_before(path))
+            _make_statement_key(item)
+            for item in _list_blockers(inputs, path, inputs.read_text_before(path))
         )
         for item in new:
-            old[_make_statement_key_of_file(item)] -= 1
-            if old[_make_statement_key_of_file(item)] < 0:
+            old[_make_statement_key(item)] -= 1
+            if old[_make_statement_key(item)] < 0:
                 words = item.statement.source.split()
                 yield RuleObservation(
                     find_statement_rule(item),
@@ -156,16 +154,14 @@ def find_statements_in_changed_files(inputs: RuleInputs) -> Iterator[RuleObserva
                 )
 
 
-def _list_blockers_in_sql_file(
-    inputs: RuleInputs, path: str, text: str | None
-) -> list[JudgedEffect]:
+def _list_blockers(inputs: RuleInputs, path: str, text: str | None) -> list[JudgedEffect]:
     if text is None:
         return []
     reading = read_effects_of_raw_file(path, text, list_dialects_of_sql_file(inputs, path)[0])
     return [item for item in reading.judged if item.severity == "blocker"]
 
 
-def _make_statement_key_of_file(item: JudgedEffect) -> tuple[str, ...]:
+def _make_statement_key(item: JudgedEffect) -> tuple[str, ...]:
     return *make_statement_subject(item), item.statement.source
 
 
@@ -197,14 +193,11 @@ def find_evaluated_arguments_in_files(inputs: RuleInputs) -> Iterator[RuleObserv
         suffix = PurePosixPath(path).suffix.lower()
         if suffix != ".sql" and suffix not in _YAML:
             continue
-        new = _list_evaluated_in_sql_file(inputs, path, inputs.read_text_after(path))
+        new = _list_evaluated_parts(inputs, path, inputs.read_text_after(path))
         if not new:
             continue
         old = Counter(
-            sql
-            for sql, _, _ in _list_evaluated_in_sql_file(
-                inputs, path, inputs.read_text_before(path)
-            )
+            sql for sql, _, _ in _list_evaluated_parts(inputs, path, inputs.read_text_before(path))
         )
         reported: set[tuple[str, int]] = set()
         for sql, why, line in new:
@@ -222,25 +215,21 @@ def find_evaluated_arguments_in_files(inputs: RuleInputs) -> Iterator[RuleObserv
                 )
 
 
-def _list_evaluated_in_sql_file(
+def _list_evaluated_parts(
     inputs: RuleInputs, path: str, text: str | None
 ) -> list[tuple[str, str, int]]:
     """Lists (argument as SQL, reason, line) of each argument that would run as Python."""
-    if text is None or not _may_sql_file_call_macro(text):
+    if text is None or not _may_call_macro(text):
         return []
-    pieces = (
-        _list_strings_of_sql_file(text) if PurePosixPath(path).suffix.lower() in _YAML else [text]
-    )
+    pieces = _list_strings(text) if PurePosixPath(path).suffix.lower() in _YAML else [text]
     return [
-        (sql, why, _find_line_of_sql_file(text, sql))
+        (sql, why, _find_line(text, sql))
         for piece in pieces
-        for sql, why in _iterate_objections_to_sql_file(
-            piece, list_dialects_of_sql_file(inputs, path)
-        )
+        for sql, why in _iterate_objections(piece, list_dialects_of_sql_file(inputs, path))
     ]
 
 
-def _may_sql_file_call_macro(text: str) -> bool:
+def _may_call_macro(text: str) -> bool:
     """Whether `@name(` or `@'...'` may stand in a text: a file with variables alone need not be
     parsed. The parser passes over blanks and comments between the parts.
 
@@ -288,7 +277,7 @@ class _BlankSkipper:
         return None
 
 
-def _drop_templates_of_sql_file(text: str) -> str:
+def _drop_templates(text: str) -> str:
     return replace_templates(text, lambda _: " ")
 
 
@@ -297,33 +286,31 @@ def _does_file_define_macros(text: str) -> bool:
     return begun is not None and text.find("->", begun.end()) >= 0
 
 
-def _list_strings_of_sql_file(text: str) -> list[str]:
+def _list_strings(text: str) -> list[str]:
     """Lists the texts of a YAML file that may be SQL with macros."""
     found: list[str] = []
-    todo: list[Any] = [load_yaml(_drop_templates_of_sql_file(text))]
+    todo: list[Any] = [load_yaml(_drop_templates(text))]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
             todo += [*value.keys(), *value.values()]
         elif isinstance(value, list):
             todo += value
-        elif isinstance(value, str) and _may_sql_file_call_macro(value):
+        elif isinstance(value, str) and _may_call_macro(value):
             found.append(value)
     return found
 
 
-def _iterate_objections_to_sql_file(
-    text: str, dialects: tuple[str, ...]
-) -> Iterator[tuple[str, str]]:
+def _iterate_objections(text: str, dialects: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yields (argument as SQL, reason) of each argument that would run as Python."""
     left = [_MOST_PARTS]
     for dialect in dialects[:1] if d.DIALECT_PATTERN.search(text) else dialects:
         scan = _SqlFileArgumentScan(dialect, left, own_macros=_does_file_define_macros(text))
-        for expression in _parse_text_of_sql_file(text, dialect):
+        for expression in _parse_text(text, dialect):
             yield from scan.find_objections(expression)
 
 
-def _parse_text_of_sql_file(text: str, dialect: str) -> list[Any]:
+def _parse_text(text: str, dialect: str) -> list[Any]:
     try:
         return list(d.parse(text, default_dialect=dialect or None))
     except _UNPARSED:
@@ -347,9 +334,7 @@ class _SqlFileArgumentScan:
             yield from self._find_in_argument(argument, depth)
         for template in tree.find_all(d.Jinja) if depth < _DEEPEST else ():
             # Its text becomes SQL, and the macros in that are evaluated.
-            for inner in _parse_text_of_sql_file(
-                _drop_templates_of_sql_file(template.name), self.dialect
-            ):
+            for inner in _parse_text(_drop_templates(template.name), self.dialect):
                 yield from self.find_objections(inner, depth + 1)
 
     def _find_in_argument(self, argument: exp.Expr, depth: int) -> Iterator[tuple[str, str]]:
@@ -359,8 +344,8 @@ class _SqlFileArgumentScan:
                 return
             why = (
                 None
-                if _does_sql_file_name_columns(part)
-                else find_objection_to_macro_code(_render_python_of_sql_file(part), may_read=True)
+                if _does_name_columns(part)
+                else find_objection_to_macro_code(_render_python(part), may_read=True)
             )
             if why is not None:
                 yield part.sql(dialect=self.dialect or None, comments=False), why
@@ -379,26 +364,26 @@ class _SqlFileArgumentScan:
         yield from self._find_in_argument(tree, depth)
 
 
-def _does_sql_file_name_columns(part: Any) -> bool:
+def _does_name_columns(part: Any) -> bool:
     """Whether it is a list of names, as in `AS pairs(k, v)`: Python reads a call, macros do not."""
     names = [part.this, *part.columns] if isinstance(part, exp.TableAlias) else []
-    return bool(names) and all(_is_plain_in_sql_file(name) for name in names)
+    return bool(names) and all(_is_plain_statement(name) for name in names)
 
 
-def _is_plain_in_sql_file(name: Any) -> bool:
+def _is_plain_statement(name: Any) -> bool:
     return isinstance(name, exp.Identifier) and bool(_PLAIN_NAME.fullmatch(name.name))
 
 
-def _render_python_of_sql_file(part: Any) -> str:
+def _render_python(part: Any) -> str:
     """Renders the Python text that SQLMesh makes of a part; "" if it fails."""
     try:
-        return str(_make_python_generator().generate(part.transform(_remove_names_of_sql_file)))
+        return str(_make_python_generator().generate(part.transform(_remove_names)))
     except Exception:
         # SQLMesh's generator raises many kinds of errors if there is no Python for a part.
         return ""
 
 
-def _remove_names_of_sql_file(node: exp.Expr) -> Any:
+def _remove_names(node: exp.Expr) -> Any:
     """Replaces variables by a text, and names of tables by a plain name.
 
     SQLMesh replaces variables before it evaluates anything. Python does not compute with a table in
@@ -406,7 +391,7 @@ def _remove_names_of_sql_file(node: exp.Expr) -> Any:
     """
     if isinstance(node, d.MacroVar):
         return exp.Literal.string("x")
-    if isinstance(node, exp.Table) and node.parts and all(map(_is_plain_in_sql_file, node.parts)):
+    if isinstance(node, exp.Table) and node.parts and all(map(_is_plain_statement, node.parts)):
         return exp.Identifier(this="a_table")
     return node
 
@@ -416,7 +401,7 @@ def _make_python_generator() -> Any:
     return MacroDialect().generator()
 
 
-def _find_line_of_sql_file(text: str, sql: str) -> int:
+def _find_line(text: str, sql: str) -> int:
     """Finds the line with the argument's longest word."""
     for word in sorted(set(re.findall(r"[^\s,()]+", sql)), key=len, reverse=True):
         at = text.find(word)

@@ -76,46 +76,42 @@ def read_case_of_test_file(body: Mapping[str, Any], read: ReadText) -> UnitTestC
     Args:
         read: Reads another file of the project, by the path that the test names.
     """
-    outputs = _read_mapping_of_test_file(body.get("outputs"))
+    outputs = _read_mapping(body.get("outputs"))
     partial = bool(outputs.get("partial"))
     expected = {
-        name: _read_table_of_test_file(value, read, partial=partial)
-        for name, value in _read_mapping_of_test_file(outputs.get("ctes")).items()
+        name: _read_table(value, read, partial=partial)
+        for name, value in _read_mapping(outputs.get("ctes")).items()
     }
     expected = {f"CTE {name.lower()}": table for name, table in expected.items()}
     if outputs.get(QUERY) is not None:
-        expected[QUERY] = _read_table_of_test_file(outputs[QUERY], read, partial=partial)
+        expected[QUERY] = _read_table(outputs[QUERY], read, partial=partial)
     return UnitTestCase(
         model=str(body.get("model") or "").lower(),
         inputs={
-            name.lower(): _read_table_of_test_file(value, read)
-            for name, value in _read_mapping_of_test_file(body.get("inputs")).items()
+            name.lower(): _read_table(value, read)
+            for name, value in _read_mapping(body.get("inputs")).items()
         },
         outputs=expected,
         variables={
             name.lower(): spell_value_of_test_file(value)
-            for name, value in _read_mapping_of_test_file(body.get("vars")).items()
+            for name, value in _read_mapping(body.get("vars")).items()
         },
     )
 
 
-def _read_mapping_of_test_file(value: Any) -> Mapping[str, Any]:
+def _read_mapping(value: Any) -> Mapping[str, Any]:
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
-def _read_table_of_test_file(value: Any, read: ReadText, *, partial: bool = False) -> ExpectedTable:
-    whole = _read_mapping_of_test_file(value) if isinstance(value, dict) else {"rows": value}
+def _read_table(value: Any, read: ReadText, *, partial: bool = False) -> ExpectedTable:
+    whole = _read_mapping(value) if isinstance(value, dict) else {"rows": value}
     partial = partial or bool(whole.get("partial"))
     text = repr(sorted((key, repr(item)) for key, item in whole.items() if key != "partial"))
-    rows = _read_rows_of_test_file(whole, read)
-    return ExpectedTable(
-        None if rows is None else tuple(map(_read_row_of_test_file, rows)), text, partial
-    )
+    rows = _read_rows(whole, read)
+    return ExpectedTable(None if rows is None else tuple(map(_read_row, rows)), text, partial)
 
 
-def _read_rows_of_test_file(
-    whole: Mapping[str, Any], read: ReadText
-) -> Sequence[Mapping[str, Any]] | None:
+def _read_rows(whole: Mapping[str, Any], read: ReadText) -> Sequence[Mapping[str, Any]] | None:
     rows, path = whole.get("rows"), whole.get("path")
     if path is not None:
         content = read(str(path))
@@ -131,7 +127,7 @@ def _read_rows_of_test_file(
     return rows
 
 
-def _read_row_of_test_file(row: Mapping[str, Any]) -> ExpectedRow:
+def _read_row(row: Mapping[str, Any]) -> ExpectedRow:
     return {str(column).lower(): spell_value_of_test_file(value) for column, value in row.items()}
 
 
@@ -187,7 +183,7 @@ def _count_added_input(old: UnitTestCase, new: UnitTestCase) -> int:
         now = new.inputs.get(model)
         if now is None or table.rows is None or now.rows is None:
             return 0
-        left, unused = _list_unmatched_rows_of_test_file(table.rows, now.rows, table.column_names)
+        left, unused = _list_unmatched_rows(table.rows, now.rows, table.column_names)
         if left:
             return 0
         more += len(unused)
@@ -215,11 +211,9 @@ def _describe_lost_expectations(
         for column in old.column_names - gone
         if kept is None or column in kept or column in new.column_names
     }
-    left, unused = _list_unmatched_rows_of_test_file(old.rows, new.rows, compared)
+    left, unused = _list_unmatched_rows(old.rows, new.rows, compared)
     changed = [
-        pair
-        for row in left
-        if (pair := _find_nearest_row_of_test_file(row, unused, compared)) is not None
+        pair for row in left if (pair := _find_nearest_row(row, unused, compared)) is not None
     ]
     # If the model did not change, other values come from the new input rows.
     if changed and not (more and same):
@@ -235,7 +229,7 @@ def _describe_lost_expectations(
     return found
 
 
-def _list_unmatched_rows_of_test_file(
+def _list_unmatched_rows(
     old: Sequence[ExpectedRow], new: Sequence[ExpectedRow], compared: Collection[str]
 ) -> tuple[list[ExpectedRow], list[ExpectedRow]]:
     """Lists rows of `old` without a match, and rows of `new` without one; each row matches once."""
@@ -243,9 +237,7 @@ def _list_unmatched_rows_of_test_file(
     left = []
     # Rows with the most values choose first; the others match more rows.
     for row in sorted(old, key=lambda item: -len(item)):
-        twin = next(
-            (other for other in unused if _does_test_file_cover_row(other, row, compared)), None
-        )
+        twin = next((other for other in unused if _does_cover_row(other, row, compared)), None)
         if twin is None:
             left.append(row)
         else:
@@ -253,13 +245,11 @@ def _list_unmatched_rows_of_test_file(
     return left, unused
 
 
-def _does_test_file_cover_row(
-    new: ExpectedRow, old: ExpectedRow, compared: Collection[str]
-) -> bool:
+def _does_cover_row(new: ExpectedRow, old: ExpectedRow, compared: Collection[str]) -> bool:
     return all(new.get(column) == value for column, value in old.items() if column in compared)
 
 
-def _find_nearest_row_of_test_file(
+def _find_nearest_row(
     row: ExpectedRow, unused: list[ExpectedRow], compared: Collection[str]
 ) -> tuple[str, str, str] | None:
     """Finds the value in which the most similar unused row differs; the row counts as used."""
@@ -284,13 +274,13 @@ def _describe_lost_input(old: UnitTestCase, new: UnitTestCase, shape: ModelShape
         now = new.inputs.get(model)
         if now is None or table.rows is None or now.rows is None:
             continue  # the model is no longer read; or the input is a query with unknown rows
-        known = _list_columns_expected_by_test_file(model, shape)
+        known = _list_expected_columns(model, shape)
         compared = {
             column
             for column in table.column_names
             if column in now.column_names or (known is not None and column in known)
         }
-        left, _ = _list_unmatched_rows_of_test_file(table.rows, now.rows, compared)
+        left, _ = _list_unmatched_rows(table.rows, now.rows, compared)
         if left:
             found.append(
                 f"it no longer feeds {'a row' if len(left) == 1 else f'{len(left)} rows'} "
@@ -299,7 +289,7 @@ def _describe_lost_input(old: UnitTestCase, new: UnitTestCase, shape: ModelShape
     return found
 
 
-def _list_columns_expected_by_test_file(model: str, shape: ModelShape) -> Collection[str] | None:
+def _list_expected_columns(model: str, shape: ModelShape) -> Collection[str] | None:
     for name, columns in (shape.upstream or {}).items():
         if name == model or name.endswith(f".{model}"):
             return columns

@@ -59,17 +59,13 @@ class TestSides:
 def list_tests_of_touched_files(inputs: RuleInputs) -> TestSides:
     """Lists every test that the change may affect, also through a file that the test reads."""
     then, now = (
-        _make_reader_of_test_files(inputs, before=True),
-        _make_reader_of_test_files(inputs, before=False),
+        _make_reader(inputs, before=True),
+        _make_reader(inputs, before=False),
     )
     paths = list(_iterate_touched_test_files(inputs))
     return TestSides(
-        before=tuple(
-            case for path in paths for case in _read_cases_of_test_file(then(path), path, then)
-        ),
-        after=tuple(
-            case for path in paths for case in _read_cases_of_test_file(now(path), path, now)
-        ),
+        before=tuple(case for path in paths for case in _read_cases(then(path), path, then)),
+        after=tuple(case for path in paths for case in _read_cases(now(path), path, now)),
         unreadable=frozenset(path for path in paths if _is_test_file_unreadable(now(path))),
     )
 
@@ -100,7 +96,7 @@ def _list_test_files(inputs: RuleInputs) -> Iterator[str]:
                 yield path
 
 
-def _make_reader_of_test_files(inputs: RuleInputs, *, before: bool) -> ReadText:
+def _make_reader(inputs: RuleInputs, *, before: bool) -> ReadText:
     """Makes a reader of one side's files, by their paths in the repository or in a project."""
     changed = set(inputs.changed_files or ())
 
@@ -118,7 +114,7 @@ def _make_reader_of_test_files(inputs: RuleInputs, *, before: bool) -> ReadText:
     return read_text_of_side
 
 
-def _read_cases_of_test_file(text: str | None, path: str, read: ReadText) -> list[WrittenTest]:
+def _read_cases(text: str | None, path: str, read: ReadText) -> list[WrittenTest]:
     found = load_yaml(text) if text else None
     if not isinstance(found, dict):
         return []
@@ -158,18 +154,18 @@ def find_tests_removed_from_files(inputs: RuleInputs) -> Iterator[RuleObservatio
     sides = list_tests_of_touched_files(inputs)
     moved = {plain_name(old): plain_name(new) for old, new in list_renamed_models(inputs)}
     for test in sides.before:
-        model = _find_model_of_test_file(inputs.after, test.case.model)
-        tested = _find_new_model_of_test_file(test.case.model, moved)
+        model = _find_model(inputs.after, test.case.model)
+        tested = _find_new_model(test.case.model, moved)
         if model is None and inputs.loaded and tested == test.case.model:
             continue  # the model is gone, too, and another rule reports that
         if test.path in sides.unreadable:
             continue
         model = (
             model
-            or _find_model_of_test_file(inputs.after, tested)
-            or _find_model_of_test_file(inputs.before, test.case.model)
+            or _find_model(inputs.after, tested)
+            or _find_model(inputs.before, test.case.model)
         )
-        yield from _judge_case_of_test_file(inputs, test, sides.after, tested, model)
+        yield from _judge_case(inputs, test, sides.after, tested, model)
     for path in sorted(sides.unreadable & {test.path for test in sides.before}):
         yield RuleObservation(
             WEAKENED,
@@ -180,16 +176,16 @@ def find_tests_removed_from_files(inputs: RuleInputs) -> Iterator[RuleObservatio
         )
 
 
-def _judge_case_of_test_file(
+def _judge_case(
     inputs: RuleInputs,
     test: WrittenTest,
     after: tuple[WrittenTest, ...],
     tested: str,
     model: Model | None,
 ) -> Iterator[RuleObservation]:
-    shape = _read_model_shape_for_test_file(inputs, model)
+    shape = _read_model_shape(inputs, model)
     case = replace(test.case, model=tested)
-    same_model = [other for other in after if _is_same_model_in_test_file(other.case.model, tested)]
+    same_model = [other for other in after if _is_same_model(other.case.model, tested)]
     if any(
         not list_checks_lost_from_test_file(case, other.case, shape)
         for other in same_model
@@ -240,26 +236,22 @@ def _describe_new_variables(
     ]
 
 
-def _find_new_model_of_test_file(tested: str, moved: Mapping[str, str]) -> str:
+def _find_new_model(tested: str, moved: Mapping[str, str]) -> str:
     """Finds the name of the tested model after the change."""
-    return next(
-        (new for old, new in moved.items() if _is_same_model_in_test_file(old, tested)), tested
-    )
+    return next((new for old, new in moved.items() if _is_same_model(old, tested)), tested)
 
 
-def _is_same_model_in_test_file(one: str, other: str) -> bool:
+def _is_same_model(one: str, other: str) -> bool:
     """Whether two names mean one model; one of them may have no catalog."""
     one, other = plain_name(one), plain_name(other)
     return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
 
 
-def _find_model_of_test_file(models: Mapping[str, Model], name: str) -> Model | None:
-    return next(
-        (model for fqn, model in models.items() if _is_same_model_in_test_file(fqn, name)), None
-    )
+def _find_model(models: Mapping[str, Model], name: str) -> Model | None:
+    return next((model for fqn, model in models.items() if _is_same_model(fqn, name)), None)
 
 
-def _read_model_shape_for_test_file(inputs: RuleInputs, model: Model | None) -> ModelShape:
+def _read_model_shape(inputs: RuleInputs, model: Model | None) -> ModelShape:
     """Reads columns and CTEs of the tested model and of the models that it reads."""
     if model is None or not inputs.loaded:
         return ModelShape()
@@ -267,19 +259,18 @@ def _read_model_shape_for_test_file(inputs: RuleInputs, model: Model | None) -> 
     found = getattr(query, "ctes", None)
     before = inputs.before.get(model.fqn)
     return ModelShape(
-        columns=_list_columns_for_test_file(model),
+        columns=_list_columns(model),
         same=before is not None and before.data_hash == model.data_hash,
         ctes=None if found is None else {cte.alias.lower() for cte in found},
         upstream={
             plain_name(name): columns
             for name in model.depends_on
-            if name in inputs.after
-            and (columns := _list_columns_for_test_file(inputs.after[name])) is not None
+            if name in inputs.after and (columns := _list_columns(inputs.after[name])) is not None
         },
     )
 
 
-def _list_columns_for_test_file(model: Model) -> set[str] | None:
+def _list_columns(model: Model) -> set[str] | None:
     known = model.columns_to_types
     return None if not known or "*" in known else {column.lower() for column in known}
 
@@ -304,7 +295,7 @@ def find_moving_dates_in_test_files(inputs: RuleInputs) -> Iterator[RuleObservat
             code = line.split(" #")[0]
             if line in known or code.lstrip().startswith("#"):
                 continue
-            found = _find_moving_part_of_test_file(code)
+            found = _find_moving_part(code)
             if found is not None:
                 yield RuleObservation(
                     MOVING,
@@ -313,12 +304,12 @@ def find_moving_dates_in_test_files(inputs: RuleInputs) -> Iterator[RuleObservat
                     "the test uses fixed dates (and `vars: execution_time` where it needs one)",
                     path=path,
                     line=number,
-                    model_name=_find_tested_model_in_file(after.splitlines(), number - 1),
+                    model_name=_find_tested_model(after.splitlines(), number - 1),
                 )
                 break
 
 
-def _find_moving_part_of_test_file(line: str) -> str | None:
+def _find_moving_part(line: str) -> str | None:
     """Finds what follows the clock in a line of a test."""
     found = _MOVING.search(f"{line}\n")
     if found is not None:
@@ -327,7 +318,7 @@ def _find_moving_part_of_test_file(line: str) -> str | None:
     return next((template for template in templates if _CLOCK.search(template)), None)
 
 
-def _find_tested_model_in_file(lines: list[str], place: int) -> str | None:
+def _find_tested_model(lines: list[str], place: int) -> str | None:
     """Finds the model of the test around a line: a test begins at a line without indent."""
     begins = [n for n, line in enumerate(lines) if re.match(r"[^\s#]", line)]
     first = max((n for n in begins if n <= place), default=0)

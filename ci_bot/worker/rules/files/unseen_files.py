@@ -186,13 +186,13 @@ def find_lfs_pointer_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
         verb, them = ("is", "it") if len(read) == 1 else ("are", "them")
         yield RuleObservation(
             POINTER,
-            f"{quote_names(_list_relative_paths_of_files(read, inputs))} {verb} in Git LFS, and "
+            f"{quote_names(_list_relative_paths(read, inputs))} {verb} in Git LFS, and "
             f"the "
             f"checkout holds only a pointer for {them}. The plan takes the pointer's text for the "
             "content, and so would the tables that it builds and that prod takes over.",
             FIX,
             model=next((seeds[path] for path in read if path in seeds), None),
-            path=_list_relative_paths_of_files(read, inputs)[0],
+            path=_list_relative_paths(read, inputs)[0],
             line=1,
         )
     rest = list_lfs_pointers_named_in_project(
@@ -201,19 +201,19 @@ def find_lfs_pointer_files(inputs: RuleInputs) -> Iterator[RuleObservation]:
     if rest:
         yield RuleObservation(
             POINTER,
-            f"{quote_names(_list_relative_paths_of_files(rest, inputs))} in Git LFS: the checkout "
+            f"{quote_names(_list_relative_paths(rest, inputs))} in Git LFS: the checkout "
             f"holds a "
             "pointer only, and a model or macro names the file. What reads it while a model runs "
             "gets the pointer's text.",
             FIX,
             severity="high",
-            path=_list_relative_paths_of_files(rest, inputs)[0],
+            path=_list_relative_paths(rest, inputs)[0],
             line=1,
             subject=("named in code",),
         )
 
 
-def _list_relative_paths_of_files(paths: Iterable[Path], inputs: RuleInputs) -> list[str]:
+def _list_relative_paths(paths: Iterable[Path], inputs: RuleInputs) -> list[str]:
     return sorted(
         path.relative_to(inputs.repository).as_posix()
         if path.is_relative_to(inputs.repository)
@@ -254,11 +254,9 @@ def find_changed_run_time_files(inputs: RuleInputs) -> Iterator[RuleObservation]
     # The code is collected once, and only if it may name a file: a project has thousands of both.
     code = _collect_code_that_reads_files(inputs) if unread else {}
     words = {word for text in code.values() for word in _WORD.findall(text)}
-    listings = {
-        fqn: found for fqn, text in code.items() if (found := _read_listing_of_unseen_files(text))
-    }
+    listings = {fqn: found for fqn, text in code.items() if (found := _read_listing(text))}
     for path in unread:
-        for fqn, how in _list_readers_of_unseen_file(path, code, words, listings):
+        for fqn, how in _list_readers_of_file(path, code, words, listings):
             yield RuleObservation(
                 CHANGED_IN_RUNS,
                 f"The model's code {how} {quote_names([path])}, which the load does not read: the "
@@ -286,7 +284,7 @@ class _DirectoryListing:
         return not self.patterns or any(fnmatch(path.name, each) for each in self.patterns)
 
 
-def _read_listing_of_unseen_files(code: str) -> _DirectoryListing | None:
+def _read_listing(code: str) -> _DirectoryListing | None:
     """Reads the texts of code that lists a directory; None if it lists none."""
     if not _LISTS.search(code):
         return None
@@ -305,7 +303,7 @@ def _read_listing_of_unseen_files(code: str) -> _DirectoryListing | None:
     return _DirectoryListing(frozenset(folders - {""}), patterns)
 
 
-def _list_readers_of_unseen_file(
+def _list_readers_of_file(
     path: str, code: Mapping[str, str], words: set[str], listings: Mapping[str, _DirectoryListing]
 ) -> Iterator[tuple[str, str]]:
     """Lists the models whose code reads a file, each with the words for a sentence.

@@ -103,7 +103,7 @@ class CurrentTime(ModelRule):
         if query is None:
             return
         yield from self._observe_run_time(model, query)
-        found = _list_all_calls_in_model(query, _CLOCK, _CLOCK_NAMES, clock=True)
+        found = _list_all_calls(query, _CLOCK, _CLOCK_NAMES, clock=True)
         if not found:
             return
         view = model.kind.is_view or model.kind.is_embedded
@@ -118,13 +118,11 @@ class CurrentTime(ModelRule):
         )
         yield self.make_observation(
             model,
-            lambda calls: f"{_describe_calls_in_model(calls)}: {effect}",
+            lambda calls: f"{_describe_calls(calls)}: {effect}",
             _BY_THE_INTERVAL if incremental else "@execution_ts (or start and end) is used instead",
             subject=found,
-            severity="medium"
-            if view or _is_only_stamp_of_model(query, len(found), model)
-            else None,
-            anchors=(*_list_functions_for_model_rule(found), *sorted(_CLOCK_NAMES)),
+            severity="medium" if view or _is_only_stamp(query, len(found), model) else None,
+            anchors=(*_list_functions(found), *sorted(_CLOCK_NAMES)),
         )
 
     def _observe_python_run_time(self, model: PythonModel) -> Iterator[RuleObservation]:
@@ -153,11 +151,11 @@ class CurrentTime(ModelRule):
             yield self.make_observation(
                 model,
                 lambda calls: (
-                    f"{_describe_calls_in_model(calls)}: each run has another value, and versions "
+                    f"{_describe_calls(calls)}: each run has another value, and versions "
                     f"of rows "
                     "are made by it, so every run closes all rows and opens them again."
                     if versioned
-                    else f"{_describe_calls_in_model(calls)}: it is the time of the run and not "
+                    else f"{_describe_calls(calls)}: it is the time of the run and not "
                     f"of the "
                     "interval. A run that computes old intervals again gives them other rows than "
                     "the runs of those days did, or none."
@@ -166,7 +164,7 @@ class CurrentTime(ModelRule):
                 if versioned
                 else _BY_THE_INTERVAL,
                 subject=found,
-                anchors=tuple(_list_functions_for_model_rule(found)),
+                anchors=tuple(_list_functions(found)),
             )
 
 
@@ -193,7 +191,7 @@ class RandomValue(ModelRule):
         query = self.query_of(model)
         if query is None:
             return
-        found = _list_all_calls_in_model(query, _RANDOM, _RANDOM_NAMES, clock=False)
+        found = _list_all_calls(query, _RANDOM, _RANDOM_NAMES, clock=False)
         found += [
             f"TABLESAMPLE in {name_query_part(sample, query)}"
             for sample in query.tree.find_all(exp.TableSample)
@@ -203,13 +201,13 @@ class RandomValue(ModelRule):
             yield self.make_observation(
                 model,
                 lambda calls: (
-                    f"{_describe_calls_in_model(calls)}: every run gives other values, so rows "
+                    f"{_describe_calls(calls)}: every run gives other values, so rows "
                     f"cannot "
                     "be matched with those of an earlier run."
                 ),
                 "the value is computed from the row, for instance as a hash of its key",
                 subject=found,
-                anchors=(*_list_functions_for_model_rule(found), *sorted(_RANDOM_NAMES)),
+                anchors=(*_list_functions(found), *sorted(_RANDOM_NAMES)),
             )
 
 
@@ -217,7 +215,7 @@ def does_model_read_clock(node: exp.Expr) -> bool:
     """Whether an expression, written or rendered, reads the clock anywhere."""
     return (
         any(node.find_all(*_CLOCK))
-        or any(map(_is_clock_word_in_model, node.find_all(exp.Literal)))
+        or any(map(_is_clock_word, node.find_all(exp.Literal)))
         or any(
             call.name.lower() in _CLOCK_NAMES
             or (call.name.lower() in _EMPTY_CLOCKS and not call.expressions)
@@ -226,7 +224,7 @@ def does_model_read_clock(node: exp.Expr) -> bool:
     )
 
 
-def _is_clock_word_in_model(literal: exp.Literal) -> bool:
+def _is_clock_word(literal: exp.Literal) -> bool:
     """Whether Spark reads a text as the clock: `CAST('today' AS DATE)`, or `due < 'now'`."""
     if not literal.is_string or not _CLOCK_WORD.fullmatch(literal.name):
         return False
@@ -236,7 +234,7 @@ def _is_clock_word_in_model(literal: exp.Literal) -> bool:
     return isinstance(above, _BECOMES_TIME)
 
 
-def _is_only_stamp_of_model(query: ModelQuery, calls: int, model: Model) -> bool:
+def _is_only_stamp(query: ModelQuery, calls: int, model: Model) -> bool:
     """Whether every call of the clock is only a result column that says when a row was written.
 
     No other value or row depends on such a column. It does not count if the table is stored or
@@ -245,17 +243,13 @@ def _is_only_stamp_of_model(query: ModelQuery, calls: int, model: Model) -> bool
     items = [
         item for scope in list_outer_scopes(query.scopes) for item in scope.expression.expressions
     ]
-    stamps = [
-        item.alias_or_name.lower()
-        for item in items
-        if isinstance(_strip_cast_in_model(item), _CLOCK)
-    ]
+    stamps = [item.alias_or_name.lower() for item in items if isinstance(_strip_cast(item), _CLOCK)]
     return len(stamps) == calls and not any(
-        _does_column_decide_rows_of_model(name, model) for name in stamps
+        _does_column_decide_rows(name, model) for name in stamps
     )
 
 
-def _does_column_decide_rows_of_model(column: str, model: Model) -> bool:
+def _does_column_decide_rows(column: str, model: Model) -> bool:
     """Whether rows are stored, matched or versioned by a column of the model."""
     kind = model.kind
     keys = [*model.partitioned_by, *model.unique_key, *model.grains]
@@ -293,7 +287,7 @@ def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
     stamps: set[int] = set()
     for scope in list_outer_scopes(root):
         for item in scope.expression.expressions:
-            if item.find(exp.Column) is None and not _does_column_decide_rows_of_model(
+            if item.find(exp.Column) is None and not _does_column_decide_rows(
                 item.alias_or_name.lower(), model
             ):
                 stamps.update(id(node) for node in item.find_all(d.MacroVar, exp.Literal))
@@ -302,18 +296,18 @@ def _list_run_times(query: ModelQuery, model: Model) -> list[str]:
         for name, node in times
         if id(node) not in stamps
         and not (model.kind.is_scd_type_2 and not _is_in_deciding_column(node, query, model))
-        and not _is_upper_bound_in_model(node)
+        and not _is_upper_bound(node)
     ]
 
 
 def _is_in_deciding_column(var: exp.Expr, query: ModelQuery, model: Model) -> bool:
     place = name_query_part(var, query)
-    return place.startswith("column ") and _does_column_decide_rows_of_model(
+    return place.startswith("column ") and _does_column_decide_rows(
         place.removeprefix("column ").lower(), model
     )
 
 
-def _is_upper_bound_in_model(var: exp.Expr) -> bool:
+def _is_upper_bound(var: exp.Expr) -> bool:
     """Whether a condition only removes rows that are later than the run: no old row is."""
     below, above = var, var.parent
     while above is not None and not isinstance(above, (*_ORDERINGS, exp.Between, exp.Select)):
@@ -329,47 +323,44 @@ def _is_upper_bound_in_model(var: exp.Expr) -> bool:
         if isinstance(above, exp.Between)
         else isinstance(above, exp.LT | exp.LTE) is (below.arg_key == "expression")
     )
-    return upper and _is_condition_on_model_rows(above)
+    return upper and _is_condition_on_rows(above)
 
 
-def _is_condition_on_model_rows(node: exp.Expr) -> bool:
+def _is_condition_on_rows(node: exp.Expr) -> bool:
     above = node.parent
     while isinstance(above, exp.And | exp.Paren):
         above = above.parent
     return isinstance(above, exp.Where | exp.Having | exp.Qualify | exp.Join)
 
 
-def _strip_cast_in_model(item: exp.Expr) -> exp.Expr:
+def _strip_cast(item: exp.Expr) -> exp.Expr:
     node = item.unalias()
     while isinstance(node, exp.Cast | exp.TryCast | exp.Paren):
         node = node.this
     return node
 
 
-def _list_functions_for_model_rule(calls: Sequence[str]) -> list[str]:
+def _list_functions(calls: Sequence[str]) -> list[str]:
     """Lists the functions in texts such as `NOW in WHERE`, each once."""
     return list(dict.fromkeys(call.partition(" in ")[0] for call in calls))
 
 
-def _describe_calls_in_model(calls: Sequence[str]) -> str:
+def _describe_calls(calls: Sequence[str]) -> str:
     """Describes calls for a sentence: `NOW` (in WHERE and column day)."""
     places = list(dict.fromkeys(call.partition(" in ")[2] for call in calls))
     rest = f" and {len(places) - PLACES_NAMED} more places" if len(places) > PLACES_NAMED else ""
-    return (
-        f"{quote_names(_list_functions_for_model_rule(calls))} (in "
-        f"{', '.join(places[:PLACES_NAMED])}{rest})"
-    )
+    return f"{quote_names(_list_functions(calls))} (in {', '.join(places[:PLACES_NAMED])}{rest})"
 
 
-def _list_all_calls_in_model(
+def _list_all_calls(
     query: ModelQuery, types: tuple[type[exp.Expr], ...], named: frozenset[str], *, clock: bool
 ) -> list[str]:
     """Lists the calls in a query, also those that variables insert, or macros only in a run."""
-    found = _list_clock_calls_in_model(query.tree, query, types, named, clock=clock)
-    if _is_model_query_completed_later(query):
+    found = _list_clock_calls(query.tree, query, types, named, clock=clock)
+    if _is_query_completed_later(query):
         known = Counter(call.partition(" in ")[0] for call in found)
         run = ExpressionTree(query.rendered_apart)
-        for call in _list_clock_calls_in_model(run, query, types, named, clock=clock):
+        for call in _list_clock_calls(run, query, types, named, clock=clock):
             name = call.partition(" in ")[0]
             known[name] -= 1
             if known[name] < 0:
@@ -377,7 +368,7 @@ def _list_all_calls_in_model(
     return found
 
 
-def _is_model_query_completed_later(query: ModelQuery) -> bool:
+def _is_query_completed_later(query: ModelQuery) -> bool:
     """Whether the query has a variable or a macro other than those of the interval."""
     if query.written is None or query.hides_structure:
         return True
@@ -386,7 +377,7 @@ def _is_model_query_completed_later(query: ModelQuery) -> bool:
     )
 
 
-def _list_clock_calls_in_model(
+def _list_clock_calls(
     tree: ExpressionTree,
     query: ModelQuery,
     types: tuple[type[exp.Expr], ...],
@@ -400,11 +391,11 @@ def _list_clock_calls_in_model(
     """
     found: list[tuple[str, Any]] = []
     for node in tree.find_all(*types):
-        if clock or not _is_random_call_of_model_seeded(node):
+        if clock or not _is_random_call_seeded(node):
             found.append((node.sql_name(), node))
     for node in tree.find_all(exp.Anonymous):
         name, arguments = node.name.lower(), node.expressions
-        if (name in named and (clock or not _is_constant_in_model(arguments))) or (
+        if (name in named and (clock or not _is_constant(arguments))) or (
             clock and name in _EMPTY_CLOCKS and not arguments
         ):
             found.append((node.name.upper(), node))
@@ -417,14 +408,14 @@ def _list_clock_calls_in_model(
         found += [
             (f"'{node.name.strip().lower()}'", node)
             for node in tree.find_all(exp.Literal)
-            if _is_clock_word_in_model(node)
+            if _is_clock_word(node)
         ]
     return [f"{name} in {name_query_part(node, query)}" for name, node in found]
 
 
-def _is_random_call_of_model_seeded(node: exp.Expr) -> bool:
+def _is_random_call_seeded(node: exp.Expr) -> bool:
     return isinstance(node.this, exp.Literal) and not isinstance(node, getattr(exp, "Uuid", ()))
 
 
-def _is_constant_in_model(arguments: list[Any]) -> bool:
+def _is_constant(arguments: list[Any]) -> bool:
     return bool(arguments) and all(isinstance(item, exp.Literal) for item in arguments)

@@ -43,7 +43,7 @@ class ExternalUnregistered(ModelRule):
         unknown = [
             name
             for name in sorted(model.depends_on)
-            if self.project.get_model(name) is None and not _is_system_table_of_model(name)
+            if self.project.get_model(name) is None and not _is_system_table(name)
         ]
         if not unknown:
             return
@@ -62,7 +62,7 @@ class ExternalUnregistered(ModelRule):
             )
 
 
-def _is_system_table_of_model(name: str) -> bool:
+def _is_system_table(name: str) -> bool:
     parts = plain_name(name).split(".")
     return any(part in _SYSTEM_SCHEMAS for part in parts[:-1])
 
@@ -101,7 +101,7 @@ class SelectStar(ModelRule):
             for item in scope.expression.expressions:
                 if not item.is_star or isinstance(item.unalias(), exp.Count):
                     continue
-                tables = sorted(set(_iterate_tables_under_model_star(item, scope)))
+                tables = sorted(set(_iterate_tables_under_star(item, scope)))
                 if not tables:
                     continue
                 known = [self.project.by_table.get(name) for name in tables]
@@ -122,7 +122,7 @@ class SelectStar(ModelRule):
                 )
 
 
-def _iterate_tables_under_model_star(item: exp.Expr, scope: Scope) -> Iterator[str]:
+def _iterate_tables_under_star(item: exp.Expr, scope: Scope) -> Iterator[str]:
     """Yields tables that a star reads directly; a CTE that names its columns counts as a list."""
     table = item.table if isinstance(item, exp.Column) else ""
     for alias, (_, source) in scope.selected_sources.items():
@@ -279,7 +279,7 @@ class UndefinedVariable(ModelRule):
     spec = find_rule("undefined-variable")
 
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
-        known = (self.project.variables or frozenset()) | _list_own_variables_of_model(model)
+        known = (self.project.variables or frozenset()) | _list_own_variables(model)
         required: list[str] = []
         if model.is_sql:
             query = self.query_of(model)
@@ -336,7 +336,7 @@ def _list_required_variables(query: ModelQuery) -> list[str]:
     ]
 
 
-def _list_own_variables_of_model(model: Model) -> frozenset[str]:
+def _list_own_variables(model: Model) -> frozenset[str]:
     """Lists variables that SQLMesh stored with the model: gateway, defaults and blueprints."""
     found: set[str] = set()
     for name in ("__sqlmesh__vars__", "__sqlmesh__blueprint__vars__"):

@@ -79,7 +79,7 @@ def find_multiplying_join(
 ) -> str | None:
     """Finds a table whose rows the key does not tell apart and nothing says that one row joins."""
     for branch in list_outer_scopes(query.root) if query is not None else ():
-        for join, source in _iterate_partners_of_model_key(branch, key):
+        for join, source in _iterate_partners_of_key(branch, key):
             fixed = list_fixed_columns(join)
             keys = list_unique_keys_of_model(by_table.get(table_name(source)))
             if not any(one <= fixed for one in keys):
@@ -87,7 +87,7 @@ def find_multiplying_join(
     return None
 
 
-def _iterate_partners_of_model_key(
+def _iterate_partners_of_key(
     branch: Scope, key: Collection[str]
 ) -> Iterator[tuple[exp.Join, exp.Table]]:
     """Yields joins that may give several rows, with their stored tables, of which no column is in
@@ -123,7 +123,7 @@ class KeyContradictions:
         branch = self._find_branch(model, key)
         if branch is None:
             return None
-        for join, source in _iterate_partners_of_model_key(branch, key):
+        for join, source in _iterate_partners_of_key(branch, key):
             alias = join.this.alias_or_name
             keys = list_unique_keys_of_model(self._by_table.get(table_name(source)))
             fixed = list_fixed_columns(join) | _list_fixed_by_filter(branch, alias)
@@ -156,7 +156,7 @@ class KeyContradictions:
     def describe_source(self, model: Model, key: Collection[str]) -> str | None:
         """Describes a source of which several rows may have one key; None if there is none."""
         branch = self._find_branch(model, key)
-        source = _find_only_table_of_model(branch) if branch is not None else None
+        source = _find_only_table(branch) if branch is not None else None
         if branch is None or source is None:
             return None
         items = [find_projection(branch, name) for name in key]
@@ -199,7 +199,7 @@ class KeyContradictions:
             if query is None or query.root is None or may_model_deduplicate(query):
                 continue
             branches = list(list_outer_scopes(query.root))
-            source = _find_only_table_of_model(branches[0]) if len(branches) == 1 else None
+            source = _find_only_table(branches[0]) if len(branches) == 1 else None
             if source is None:
                 continue
             # A grain is a claim, and an audit is proof.
@@ -210,7 +210,7 @@ class KeyContradictions:
         return {table: sorted(keys, key=sorted) for table, keys in found.items()}
 
 
-def _find_only_table_of_model(branch: Scope) -> exp.Table | None:
+def _find_only_table(branch: Scope) -> exp.Table | None:
     """Finds the stored table whose rows a query passes on; None beside a join or a generator."""
     select = branch.expression
     start = select.args.get(FROM)

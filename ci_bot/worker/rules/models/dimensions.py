@@ -162,7 +162,7 @@ class HardDeletesPartialSource(ModelRule):
                 if join.kind not in {"CROSS", "ANTI"} and join.side != "RIGHT":
                     name = self._name_source(join.this, scope)
                     yield f"join {name}", f"rows without a match in `{name}` are left out"
-        if any(_does_model_condition_move_with_time(part) for part in conditions):
+        if any(_does_condition_move_with_time(part) for part in conditions):
             yield "window", "the query delivers only the rows of a time window that moves"
         sources = [select.args[FROM].this] if select.args.get(FROM) is not None else []
         sources += [join.this for join in joins if join.side not in {"LEFT"}]
@@ -210,22 +210,22 @@ class HardDeletesPartialSource(ModelRule):
         return str(node.alias_or_name)
 
 
-def _does_model_condition_move_with_time(condition: exp.Expr) -> bool:
+def _does_condition_move_with_time(condition: exp.Expr) -> bool:
     """Whether rows stop to meet a condition as time passes, or it selects one interval.
 
     `x <= now` selects more rows from day to day, and each stays selected.
     """
-    if isinstance(condition, exp.LT | exp.LTE) and _is_time_in_model(condition.expression):
-        return _is_time_in_model(condition.this)
-    if isinstance(condition, exp.GT | exp.GTE) and _is_time_in_model(condition.this):
-        return _is_time_in_model(condition.expression)
+    if isinstance(condition, exp.LT | exp.LTE) and _is_time(condition.expression):
+        return _is_time(condition.this)
+    if isinstance(condition, exp.GT | exp.GTE) and _is_time(condition.this):
+        return _is_time(condition.expression)
     if isinstance(condition, exp.Or):
-        return any(_does_model_condition_move_with_time(part) for part in condition.flatten())
+        return any(_does_condition_move_with_time(part) for part in condition.flatten())
     if isinstance(condition, exp.Between):
         _, begin, _ = condition.iter_expressions()
-        return _is_time_in_model(begin)
-    return _is_time_in_model(condition)
+        return _is_time(begin)
+    return _is_time(condition)
 
 
-def _is_time_in_model(node: exp.Expr) -> bool:
+def _is_time(node: exp.Expr) -> bool:
     return is_interval_predicate(node) or does_model_read_clock(node)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _BROADCASTS = frozenset({"BROADCAST", "BROADCASTJOIN", "MAPJOIN"})
 
 
-def _iterate_join_partners_of_model(
+def _iterate_join_partners(
     scope: Scope, by_table: Mapping[str, Model]
 ) -> Iterator[tuple[exp.Join, str, Model]]:
     """Yields (join, table, model) for each join of a stored table whose model is known."""
@@ -58,9 +58,7 @@ class HistoryJoin(ModelRule):
             return
         for scope in iterate_selects(query.root or query.written_root):
             where = scope.expression.args.get("where")
-            for join, table, partner in _iterate_join_partners_of_model(
-                scope, self.project.by_table
-            ):
+            for join, table, partner in _iterate_join_partners(scope, self.project.by_table):
                 kind = partner.kind
                 if not is_scd_type_2(kind):
                     continue
@@ -92,14 +90,14 @@ class NotInNullable(ModelRule):
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not any(
-            _list_not_in_of_model(node) for node in query.tree.find_all(exp.Not)
+            _list_not_in_predicates(node) for node in query.tree.find_all(exp.Not)
         ):
             return
         for node in (
             query.rendered_tree if query.rendered_query is not None else query.tree
         ).find_all(exp.Not):
-            for inner in _list_not_in_of_model(node):
-                column = _find_column_in_not_in_of_model(inner)
+            for inner in _list_not_in_predicates(node):
+                column = _find_column_in_not_in(inner)
                 if column is not None and not self._is_certain(column, inner):
                     yield self.make_observation(
                         model,
@@ -134,14 +132,14 @@ class NotInNullable(ModelRule):
         )
 
 
-def _list_not_in_of_model(node: exp.Expr) -> list[exp.Query]:
+def _list_not_in_predicates(node: exp.Expr) -> list[exp.Query]:
     """Lists the subquery of NOT (x IN (SELECT …)); empty for any other node."""
     inner = node.this.unnest()
     query = inner.args.get("query") if isinstance(inner, exp.In) else None
     return [query.unnest()] if query is not None else []
 
 
-def _find_column_in_not_in_of_model(subquery: exp.Query) -> exp.Column | None:
+def _find_column_in_not_in(subquery: exp.Query) -> exp.Column | None:
     if not isinstance(subquery, exp.Select) or len(subquery.expressions) != 1:
         return None
     item = subquery.expressions[0].unalias()
@@ -192,23 +190,19 @@ def _list_broadcast_names(hint: exp.Expr) -> list[str]:
     ]
 
 
-def _find_aggregate_types_for_model_rule(*names_: str) -> tuple[type[exp.Expr], ...]:
+def _find_aggregate_types(*names_: str) -> tuple[type[exp.Expr], ...]:
     return tuple(getattr(exp, name) for name in names_ if hasattr(exp, name))
 
 
-_PICKS = _find_aggregate_types_for_model_rule(
-    "First", "Last", "AnyValue", "FirstValue", "LastValue"
-)
-_LISTS = _find_aggregate_types_for_model_rule(
-    "ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg"
-)
-_SETS = _find_aggregate_types_for_model_rule("ArrayUniqueAgg")
-_EXTREMES = _find_aggregate_types_for_model_rule("ArgMax", "ArgMin")
+_PICKS = _find_aggregate_types("First", "Last", "AnyValue", "FirstValue", "LastValue")
+_LISTS = _find_aggregate_types("ArrayAgg", "ArrayConcatAgg", "GroupConcat", "JSONArrayAgg")
+_SETS = _find_aggregate_types("ArrayUniqueAgg")
+_EXTREMES = _find_aggregate_types("ArgMax", "ArgMin")
 # The most frequent value; of several, any.
-_MOST_FREQUENT = _find_aggregate_types_for_model_rule("Mode")
+_MOST_FREQUENT = _find_aggregate_types("Mode")
 _ALL = (*_PICKS, *_LISTS, *_SETS, *_EXTREMES, *_MOST_FREQUENT)
 # Functions that do not depend on the order of an array's elements.
-_ORDER_FREE = _find_aggregate_types_for_model_rule(
+_ORDER_FREE = _find_aggregate_types(
     "SortArray", "ArraySort", "ArraySize", "ArrayContains", "ArrayMax", "ArrayMin",
     "ArrayOverlaps", "ArraysOverlap", "ArrayContainsAll", "ArrayAny", "ArrayAll", "ArraySum",
     "Explode", "ExplodeOuter",
@@ -217,7 +211,7 @@ _ORDER_FREE_NAMES = frozenset(
     {"sort_array", "array_sort", "size", "cardinality", "array_size", "array_contains", "array_max",
      "array_min", "arrays_overlap", "exists", "forall", "explode", "explode_outer", "inline"}
 )  # fmt: skip
-_PASSING = _find_aggregate_types_for_model_rule(
+_PASSING = _find_aggregate_types(
     "ArrayDistinct", "Filter", "Cast", "Paren", "Array", "Flatten", "ArrayCompact", "ArrayFilter",
     "ArrayTransform", "Transform", "WithinGroup", "IgnoreNulls", "RespectNulls", "ArrayExcept",
     "ArrayUnion", "ArrayIntersect", "ArrayConcat",
@@ -238,21 +232,19 @@ class UnorderedAggregate(ModelRule):
         for scope in iterate_selects(query.root or query.written_root):
             select = scope.expression
             for node in select.find_all(*_ALL):
-                if node.find_ancestor(exp.Select) is not select or _has_aggregate_of_model_order(
-                    node
-                ):
+                if node.find_ancestor(exp.Select) is not select or _has_aggregate_order(node):
                     continue
                 if node.find_ancestor(exp.Window) is not None:
                     continue  # windows are judged by their own ORDER BY
                 if self._is_decided(node, scope):
                     continue
                 function = node.sql(dialect=model.dialect).partition("(")[0].upper()
-                subjects = found.setdefault(_weigh_aggregate_for_model_rule(node), [])
+                subjects = found.setdefault(_weigh_aggregate(node), [])
                 subjects.append(f"{function} in {name_query_part(node, query)}")
         for severity, subject in found.items():
             yield self.make_observation(
                 model,
-                _describe_ties_in_model
+                _describe_ties
                 if severity == "medium" or all(one.startswith("MODE ") for one in subject)
                 else _describe_missing_order,
                 "the array is sorted (SORT_ARRAY), or a ROW_NUMBER over a whole order picks the "
@@ -303,16 +295,16 @@ class UnorderedAggregate(ModelRule):
         grouped = {key for key in keys if isinstance(key, exp.Column)}
         for join in scope.expression.args.get("joins") or []:
             if join.this.alias_or_name == column.table and join.side in {"", "LEFT"}:
-                held |= _list_equal_columns_of_model(join, column.table, grouped)
+                held |= _list_equal_columns(join, column.table, grouped)
             elif not join.side:
-                held |= _list_equal_columns_of_model(join, column.table, grouped, anywhere=True)
+                held |= _list_equal_columns(join, column.table, grouped, anywhere=True)
         return any(
             key <= held
             for key in list_unique_keys_of_model(self.project.by_table.get(table_name(source)))
         )
 
 
-def _weigh_aggregate_for_model_rule(node: exp.Expr) -> Severity | None:
+def _weigh_aggregate(node: exp.Expr) -> Severity | None:
     """The severity of an aggregate: ties are rare, and most readers do not need a set's order."""
     if isinstance(node, _EXTREMES):
         return "medium"
@@ -326,14 +318,14 @@ def _describe_missing_order(calls: Sequence[str]) -> str:
     )
 
 
-def _describe_ties_in_model(calls: Sequence[str]) -> str:
+def _describe_ties(calls: Sequence[str]) -> str:
     return (
         f"{quote_names(calls)}: of rows that are equal in the order, any may be picked, and the "
         "next run may pick another."
     )
 
 
-def _list_equal_columns_of_model(
+def _list_equal_columns(
     join: exp.Join, alias: str, grouped: set[Any], *, anywhere: bool = False
 ) -> set[str]:
     """Lists columns of `alias` that a join compares with group keys."""
@@ -366,7 +358,7 @@ def _resolve_group_keys(keys: list[exp.Expr], select: exp.Expr) -> list[exp.Expr
     return found
 
 
-def _has_aggregate_of_model_order(node: exp.Expr) -> bool:
+def _has_aggregate_order(node: exp.Expr) -> bool:
     return node.find(exp.Order) is not None or isinstance(
         node.parent, getattr(exp, "WithinGroup", ())
     )

@@ -329,37 +329,37 @@ class MissingKeyColumn(ModelRule):
         for fault in list_audit_faults(model, self.project.columns_of):
             by_audit.setdefault(fault.audit.name, []).append(fault)
         for name, faults in by_audit.items():
-            by_subject = {_make_subject_of_model_fault(fault, called): fault for fault in faults}
+            by_subject = {_make_subject(fault, called): fault for fault in faults}
             yield RuleObservation(
                 self.spec,
-                partial(_describe_failing_audit_of_model, called, by_subject),
+                partial(_describe_failing_audit, called, by_subject),
                 _AUDIT_CAN_RUN,
                 model=model,
-                anchors=(*chain.from_iterable(map(_list_anchors_of_model_fault, faults)), name),
+                anchors=(*chain.from_iterable(map(_list_anchors, faults)), name),
                 subject=tuple(by_subject),
                 written_in=faults[0].audit if faults[0].is_own else None,
             )
 
 
-def _make_subject_of_model_fault(fault: AuditFault, called: Callable[[str], str]) -> str:
+def _make_subject(fault: AuditFault, called: Callable[[str], str]) -> str:
     what = f"argument {fault.argument}" if fault.argument else fault.column
     table = called(fault.table) if fault.table else None
     return " ".join(filter(None, ("audits", fault.audit.name, table, what)))
 
 
-def _list_anchors_of_model_fault(fault: AuditFault) -> tuple[str, ...]:
+def _list_anchors(fault: AuditFault) -> tuple[str, ...]:
     """Lists spellings of the missing name, to find its line: also a column after its table."""
     if fault.column is None:
         return (f"@{fault.argument}",)
     return fault.column, f".{fault.column}"
 
 
-def _describe_failing_audit_of_model(
+def _describe_failing_audit(
     called: Callable[[str], str], faults: Mapping[str, AuditFault], subjects: Sequence[str]
 ) -> str:
     """Describes a failing audit of a model."""
     named = [faults[subject] for subject in subjects]
-    lacks = _describe_missing_parts_of_model(called, named, NOT_RETURNED)
+    lacks = _describe_missing_parts(called, named, NOT_RETURNED)
     return f"The audit `{named[0].audit.name}` {lacks}: it fails each time that the model is built."
 
 
@@ -368,11 +368,11 @@ def _describe_failing_standalone_audit(
 ) -> str:
     """Describes a failing audit that belongs to no model."""
     named = [faults[subject] for subject in subjects]
-    lacks = _describe_missing_parts_of_model(called, named, "which no model that it reads has")
+    lacks = _describe_missing_parts(called, named, "which no model that it reads has")
     return f"The standalone audit `{named[0].audit.name}` {lacks}: it fails each time that it runs."
 
 
-def _describe_missing_parts_of_model(
+def _describe_missing_parts(
     called: Callable[[str], str], faults: Sequence[AuditFault], of_no_table: str
 ) -> str:
     read = {
@@ -414,16 +414,14 @@ def check_standalone_audits(inputs: RuleInputs) -> Iterator[RuleObservation]:
 def _observe_standalone_faults(
     faults: Sequence[AuditFault], project: ProjectView
 ) -> Iterator[RuleObservation]:
-    by_subject = {
-        _make_subject_of_model_fault(fault, project.name_of_table): fault for fault in faults
-    }
+    by_subject = {_make_subject(fault, project.name_of_table): fault for fault in faults}
     if by_subject:
         yield RuleObservation(
             MissingKeyColumn.spec,
             partial(_describe_failing_standalone_audit, project.name_of_table, by_subject),
             _AUDIT_CAN_RUN,
             anchors=(
-                *chain.from_iterable(map(_list_anchors_of_model_fault, faults)),
+                *chain.from_iterable(map(_list_anchors, faults)),
                 faults[0].audit.name,
             ),
             subject=tuple(by_subject),

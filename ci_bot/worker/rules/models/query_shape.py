@@ -38,7 +38,7 @@ class CrossJoin(ModelRule):
     def find_observations(self, model: Model) -> Iterator[RuleObservation]:
         query = self.query_of(model)
         if query is None or not any(
-            _may_model_join_be_untied(join) for join in query.tree.find_all(exp.Join)
+            _may_join_be_untied(join) for join in query.tree.find_all(exp.Join)
         ):
             return
         for node, scope in iterate_unconditional_joins(query):
@@ -59,7 +59,7 @@ class CrossJoin(ModelRule):
         return str(node.alias_or_name)
 
 
-def _may_model_join_be_untied(join: exp.Join) -> bool:
+def _may_join_be_untied(join: exp.Join) -> bool:
     """Whether a join may lack a condition: its ON has no equality of two columns."""
     on = join.args.get("on")
     return on is None or not any(
@@ -80,15 +80,15 @@ def iterate_unconditional_joins(query: ModelQuery) -> Iterator[tuple[exp.Expr, S
         for join in select.args.get("joins") or []:
             target = join.this
             if (
-                not _is_model_join_tied(join, scope, left, where)
-                and not _has_source_of_model_one_row(target, scope)
-                and not all(_has_source_of_model_one_row(item, scope) for item in left)
+                not _is_join_tied(join, scope, left, where)
+                and not _has_source_one_row(target, scope)
+                and not all(_has_source_one_row(item, scope) for item in left)
             ):
                 yield target, scope
             left.append(target)
 
 
-def _is_model_join_tied(
+def _is_join_tied(
     join: exp.Join, scope: Scope, left: list[exp.Expr], where: exp.Expr | None
 ) -> bool:
     if join.args.get("using") or join.method == "NATURAL" or isinstance(join.this, _GENERATORS):
@@ -109,7 +109,7 @@ def _is_model_join_tied(
     )
 
 
-def _has_source_of_model_one_row(node: exp.Expr, scope: Scope) -> bool:
+def _has_source_one_row(node: exp.Expr, scope: Scope) -> bool:
     """Whether a source has at most one row, or is a written or generated list."""
     source = scope.sources.get(node.alias_or_name)
     expression = source.expression if isinstance(source, Scope) else node
@@ -183,7 +183,7 @@ class UnboundedRecursion(ModelRule):
                                 sorted(
                                     map(
                                         self.project.name_of_table,
-                                        _list_tables_stored_under_model_cte(cte),
+                                        _list_tables_stored_under_cte(cte),
                                     )
                                 )
                             )
@@ -193,12 +193,12 @@ class UnboundedRecursion(ModelRule):
                     )
 
 
-def _list_tables_stored_under_model_cte(cte: exp.Expr) -> set[str]:
+def _list_tables_stored_under_cte(cte: exp.Expr) -> set[str]:
     """Lists the stored tables that a CTE reads, without the CTE itself."""
     return {table_name(table) for table in cte.this.find_all(exp.Table)} - {cte.alias.lower()}
 
 
-def _list_members_of_model_cte(cte: exp.Expr) -> list[exp.Query]:
+def _list_cte_members(cte: exp.Expr) -> list[exp.Query]:
     union = cte.this
     if not isinstance(union, exp.SetOperation):
         return []
@@ -210,31 +210,28 @@ def _list_members_of_model_cte(cte: exp.Expr) -> list[exp.Query]:
 
 
 def _is_model_cte_recursive(cte: exp.Expr) -> bool:
-    return bool(_list_members_of_model_cte(cte))
+    return bool(_list_cte_members(cte))
 
 
 def _is_model_cte_bounded(cte: exp.Expr) -> bool:
     if (
         isinstance(cte.this, exp.Union)
         and cte.this.args.get("distinct")
-        and not _does_model_cte_compute_values(cte)
+        and not _does_cte_compute_values(cte)
     ):
         return True  # equal rows are dropped, so with finitely many values it ends
-    return all(
-        _has_recursion_of_model_stop(member, cte.alias.lower())
-        for member in _list_members_of_model_cte(cte)
-    )
+    return all(_does_recursion_stop(member, cte.alias.lower()) for member in _list_cte_members(cte))
 
 
-def _does_model_cte_compute_values(cte: exp.Expr) -> bool:
+def _does_cte_compute_values(cte: exp.Expr) -> bool:
     return any(
         not isinstance(item.unalias(), exp.Column | exp.Literal)
-        for member in _list_members_of_model_cte(cte)
+        for member in _list_cte_members(cte)
         for item in member.selects
     )
 
 
-def _has_recursion_of_model_stop(member: exp.Expr, name: str) -> bool:
+def _does_recursion_stop(member: exp.Expr, name: str) -> bool:
     own = {name} | {
         table.alias_or_name.lower()
         for table in member.find_all(exp.Table)
@@ -356,12 +353,12 @@ class ScalarSubqueryRows(ModelRule):
         source = select.args[FROM].this
         if select.args.get("joins") or not isinstance(source, exp.Table):
             return False
-        fixed = _list_fixed_columns_of_model_subquery(select, source.alias_or_name)
+        fixed = _list_fixed_columns_of_subquery(select, source.alias_or_name)
         keys = list_unique_keys_of_model(self.project.by_table.get(table_name(source)))
         return any(key <= fixed for key in keys)
 
 
-def _list_fixed_columns_of_model_subquery(select: exp.Select, alias: str) -> set[str]:
+def _list_fixed_columns_of_subquery(select: exp.Select, alias: str) -> set[str]:
     """Lists columns that the subquery compares for equality with a value from outside."""
     where = select.args.get("where")
     found: set[str] = set()

@@ -55,9 +55,9 @@ class PartitionsWithoutTime(ModelRule):
         filtered = {name for _, name in bounds.columns}
         roots = [query.scopes] if query.scopes is not None else []
         for part in model.partitioned_by:
-            for column in _list_partition_columns_of_model(part):
+            for column in _list_partition_columns(part):
                 made_of = {name for _, name in find_time_column_origins(roots, column.name)}
-                whole = _count_seconds_in_model_partition(part) <= model.interval_unit.seconds
+                whole = _count_seconds_in_partition(part) <= model.interval_unit.seconds
                 if whole and filtered & (made_of | {column.name.lower()}):
                     return
         if filtered:
@@ -80,10 +80,10 @@ class PartitionsWithoutTime(ModelRule):
         by_time = [
             part
             for part in parts
-            if any(column.name.lower() == time for column in _list_partition_columns_of_model(part))
+            if any(column.name.lower() == time for column in _list_partition_columns(part))
         ]
         unit = model.interval_unit
-        if any(_count_seconds_in_model_partition(part) <= unit.seconds for part in by_time):
+        if any(_count_seconds_in_partition(part) <= unit.seconds for part in by_time):
             return
         if by_time:
             shown = quote_names([part.sql(dialect=model.dialect) for part in by_time])
@@ -117,7 +117,7 @@ _UNITS = {"YYYY": "YEAR", "YY": "YEAR", "MON": "MONTH", "MM": "MONTH", "DD": "DA
 _CHARACTERS_OF_A_DAY = 8
 
 
-def _count_seconds_in_model_partition(part: exp.Expr) -> float:
+def _count_seconds_in_partition(part: exp.Expr) -> float:
     """Counts the seconds whose rows share a partition; 0 if that is unknown.
 
     Iceberg's transforms are `years`, `months`, `days`, `hours` (also without the s), `bucket` and
@@ -147,10 +147,7 @@ class PartitionPerRow(ModelRule):
             return
         types = model.columns_to_types or {}
         keys = {
-            column
-            for grain in _list_partition_keys_of_model(model)
-            if len(grain) == 1
-            for column in grain
+            column for grain in _list_partition_keys(model) if len(grain) == 1 for column in grain
         }
         # SQLMesh itself partitions by the time column, whatever its type.
         time = model.time_column.column.name.lower() if model.time_column else None
@@ -173,13 +170,13 @@ class PartitionPerRow(ModelRule):
             )
 
 
-def _list_partition_keys_of_model(model: Model) -> list[frozenset[str]]:
+def _list_partition_keys(model: Model) -> list[frozenset[str]]:
     found = [frozenset(grain) for grain in list_grains_of_model(model)]
     unique = frozenset(list_column_names(list(model.unique_key or [])))
     return [*found, unique] if unique else found
 
 
-def _list_partition_columns_of_model(part: exp.Expr) -> list[exp.Column]:
+def _list_partition_columns(part: exp.Expr) -> list[exp.Column]:
     return [part] if isinstance(part, exp.Column) else list(part.find_all(exp.Column))
 
 
