@@ -52,35 +52,6 @@ if TYPE_CHECKING:
         find_placed_credentials,
     )
 
-__all__ = [
-    "BEGIN_KEY",
-    "EVERY",
-    "MASK",
-    "OBJECT_OF_VALUE",
-    "SHORTEST",
-    "CredentialShapeSet",
-    "Redactor",
-    "SecretLikeness",
-    "SettingContent",
-    "StreamRedactor",
-    "classify_secret_setting",
-    "find_issued_credentials",
-    "find_placed_credentials",
-    "is_name_of_secret",
-    "is_random_like_secret",
-    "is_sample_of_secret",
-    "is_stand_in_for_secret",
-    "judge_likeness_to_secret",
-    "list_encodings_of_secret",
-    "list_entry_passwords",
-    "list_secret_values",
-    "quote_value",
-    "read_dotenv_secrets",
-    "redact_shapes",
-    "shorten_redacted",
-    "strip_terminal_codes_for_redaction",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

@@ -43,39 +43,6 @@ if TYPE_CHECKING:
         WorkflowCommands,
     )
 
-__all__ = [
-    "ALLOW_UNCAGED",
-    "DEPENDABOT",
-    "EVENT_FILE_HINT",
-    "GHOST",
-    "NO_CHANGES",
-    "AcceptCommand",
-    "ActionInputs",
-    "ActionSettings",
-    "ActionStepOutputs",
-    "ActionStepSummary",
-    "ApplyCommand",
-    "BaselineInput",
-    "CleanupCommand",
-    "Color",
-    "EstimateCommand",
-    "FailOn",
-    "ReclaimInput",
-    "RestateCommand",
-    "WorkflowCommands",
-    "activities",
-    "choose_activity",
-    "comment_command",
-    "inputs",
-    "is_repository_in_event",
-    "is_same_repository_in_event",
-    "keep_secrets_of_action",
-    "make_variable_name_of_input",
-    "parse_comment_command",
-    "read_action_settings",
-    "read_github_event",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

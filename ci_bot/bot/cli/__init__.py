@@ -9,6 +9,4 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.cli.commands import main
 
-__all__ = ["main"]
-
 __getattr__ = open_on_demand(__name__, {"commands": ["main"]})

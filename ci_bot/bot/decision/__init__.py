@@ -40,30 +40,6 @@ if TYPE_CHECKING:
     from ci_bot.bot.decision.risks import BotFacts, TeamLimits, make_risk
     from ci_bot.bot.decision.work_rules import OVER_BUDGET
 
-__all__ = [
-    "EXPOSURE_AFFECTED",
-    "FAILURE_RISKS",
-    "OVER_BUDGET",
-    "BotFacts",
-    "DecisionJudgement",
-    "JudgedFile",
-    "SortedFailuresForDecision",
-    "TeamLimits",
-    "choose_exit_code_of_decision",
-    "choose_exit_code_of_review_decision",
-    "combine_load_failures_for_decision",
-    "decide_again_after_apply",
-    "decide_by_risks",
-    "decide_on_review",
-    "decide_on_review_again",
-    "is_decision_misleading",
-    "is_possible_risk_of_code_on_load",
-    "judge_risks_of_data_diffs",
-    "list_risky_code_on_load",
-    "make_risk",
-    "sort_load_failures_for_decision",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from ci_bot.bot.git.git_program import NO_GIT
     from ci_bot.bot.git.git_repository import FilesMissingInGit, GitFile, GitRepository
 
-__all__ = ["NO_GIT", "FilesMissingInGit", "GitBlob", "GitFile", "GitRepository"]
-
 __getattr__ = open_on_demand(
     __name__,
     {

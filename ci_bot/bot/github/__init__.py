@@ -40,30 +40,6 @@ if TYPE_CHECKING:
         find_github_token,
     )
 
-__all__ = [
-    "GitHub",
-    "GitHubClient",
-    "GitHubStickyComment",
-    "MarkedComment",
-    "NotFound",
-    "Permission",
-    "PublishedComment",
-    "PullCommit",
-    "PullRequest",
-    "PullState",
-    "Reaction",
-    "find_certificates_for_github",
-    "find_github_api_url",
-    "find_github_repository",
-    "find_github_token",
-    "make_github_client_time",
-    "may_maintain_on_github",
-    "may_write_on_github",
-    "publish_drift_issue_on_github",
-    "read_file_of_github_artifact",
-    "require_github",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

@@ -9,6 +9,4 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.handlers.run_action import CREDENTIALS, run_action_in_workflow
 
-__all__ = ["CREDENTIALS", "run_action_in_workflow"]
-
 __getattr__ = open_on_demand(__name__, {"run_action": ["CREDENTIALS", "run_action_in_workflow"]})

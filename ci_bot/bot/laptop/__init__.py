@@ -28,25 +28,6 @@ if TYPE_CHECKING:
         write_exposures_on_laptop,
     )
 
-__all__ = [
-    "LaptopReview",
-    "apply_on_laptop",
-    "check_policy_on_laptop",
-    "clean_up_on_laptop",
-    "compare_queries_on_laptop",
-    "estimate_on_laptop",
-    "explain_policy_on_laptop",
-    "learn_on_laptop",
-    "make_laptop_context",
-    "make_witness_test_on_laptop",
-    "plan_prod_on_laptop",
-    "review_on_laptop",
-    "run_demo",
-    "run_doctor_on_laptop",
-    "sweep_on_laptop",
-    "write_exposures_on_laptop",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

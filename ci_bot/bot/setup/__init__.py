@@ -9,8 +9,6 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.bot.setup.setup_command import SetupOptions, set_up_repository
 
-__all__ = ["SetupOptions", "set_up_repository"]
-
 __getattr__ = open_on_demand(
     __name__,
     {

@@ -9,8 +9,6 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.worker.apply import apply_plan
 
-__all__ = ["apply_plan"]
-
 __getattr__ = open_on_demand(
     __name__,
     {"apply_plan": []},

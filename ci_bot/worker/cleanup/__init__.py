@@ -9,6 +9,4 @@ from ci_bot.entrance import open_on_demand
 if TYPE_CHECKING:
     from ci_bot.worker.cleanup import remove_environment, sweep
 
-__all__ = ["remove_environment", "sweep"]
-
 __getattr__ = open_on_demand(__name__, {"remove_environment": [], "sweep": []})

@@ -33,30 +33,6 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.cost.spark_counters import SparkCostCounterStore
 
-__all__ = [
-    "BatchMeter",
-    "CostProbe",
-    "MeteredModel",
-    "PlanCostEstimator",
-    "SparkCostCounterStore",
-    "add_reused_tables_to_cost",
-    "add_unneeded_rebuilds_to_cost",
-    "choose_cost_probe",
-    "collect_known_costs",
-    "describe_accuracy_of_costs",
-    "event_log_reads",
-    "event_logs",
-    "find_cost_budget_failure",
-    "input_size_estimator",
-    "is_cost_from_long_build",
-    "list_past_runs_for_cost",
-    "make_clock_cost",
-    "make_counted_cost",
-    "predict_plan_cost",
-    "read_accuracy_of_costs",
-    "read_row_counts_for_cost",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

@@ -54,22 +54,6 @@ if TYPE_CHECKING:
         TimeWindow,
     )
 
-__all__ = [
-    "FAILED",
-    "FEW_ROWS",
-    "DiffBudget",
-    "DiffCandidate",
-    "DiffControls",
-    "DiffPort",
-    "DiffQueryError",
-    "DiffSpec",
-    "SparkDiffPort",
-    "TimeWindow",
-    "count_parallel_diffs",
-    "diff_models",
-    "raise_spark_failures_as_diff_errors",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

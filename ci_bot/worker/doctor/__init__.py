@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from ci_bot.worker.doctor import examination
     from ci_bot.worker.doctor.spark_network import make_network_facts_for_doctor
 
-__all__ = ["examination", "make_network_facts_for_doctor"]
-
 __getattr__ = open_on_demand(
     __name__, {"examination": [], "spark_network": ["make_network_facts_for_doctor"]}
 )

@@ -21,22 +21,6 @@ if TYPE_CHECKING:
         judge_queries_on_duckdb,
     )
 
-__all__ = [
-    "DATA_SETS",
-    "SECONDS_FOR_A_MODEL",
-    "DuckdbExampleTable",
-    "DuckdbFields",
-    "DuckdbTrialVerdict",
-    "FoundDuckdbExample",
-    "SourceTable",
-    "UntriedError",
-    "ValueType",
-    "judge_queries_on_duckdb",
-    "parse_duckdb_plainly",
-    "read_duckdb_columns",
-    "write_duckdb_query",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

@@ -37,33 +37,6 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.messages.same_code import is_reworded_code
 
-__all__ = [
-    "LINE_NUMBER",
-    "MacroRefusedError",
-    "MessageNames",
-    "NotLoaded",
-    "describe_missing_variables_in_hint",
-    "extract_headline_of_error",
-    "extract_headline_of_error_with_cause",
-    "extract_sentence_of_error",
-    "find_file_named_by_load_failure",
-    "find_load_cause",
-    "find_root_cause_of_error",
-    "is_reworded_code",
-    "iterate_causes_of_error",
-    "list_unset_variables_for_state_error",
-    "make_cancelled_failure",
-    "make_failure_of_error",
-    "make_message_encodable",
-    "make_other_version_error",
-    "make_spark_start_error",
-    "make_state_error",
-    "name_file_in_message",
-    "name_file_in_message_or_last_part",
-    "report_times",
-    "same_code",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

@@ -36,32 +36,6 @@ if TYPE_CHECKING:
     from ci_bot.worker.planning.prod_plan import list_work_of_merge_plan, plan_merge
     from ci_bot.worker.planning.whole_work import find_short_window_of_plan
 
-__all__ = [
-    "BuiltPlan",
-    "Interval",
-    "Missing",
-    "PlanRefusedError",
-    "PlanRequest",
-    "PlannedBaseDrift",
-    "describe_plan",
-    "describe_plan_stages",
-    "find_planned_change_type",
-    "find_short_window_of_plan",
-    "identify_plan",
-    "list_environment_statements_of_plan",
-    "list_models_removed_by_others",
-    "list_work_of_merge_plan",
-    "make_evaluatable_plan",
-    "make_plan",
-    "name_plan_category",
-    "plan_merge",
-    "plan_options",
-    "prod_guard",
-    "prod_plan",
-    "prod_restatements",
-    "whole_work",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

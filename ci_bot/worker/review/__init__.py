@@ -15,14 +15,6 @@ if TYPE_CHECKING:
         scan,
     )
 
-__all__ = [
-    "compared_queries",
-    "policy_scopes",
-    "restatement_facts",
-    "review_plan",
-    "scan",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

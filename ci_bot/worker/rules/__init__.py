@@ -34,31 +34,6 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.rules.two_models import compare_models
 
-__all__ = [
-    "MODEL_RULES",
-    "ModelRule",
-    "NamedModel",
-    "ProjectView",
-    "RuleInputs",
-    "RuleObservation",
-    "SeedRows",
-    "compare_models",
-    "compare_seed_rows",
-    "find_file_findings",
-    "find_missed_changes",
-    "find_model_file_findings",
-    "find_observation_range",
-    "find_project_findings",
-    "find_statement_findings",
-    "inputs",
-    "list_executions",
-    "make_base_reader",
-    "make_head_reader",
-    "make_project_view",
-    "quote_names",
-    "refuse_policy",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

@@ -34,35 +34,6 @@ if TYPE_CHECKING:
         quote_spark_identifier,
     )
 
-__all__ = [
-    "SESSION_CATALOG",
-    "WATCH",
-    "EndOfWorkerSpark",
-    "ForkedBackgroundWork",
-    "KilledWorkerFork",
-    "ObjectKind",
-    "SparkCatalog",
-    "SparkCatalogAdapterFiles",
-    "SparkCatalogAdapterSql",
-    "SparkCatalogFilesPort",
-    "SparkRelation",
-    "SparkTableStorage",
-    "WorkerChannelToBot",
-    "WorkerPhaseClock",
-    "WorkerStopRequest",
-    "cancel_spark_jobs_of_worker",
-    "delay_import_work",
-    "exclude_from_load_trace",
-    "imports",
-    "java",
-    "java_process",
-    "load_trace",
-    "quote_spark_identifier",
-    "silence_worker_log",
-    "spark_catalog",
-    "write_worker_log_line",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

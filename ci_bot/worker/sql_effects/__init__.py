@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.sql_effects.unrendered_sql import read_effects_of_raw_file
 
-__all__ = [
-    "JudgedEffect",
-    "check_statement_effects_of_plan",
-    "display_name_in_effect",
-    "do_statement_effects_change_rows",
-    "find_effect_of_setting",
-    "find_setting_spelling_for_effect",
-    "judge_statement_effects_of_models",
-    "judge_statement_effects_of_plan",
-    "list_statement_effects",
-    "read_effects_of_raw_file",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

@@ -34,34 +34,6 @@ if TYPE_CHECKING:
     )
     from ci_bot.worker.state_store.ledger_schema import KEEP_DAYS
 
-__all__ = [
-    "HIDDEN_TABLES_HINT",
-    "KEEP_DAYS",
-    "REMOVED",
-    "ApplyRow",
-    "CostLedger",
-    "Lease",
-    "LeaseBook",
-    "LeaseHold",
-    "LeaseLostError",
-    "Ledger",
-    "LedgerObject",
-    "LedgerPhase",
-    "LedgerRow",
-    "LedgerSnapshot",
-    "Outcome",
-    "ProdRunRow",
-    "RunRow",
-    "Say",
-    "check_ownership_in_ledger",
-    "claim_environment_in_ledger",
-    "does_ledger_describe_stored_environment",
-    "find_refusal_by_ledger",
-    "leases",
-    "list_ledger_objects",
-    "read_environment_records_of_ledger",
-]
-
 __getattr__ = open_on_demand(
     __name__,
     {

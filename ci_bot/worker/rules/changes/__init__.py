@@ -16,17 +16,3 @@ from ci_bot.worker.rules.changes import (
 from ci_bot.worker.rules.registry import on_change, on_new_model
 
 CHANGE_RULES, NEW_MODEL_RULES = on_change, on_new_model
-
-__all__ = [
-    "CHANGE_RULES",
-    "NEW_MODEL_RULES",
-    "forward_only",
-    "joins",
-    "model_block",
-    "protection",
-    "results",
-    "row_numbers",
-    "rows",
-    "runs",
-    "storage",
-]

@@ -28,23 +28,3 @@ from ci_bot.worker.rules.registry import (
 
 FILE_RULES, MODEL_FILE_RULES = on_file, on_file_and_models
 STATEMENT_FILE_RULES, PROJECT_RULES = on_written_statement, on_project
-
-__all__ = [
-    "FILE_RULES",
-    "MODEL_FILE_RULES",
-    "PROJECT_RULES",
-    "STATEMENT_FILE_RULES",
-    "configuration",
-    "credentials",
-    "deployments",
-    "macro_code",
-    "package_versions",
-    "project_definitions",
-    "run_commands",
-    "seed_values",
-    "seeds",
-    "settings",
-    "sql_text",
-    "unit_tests",
-    "unseen_files",
-]
