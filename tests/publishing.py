@@ -18,6 +18,7 @@ from ci_bot.bot.actions.workflow_commands import (
 )
 from ci_bot.bot.github.port import Permission, PullComment, PullRequest, Reaction
 from ci_bot.bot.github.sticky_posts import GitHubStickyComment
+from ci_bot.bot.handlers.handler import HandlerContext
 from ci_bot.bot.handlers.publisher import HandlerPublisher
 from ci_bot.bot.report.markdown.check_run import CheckRun
 from ci_bot.bot.report.model.context import CommentViewContext
@@ -189,3 +190,11 @@ def publisher_of(
         template=template,
         key=template.project,
     )
+
+
+def context_of(
+    publisher: HandlerPublisher, github: object, worker: object = None
+) -> HandlerContext:
+    """What a handler works with: a GitHub and a worker that serve what its run asks for."""
+    given: Any = (github, worker)
+    return HandlerContext(publisher.settings, publisher, *given)

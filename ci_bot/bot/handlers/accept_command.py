@@ -121,42 +121,46 @@ def _make_unknown_finding_error(own: Report, command: AcceptCommand) -> BadInput
     )
 
 
-def handle_accept_command_of_owner(
-    activity: activities.Accept,
-    settings: ActionSettings,
-    publisher: HandlerPublisher,
-    client: WorkerClient,
-    github: GitHub,
-) -> int:
-    """Checks who asks for what, reviews, writes it down, and shows the decision; the exit code.
+class AcceptHandler(Handler[activities.Accept]):
+    """Writes down that an owner accepts a finding."""
 
-    Raises:
-        Refused, BadInput: nothing was written, and the message says why.
-    """
-    pull, by, command, against = read_owner_command(
-        activity, AcceptCommand, client, github, what="an acceptance"
-    )
-    check_gate_of_owner_command(against, pull, client)
-    marker = publisher.read_marker()
-    own = review_again_in_apply_run(
-        settings, publisher, client, pull=pull, marker=marker, github=github
-    )
-    found = list_findings_that_owner_accepts(own, command)
-    found = list_findings_of_commenting_owner(by, found, own, github)
-    acceptance = Acceptance(
-        rule=command.rule,
-        model=command.model,
-        fingerprint=find_fingerprint_for_owner_command(own, command.model),
-        severity=found[0].severity,
-        subjects=sorted({risk.subject or "" for risk in found}),
-        by=by,
-        at=publisher.machine.format_timestamp(),
-        reason=publisher.redactor.redact(command.reason),
-        comment_id=activity.comment_id,
-    )
-    kept = _write_acceptance(client, settings, pull, acceptance)
-    report = decide_on_review_again(own, AcceptancesByOwners.from_items(kept, own.changes))
-    return _publish_acceptance(report, acceptance, marker, settings, publisher, pull)
+    def run(self, activity: activities.Accept, context: HandlerContext) -> int:
+        """Checks who asks for what, reviews, writes it down, and shows the decision; the exit code.
+
+        Raises:
+            Refused, BadInput: nothing was written, and the message says why.
+        """
+        settings, publisher = context.settings, context.publisher
+        client, github = context.client, context.github
+        pull, by, command, against = read_owner_command(
+            activity, AcceptCommand, client, github, what="an acceptance"
+        )
+        check_gate_of_owner_command(against, pull, client)
+        marker = publisher.read_marker()
+        own = review_again_in_apply_run(
+            settings, publisher, client, pull=pull, marker=marker, github=github
+        )
+        found = list_findings_that_owner_accepts(own, command)
+        found = list_findings_of_commenting_owner(by, found, own, github)
+        acceptance = Acceptance(
+            rule=command.rule,
+            model=command.model,
+            fingerprint=find_fingerprint_for_owner_command(own, command.model),
+            severity=found[0].severity,
+            subjects=sorted({risk.subject or "" for risk in found}),
+            by=by,
+            at=publisher.machine.format_timestamp(),
+            reason=publisher.redactor.redact(command.reason),
+            comment_id=activity.comment_id,
+        )
+        kept = _write_acceptance(client, settings, pull, acceptance)
+        report = decide_on_review_again(own, AcceptancesByOwners.from_items(kept, own.changes))
+        return _publish_acceptance(report, acceptance, marker, settings, publisher, pull)
+
+    def report_failure(
+        self, error: BotError, activity: activities.Accept, context: HandlerContext
+    ) -> int:
+        return report_owner_command_failure(error, "accept", context.publisher)
 
 
 def list_findings_of_commenting_owner(
@@ -206,17 +210,3 @@ def _publish_acceptance(
     publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
     note = notices.render_accepted_comment(acceptance, report, publisher.template)
     return publish_review_decided_by_owner(report, note, marker, settings, publisher, pull)
-
-
-class AcceptHandler(Handler[activities.Accept]):
-    """Writes down that an owner accepts a finding."""
-
-    def run(self, activity: activities.Accept, context: HandlerContext) -> int:
-        return handle_accept_command_of_owner(
-            activity, context.settings, context.publisher, context.client, context.github
-        )
-
-    def report_failure(
-        self, error: BotError, activity: activities.Accept, context: HandlerContext
-    ) -> int:
-        return report_owner_command_failure(error, "accept", context.publisher)

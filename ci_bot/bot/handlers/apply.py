@@ -59,64 +59,72 @@ from ci_bot.protocol.review_report import Report
 PROGRESS_SECONDS = 30.0
 
 
-def handle_apply_of_reviewed_plan(
-    activity: activities.Apply,
-    settings: ActionSettings,
-    publisher: HandlerPublisher,
-    client: WorkerClient,
-    github: GitHub,
-) -> int:
-    """Checks the gate, reviews, checks again, applies or probes, and shows what came of it; the
-    exit code."""
-    pull = github.get_pull(activity.number, settle=True)
-    marker = publisher.read_marker()
-    by, command = activity.requested_by, activity.command
-    if activity.comment_id is not None:
-        by, command = read_command_for_handler(
-            activity.comment_id, activity.number, ApplyCommand, github
+class ApplyHandler(Handler[activities.Apply]):
+    """Builds the environment of a pull request, or a probe of it."""
+
+    def run(self, activity: activities.Apply, context: HandlerContext) -> int:
+        """Checks the gate, reviews, checks again, applies or probes, and shows what came of it; the
+        exit code."""
+        settings, publisher = context.settings, context.publisher
+        client, github = context.client, context.github
+        pull = github.get_pull(activity.number, settle=True)
+        marker = publisher.read_marker()
+        by, command = activity.requested_by, activity.command
+        if activity.comment_id is not None:
+            by, command = read_command_for_handler(
+                activity.comment_id, activity.number, ApplyCommand, github
+            )
+        requester = ApplyRequester(
+            by=by,
+            permission=github.get_permission(by),
+            command=command,
+            checked_out=find_commit_checked_out_in_run(client),
         )
-    requester = ApplyRequester(
-        by=by,
-        permission=github.get_permission(by),
-        command=command,
-        checked_out=find_commit_checked_out_in_run(client),
-    )
-    against = list_unmet_conditions_of_apply_gate(requester, pull, marker)
-    if against or marker is None:
-        return _refuse_apply(against, command, publisher, marker)
-    own = review_again_in_apply_run(
-        settings, publisher, client, pull=pull, marker=marker, github=github
-    )
-    other = find_why_own_review_has_other_plan(own, marker, publisher, github)
-    if other is not None:
-        return _publish_outcome(other, command, publisher, marker)
-    against = find_gate_condition_of_review(requester, own, marker)
-    if not command.probe:
-        show_own_review_in_run(own, marker, publisher)
-    marker = confirm_comment_marker_by_own_review(marker, own)
-    if against:
-        return _refuse_apply(against, command, publisher, marker)
-    if command.override:
-        reason = publisher.redactor.redact(command.override)
-        publisher.template = replace(
-            publisher.template, override=DecisionOverrideView(by=by, reason=reason)
+        against = list_unmet_conditions_of_apply_gate(requester, pull, marker)
+        if against or marker is None:
+            return _refuse_apply(against, command, publisher, marker)
+        own = review_again_in_apply_run(
+            settings, publisher, client, pull=pull, marker=marker, github=github
         )
-    wanted = _build_request(settings, publisher, client, pull=pull, own=own, marker=marker)
-    document = (
-        _request_apply(client, {**wanted, "probe": True}, publisher)
-        if command.probe
-        else _apply_with_progress(wanted, publisher, client, marker)
-    )
-    if _is_run_being_killed(document):
-        return _publish_outcome(document, command, publisher, None, wanted["max_executor_hours"])
-    closed = _find_pull_closed_while_applying(activity.number, publisher, github)
-    shown = marker if closed is None else None
-    code = _publish_outcome(document, command, publisher, shown, wanted["max_executor_hours"])
-    return (
-        code
-        if closed is None
-        else _remove_environment_of_closed_pull(closed, settings, publisher, client) or code
-    )
+        other = find_why_own_review_has_other_plan(own, marker, publisher, github)
+        if other is not None:
+            return _publish_outcome(other, command, publisher, marker)
+        against = find_gate_condition_of_review(requester, own, marker)
+        if not command.probe:
+            show_own_review_in_run(own, marker, publisher)
+        marker = confirm_comment_marker_by_own_review(marker, own)
+        if against:
+            return _refuse_apply(against, command, publisher, marker)
+        if command.override:
+            reason = publisher.redactor.redact(command.override)
+            publisher.template = replace(
+                publisher.template, override=DecisionOverrideView(by=by, reason=reason)
+            )
+        wanted = _build_request(settings, publisher, client, pull=pull, own=own, marker=marker)
+        document = (
+            _request_apply(client, {**wanted, "probe": True}, publisher)
+            if command.probe
+            else _apply_with_progress(wanted, publisher, client, marker)
+        )
+        if _is_run_being_killed(document):
+            return _publish_outcome(
+                document, command, publisher, None, wanted["max_executor_hours"]
+            )
+        closed = _find_pull_closed_while_applying(activity.number, publisher, github)
+        shown = marker if closed is None else None
+        code = _publish_outcome(document, command, publisher, shown, wanted["max_executor_hours"])
+        return (
+            code
+            if closed is None
+            else _remove_environment_of_closed_pull(closed, settings, publisher, client) or code
+        )
+
+    def report_failure(
+        self, error: BotError, activity: activities.Apply, context: HandlerContext
+    ) -> int:
+        if activity.command.probe:
+            return estimate.report_estimate_failure(error, "probe", context.publisher)
+        return apply_evidence.report_apply_failure(error, context.publisher)
 
 
 def _publish_outcome(
@@ -308,19 +316,3 @@ def _get_budget(
         return None
     agreed = policy.max_executor_hours if policy else None
     return agreed if given is None else given
-
-
-class ApplyHandler(Handler[activities.Apply]):
-    """Builds the environment of a pull request, or a probe of it."""
-
-    def run(self, activity: activities.Apply, context: HandlerContext) -> int:
-        return handle_apply_of_reviewed_plan(
-            activity, context.settings, context.publisher, context.client, context.github
-        )
-
-    def report_failure(
-        self, error: BotError, activity: activities.Apply, context: HandlerContext
-    ) -> int:
-        if activity.command.probe:
-            return estimate.report_estimate_failure(error, "probe", context.publisher)
-        return apply_evidence.report_apply_failure(error, context.publisher)

@@ -38,36 +38,40 @@ _AFTER_AN_APPLY: tuple[Phase, ...] = (
 )
 
 
-def handle_cleanup_of_pull_request(
-    activity: activities.Cleanup,
-    settings: ActionSettings,
-    publisher: HandlerPublisher,
-    client: WorkerClient,
-    github: GitHub | None,
-) -> int:
-    """Removes the environment, unless the pull request is open again; returns the exit code.
+class CleanupHandler(Handler[activities.Cleanup]):
+    """Removes the environment of a pull request."""
 
-    Raises:
-        BadInput: somebody has started it by hand, and there is no token to ask who that is.
-        Refused: the pull request is open, and who asks may not write.
-    """
-    merged = activity.merged
-    if activity.was_dispatched:
-        github = require_github(github)
-        pull = github.get_pull(activity.number)
-        merged = pull.merged if not pull.open else None
-        if pull.open:
-            _check_who_asks(activity, github)
-    elif github is not None and _is_pull_request_open_again(activity.number, github):
-        return _leave_environment_of_reopened_pull(activity, publisher)
-    return handle_removal_of_environment(
-        settings,
-        publisher,
-        client,
-        number=activity.number,
-        head_sha=activity.head_sha,
-        merged=merged,
-    )
+    def run(self, activity: activities.Cleanup, context: HandlerContext) -> int:
+        """Removes the environment, unless the pull request is open again; returns the exit code.
+
+        Raises:
+            BadInput: somebody has started it by hand, and there is no token to ask who that is.
+            Refused: the pull request is open, and who asks may not write.
+        """
+        settings, publisher = context.settings, context.publisher
+        client, github = context.client, context.optional_github
+        merged = activity.merged
+        if activity.was_dispatched:
+            github = require_github(github)
+            pull = github.get_pull(activity.number)
+            merged = pull.merged if not pull.open else None
+            if pull.open:
+                _check_who_asks(activity, github)
+        elif github is not None and _is_pull_request_open_again(activity.number, github):
+            return _leave_environment_of_reopened_pull(activity, publisher)
+        return handle_removal_of_environment(
+            settings,
+            publisher,
+            client,
+            number=activity.number,
+            head_sha=activity.head_sha,
+            merged=merged,
+        )
+
+    def report_failure(
+        self, error: BotError, activity: activities.Cleanup, context: HandlerContext
+    ) -> int:
+        return report_cleanup_failure(error, activity, context.publisher)
 
 
 def handle_removal_of_environment(
@@ -265,17 +269,3 @@ def notify_people_of_leftovers(why: str | None, publisher: HandlerPublisher) -> 
         comment_url=publisher.comment_url,
     )
     publisher.try_news(text)
-
-
-class CleanupHandler(Handler[activities.Cleanup]):
-    """Removes the environment of a pull request."""
-
-    def run(self, activity: activities.Cleanup, context: HandlerContext) -> int:
-        return handle_cleanup_of_pull_request(
-            activity, context.settings, context.publisher, context.client, context.optional_github
-        )
-
-    def report_failure(
-        self, error: BotError, activity: activities.Cleanup, context: HandlerContext
-    ) -> int:
-        return report_cleanup_failure(error, activity, context.publisher)

@@ -30,18 +30,22 @@ from ci_bot.protocol.rules import UnknownRule, find_rule
 APPLY, REVIEW = "apply.yml", "review.yml"
 
 
-def handle_comment_command(
-    activity: activities.CommentCommand, publisher: HandlerPublisher, github: GitHub
-) -> int:
-    """Answers the comment, or starts what it asks for; returns the exit code."""
-    try:
-        permission = github.get_permission(activity.author)
-        if not may_write_on_github(permission):
-            raise _make_permission_error(activity.author, permission)
-        _add_reaction(activity, publisher, github, "eyes")
-        return _carry_out_comment_command(activity, publisher, github, permission)
-    except BotError as error:
-        return _refuse_command(activity, publisher, github, error)
+class CommandHandler(Handler[activities.CommentCommand]):
+    """Answers a comment, or starts the workflow that does what it asks for."""
+
+    needs_worker = False
+
+    def run(self, activity: activities.CommentCommand, context: HandlerContext) -> int:
+        """Answers the comment, or starts what it asks for; returns the exit code."""
+        publisher, github = context.publisher, context.github
+        try:
+            permission = github.get_permission(activity.author)
+            if not may_write_on_github(permission):
+                raise _make_permission_error(activity.author, permission)
+            _add_reaction(activity, publisher, github, "eyes")
+            return _carry_out_comment_command(activity, publisher, github, permission)
+        except BotError as error:
+            return _refuse_command(activity, publisher, github, error)
 
 
 def _carry_out_comment_command(
@@ -259,12 +263,3 @@ def _set_command_outputs(
             "pr_number": activity.number,
         },
     )
-
-
-class CommandHandler(Handler[activities.CommentCommand]):
-    """Answers a comment, or starts the workflow that does what it asks for."""
-
-    needs_worker = False
-
-    def run(self, activity: activities.CommentCommand, context: HandlerContext) -> int:
-        return handle_comment_command(activity, context.publisher, context.github)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ci_bot.bot.actions import ActionSettings, EstimateCommand, activities
-from ci_bot.bot.github import GitHub
+from ci_bot.bot.actions import EstimateCommand, activities
 from ci_bot.bot.handlers.gate import (
     UnmetApplyCondition,
     check_gate_is_met,
@@ -27,7 +26,6 @@ from ci_bot.bot.handlers.pull_request_context import (
 from ci_bot.bot.handlers.review import read_plan_flags_of_run
 from ci_bot.bot.report import notices
 from ci_bot.bot.worker_client import (
-    WorkerClient,
     apply,
     list_changes_of_pull_for_request,
     make_error_of_worker_failure,
@@ -85,77 +83,84 @@ def set_outputs_of_estimate_run(
     )
 
 
-def handle_estimate_of_environment(
-    activity: activities.Estimate,
-    settings: ActionSettings,
-    publisher: HandlerPublisher,
-    client: WorkerClient,
-    github: GitHub,
-) -> int:
-    """Checks who asks, asks the worker, and answers; the exit code, 1 where the limit is exceeded.
+class EstimateHandler(Handler[activities.Estimate]):
+    """Says what building the environment will cost."""
 
-    Raises:
-        BotError: nothing can be known, and the message says why.
-    """
-    pull = github.get_pull(activity.number, settle=True)
-    by = activity.requested_by
-    if activity.comment_id is not None:
-        by, _ = read_command_for_handler(
-            activity.comment_id, activity.number, EstimateCommand, github
+    def run(self, activity: activities.Estimate, context: HandlerContext) -> int:
+        """Checks who asks, asks the worker, and answers; exit code 1 where the limit is exceeded.
+
+        Raises:
+            BotError: nothing can be known, and the message says why.
+        """
+        settings, publisher = context.settings, context.publisher
+        client, github = context.client, context.github
+        pull = github.get_pull(activity.number, settle=True)
+        by = activity.requested_by
+        if activity.comment_id is not None:
+            by, _ = read_command_for_handler(
+                activity.comment_id, activity.number, EstimateCommand, github
+            )
+        against = find_gate_condition_to_load(
+            by,
+            github.get_permission(by),
+            pull,
+            find_commit_checked_out_in_run(client),
+            what="an estimate",
         )
-    against = find_gate_condition_to_load(
-        by,
-        github.get_permission(by),
-        pull,
-        find_commit_checked_out_in_run(client),
-        what="an estimate",
-    )
-    check_gate_is_met(against)
-    marker, inputs = publisher.read_marker(), settings.inputs
-    window = marker.window if marker and marker.head == pull.head_sha else None
-    commits, flags = find_merge_commits_for_handler(pull, client), read_plan_flags_of_run(inputs)
-    changed = (
-        list_changes_of_pull_for_request(client.git, commits) if selects_by_git(flags) else None
-    )
-    limit, price = read_agreed_cost_for_request(
-        client,
-        commits,
-        hours=inputs.max_executor_hours,
-        price=inputs.executor_hour_price,
-        today=publisher.machine.read_date(),
-    )
-    document = request_estimate_from_worker(
-        client,
-        environment=publisher.environment,
-        owner=make_owner_of_worker_request(
-            settings.runner.repository, number=pull.number, head_sha=pull.head_sha
-        ),
-        window=window,
-        start=inputs.start,
-        end=inputs.end,
-        flags=flags,
-        head_branch=commits.head_branch,
-        base_names=commits.base_names(),
-        changed_files=changed.paths if changed is not None else None,
-        executor_hour_price=price,
-    )
-    if isinstance(document, Failure):
-        raise make_error_of_worker_failure(document)
-    above = notices.is_estimate_above_in_comment(document, limit)
-    publisher.try_note(notices.render_estimated_comment(document, limit, publisher.template))
-    code = EXIT_FAILED if above else EXIT_DONE
-    reason = "over_budget" if above else "estimated"
-    set_outputs_of_estimate_run(
-        publisher,
-        "estimate",
-        "estimated",
-        reason,
-        code,
-        plan_id=document.plan_id,
-        cost=document.cost,
-        after_merge=document.after_merge,
-    )
-    return code
+        check_gate_is_met(against)
+        marker, inputs = publisher.read_marker(), settings.inputs
+        window = marker.window if marker and marker.head == pull.head_sha else None
+        commits, flags = (
+            find_merge_commits_for_handler(pull, client),
+            read_plan_flags_of_run(inputs),
+        )
+        changed = (
+            list_changes_of_pull_for_request(client.git, commits) if selects_by_git(flags) else None
+        )
+        limit, price = read_agreed_cost_for_request(
+            client,
+            commits,
+            hours=inputs.max_executor_hours,
+            price=inputs.executor_hour_price,
+            today=publisher.machine.read_date(),
+        )
+        document = request_estimate_from_worker(
+            client,
+            environment=publisher.environment,
+            owner=make_owner_of_worker_request(
+                settings.runner.repository, number=pull.number, head_sha=pull.head_sha
+            ),
+            window=window,
+            start=inputs.start,
+            end=inputs.end,
+            flags=flags,
+            head_branch=commits.head_branch,
+            base_names=commits.base_names(),
+            changed_files=changed.paths if changed is not None else None,
+            executor_hour_price=price,
+        )
+        if isinstance(document, Failure):
+            raise make_error_of_worker_failure(document)
+        above = notices.is_estimate_above_in_comment(document, limit)
+        publisher.try_note(notices.render_estimated_comment(document, limit, publisher.template))
+        code = EXIT_FAILED if above else EXIT_DONE
+        reason = "over_budget" if above else "estimated"
+        set_outputs_of_estimate_run(
+            publisher,
+            "estimate",
+            "estimated",
+            reason,
+            code,
+            plan_id=document.plan_id,
+            cost=document.cost,
+            after_merge=document.after_merge,
+        )
+        return code
+
+    def report_failure(
+        self, error: BotError, activity: activities.Estimate, context: HandlerContext
+    ) -> int:
+        return report_estimate_failure(error, "estimate", context.publisher)
 
 
 # What becomes of a probe of the reviewed plan: an answer of its own, as an estimate gives one.
@@ -215,17 +220,3 @@ def _set_document_outputs(
         cost=document.estimate,
         after_merge=document.prod_estimate,
     )
-
-
-class EstimateHandler(Handler[activities.Estimate]):
-    """Says what building the environment will cost."""
-
-    def run(self, activity: activities.Estimate, context: HandlerContext) -> int:
-        return handle_estimate_of_environment(
-            activity, context.settings, context.publisher, context.client, context.github
-        )
-
-    def report_failure(
-        self, error: BotError, activity: activities.Estimate, context: HandlerContext
-    ) -> int:
-        return report_estimate_failure(error, "estimate", context.publisher)

@@ -50,28 +50,32 @@ class _NothingToPost(Exception):
     """Why there is nothing to do, as a sentence. Not a failure."""
 
 
-def handle_fork_report(
-    activity: activities.PostForkReport, publisher: HandlerPublisher, github: GitHub
-) -> int:
-    """Posts the report; returns the exit code.
+class ForkReportHandler(Handler[activities.PostForkReport]):
+    """Posts the report of a fork's review."""
 
-    Raises:
-        Refused: the artifact is not one that can be trusted, or it is not clear whose it is.
-        BotError: GitHub did not answer.
-    """
-    try:
-        pull = find_pull_request_of_fork_run(activity, github)
-        report = read_report_of_fork_run(activity, github)
-    except _NothingToPost as reason:
-        publisher.commands.annotate_notice(str(reason))
-        publisher.outputs.set_output("reason-code", "nothing_to_post")
-        return EXIT_DONE
-    mine = make_handler_publisher_for(publisher, pull.number)
-    report = publisher.redactor.redact_document(report)
-    report = rewrite_claims_of_fork_report(
-        report, pull, mine, _is_project_untouched(report, pull, mine, github)
-    )
-    return _publish_fork_report(report, activity, pull, mine)
+    needs_worker = False
+
+    def run(self, activity: activities.PostForkReport, context: HandlerContext) -> int:
+        """Posts the report; returns the exit code.
+
+        Raises:
+            Refused: the artifact is not one that can be trusted, or it is not clear whose it is.
+            BotError: GitHub did not answer.
+        """
+        publisher, github = context.publisher, context.github
+        try:
+            pull = find_pull_request_of_fork_run(activity, github)
+            report = read_report_of_fork_run(activity, github)
+        except _NothingToPost as reason:
+            publisher.commands.annotate_notice(str(reason))
+            publisher.outputs.set_output("reason-code", "nothing_to_post")
+            return EXIT_DONE
+        mine = make_handler_publisher_for(publisher, pull.number)
+        report = publisher.redactor.redact_document(report)
+        report = rewrite_claims_of_fork_report(
+            report, pull, mine, _is_project_untouched(report, pull, mine, github)
+        )
+        return _publish_fork_report(report, activity, pull, mine)
 
 
 def find_pull_request_of_fork_run(
@@ -286,12 +290,3 @@ def _refuse_fork_report(why: str) -> RequestRefused:
         hint="It was ignored. Its own run has the log; running that again leaves a fresh report.",
         reason_code="report_refused",
     )
-
-
-class ForkReportHandler(Handler[activities.PostForkReport]):
-    """Posts the report of a fork's review."""
-
-    needs_worker = False
-
-    def run(self, activity: activities.PostForkReport, context: HandlerContext) -> int:
-        return handle_fork_report(activity, context.publisher, context.github)

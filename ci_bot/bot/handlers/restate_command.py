@@ -43,50 +43,54 @@ from ci_bot.protocol.review_report import Report
 _NEAR = 3
 
 
-def handle_restate_command_of_owner(
-    activity: activities.Restate,
-    settings: ActionSettings,
-    publisher: HandlerPublisher,
-    client: WorkerClient,
-    github: GitHub,
-) -> int:
-    """Checks who asks for what, reviews, writes it down, and shows the review; the exit code.
+class RestateHandler(Handler[activities.Restate]):
+    """Writes down that prod builds a model again after the merge."""
 
-    Raises:
-        Refused, BadInput: nothing was written, and the message says why.
-    """
-    pull, by, command, against = read_owner_command(
-        activity, RestateCommand, client, github, what="a restatement"
-    )
-    if command.reason is None:
-        check_gate_is_met(against)
-        return _take_restatement_command_back(
-            by, command.model, settings, publisher, client, pull, github
+    def run(self, activity: activities.Restate, context: HandlerContext) -> int:
+        """Checks who asks for what, reviews, writes it down, and shows the review; the exit code.
+
+        Raises:
+            Refused, BadInput: nothing was written, and the message says why.
+        """
+        settings, publisher = context.settings, context.publisher
+        client, github = context.client, context.github
+        pull, by, command, against = read_owner_command(
+            activity, RestateCommand, client, github, what="a restatement"
         )
-    check_gate_of_owner_command(against, pull, client)
-    wish = RestatementWish(
-        model=command.model,
-        start=command.start,
-        end=command.end,
-        by=by,
-        at=publisher.machine.format_timestamp(),
-        reason=publisher.redactor.redact(command.reason),
-        comment_id=activity.comment_id,
-    )
-    marker = publisher.read_marker()
-    own = review_again_in_apply_run(
-        settings, publisher, client, pull=pull, marker=marker, github=github, wish=wish
-    )
-    planned_restatement = find_restatement_asked_in_comment(own)
-    model = planned_restatement.recorded.model
-    ownership = find_owners_of_model_for_command(own, model)
-    if not is_commenter_owner(by, ownership, github):
-        raise make_not_owner_error_for_command(by, model, ownership, what="ask for it")
-    _write_restatement(client, settings, pull, model, planned_restatement.recorded)
-    sentence = f"`@{by}` lets prod build `{model}` again after the merge."
-    publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
-    note = notices.render_restated_comment(sentence, publisher.template)
-    return publish_review_decided_by_owner(own, note, marker, settings, publisher, pull)
+        if command.reason is None:
+            check_gate_is_met(against)
+            return _take_restatement_command_back(
+                by, command.model, settings, publisher, client, pull, github
+            )
+        check_gate_of_owner_command(against, pull, client)
+        wish = RestatementWish(
+            model=command.model,
+            start=command.start,
+            end=command.end,
+            by=by,
+            at=publisher.machine.format_timestamp(),
+            reason=publisher.redactor.redact(command.reason),
+            comment_id=activity.comment_id,
+        )
+        marker = publisher.read_marker()
+        own = review_again_in_apply_run(
+            settings, publisher, client, pull=pull, marker=marker, github=github, wish=wish
+        )
+        planned_restatement = find_restatement_asked_in_comment(own)
+        model = planned_restatement.recorded.model
+        ownership = find_owners_of_model_for_command(own, model)
+        if not is_commenter_owner(by, ownership, github):
+            raise make_not_owner_error_for_command(by, model, ownership, what="ask for it")
+        _write_restatement(client, settings, pull, model, planned_restatement.recorded)
+        sentence = f"`@{by}` lets prod build `{model}` again after the merge."
+        publisher.commands.annotate_notice(publisher.redactor.redact(sentence))
+        note = notices.render_restated_comment(sentence, publisher.template)
+        return publish_review_decided_by_owner(own, note, marker, settings, publisher, pull)
+
+    def report_failure(
+        self, error: BotError, activity: activities.Restate, context: HandlerContext
+    ) -> int:
+        return report_owner_command_failure(error, "restate", context.publisher)
 
 
 def find_restatement_asked_in_comment(own: Report) -> ProdRestatement:
@@ -175,17 +179,3 @@ def _write_restatement(
     if isinstance(answer, Failure):
         raise make_error_of_worker_failure(answer)
     return answer
-
-
-class RestateHandler(Handler[activities.Restate]):
-    """Writes down that prod builds a model again after the merge."""
-
-    def run(self, activity: activities.Restate, context: HandlerContext) -> int:
-        return handle_restate_command_of_owner(
-            activity, context.settings, context.publisher, context.client, context.github
-        )
-
-    def report_failure(
-        self, error: BotError, activity: activities.Restate, context: HandlerContext
-    ) -> int:
-        return report_owner_command_failure(error, "restate", context.publisher)

@@ -97,37 +97,41 @@ def read_plan_flags_of_run(inputs: ActionInputs) -> GivenFlags:
     )
 
 
-def handle_review_of_pull_request(
-    activity: activities.Review,
-    settings: ActionSettings,
-    publisher: HandlerPublisher,
-    client: WorkerClient,
-    github: GitHub | None,
-) -> int:
-    """Reviews a pull request; returns the exit code.
+class ReviewHandler(Handler[activities.Review]):
+    """Explains a pull request."""
 
-    Raises:
-        BadInput: the event does not vouch for what is checked out, and there is no token to ask.
-        Refused: it is not this repository's, or not what is checked out.
-    """
-    pull = None
-    if activity.number is not None and (activity.was_dispatched or activity.retargeted):
-        pull = require_github(github).get_pull(activity.number, settle=True)
-        if activity.was_dispatched:
-            check_dispatched_review_run(pull, find_commit_checked_out_in_run(client))
-        else:
-            check_retargeted_review_run(pull, activity.head_sha, client)
-    commits = find_commits_of_run_event(activity, pull, client)
-    if commits.head_branch is None:
-        commits = replace(
-            commits, head_branch=_find_branch_in_merge_queue(activity, publisher, github)
+    def run(self, activity: activities.Review, context: HandlerContext) -> int:
+        """Reviews a pull request; returns the exit code.
+
+        Raises:
+            BadInput: the event does not vouch for what is checked out, and no token can ask.
+            Refused: it is not this repository's, or not what is checked out.
+        """
+        settings, publisher = context.settings, context.publisher
+        client, github = context.client, context.optional_github
+        pull = None
+        if activity.number is not None and (activity.was_dispatched or activity.retargeted):
+            pull = require_github(github).get_pull(activity.number, settle=True)
+            if activity.was_dispatched:
+                check_dispatched_review_run(pull, find_commit_checked_out_in_run(client))
+            else:
+                check_retargeted_review_run(pull, activity.head_sha, client)
+        commits = find_commits_of_run_event(activity, pull, client)
+        if commits.head_branch is None:
+            commits = replace(
+                commits, head_branch=_find_branch_in_merge_queue(activity, publisher, github)
+            )
+        new_base = commits.base_branch if activity.retargeted else None
+        announce_planning_in_comment(commits.head, publisher, new_base=new_base)
+        report = make_report_of_review_run(
+            activity, settings, publisher, client, commits=commits, pull=pull, github=github
         )
-    new_base = commits.base_branch if activity.retargeted else None
-    announce_planning_in_comment(commits.head, publisher, new_base=new_base)
-    report = make_report_of_review_run(
-        activity, settings, publisher, client, commits=commits, pull=pull, github=github
-    )
-    return publish_review(report, activity, settings, publisher)
+        return publish_review(report, activity, settings, publisher)
+
+    def report_failure(
+        self, error: BotError, activity: activities.Review, context: HandlerContext
+    ) -> int:
+        return report_review_failure(error, activity, context.settings, context.publisher)
 
 
 def announce_planning_in_comment(
@@ -414,17 +418,3 @@ def list_apply_conditions_for_comment(
         ),
         ApplyConditionView(label="not from a fork", met=untrusted is None),
     )
-
-
-class ReviewHandler(Handler[activities.Review]):
-    """Explains a pull request."""
-
-    def run(self, activity: activities.Review, context: HandlerContext) -> int:
-        return handle_review_of_pull_request(
-            activity, context.settings, context.publisher, context.client, context.optional_github
-        )
-
-    def report_failure(
-        self, error: BotError, activity: activities.Review, context: HandlerContext
-    ) -> int:
-        return report_review_failure(error, activity, context.settings, context.publisher)

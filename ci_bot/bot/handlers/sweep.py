@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ci_bot.bot.actions import ActionSettings, activities
-from ci_bot.bot.github import GitHub
+from ci_bot.bot.actions import activities
 from ci_bot.bot.handlers.cleanup import (
     is_news_for_cleanup_comment,
     notify_people_of_leftovers,
@@ -44,45 +43,48 @@ _MOST_WARNINGS = 9
 _WAS_CLEANED = ("cleaning", "leftover")
 
 
-def handle_sweep_of_closed_pull_requests(
-    settings: ActionSettings, publisher: HandlerPublisher, client: WorkerClient, github: GitHub
-) -> int:
-    """Removes the environments of closed pull requests; returns the exit code.
+class SweepHandler(Handler[activities.Sweep]):
+    """Removes the environments of closed pull requests. It has no comment for a failure."""
 
-    Raises:
-        BotError: the list could not be made, or GitHub did not say which are closed; nothing was
-            touched.
-    """
-    inputs = settings.inputs
-    rescued = 0
+    def run(self, activity: activities.Sweep, context: HandlerContext) -> int:
+        """Removes the environments of closed pull requests; returns the exit code.
 
-    def on_rescue(row: EnvironmentSweptByWorker) -> None:
-        nonlocal rescued
-        rescued += 1
-        if rescued <= _MOST_WARNINGS:
-            publisher.commands.annotate_warning(
-                f"{row.environment} is still there although pull request #{row.number} is closed; "
-                f"likely cause: {row.why_still_there}."
-            )
+        Raises:
+            BotError: the list could not be made, or GitHub did not say which are closed; nothing
+                was touched.
+        """
+        settings, publisher = context.settings, context.publisher
+        client, github = context.client, context.github
+        inputs = settings.inputs
+        rescued = 0
 
-    swept = cleaning.request_sweep_from_worker(
-        client,
-        WorkerSweepOptions(
-            owner=settings.runner.repository,
-            environment_prefix=settings.prefix,
-            reclaim=inputs.reclaim,
-            max_deletions=inputs.max_deletions,
-            run=str(settings.runner.run_id),
-        ),
-        github.pull_states,
-        on_rescue,
-    )
-    code = publish_sweep(swept, publisher)
-    if inputs.event_logs is not None:
-        _learn_costs(inputs.event_logs, publisher, client)
-    if inputs.cache == "base":
-        _refresh_base_cache(inputs.cache_dir, publisher, client)
-    return code
+        def on_rescue(row: EnvironmentSweptByWorker) -> None:
+            nonlocal rescued
+            rescued += 1
+            if rescued <= _MOST_WARNINGS:
+                publisher.commands.annotate_warning(
+                    f"{row.environment} is still there although pull request #{row.number} is "
+                    f"closed; likely cause: {row.why_still_there}."
+                )
+
+        swept = cleaning.request_sweep_from_worker(
+            client,
+            WorkerSweepOptions(
+                owner=settings.runner.repository,
+                environment_prefix=settings.prefix,
+                reclaim=inputs.reclaim,
+                max_deletions=inputs.max_deletions,
+                run=str(settings.runner.run_id),
+            ),
+            github.pull_states,
+            on_rescue,
+        )
+        code = publish_sweep(swept, publisher)
+        if inputs.event_logs is not None:
+            _learn_costs(inputs.event_logs, publisher, client)
+        if inputs.cache == "base":
+            _refresh_base_cache(inputs.cache_dir, publisher, client)
+        return code
 
 
 def _learn_costs(event_logs: str, publisher: HandlerPublisher, client: WorkerClient) -> None:
@@ -229,12 +231,3 @@ def _publish_swept_environment(
     if posted and not row.is_gone and (before is None or before.phase != phase):
         notify_people_of_leftovers(row.waits, publisher)
     return True
-
-
-class SweepHandler(Handler[activities.Sweep]):
-    """Removes the environments of closed pull requests. It has no comment for a failure."""
-
-    def run(self, activity: activities.Sweep, context: HandlerContext) -> int:
-        return handle_sweep_of_closed_pull_requests(
-            context.settings, context.publisher, context.client, context.github
-        )

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
+from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.github.port import PullState
-from ci_bot.bot.handlers.sweep import handle_sweep_of_closed_pull_requests
+from ci_bot.bot.handlers.sweep import SweepHandler
 from ci_bot.errors import EXIT_DONE, BotError, WorkerFailed
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import LearnDocument
 from ci_bot.protocol.messages import LearnRequest
-from tests.publishing import NOON, RUNNER, Memory, machine_at, publisher_of
+from tests.publishing import NOON, RUNNER, Memory, context_of, machine_at, publisher_of
 from tests.unit.cost.test_told import learned
 from tests.unit.worker_client.test_sweep_activity import Worker
 
@@ -40,7 +41,7 @@ def swept(worker: Learning, event_logs: str | None) -> tuple[int, str]:
     machine = machine_at(NOON)
     settings = ActionSettings(inputs=ActionInputs(event_logs=event_logs), runner=RUNNER)
     made = publisher_of(Memory(), settings=settings, machine=machine)
-    code = handle_sweep_of_closed_pull_requests(settings, made, worker, Nobody())
+    code = SweepHandler().run(activities.Sweep(), context_of(made, Nobody(), worker))
     assert isinstance(machine.out, io.StringIO)
     return code, machine.out.getvalue()
 

@@ -16,7 +16,7 @@ from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_report import ModelOwners, Risk
 from tests.factories import HEAD, make_change, make_report, make_risk
-from tests.publishing import Memory, publisher_of
+from tests.publishing import Memory, context_of, publisher_of
 from tests.unit.handlers.test_command_activity import ACCEPT
 
 MERGE, BASE, OTHER = "c" * 40, "b" * 40, "d" * 40
@@ -64,13 +64,10 @@ class Checkout:
 
 
 def refused(github: GitHub, checkout: Checkout | None = None) -> BotError:
-    publisher: Any = publisher_of(github)
-    client: Any = checkout or Checkout()
+    context = context_of(publisher_of(github), github, checkout or Checkout())
     activity = activities.Accept(number=142, comment_id=99)
     with pytest.raises(BotError) as caught:
-        accept_command.handle_accept_command_of_owner(
-            activity, publisher.settings, publisher, client, github
-        )
+        accept_command.AcceptHandler().run(activity, context)
     return caught.value
 
 

@@ -17,7 +17,7 @@ from ci_bot.bot.report.markdown import notices
 from ci_bot.errors import GitHubUnavailable, RequestRefused
 from ci_bot.protocol.plan import Window
 from tests.factories import HEAD, PLAN, make_context, make_marker
-from tests.publishing import Memory, publisher_of
+from tests.publishing import Memory, context_of, publisher_of
 from tests.unit.report.dom import LIVE, parse
 
 RESTATE = comment_command.RestateCommand("mart.a", "2024-01-01", None, "late rows")
@@ -35,7 +35,7 @@ def give(github: Memory, line: comment_command.CommandLine, *, branch: str | Non
     asked = activities.CommentCommand(
         number=142, comment_id=99, author="ada", command=line, default_branch=branch
     )
-    return comment_commands.handle_comment_command(asked, publisher_of(github), github)
+    return comment_commands.CommandHandler().run(asked, context_of(publisher_of(github), github))
 
 
 def inputs(mode: str, plan_id: str = "", reason: str = "") -> dict[str, str]:

@@ -22,7 +22,7 @@ from ci_bot.protocol.cost import ModelEstimate, Price
 from ci_bot.protocol.plan import Cost
 from ci_bot.protocol.review_report import PolicyUsed
 from tests.factories import HEAD, VERSIONS, make_report
-from tests.publishing import RUNNER, Memory, publisher_of
+from tests.publishing import RUNNER, Memory, context_of, publisher_of
 from tests.unit.handlers.test_accept_activity import BASE, MERGE, comment
 
 COST = Cost(
@@ -107,11 +107,10 @@ def run(
     policy: str | None = None,
 ) -> tuple[int, Client]:
     settings = ActionSettings(inputs=ActionInputs(max_executor_hours=limit), runner=RUNNER)
-    publisher: Any = publisher_of(github, settings=settings)
     client = Client(answer, policy)
     activity = activities.Estimate(number=142, requested_by="grace", comment_id=by)
-    given: Any = (client, github)
-    return estimate.handle_estimate_of_environment(activity, settings, publisher, *given), client
+    context = context_of(publisher_of(github, settings=settings), github, client)
+    return estimate.EstimateHandler().run(activity, context), client
 
 
 @pytest.mark.parametrize(("limit", "code"), [(None, 0), (2.5, 0), (2.4, 1)])

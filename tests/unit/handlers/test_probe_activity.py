@@ -9,9 +9,8 @@ import pytest
 
 from ci_bot.bot.actions import activities
 from ci_bot.bot.actions.comment_command import ApplyCommand
-from ci_bot.bot.actions.inputs import ActionInputs, ActionSettings
 from ci_bot.bot.handlers import estimate
-from ci_bot.bot.handlers.apply import handle_apply_of_reviewed_plan
+from ci_bot.bot.handlers.apply import ApplyHandler
 from ci_bot.bot.handlers.estimate import report_estimate_failure
 from ci_bot.bot.report.markdown import marker
 from ci_bot.errors import BadInput
@@ -19,7 +18,7 @@ from ci_bot.protocol.apply_report import ApplyDocument, ApplyStep, NotProbed
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.cost import ActualCost
 from tests.factories import HEAD, PLAN, make_apply, make_marker
-from tests.publishing import RUNNER, Memory, publisher_of
+from tests.publishing import Memory, context_of, publisher_of
 from tests.unit.handlers.test_accept_activity import BASE
 from tests.unit.handlers.test_command_activity import WINDOW
 from tests.unit.handlers.test_estimate_activity import COST
@@ -144,9 +143,7 @@ def test_probe__is_refused_for_what_refuses_an_apply(
     activity = activities.Apply(
         number=142, requested_by="ada", command=ApplyCommand(plan, probe=True)
     )
-    given: Any = (Client(), github)
-    settings = ActionSettings(inputs=ActionInputs(), runner=RUNNER)
-    assert handle_apply_of_reviewed_plan(activity, settings, publisher, *given) == 3
+    assert ApplyHandler().run(activity, context_of(publisher, github, Client())) == 3
     assert f"`{reason}`" in github.reply
     assert len(github.comments) == 2
     assert "The review." in github.comments[0].body

@@ -13,7 +13,7 @@ from ci_bot.errors import BotError
 from ci_bot.protocol.base import Failure
 from ci_bot.protocol.review_inputs import ProdRestatement, RecordedRestatement
 from tests.factories import make_report
-from tests.publishing import publisher_of
+from tests.publishing import context_of, publisher_of
 from tests.unit.handlers.test_accept_activity import OTHER, Checkout, GitHub, comment, github
 
 LINE = '/sqlmesh restate mart.a 2024-01-01 2024-01-07 "late rows"'
@@ -21,13 +21,10 @@ OFF = "/sqlmesh restate mart.a off"
 
 
 def refused(found: GitHub, checkout: Checkout | None = None) -> BotError:
-    publisher: Any = publisher_of(found)
-    client: Any = checkout or Checkout()
+    context = context_of(publisher_of(found), found, checkout or Checkout())
     activity = activities.Restate(number=142, comment_id=99)
     with pytest.raises(BotError) as caught:
-        restate_command.handle_restate_command_of_owner(
-            activity, publisher.settings, publisher, client, found
-        )
+        restate_command.RestateHandler().run(activity, context)
     return caught.value
 
 
