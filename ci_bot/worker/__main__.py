@@ -8,7 +8,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +42,8 @@ from ci_bot.worker.runtime import (
     WorkerChannelToBot,
     WorkerStopRequest,
     delay_import_work,
+    early_session,
+    java,
 )
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ def main() -> None:
     if stop.is_requested and isinstance(answer, FailedAnswer):
         answer = words[-1]()
     channel.write_answer(answer)
+    if early_session.has_unclaimed_session():
+        end.begin_end()
     end.finish_end()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -160,49 +163,18 @@ def perform_request(
     if not is_supported(version):
         sentence = describe_unsupported(f"SQLMesh {version} is installed")
         raise BadInput(sentence, hint=WAY_OUT, reason_code="sqlmesh_version")
-    from ci_bot.worker.runtime import java
-
+    java_environment = JavaEnvironment(request)
     progress = channel.send_progress
 
-    def brief_java() -> None:
-        os.environ.update(java.make_java_options_for_brief_run(os.environ))
-
-    @cache
-    def ready_java() -> None:
-        java.check_spark_jars_before_java_starts(os.environ)
-        os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
-        java.check_java_before_spark_starts(
-            java.find_java_runtime(os.environ), java.read_spark_version()
-        )
-        os.environ.update(
-            java.make_java_options_for_private_directory(
-                os.environ,
-                Path(tempfile.gettempdir()),
-                metastore=only_looks and not Path(EMBEDDED_METASTORE).exists(),
-            )
-        )
-        if not isinstance(request, ApplyRequest):
-            brief_java()  # catalogs are asked, and no data is read
-
     def before_spark() -> None:
-        ready_java()
+        java_environment.prepare()
         progress("spark", "starting Spark")
 
-    only_looks = isinstance(
-        request,
-        ReviewRequest
-        | DoctorRequest
-        | ListRequest
-        | EstimateRequest
-        | ExposuresRequest
-        | RememberRequest,
-    )
-    if isinstance(request, CleanupRequest) and request.expected:
-        from ci_bot.worker.runtime import java_process
+    if is_spark_expected(request):
         from ci_bot.yaml_reader import load_yaml
 
-        java_process.start_java_early(
-            Path(request.projects[0]), request.gateway, ready_java, load_yaml
+        early_session.start_session_early(
+            Path(request.projects[0]), request.gateway, java_environment.prepare_brief, load_yaml
         )
     from ci_bot.worker import sqlmesh_compat
     from ci_bot.worker.runtime import WorkerPhaseClock, imports
@@ -232,9 +204,7 @@ def perform_request(
     ):
         return answer_without_plan(request, clock, progress, before_spark)
     if isinstance(request, ApplyRequest):
-        java.check_spark_jars_before_java_starts(
-            os.environ
-        )  # before anything is imported that needs PySpark
+        java_environment.check_jars()  # before anything is imported that needs PySpark
         from ci_bot.worker.apply import apply_plan
 
         apply_ports = apply_plan.ApplyPorts(
@@ -242,7 +212,7 @@ def perform_request(
             progress,
             before_spark,
             lambda: stop.is_requested,
-            brief_java,
+            java_environment.choose_length,
             keep=channel.write_last_words,
             last_words=last_words,
             at_the_end=stop.at_the_end,
@@ -264,6 +234,90 @@ def perform_request(
         clock, progress, before_spark, spark_is_done, last_words
     )
     return remove_environment.remove_environment(request, ports)
+
+
+class JavaEnvironment:
+    """Prepares the environment of this process for the start of a JVM.
+
+    Args:
+        request: What is asked for.
+    """
+
+    def __init__(self, request: LoadingRequest) -> None:
+        self._only_looks = isinstance(
+            request,
+            ReviewRequest
+            | DoctorRequest
+            | ListRequest
+            | EstimateRequest
+            | ExposuresRequest
+            | RememberRequest,
+        )
+        self._reads_no_data = not isinstance(request, ApplyRequest)
+        self._is_prepared = self._is_brief = False
+
+    def check_jars(self) -> None:
+        """Refuses a PySpark that is missing or has no jars.
+
+        Raises:
+            BadInput: there is none.
+        """
+        java.check_spark_jars_before_java_starts(os.environ)
+
+    def prepare(self) -> None:
+        """Finds Java, and sets its options; does nothing if that is done.
+
+        Raises:
+            BadInput: Spark cannot start here.
+        """
+        if self._is_prepared:
+            return
+        self.check_jars()
+        os.environ.update(java.find_java_environment(os.environ, python=sys.executable))
+        java.check_java_before_spark_starts(
+            java.find_java_runtime(os.environ), java.read_spark_version()
+        )
+        os.environ.update(java.add_java_launcher_options(os.environ))
+        os.environ.update(
+            java.make_java_options_for_private_directory(
+                os.environ,
+                Path(tempfile.gettempdir()),
+                metastore=self._only_looks and not Path(EMBEDDED_METASTORE).exists(),
+            )
+        )
+        self._is_prepared = True
+        if self._reads_no_data:
+            self.choose_length(True)
+
+    def prepare_brief(self) -> None:
+        """Prepares it for a JVM that lives for seconds. Raises as `prepare` does."""
+        self.prepare()
+        self.choose_length(True)
+
+    def choose_length(self, is_brief: bool) -> None:
+        """Chooses the options of a JVM that lives for seconds, or of one that lives longer."""
+        if is_brief != self._is_brief:
+            change = (
+                java.add_java_options_for_brief_run
+                if is_brief
+                else java.remove_java_options_for_brief_run
+            )
+            os.environ.update(change(os.environ))
+            self._is_brief = is_brief
+
+
+def is_spark_expected(request: AnyRequest) -> bool:
+    """Whether a Spark that starts at once will most likely be used.
+
+    Not for an apply of many models: most of them may have changed, which is work for Java's
+    optimizing compiler, and processes that load them are forked beside the thread that starts
+    Spark.
+    """
+    if isinstance(request, ApplyRequest):
+        return os.environ.get("MAX_FORK_WORKERS") == "1"
+    return isinstance(request, SweepRequest) or (
+        isinstance(request, CleanupRequest) and request.expected
+    )
 
 
 def answer_without_plan(

@@ -64,7 +64,8 @@ class ApplyPorts:
 
     Attributes:
         stop: whether the run was asked to stop; checked between batches.
-        brief: called before Spark starts if its process is not expected to live long.
+        choose_java: called before Spark is used, with whether its process is to live for seconds
+            only. A Spark that was started early by the other choice is not used.
         keep: takes the document to answer with if the process dies without an answer.
         last_words: takes a function that makes the document to answer with on a request to stop.
         at_the_end: takes an action for then, after everything else.
@@ -75,7 +76,7 @@ class ApplyPorts:
     progress: Callable[[str, str, int | None, int | None], None]
     on_spark_start: Callable[[], None]
     stop: Callable[[], bool]
-    brief: Callable[[], None] = lambda: None
+    choose_java: Callable[[bool], None] = lambda _brief: None
     keep: Callable[[ApplyDocument], None] = lambda _document: None
     last_words: Callable[[Callable[[], ApplyDocument]], None] = lambda _words: None
     at_the_end: Callable[[Callable[[], None]], None] = lambda _action: None
@@ -240,7 +241,7 @@ class ApplyRun:
         """Lists the views of a promoted environment that are gone from Spark: somebody dropped
         them.
         """
-        self.ports.brief()
+        self.ports.choose_java(True)
         self._report_progress("plan", "asking Spark whether its views are there", None, None)
         views = spark_catalog.list_spark_views_of_environment(
             self.context, planned.plan.environment
@@ -257,7 +258,7 @@ class ApplyRun:
         planned = ready.planned
         recorder = make_apply_recorder(ready.work, self.names, self._report_built)
         if not is_cost_from_long_build(self.costs) and len(planned.changed_snapshots) < MANY_MODELS:
-            self.ports.brief()
+            self.ports.choose_java(True)
         with self.ports.clock.time_phase("spark"):
             preconditions.check_views_before_apply(
                 self.context, self.catalog, planned.plan.environment
@@ -435,7 +436,7 @@ class _ApplyProbeRun(ApplyRun):
         if not chosen.batches:
             return self._estimate_whole_plan(ready, chosen, ())
         recorder = make_apply_recorder(chosen.work, self.names, self._report_built)
-        self.ports.brief()
+        self.ports.choose_java(True)
         with self.ports.clock.time_phase("spark"):
             # The probe makes no view, but the apply after it does.
             preconditions.check_views_before_apply(

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from ci_bot.entrance import open_on_demand
 
 if TYPE_CHECKING:
-    from ci_bot.worker.runtime import imports, java, java_process, load_trace, spark_catalog
+    from ci_bot.worker.runtime import (
+        early_session,
+        imports,
+        java,
+        java_process,
+        load_trace,
+        spark_catalog,
+    )
     from ci_bot.worker.runtime.imports import delay_import_work
     from ci_bot.worker.runtime.java_process import WATCH
     from ci_bot.worker.runtime.load_trace import exclude_from_load_trace
@@ -48,6 +55,7 @@ __getattr__ = open_on_demand(
             "WorkerStopRequest",
             "cancel_spark_jobs_of_worker",
         ],
+        "early_session": [],
         "java_process": ["WATCH"],
         "imports": ["delay_import_work"],
         "java": [],

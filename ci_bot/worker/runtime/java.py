@@ -51,13 +51,27 @@ class JavaRuntime:
         return f"Java {number} at {self.program.parent.parent}"
 
 
-def make_java_options_for_brief_run(environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables to add to `environ` for a Spark with little work.
+def add_java_options_for_brief_run(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables to change in `environ` for a Spark with little work.
 
     Options of the project's own come later on Java's command line, and win.
     """
     own = environ.get("SPARK_SUBMIT_OPTS", "")
     return {"SPARK_SUBMIT_OPTS": f"{ONLY_QUICK_COMPILER} {own}".strip()}
+
+
+def remove_java_options_for_brief_run(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables to change in `environ` to undo `add_java_options_for_brief_run`."""
+    own = environ.get("SPARK_SUBMIT_OPTS", "")
+    return {"SPARK_SUBMIT_OPTS": own.replace(ONLY_QUICK_COMPILER, "", 1).strip()}
+
+
+def add_java_launcher_options(environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables to add to `environ` for the JVM that only writes the command line of
+    the next one, as each start of Spark has it. (`spark-class`)
+    """
+    own = environ.get("SPARK_LAUNCHER_OPTS", "")
+    return {"SPARK_LAUNCHER_OPTS": f"{ONLY_QUICK_COMPILER} {own}".strip()}
 
 
 def make_java_options_for_private_directory(

@@ -201,9 +201,9 @@ def start_java_early(
     gateway: str | None,
     prepare: Callable[[], None],
     read: Callable[[str], Any],
-) -> None:
-    """Starts the JVM of a process that will most likely need one; does nothing if it has one, or if
-    Spark's options are not known yet.
+) -> dict[str, str] | None:
+    """Starts the JVM of a process that will most likely need one, and returns its start options;
+    None and no JVM if the process has one, or if Spark's options are not known yet.
 
     Args:
         prepare: Prepares the environment for Spark; may be called again later.
@@ -212,18 +212,19 @@ def start_java_early(
     options = guess_spark_options_for_java(directory, gateway, read)
     # The options that PySpark itself adds are known for the versions before 4.
     if options is None or read_spark_version() >= _UNTRIED:
-        return
+        return None
     try:
         prepare()
     except BotError:
-        return  # told where Spark is really needed
+        return None  # reported when Spark is really needed
     import pyspark.context
 
     # (`SparkContext._ensure_initialized`, which calls it by its name in the module)
     module: Any = pyspark.context
     if module.SparkContext._gateway is not None:
-        return
+        return None
     module.launch_gateway = EarlyJava(options, module.launch_gateway, os.environ).launch_java
+    return options
 
 
 class EarlyJava:

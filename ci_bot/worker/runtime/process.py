@@ -303,9 +303,9 @@ class WorkerStopRequest:
 
 
 def cancel_spark_jobs_of_worker() -> None:
-    """Cancels every job of this process's Spark, if it has one."""
+    """Cancels every job of this process's Spark, if it has one that has started."""
     active = find_spark_context_of_worker()
-    if active is not None:
+    if active is not None and getattr(active, "_jsc", None) is not None:
         active.cancelAllJobs()
 
 

@@ -19,7 +19,13 @@ from sqlmesh.core.engine_adapter.shared import DataObject, DataObjectType
 from sqlmesh.utils.errors import SQLMeshError
 
 from ci_bot.worker.messages import extract_headline_of_error, make_spark_start_error
-from ci_bot.worker.runtime import SESSION_CATALOG, WATCH, SparkCatalog, SparkCatalogAdapterSql
+from ci_bot.worker.runtime import (
+    SESSION_CATALOG,
+    WATCH,
+    SparkCatalog,
+    SparkCatalogAdapterSql,
+    early_session,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +91,14 @@ class LazySqlmeshSparkConnection(SparkConnectionConfig):
             return super()._connection_factory_with_kwargs()
         except Exception as error:
             raise make_spark_start_error(error, os.environ) from error
+
+    @property
+    def _static_connection_kwargs(self) -> dict[str, Any]:
+        session = None if self.config_dir else early_session.claim_session(self.config)
+        if session is not None:
+            return {"spark": session}
+        started: dict[str, Any] = super()._static_connection_kwargs
+        return started
 
     def get_catalog(self) -> str | None:
         return self._known_catalog or super().get_catalog()

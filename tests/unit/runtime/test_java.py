@@ -13,13 +13,26 @@ from ci_bot.worker.runtime import java
 
 
 def test_brief_run__gets_the_quick_compiler_and_keeps_the_projects_options() -> None:
-    assert java.make_java_options_for_brief_run({}) == {
+    assert java.add_java_options_for_brief_run({}) == {
         "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"
     }
     own = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=4 -Xss4m"}
-    assert java.make_java_options_for_brief_run(own) == {
+    assert java.add_java_options_for_brief_run(own) == {
         "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:TieredStopAtLevel=4 -Xss4m"
     }, "Java takes the last of two values, so the project's own wins"
+
+
+@pytest.mark.parametrize("own", ["", "-Xss4m", "-XX:TieredStopAtLevel=1 -Xss4m"])
+def test_brief_run__that_turns_out_long_has_the_options_from_before(own: str) -> None:
+    brief = java.add_java_options_for_brief_run({"SPARK_SUBMIT_OPTS": own})
+    assert java.remove_java_options_for_brief_run(brief) == {"SPARK_SUBMIT_OPTS": own}
+
+
+def test_launcher__gets_the_quick_compiler_and_keeps_its_own_options() -> None:
+    own = {"SPARK_LAUNCHER_OPTS": "-Xmx64m"}
+    assert java.add_java_launcher_options(own) == {
+        "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -Xmx64m"
+    }
 
 
 def a_java(home: Path, release: str | None, told: str = "", code: int = 0) -> Path:

@@ -1,0 +1,198 @@
+"""Spark's session, started while its process still reads what the session is for.
+
+After a JVM has started, its Spark takes another second or two, and each first statement loads
+classes. Neither needs more than the options by which the JVM was started on a guess. So a thread
+makes the session, and lets Spark parse; it opens no catalog, and runs no statement. A session whose
+guess was wrong ends with its JVM, and Spark starts as usual.
+
+Only for a Spark inside the JVM: on a cluster, a wrong guess would take executors from others.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ci_bot.worker.runtime.java_process import HIVE, WATCH, start_java_early
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What PySpark itself adds to the environment when its context starts (`SparkContext._do_init`).
+_ADDED = frozenset({"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"})
+# Each kind of statement that follows, so that its classes are loaded.
+_PARSED = ("DROP VIEW a.b", "SHOW TABLES IN a.b", "SELECT COUNT(*) AS n FROM a.b WHERE c = 1")
+
+Surroundings = tuple[Mapping[str, str], str]
+"""The environment and the working directory, which a JVM inherits."""
+
+
+def read_surroundings() -> Surroundings:
+    """Reads what a JVM would inherit now."""
+    kept = {name: value for name, value in os.environ.items() if name not in _ADDED}
+    return kept, str(Path.cwd())
+
+
+class EarlySession:
+    """A session that is starting.
+
+    Args:
+        options: What it starts with.
+        start: Starts it; called on a thread of its own.
+        warm_up: Called there with the session, once it can be claimed.
+        end: Ends it and its JVM, also if it is None because its start failed.
+        read: Reads what the JVM inherits.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        start: Callable[[Mapping[str, str]], Any],
+        *,
+        warm_up: Callable[[Any], None],
+        end: Callable[[Any | None], None],
+        read: Callable[[], Surroundings] = read_surroundings,
+    ) -> None:
+        self._options, self._start, self._read = dict(options), start, read
+        self._warm_up, self._end = warm_up, end
+        self._at_start = read()
+        self._session: Any | None = None
+        self._started = threading.Event()
+        threading.Thread(target=self._start_session, name="early-session", daemon=True).start()
+
+    @property
+    def is_started(self) -> bool:
+        return self._session is not None
+
+    def claim_session(self, options: Mapping[str, str]) -> Any | None:
+        """Waits for the session and returns it; ends it and returns None if it is not what its
+        caller would start by itself.
+        """
+        self._started.wait()
+        if self._session is not None and (dict(options), self._read()) == (
+            self._options,
+            self._at_start,
+        ):
+            return self._session
+        self._end(self._session)
+        return None
+
+    def _start_session(self) -> None:
+        try:
+            self._session = self._start(self._options)
+        except Exception:
+            # PySpark's own start will report the cause.
+            self._session = None
+        finally:
+            self._started.set()
+        if self._session is not None:
+            # It saves time, if it works. Spark may have ended by now.
+            with suppress(Exception):
+                self._warm_up(self._session)
+
+
+class _Starter:
+    """The session that this process has started early, until it is claimed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._early: EarlySession | None = None
+
+    def start_session(
+        self,
+        directory: Path,
+        gateway: str | None,
+        prepare: Callable[[], None],
+        read: Callable[[str], Any],
+    ) -> None:
+        options = start_java_early(directory, gateway, prepare, read)
+        if options is None or not options.get("spark.master", "").startswith("local"):
+            return
+        # Imported here: a thread that is importing could hold the import's lock in a fork.
+        import pyspark.sql  # noqa: F401
+
+        WATCH.start_watching()
+        with self._lock:
+            self._early = EarlySession(
+                options, _start_session, warm_up=_parse_statements, end=_end_session
+            )
+
+    def claim_session(self, config: Mapping[str, Any]) -> SparkSession | None:
+        with self._lock:
+            early, self._early = self._early, None
+        if early is None:
+            return None
+        options = {str(key): str(value) for key, value in config.items()}
+        return early.claim_session(options | HIVE)
+
+    def is_waiting(self) -> bool:
+        with self._lock:
+            return self._early is not None and self._early.is_started
+
+
+_STARTER = _Starter()
+
+
+def start_session_early(
+    directory: Path,
+    gateway: str | None,
+    prepare: Callable[[], None],
+    read: Callable[[str], Any],
+) -> None:
+    """Starts the JVM of a process that will most likely need one, and the session if its Spark is
+    local; does nothing if Spark's options are not known yet. Takes what `start_java_early` takes.
+    """
+    _STARTER.start_session(directory, gateway, prepare, read)
+
+
+def claim_session(config: Mapping[str, Any]) -> SparkSession | None:
+    """Returns the session that was started early, if it has these options; else None.
+
+    Args:
+        config: The options of the connection, without those that SQLMesh adds.
+    """
+    return _STARTER.claim_session(config)
+
+
+def has_unclaimed_session() -> bool:
+    """Whether a session has started early that nobody has needed."""
+    return _STARTER.is_waiting()
+
+
+def _start_session(options: Mapping[str, str]) -> SparkSession:
+    """Starts a session as SQLMesh does. (`SparkConnectionConfig._static_connection_kwargs`)"""
+    from pyspark.conf import SparkConf
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf()
+    for name, value in options.items():
+        if name not in HIVE:
+            conf.set(name, value)
+    return SparkSession.builder.config(conf=conf).enableHiveSupport().getOrCreate()
+
+
+def _parse_statements(session: Any) -> None:
+    parser = session._jsparkSession.sessionState().sqlParser()
+    for statement in _PARSED:
+        parser.parsePlan(statement)
+
+
+def _end_session(session: Any | None) -> None:
+    """Ends a session and its JVM, so that PySpark starts another one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext
+    if session is not None:
+        session.stop()
+    # Before PySpark 3.4 all builders share their options.
+    SparkSession.builder._options.clear()
+    gateway, context._gateway, context._jvm = context._gateway, None, None
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.kill()
+        process.wait()
