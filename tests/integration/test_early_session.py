@@ -15,6 +15,15 @@ from tests.projects import write_shop
 
 pytestmark = [pytest.mark.spark, pytest.mark.own_jvm, pytest.mark.cold_worker]
 
+# The catalog and the number of partitions depend on the thread that asks, as long as it has no
+# session of its own.
+OPTIONS = """spark.app.name: shop
+        spark.sql.defaultCatalog: plain
+        spark.sql.catalog.plain.url: jdbc:derby:memory:plain;create=true
+        spark.sql.catalog.plain.driver: org.apache.derby.jdbc.EmbeddedDriver
+        spark.sql.catalog.plain: """
+CATALOG = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
+
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
@@ -45,9 +54,13 @@ sqlmesh_compat.let_sqlmesh_start_spark_late(configs, lambda: None)
 (config,) = configs.values()
 connection = config.get_connection()._connection_factory_with_kwargs()
 session = connection.spark
+found["catalog"] = connection.get_current_catalog()
+found["option"] = session._jvm.org.apache.spark.sql.internal.SQLConf.get().getConfString(
+    "spark.sql.shuffle.partitions"
+)
 found["claimed"] = session.sparkContext._gateway.proc.pid
 found["rows"] = session.range(3).count()
-session.sql("SHOW TABLES").collect()
+session.sql("SHOW TABLES IN spark_catalog.default").collect()
 found["opened"] = metastore.exists()
 found["early lives"] = Path("/proc", str(found["early"])).exists()
 found["waits after"] = early_session.has_unclaimed_session()
@@ -62,6 +75,7 @@ def run_program(tmp_path: Path, changed: str) -> dict[str, Any]:
     between.
     """
     shop = write_shop(tmp_path)
+    shop.edit("config.yaml", "spark.app.name: shop", OPTIONS + CATALOG)
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(shop.project), str(shop.root / "metastore"), changed],
         cwd=REPOSITORY,
@@ -82,6 +96,7 @@ def test_early_session__is_what_sqlmesh_gets(tmp_path: Path) -> None:
     assert not found["opened early"], "nobody has checked yet whose environment it is"
     assert found["opened"]
     assert found["rows"] == 3
+    assert (found["catalog"], found["option"]) == ("plain", "1")
 
 
 def test_early_session__gives_way_to_another_environment(tmp_path: Path) -> None:
@@ -90,3 +105,4 @@ def test_early_session__gives_way_to_another_environment(tmp_path: Path) -> None
     assert not found["early lives"]
     assert found["opened"]
     assert found["rows"] == 3
+    assert (found["catalog"], found["option"]) == ("plain", "1")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ci_bot.worker.runtime.early_session import EarlySession, Surroundings
+from ci_bot.worker.runtime.early_session import (
+    EarlySession,
+    Surroundings,
+    is_spark_start_reported,
+)
 from ci_bot.worker.runtime.java_process import HIVE
 
 OPTIONS = {"spark.master": "local[2]", **HIVE}
@@ -23,6 +28,7 @@ class Spark:
         self.session = object()
         self.surroundings = SURROUNDINGS
         self.warmed: list[Any] = []
+        self.adopted: list[tuple[Any, int]] = []
         self.ended: list[Any] = []
         self.is_warm = threading.Event()
 
@@ -31,6 +37,7 @@ class Spark:
             OPTIONS,
             self.start,
             warm_up=self.warm_up,
+            adopt=lambda session: self.adopted.append((session, threading.get_ident())),
             end=self.ended.append,
             read=lambda: self.surroundings,
         )
@@ -54,6 +61,7 @@ def test_claim__right_guess_is_the_session() -> None:
     assert early.is_started
     assert spark.is_warm.wait(10)
     assert spark.warmed == [spark.session]
+    assert spark.adopted == [(spark.session, threading.get_ident())]
     assert spark.ended == []
 
 
@@ -64,6 +72,7 @@ def test_claim__other_options_end_the_session(wanted: dict[str, str]) -> None:
     spark = Spark()
     assert spark.start_early().claim_session(wanted) is None
     assert spark.ended == [spark.session]
+    assert spark.adopted == []
 
 
 @pytest.mark.parametrize(
@@ -85,3 +94,37 @@ def test_claim__session_that_did_not_start_leaves_no_jvm() -> None:
     assert not early.is_started
     assert spark.ended == [None]
     assert spark.warmed == []
+
+
+REPORTING = "spark.eventLog.enabled"
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "is_reported"),
+    [
+        ({}, {}, False),
+        ({"spark.plugins": "org.example.Plugin"}, {}, True),
+        ({"spark.driver.extraJavaOptions": f"-D{REPORTING}=true"}, {}, True),
+        ({}, {"SPARK_SUBMIT_OPTS": f"-Xss4m -D{REPORTING}=true"}, True),
+        ({}, {"SPARK_SUBMIT_OPTS": "-Xss4m"}, False),
+        ({}, {"PYSPARK_SUBMIT_ARGS": "--properties-file team.conf pyspark-shell"}, True),
+    ],
+)
+def test_start__may_be_reported_by_options_and_environment(
+    tmp_path: Path, options: dict[str, str], environ: dict[str, str], is_reported: bool
+) -> None:
+    environ = {"SPARK_HOME": str(tmp_path), **environ}
+    assert is_spark_start_reported(OPTIONS | options, environ) is is_reported
+
+
+@pytest.mark.parametrize(
+    ("line", "is_reported"), [(f"{REPORTING} true", True), ("spark.ui.enabled false", False)]
+)
+@pytest.mark.parametrize("variable", ["SPARK_HOME", "SPARK_CONF_DIR"])
+def test_start__may_be_reported_by_the_defaults(
+    tmp_path: Path, line: str, is_reported: bool, variable: str
+) -> None:
+    file = tmp_path / ("conf" if variable == "SPARK_HOME" else "") / "spark-defaults.conf"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{line}\n", "utf-8")
+    assert is_spark_start_reported(OPTIONS, {variable: str(tmp_path)}) is is_reported

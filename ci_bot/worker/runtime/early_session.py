@@ -5,7 +5,9 @@ classes. Neither needs more than the options by which the JVM was started on a g
 makes the session, and lets Spark parse; it opens no catalog, and runs no statement. A session whose
 guess was wrong ends with its JVM, and Spark starts as usual.
 
-Only for a Spark inside the JVM: on a cluster, a wrong guess would take executors from others.
+Only for a Spark inside the JVM: on a cluster, a wrong guess would take executors from others. And
+only if nothing outside of the process learns that it started: nobody has checked yet what it is to
+be used for.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ci_bot.worker.runtime.java import list_spark_jar_directories
 from ci_bot.worker.runtime.java_process import HIVE, WATCH, start_java_early
 
 if TYPE_CHECKING:
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 _ADDED = frozenset({"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"})
 # Each kind of statement that follows, so that its classes are loaded.
 _PARSED = ("DROP VIEW a.b", "SHOW TABLES IN a.b", "SELECT COUNT(*) AS n FROM a.b WHERE c = 1")
+
+# Settings by which the start of Spark is written or sent somewhere.
+_REPORTS = ("spark.eventLog.enabled", "spark.extraListeners", "spark.plugins")
 
 Surroundings = tuple[Mapping[str, str], str]
 """The environment and the working directory, which a JVM inherits."""
@@ -37,6 +43,24 @@ def read_surroundings() -> Surroundings:
     return kept, str(Path.cwd())
 
 
+def is_spark_start_reported(options: Mapping[str, str], environ: Mapping[str, str]) -> bool:
+    """Whether a start of Spark may be written or sent somewhere by these options, by those in the
+    environment, or by spark-defaults.conf.
+    """
+    if "PYSPARK_SUBMIT_ARGS" in environ:
+        return True  # it may name files
+    own = environ.get("SPARK_CONF_DIR")
+    found = (
+        [Path(own)]
+        if own
+        else [jars.parent / "conf" for jars in list_spark_jar_directories(environ)]
+    )
+    files = [directory / "spark-defaults.conf" for directory in found]
+    texts = [file.read_text("utf-8", errors="replace") for file in files if file.is_file()]
+    texts += [*options, *options.values(), *environ.values()]
+    return any(name in text for text in texts for name in _REPORTS)
+
+
 class EarlySession:
     """A session that is starting.
 
@@ -44,6 +68,7 @@ class EarlySession:
         options: What it starts with.
         start: Starts it; called on a thread of its own.
         warm_up: Called there with the session, once it can be claimed.
+        adopt: Called with the session by the thread that claims it.
         end: Ends it and its JVM, also if it is None because its start failed.
         read: Reads what the JVM inherits.
     """
@@ -54,11 +79,12 @@ class EarlySession:
         start: Callable[[Mapping[str, str]], Any],
         *,
         warm_up: Callable[[Any], None],
+        adopt: Callable[[Any], None],
         end: Callable[[Any | None], None],
         read: Callable[[], Surroundings] = read_surroundings,
     ) -> None:
         self._options, self._start, self._read = dict(options), start, read
-        self._warm_up, self._end = warm_up, end
+        self._warm_up, self._adopt, self._end = warm_up, adopt, end
         self._at_start = read()
         self._session: Any | None = None
         self._started = threading.Event()
@@ -77,6 +103,7 @@ class EarlySession:
             self._options,
             self._at_start,
         ):
+            self._adopt(self._session)
             return self._session
         self._end(self._session)
         return None
@@ -112,13 +139,19 @@ class _Starter:
         options = start_java_early(directory, gateway, prepare, read)
         if options is None or not options.get("spark.master", "").startswith("local"):
             return
+        if is_spark_start_reported(options, os.environ):
+            return
         # Imported here: a thread that is importing could hold the import's lock in a fork.
         import pyspark.sql  # noqa: F401
 
         WATCH.start_watching()
         with self._lock:
             self._early = EarlySession(
-                options, _start_session, warm_up=_parse_statements, end=_end_session
+                options,
+                _start_session,
+                warm_up=_parse_statements,
+                adopt=_activate_session,
+                end=_end_session,
             )
 
     def claim_session(self, config: Mapping[str, Any]) -> SparkSession | None:
@@ -179,6 +212,15 @@ def _parse_statements(session: Any) -> None:
     parser = session._jsparkSession.sessionState().sqlParser()
     for statement in _PARSED:
         parser.parsePlan(statement)
+
+
+def _activate_session(session: Any) -> None:
+    """Makes it the session of this thread, as its start would have.
+
+    Spark reads the default catalog, among others, from the options of the asking thread's session,
+    and from Spark's own defaults if the thread has none. (`SparkSession.__init__`)
+    """
+    session._jvm.SparkSession.setActiveSession(session._jsparkSession)
 
 
 def _end_session(session: Any | None) -> None:
