@@ -228,12 +228,12 @@ def _end_session(session: Any | None) -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    context: Any = SparkContext
+    started: Any = SparkContext
     if session is not None:
         session.stop()
     # Before PySpark 3.4 all builders share their options.
     SparkSession.builder._options.clear()
-    gateway, context._gateway, context._jvm = context._gateway, None, None
+    gateway, started._gateway, started._jvm = started._gateway, None, None
     process = getattr(gateway, "proc", None)
     if process is not None:
         process.kill()
