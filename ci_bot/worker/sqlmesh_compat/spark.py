@@ -93,12 +93,9 @@ class LazySqlmeshSparkConnection(SparkConnectionConfig):
             raise make_spark_start_error(error, os.environ) from error
 
     @property
-    def _static_connection_kwargs(self) -> dict[str, Any]:
+    def _static_connection_kwargs(self) -> Any:
         session = None if self.config_dir else early_session.claim_session(self.config)
-        if session is not None:
-            return {"spark": session}
-        started: dict[str, Any] = super()._static_connection_kwargs
-        return started
+        return super()._static_connection_kwargs if session is None else {"spark": session}
 
     def get_catalog(self) -> str | None:
         return self._known_catalog or super().get_catalog()
